@@ -1,0 +1,90 @@
+//! Running programs, with a line that says which.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::root;
+
+/// A program of this repository's: started in its root, with our own tools first on the path.
+pub fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program.as_ref());
+    command.current_dir(root());
+    if let Some(path) = search_path() {
+        command.env("PATH", path);
+    }
+    command
+}
+
+/// Where tools are installed that were missing.
+pub fn tools_folder() -> PathBuf {
+    root().join(".run").join("tools")
+}
+
+fn search_path() -> Option<OsString> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(tools_folder().join("bin")).chain(std::env::split_paths(&path));
+    std::env::join_paths(folders).ok()
+}
+
+/// The program called `name`, if there is one on the path.
+pub fn find(name: &str) -> Option<PathBuf> {
+    let path = search_path()?;
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|candidate| candidate.is_file())
+}
+
+/// Runs a command and fails if it does.
+pub fn run(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    println!("+ {line}");
+    let status = command.status().with_context(|| format!("cannot start: {line}"))?;
+    if !status.success() {
+        bail!("failed ({status}): {line}");
+    }
+    Ok(())
+}
+
+/// Runs a command, shows its output, and gives back the lines that `keep` wants, even if it fails.
+pub fn run_keeping(command: &mut Command, keep: impl Fn(&str) -> bool) -> (Vec<String>, Result<()>) {
+    let mut kept = Vec::new();
+    let result = stream(command, |line| {
+        println!("{line}");
+        if keep(line) {
+            kept.push(line.to_owned());
+        }
+    });
+    (kept, result)
+}
+
+fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<()> {
+    let line = line(command);
+    println!("+ {line}");
+    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start: {line}"))?;
+    if let Some(stdout) = child.stdout.take() {
+        for text in BufReader::new(stdout).split(b'\n') {
+            on_line(&String::from_utf8_lossy(&text?));
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("failed ({status}): {line}");
+    }
+    Ok(())
+}
+
+/// What a command prints, or nothing if it fails.
+pub fn output(command: &mut Command) -> Option<String> {
+    let output = command.stderr(Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// A command as one would type it.
+fn line(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_stem().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,150 @@
+//! `cargo xtask test`: everything that is checked before a landing, in steps that can be run alone.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use crate::shell::{command, run as run_command, run_keeping};
+use crate::tools::{cargo, ensure_component, ensure_target, npm};
+use crate::{browser, build, root, size};
+
+/// The closing lines of a step's test runner, shown again at the very end.
+type Closing = Vec<String>;
+
+struct Step {
+    name: &'static str,
+    run: fn() -> (Closing, Result<()>),
+}
+
+/// Quick ones first, so that a slip is known soon.
+const STEPS: [Step; 8] = [
+    Step { name: "fmt", run: || (Vec::new(), fmt()) },
+    Step { name: "size", run: || (Vec::new(), size::check()) },
+    Step { name: "clippy", run: || (Vec::new(), clippy()) },
+    Step { name: "clippy-wasm", run: || (Vec::new(), clippy_wasm()) },
+    Step { name: "train", run: train },
+    Step { name: "page", run: || (Vec::new(), build::page()) },
+    Step { name: "test", run: test },
+    Step { name: "e2e", run: e2e },
+];
+
+struct Report {
+    name: &'static str,
+    took: Duration,
+    closing: Closing,
+    result: Result<()>,
+}
+
+/// Runs the steps named in `only`, or all. A failure does not keep the others from running, except that nothing is tested
+/// end to end without a page.
+pub fn run(only: &[String]) -> Result<()> {
+    if let Some(unknown) = only.iter().find(|name| !STEPS.iter().any(|step| step.name == name.as_str())) {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        bail!("there is no step {unknown:?}; there are {}", names.join(", "));
+    }
+    let wanted = STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name));
+    let mut reports: Vec<Report> = Vec::new();
+    for step in wanted {
+        println!("\n== {} ==", step.name);
+        let start = Instant::now();
+        let without_page = step.name == "e2e" && reports.iter().any(|r| r.name == "page" && r.result.is_err());
+        let (closing, result) =
+            if without_page { (Vec::new(), Err(anyhow!("there is no page to test"))) } else { (step.run)() };
+        if let Err(error) = &result {
+            println!("{}: {error:#}", step.name);
+        }
+        reports.push(Report { name: step.name, took: start.elapsed(), closing, result });
+    }
+    println!("\n== summary ==");
+    for report in &reports {
+        let verdict = if report.result.is_ok() { "ok" } else { "FAILED" };
+        println!("{:12} {verdict:7} {:7.1} s", report.name, report.took.as_secs_f64());
+    }
+    for report in reports.iter().filter(|report| !report.closing.is_empty()) {
+        println!("\n{}:", report.name);
+        report.closing.iter().for_each(|line| println!("{line}"));
+    }
+    let failed: Vec<&str> = reports.iter().filter(|report| report.result.is_err()).map(|report| report.name).collect();
+    if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+}
+
+fn fmt() -> Result<()> {
+    ensure_component("fmt", "rustfmt")?;
+    run_command(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<()> {
+    ensure_component("clippy", "clippy")?;
+    run_command(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn clippy_wasm() -> Result<()> {
+    ensure_component("clippy", "clippy")?;
+    ensure_target()?;
+    let mut clippy = cargo();
+    clippy.args(["clippy", "--target", "wasm32-unknown-unknown"]);
+    for name in in_the_tab()? {
+        clippy.args(["--package", &name]);
+    }
+    run_command(clippy.args(["--", "-D", "warnings"]))
+}
+
+/// The crates that run in a tab: all under `app/`, named after their folders, and the shaders.
+fn in_the_tab() -> Result<Vec<String>> {
+    let mut names = vec!["potluck-shaders".to_owned()];
+    for entry in fs::read_dir(root().join("app"))? {
+        let path = entry?.path();
+        if let Some(folder) = path.file_name().filter(|_| path.join("Cargo.toml").is_file()) {
+            names.push(format!("potluck-{}", folder.to_string_lossy()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn test() -> (Closing, Result<()>) {
+    let closing = |line: &str| {
+        let verdict = line.starts_with("test result:") && !line.contains(" 0 passed; 0 failed");
+        verdict || (line.starts_with("test ") && line.ends_with("FAILED"))
+    };
+    run_keeping(cargo().args(["test", "--workspace", "--no-fail-fast"]), closing)
+}
+
+/// Lines at the end of the end-to-end runner's output that are worth seeing again.
+const E2E_CLOSING: usize = 12;
+
+fn e2e() -> (Closing, Result<()>) {
+    let prepared = (|| {
+        let chromium = browser::find_chromium()?;
+        let folder = root().join("e2e");
+        run_command(npm()?.args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
+        // In the profile of the tests and with the features of the whole workspace, so that little is compiled again.
+        run_command(cargo().args(["build", "--workspace", "--exclude", "xtask", "--bins"]))?;
+        let mut npm = npm()?;
+        npm.arg("test").current_dir(folder);
+        npm.env("POTLUCK_CHROMIUM", chromium).env("POTLUCK_RELAY", build::relay_of("debug"));
+        anyhow::Ok(npm)
+    })();
+    match prepared {
+        Err(error) => (Vec::new(), Err(error)),
+        Ok(mut npm) => {
+            let (mut lines, result) = run_keeping(&mut npm, |line| !line.trim().is_empty());
+            (lines.split_off(lines.len().saturating_sub(E2E_CLOSING)), result)
+        }
+    }
+}
+
+/// The smoke test of the training scripts: a model of a few thousand weights, from corpus to GGUF.
+fn train() -> (Closing, Result<()>) {
+    let folder = root().join("train");
+    let smoke = || {
+        let made = command("bash").arg(folder.join("environment.sh")).output().context("cannot run bash")?;
+        if !made.status.success() {
+            bail!("no Python environment for train/: {}", String::from_utf8_lossy(&made.stderr));
+        }
+        let python = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        run_command(command("bash").arg(folder.join("smoke.sh")).arg(python))
+    };
+    (Vec::new(), smoke().context("the smoke test of train/"))
+}
