@@ -1,0 +1,190 @@
+//! What can be wrong with a GGUF file, each as one sentence a person can act on.
+
+use thiserror::Error;
+
+use crate::TensorType;
+
+/// What can be wrong with a GGUF file or with a request about one.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum GgufError {
+    /// The first four bytes are not `GGUF`.
+    #[error("This is not a GGUF file: it starts with {}, not with \"GGUF\".", printable(.found))]
+    NotGguf {
+        /// What stands there instead.
+        found: [u8; 4],
+    },
+    /// Written for a big-endian machine.
+    #[error("This GGUF file is big-endian; only little-endian files can be read here.")]
+    BigEndian,
+    /// A version other than 2 and 3.
+    #[error(
+        "This is GGUF version {version}; versions 2 and 3 can be read here, so convert the file again with newer software."
+    )]
+    UnsupportedVersion {
+        /// The version it names.
+        version: u32,
+    },
+    /// The file ends inside its header or inside a tensor.
+    #[error("The file is truncated: {what} needs {needed} bytes, but the file has {length}.")]
+    Truncated {
+        /// What is cut off.
+        what: String,
+        /// Bytes the file would need to have.
+        needed: u64,
+        /// Bytes it has.
+        length: u64,
+    },
+    /// A size or count in the header that no honest file has.
+    #[error("The file is corrupt: {what} is {value}, the most that is accepted is {limit}.")]
+    TooLarge {
+        /// Which size or count.
+        what: String,
+        /// Its value.
+        value: u64,
+        /// The bound.
+        limit: u64,
+    },
+    /// Bytes that should be text are not.
+    #[error("The file is corrupt: {what} is not valid UTF-8.")]
+    NotText {
+        /// Which text.
+        what: String,
+    },
+    /// A metadata value has a type this format does not know.
+    #[error("The metadata key \"{key}\" has the unknown value type {id}.")]
+    UnknownValueType {
+        /// The key.
+        key: String,
+        /// The number in the file.
+        id: u32,
+    },
+    /// Two metadata pairs have one key.
+    #[error("The metadata key \"{key}\" appears twice.")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// A metadata key that is needed is not there.
+    #[error("The file's metadata lacks the key \"{key}\".")]
+    MissingKey {
+        /// The key.
+        key: String,
+    },
+    /// A metadata value has another type than the reader needs.
+    #[error("The metadata key \"{key}\" should be {expected}, but it is {found}.")]
+    WrongType {
+        /// The key.
+        key: String,
+        /// What the reader needs.
+        expected: &'static str,
+        /// What the file has.
+        found: String,
+    },
+    /// `general.alignment` is not usable.
+    #[error("The alignment {alignment} (general.alignment) is not a power of two of at most 1048576.")]
+    BadAlignment {
+        /// The value in the file.
+        alignment: u64,
+    },
+    /// Two tensors have one name.
+    #[error("The tensor \"{name}\" appears twice.")]
+    DuplicateTensor {
+        /// The name.
+        name: String,
+    },
+    /// A tensor has a type this build does not know.
+    #[error(
+        "The tensor \"{name}\" has type number {id}, which is unknown here; another quantization of the model may work."
+    )]
+    UnknownTensorType {
+        /// The tensor.
+        name: String,
+        /// The number in the file.
+        id: u32,
+    },
+    /// A tensor's dimensions make no sense.
+    #[error("The tensor \"{name}\" of type {kind} has the impossible shape {dims:?}: {why}.")]
+    BadShape {
+        /// The tensor.
+        name: String,
+        /// Its type.
+        kind: TensorType,
+        /// Its dimensions as the file has them.
+        dims: Vec<u64>,
+        /// What is wrong with them.
+        why: &'static str,
+    },
+    /// A tensor's data does not start at a multiple of the alignment, or beyond any file.
+    #[error(
+        "The tensor \"{name}\" lies at offset {offset}, which is not a multiple of the alignment {alignment} or beyond any file."
+    )]
+    BadOffset {
+        /// The tensor.
+        name: String,
+        /// Its offset in the data section.
+        offset: u64,
+        /// The file's alignment.
+        alignment: u64,
+    },
+    /// Two tensors share bytes.
+    #[error("The tensors \"{first}\" and \"{second}\" overlap in the file.")]
+    Overlap {
+        /// The tensor that starts first.
+        first: String,
+        /// The one that starts inside it.
+        second: String,
+    },
+    /// A file of a split model is missing, doubled or out of order.
+    #[error("The model is split into {count} files, but file number {expected} is missing or out of order ({found}).")]
+    BadSplit {
+        /// `split.count`.
+        count: u32,
+        /// The number (from 1) that was expected.
+        expected: u32,
+        /// What was there instead.
+        found: String,
+    },
+    /// The files of a split model have another number of tensors than they promise.
+    #[error("The split model should have {expected} tensors (split.tensors.count), but its files have {found}.")]
+    SplitTensorCount {
+        /// `split.tensors.count`.
+        expected: u64,
+        /// The sum over the files.
+        found: u64,
+    },
+    /// There is no way to turn values of this type into floats here, or floats into it.
+    #[error("Values of type {kind} cannot be {action} here.")]
+    UnsupportedType {
+        /// The type.
+        kind: TensorType,
+        /// `read` or `written`.
+        action: &'static str,
+    },
+    /// A buffer does not have the length that the values need.
+    #[error("{values} values of type {kind} do not fit {bytes} bytes.")]
+    LengthMismatch {
+        /// The type.
+        kind: TensorType,
+        /// Number of values.
+        values: usize,
+        /// Bytes given.
+        bytes: usize,
+    },
+    /// More bytes were pushed after the header was complete.
+    #[error("The header was already complete.")]
+    AlreadyDone,
+    /// A tensor that is needed is not there.
+    #[error("The file has no tensor \"{name}\".")]
+    MissingTensor {
+        /// The name.
+        name: String,
+    },
+}
+
+fn printable(bytes: &[u8; 4]) -> String {
+    if bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
+        format!("\"{}\"", String::from_utf8_lossy(bytes))
+    } else {
+        format!("the bytes {bytes:02x?}")
+    }
+}

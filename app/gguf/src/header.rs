@@ -1,0 +1,182 @@
+//! What a file's header says, and the checks that hold for any header.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{GgufError, Metadata, TensorType};
+
+/// The four bytes a file starts with.
+pub const MAGIC: [u8; 4] = *b"GGUF";
+/// Alignment of the data when the metadata names none.
+pub const DEFAULT_ALIGNMENT: u64 = 32;
+/// The largest alignment accepted.
+pub const MAX_ALIGNMENT: u64 = 1 << 20;
+/// The most dimensions a tensor can have.
+pub const MAX_DIMS: usize = 4;
+/// The key of the alignment.
+pub const ALIGNMENT_KEY: &str = "general.alignment";
+
+/// A tensor: what it is and where its bytes lie.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TensorInfo {
+    /// Name, for example `blk.0.attn_q.weight`.
+    pub name: String,
+    /// How its values are stored.
+    pub kind: TensorType,
+    /// Dimensions as GGUF orders them: `dims[0]` values form a row and lie together. One to four, none zero.
+    pub dims: Vec<u64>,
+    /// The file it lies in: 0 for a single file, else the place of the file in the split.
+    pub file: u16,
+    /// First byte, counted from the start of its file.
+    pub offset: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+impl TensorInfo {
+    /// Values in a row (`dims[0]`).
+    pub fn cols(&self) -> u64 {
+        self.dims[0]
+    }
+
+    /// Rows in one matrix (`dims[1]`, 1 for a vector).
+    pub fn rows(&self) -> u64 {
+        self.dims.get(1).copied().unwrap_or(1)
+    }
+
+    /// Matrices that lie one after another (`dims[2] * dims[3]`), for example the experts of a block.
+    pub fn matrices(&self) -> u64 {
+        self.dims.iter().skip(2).product()
+    }
+
+    /// Number of values.
+    pub fn elements(&self) -> u64 {
+        self.dims.iter().product()
+    }
+
+    /// The byte after its last.
+    pub fn end(&self) -> u64 {
+        self.offset + self.bytes
+    }
+}
+
+/// The header of one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    /// Format version, 2 or 3.
+    pub version: u32,
+    /// Tensors start at multiples of this.
+    pub alignment: u64,
+    /// All metadata.
+    pub metadata: Metadata,
+    /// All tensors, in the order of the file's directory.
+    pub tensors: Vec<TensorInfo>,
+    /// Where the data section starts: the header's length rounded up to the alignment.
+    pub data_offset: u64,
+}
+
+impl Header {
+    /// The tensor with this name.
+    pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
+        self.tensors.iter().find(|tensor| tensor.name == name)
+    }
+
+    /// Bytes the file must have for all its tensors.
+    pub fn required_length(&self) -> u64 {
+        self.tensors.iter().map(TensorInfo::end).max().unwrap_or(0)
+    }
+
+    /// Checks that every tensor lies inside a file of `length` bytes; names the first that does not.
+    pub fn check_length(&self, length: u64) -> Result<(), GgufError> {
+        match self.tensors.iter().find(|tensor| tensor.end() > length) {
+            None => Ok(()),
+            Some(tensor) => Err(GgufError::Truncated {
+                what: format!("the tensor \"{}\" ({})", tensor.name, tensor.kind),
+                needed: tensor.end(),
+                length,
+            }),
+        }
+    }
+}
+
+/// A line of the tensor directory before it is known where the data starts.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct DirectoryEntry {
+    pub name: String,
+    pub kind: TensorType,
+    pub dims: Vec<u64>,
+    /// Counted from the start of the data section.
+    pub offset: u64,
+}
+
+/// The alignment that metadata asks for.
+pub(crate) fn alignment_of(metadata: &Metadata) -> Result<u64, GgufError> {
+    let alignment = metadata.optional(ALIGNMENT_KEY, Metadata::u64)?.unwrap_or(DEFAULT_ALIGNMENT);
+    if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
+        return Err(GgufError::BadAlignment { alignment });
+    }
+    Ok(alignment)
+}
+
+/// Bytes of a tensor of this shape. Refuses no, too many, zero and overflowing dimensions, and broken blocks.
+pub(crate) fn tensor_bytes(name: &str, kind: TensorType, dims: &[u64]) -> Result<u64, GgufError> {
+    let bad = |why| GgufError::BadShape { name: name.to_string(), kind, dims: dims.to_vec(), why };
+    let (&cols, outer) = dims.split_first().ok_or_else(|| bad("it has no dimensions"))?;
+    if dims.len() > MAX_DIMS {
+        return Err(bad("it has more than four dimensions"));
+    }
+    if dims.contains(&0) {
+        return Err(bad("a dimension is zero"));
+    }
+    if !cols.is_multiple_of(kind.block_elements()) {
+        return Err(bad("a row is not a whole number of blocks"));
+    }
+    let overflow = || bad("it is larger than any file");
+    dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim)).ok_or_else(overflow)?;
+    let row = kind.row_bytes(cols).ok_or_else(overflow)?;
+    outer.iter().try_fold(row, |bytes, &dim| bytes.checked_mul(dim)).ok_or_else(overflow)
+}
+
+/// Puts a header together: places the data section and checks the directory as a whole.
+pub(crate) fn assemble(
+    version: u32,
+    metadata: Metadata,
+    directory: Vec<DirectoryEntry>,
+    header_bytes: u64,
+) -> Result<Header, GgufError> {
+    let alignment = alignment_of(&metadata)?;
+    let data_offset = header_bytes.next_multiple_of(alignment);
+    let mut names = HashSet::with_capacity(directory.len());
+    for entry in &directory {
+        if !names.insert(entry.name.as_str()) {
+            return Err(GgufError::DuplicateTensor { name: entry.name.clone() });
+        }
+    }
+    drop(names);
+    let mut tensors = Vec::with_capacity(directory.len());
+    for DirectoryEntry { name, kind, dims, offset } in directory {
+        let bytes = tensor_bytes(&name, kind, &dims)?;
+        let absolute = data_offset.checked_add(offset).filter(|absolute| absolute.checked_add(bytes).is_some());
+        match absolute {
+            Some(absolute) if offset.is_multiple_of(alignment) => {
+                tensors.push(TensorInfo { name, kind, dims, file: 0, offset: absolute, bytes });
+            }
+            _ => return Err(GgufError::BadOffset { name, offset, alignment }),
+        }
+    }
+    check_disjoint(&tensors)?;
+    Ok(Header { version, alignment, metadata, tensors, data_offset })
+}
+
+/// No two tensors share bytes, so that the sum of their sizes is bounded by the file's.
+fn check_disjoint(tensors: &[TensorInfo]) -> Result<(), GgufError> {
+    let mut order: Vec<&TensorInfo> = tensors.iter().collect();
+    order.sort_by_key(|tensor| tensor.offset);
+    for pair in order.windows(2) {
+        if pair[1].offset < pair[0].end() {
+            return Err(GgufError::Overlap { first: pair[0].name.clone(), second: pair[1].name.clone() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! A plain quantizer for the types that run here: nearest values for a scale taken from the extremes. For test models;
+//! files for people are made by llama.cpp, which searches better scales.
+
+use half::f16;
+
+use crate::{GgufError, TensorType};
+
+/// Appends the blocks of `values` in type `kind` to `out`. Their number must be whole blocks.
+///
+/// Types: `F32 F16 Q8_0 Q4_0 Q4_K Q6_K`.
+pub fn quantize(kind: TensorType, values: &[f32], out: &mut Vec<u8>) -> Result<(), GgufError> {
+    let block: fn(&[f32], &mut Vec<u8>) = match kind {
+        TensorType::F32 => |x, out| out.extend(x[0].to_le_bytes()),
+        TensorType::F16 => |x, out| out.extend(f16::from_f32(x[0]).to_le_bytes()),
+        TensorType::Q8_0 => q8_0,
+        TensorType::Q4_0 => q4_0,
+        TensorType::Q4_K => q4_k,
+        TensorType::Q6_K => q6_k,
+        _ => return Err(GgufError::UnsupportedType { kind, action: "made from floats" }),
+    };
+    // Block sizes are small constants.
+    let elements = kind.block_elements() as usize;
+    if !values.len().is_multiple_of(elements) {
+        let bytes = values.len() / elements * kind.block_bytes() as usize;
+        return Err(GgufError::LengthMismatch { kind, values: values.len(), bytes });
+    }
+    out.reserve(values.len() / elements * kind.block_bytes() as usize);
+    values.chunks_exact(elements).for_each(|values| block(values, out));
+    Ok(())
+}
+
+fn inverse(d: f32) -> f32 {
+    if d == 0.0 { 0.0 } else { 1.0 / d }
+}
+
+/// The value of largest magnitude, with its sign.
+fn extreme(values: &[f32]) -> f32 {
+    values.iter().copied().fold(0.0, |extreme: f32, v| if v.abs() > extreme.abs() { v } else { extreme })
+}
+
+/// Rounds to a scale that a half-precision float holds, and returns both.
+fn half_scale(d: f32, out: &mut Vec<u8>) -> f32 {
+    let rounded = f16::from_f32(d);
+    out.extend(rounded.to_le_bytes());
+    rounded.to_f32()
+}
+
+fn q8_0(x: &[f32], out: &mut Vec<u8>) {
+    let id = inverse(half_scale(extreme(x).abs() / 127.0, out));
+    out.extend(x.iter().map(|v| (v * id).round().clamp(-127.0, 127.0) as i8 as u8));
+}
+
+fn q4_0(x: &[f32], out: &mut Vec<u8>) {
+    let id = inverse(half_scale(extreme(x) / -8.0, out));
+    let q = |v: f32| (v * id + 8.0).round().clamp(0.0, 15.0) as u8;
+    out.extend((0..16).map(|i| q(x[i]) | q(x[i + 16]) << 4));
+}
+
+fn q4_k(x: &[f32], out: &mut Vec<u8>) {
+    // Each part of 32 values reaches from its minimum, at most zero, to its maximum.
+    let parts: Vec<(f32, f32)> = x
+        .chunks_exact(32)
+        .map(|part| {
+            let min = part.iter().copied().fold(0.0, f32::min);
+            let max = part.iter().copied().fold(min, f32::max);
+            ((max - min) / 15.0, -min)
+        })
+        .collect();
+    let d = half_scale(parts.iter().map(|part| part.0).fold(0.0, f32::max) / 63.0, out);
+    let dmin = half_scale(parts.iter().map(|part| part.1).fold(0.0, f32::max) / 63.0, out);
+    let mut packed = [0u8; 12];
+    let mut steps = Vec::with_capacity(8);
+    for (i, (scale, min)) in parts.into_iter().enumerate() {
+        let scale = (scale * inverse(d)).round().clamp(0.0, 63.0) as u8;
+        let min = (min * inverse(dmin)).round().clamp(0.0, 63.0) as u8;
+        if i < 4 {
+            packed[i] |= scale;
+            packed[i + 4] |= min;
+        } else {
+            packed[i + 4] |= (scale & 15) | (min & 15) << 4;
+            packed[i - 4] |= scale >> 4 << 6;
+            packed[i] |= min >> 4 << 6;
+        }
+        steps.push((inverse(d * f32::from(scale)), dmin * f32::from(min)));
+    }
+    out.extend(packed);
+    let q = |i: usize| {
+        let (id, min) = steps[i / 32];
+        ((x[i] + min) * id).round().clamp(0.0, 15.0) as u8
+    };
+    for pair in 0..4 {
+        out.extend((0..32).map(|i| q(pair * 64 + i) | q(pair * 64 + 32 + i) << 4));
+    }
+}
+
+fn q6_k(x: &[f32], out: &mut Vec<u8>) {
+    let scales: Vec<f32> = x.chunks_exact(16).map(|part| extreme(part) / -32.0).collect();
+    let d = f16::from_f32(extreme(&scales) / -128.0);
+    let scales: Vec<i8> =
+        scales.iter().map(|scale| (scale * inverse(d.to_f32())).round().clamp(-128.0, 127.0) as i8).collect();
+    let q: Vec<u8> = x
+        .iter()
+        .enumerate()
+        .map(|(i, v)| {
+            let id = inverse(d.to_f32() * f32::from(scales[i / 16]));
+            (v * id + 32.0).round().clamp(0.0, 63.0) as u8
+        })
+        .collect();
+    for half in q.chunks_exact(128) {
+        out.extend((0..64).map(|i| (half[i] & 15) | (half[i + 64] & 15) << 4));
+    }
+    for half in q.chunks_exact(128) {
+        out.extend(
+            (0..32).map(|i| half[i] >> 4 | half[i + 32] >> 4 << 2 | half[i + 64] >> 4 << 4 | half[i + 96] >> 4 << 6),
+        );
+    }
+    out.extend(scales.iter().map(|&scale| scale as u8));
+    out.extend(d.to_le_bytes());
+}

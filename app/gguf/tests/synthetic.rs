@@ -1,0 +1,157 @@
+//! Synthetic models: valid, the same everywhere, and split files that join.
+#![allow(clippy::unwrap_used)]
+
+use potluck_gguf::synthetic::{Architecture, Fill, MIN_VOCABULARY, Random, Synthetic};
+use potluck_gguf::{Array, GgufError, Model, TensorType, Value, dequantize, join, parse};
+
+fn small(architecture: Architecture) -> Synthetic {
+    Synthetic { architecture, blocks: 2, experts: 3, ..Synthetic::default() }.with_type(TensorType::Q4_K)
+}
+
+fn values(model: &Model, files: &[Vec<u8>], name: &str) -> Vec<f32> {
+    let tensor = model.require_tensor(name).unwrap();
+    let bytes = &files[usize::from(tensor.file)][tensor.offset as usize..tensor.end() as usize];
+    let mut out = vec![0.0; tensor.elements() as usize];
+    dequantize(tensor.kind, bytes, &mut out).unwrap();
+    out
+}
+
+#[test]
+fn every_architecture_has_its_tensors() {
+    for architecture in Architecture::ALL {
+        let spec = small(architecture);
+        let file = spec.to_bytes().unwrap();
+        let header = parse(&file).unwrap();
+        assert_eq!(header, spec.header().unwrap());
+        header.check_length(file.len() as u64).unwrap();
+        assert_eq!(header.metadata.str("general.architecture"), Ok(architecture.key()));
+        let has = |name: &str| header.tensor(&format!("blk.1.{name}")).is_some();
+        assert_eq!(has("attn_q.bias"), architecture == Architecture::Qwen2);
+        assert_eq!(has("attn_q_norm.weight"), matches!(architecture, Architecture::Qwen3 | Architecture::Qwen3Moe));
+        assert_eq!(has("ffn_gate_exps.weight"), architecture.has_experts());
+        assert_eq!(has("ffn_gate.weight"), !architecture.has_experts());
+        if architecture.has_experts() {
+            let down = header.tensor("blk.0.ffn_down_exps.weight").unwrap();
+            assert_eq!((down.cols(), down.rows(), down.matrices()), (256, 256, 3));
+        }
+    }
+}
+
+#[test]
+fn a_description_gives_the_same_bytes_always() {
+    // FNV-1a of the whole file: a change here changes every golden answer.
+    let hash = |bytes: &[u8]| {
+        bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+    };
+    let normal = small(Architecture::Qwen3Moe).to_bytes().unwrap();
+    let blocks = Synthetic { fill: Fill::Blocks, ..small(Architecture::Qwen3Moe) }.to_bytes().unwrap();
+    let other = Synthetic { seed: 2, ..small(Architecture::Qwen3Moe) }.to_bytes().unwrap();
+    assert_eq!(normal.len(), other.len());
+    assert_ne!(hash(&normal), hash(&other));
+    assert_eq!([hash(&normal), hash(&blocks)], [15020981388004799308, 7422901973685161112]);
+}
+
+#[test]
+fn values_have_the_deviation_they_were_made_for() {
+    for fill in [Fill::Normal, Fill::Blocks] {
+        for kind in ["F32", "F16", "Q8_0", "Q4_0", "Q4_K", "Q6_K"] {
+            let kind = TensorType::from_name(kind).unwrap();
+            let spec = Synthetic { fill, ..small(Architecture::Llama) }.with_type(kind);
+            let file = spec.to_bytes().unwrap();
+            let model = join([parse(&file).unwrap()]).unwrap();
+            // The gain is 1.5 over the root of 256 columns.
+            let values = values(&model, &[file], "blk.0.ffn_gate.weight");
+            let mean = values.iter().sum::<f32>() / values.len() as f32;
+            let deviation = (values.iter().map(|v| (v - mean).powi(2)).sum::<f32>() / values.len() as f32).sqrt();
+            let expected = 1.5 / 16.0;
+            assert!((deviation / expected - 1.0).abs() < 0.03, "{kind} {fill:?}: deviation {deviation}");
+            assert!(mean.abs() < 0.03 * expected, "{kind} {fill:?}: mean {mean}");
+        }
+    }
+}
+
+#[test]
+fn types_that_only_random_blocks_can_make() {
+    for kind in ["Q5_K", "IQ4_NL", "IQ4_XS", "IQ2_XXS", "IQ3_XXS", "TQ2_0", "BF16"] {
+        let kind = TensorType::from_name(kind).unwrap();
+        let spec = Synthetic { fill: Fill::Blocks, ..small(Architecture::Llama) }.with_type(kind);
+        let file = spec.to_bytes().unwrap();
+        let model = join([parse(&file).unwrap()]).unwrap();
+        let values = values(&model, &[file], "blk.0.attn_q.weight");
+        let deviation = (values.iter().map(|v| v.powi(2)).sum::<f32>() / values.len() as f32).sqrt();
+        assert!((deviation / (1.5 / 16.0) - 1.0).abs() < 0.03, "{kind}: deviation {deviation}");
+        let error = Synthetic { fill: Fill::Normal, ..spec }.to_bytes().unwrap_err().to_string();
+        assert!(error.contains(kind.name()), "{error}");
+    }
+}
+
+#[test]
+fn normal_numbers_are_normal() {
+    let mut random = Random::new(9, "normal");
+    let n = 200_000;
+    let values: Vec<f32> = (0..n).map(|_| random.normal()).collect();
+    let moment = |power: i32| values.iter().map(|v| f64::from(*v).powi(power)).sum::<f64>() / f64::from(n);
+    assert!(moment(1).abs() < 0.01 && (moment(2) - 1.0).abs() < 0.01 && moment(3).abs() < 0.03);
+    // A sum of eight uniform numbers has a fourth moment of 2.85, a normal number 3.
+    assert!((moment(4) - 2.85).abs() < 0.06, "{}", moment(4));
+}
+
+#[test]
+fn split_files_join_to_the_whole() {
+    let spec = small(Architecture::Mixtral);
+    let whole = vec![spec.to_bytes().unwrap()];
+    let one = join([parse(&whole[0]).unwrap()]).unwrap();
+    let files = spec.to_split(3).unwrap();
+    let headers: Vec<_> = files.iter().map(|file| parse(file).unwrap()).collect();
+    let model = join(headers.clone()).unwrap();
+    assert_eq!(model.tensors.len(), one.tensors.len());
+    assert_eq!(model.tensor_bytes(), one.tensor_bytes());
+    assert_eq!(model.tensors.last().unwrap().file, 2);
+    for name in ["token_embd.weight", "blk.1.attn_v.weight", "output.weight"] {
+        assert_eq!(values(&model, &files, name), values(&one, &whole, name), "{name}");
+    }
+
+    let [a, b, c] = <[_; 3]>::try_from(headers).unwrap();
+    let why = |headers: Vec<_>| join(headers).unwrap_err().to_string();
+    assert!(why(vec![a.clone(), b.clone()]).contains("file number 3"), "{}", why(vec![a.clone(), b.clone()]));
+    assert!(why(vec![b.clone(), a.clone(), c.clone()]).contains("number 2 was given"));
+    assert!(why(vec![a.clone(), c.clone(), b.clone()]).contains("file number 2"));
+    assert!(why(vec![a.clone(), b.clone(), c.clone(), c.clone()]).contains("one file too many"));
+    let other = parse(&spec.to_split(2).unwrap()[1]).unwrap();
+    assert!(why(vec![a.clone(), other, c.clone()]).contains("a split into 2"));
+    let mut fewer = c.clone();
+    fewer.tensors.pop();
+    assert!(matches!(join([a.clone(), b.clone(), fewer]), Err(GgufError::SplitTensorCount { .. })));
+    let mut doubled = c;
+    doubled.tensors[0].name = "token_embd.weight".to_string();
+    assert!(matches!(join([a, b, doubled]), Err(GgufError::DuplicateTensor { .. })));
+}
+
+#[test]
+fn the_tokenizer_is_a_whole_byte_level_vocabulary() {
+    for vocabulary in [MIN_VOCABULARY, 512, 40_000] {
+        let spec = Synthetic { vocabulary, blocks: 0, tied: true, ..small(Architecture::Llama) };
+        let metadata = spec.header().unwrap().metadata;
+        let tokens = metadata.strings("tokenizer.ggml.tokens").unwrap();
+        assert_eq!(tokens.len(), vocabulary as usize);
+        let known: std::collections::HashSet<_> = tokens.iter().collect();
+        assert_eq!(known.len(), tokens.len(), "no token twice");
+        for (letter, byte) in [("!", 33), ("Ā", 0), ("Ġ", 32), ("Ń", 173), ("ÿ", 255)] {
+            assert_eq!(tokens[byte], letter);
+        }
+        let merges = metadata.strings("tokenizer.ggml.merges").unwrap();
+        assert_eq!(merges.len(), tokens.len() - MIN_VOCABULARY as usize);
+        for (merge, token) in merges.iter().zip(&tokens[256..]) {
+            let (left, right) = merge.split_once(' ').unwrap();
+            assert_eq!(format!("{left}{right}"), *token);
+            assert!(known.contains(&left.to_string()) && known.contains(&right.to_string()), "{merge}");
+        }
+        let end = metadata.u32("tokenizer.ggml.eos_token_id").unwrap();
+        assert_eq!(tokens[end as usize], "<|im_end|>");
+        let Some(Value::Array(Array::I32(types))) = metadata.get("tokenizer.ggml.token_type") else {
+            panic!("token types are int32");
+        };
+        assert_eq!(types.iter().filter(|&&kind| kind == 3).count(), 3);
+    }
+    assert!(Synthetic { vocabulary: 258, ..small(Architecture::Llama) }.header().is_err());
+}

@@ -1,0 +1,53 @@
+//! Architectures as data, tokenizer, chat template and sampling rules. No I/O.
+//!
+//! Everything is read from the header of a GGUF file, once it (or all headers of a split) is there:
+//!
+//! ```
+//! use potluck_model::{ChatTemplate, Message, ModelError, ModelSpec, RenderOptions, StopTokens, Tokenizer};
+//!
+//! fn first_prompt(file: &potluck_gguf::Model) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
+//!     // What an engine and a planner need, or the reason why the model cannot run here.
+//!     let (spec, units) = ModelSpec::from_gguf(file)?;
+//!     let _shape = spec.shape(&units, potluck_plan::ModelId([0; 32]), 2);
+//!     // What a coordinator needs.
+//!     let tokenizer = Tokenizer::from_metadata(&file.metadata)?;
+//!     let _stops = StopTokens::from_metadata(&file.metadata, &tokenizer)?;
+//!     let template = ChatTemplate::from_metadata(&file.metadata, &tokenizer)?;
+//!     Ok(template.encode(&tokenizer, &[Message::new("user", "Hello")], &RenderOptions::default())?)
+//! }
+//!
+//! let empty = potluck_gguf::join([potluck_gguf::Header {
+//!     version: 3,
+//!     alignment: 32,
+//!     metadata: [("general.architecture".to_string(), "bert".into())].into_iter().collect(),
+//!     tensors: Vec::new(),
+//!     data_offset: 0,
+//! }])?;
+//! assert_eq!(ModelSpec::from_gguf(&empty), Err(ModelError::UnsupportedArchitecture("bert".to_string())));
+//! assert!(first_prompt(&empty).is_err());
+//! # Ok::<(), potluck_gguf::GgufError>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod error;
+mod keys;
+mod profile;
+mod read;
+mod sampling;
+mod shape;
+mod spec;
+mod stop;
+mod template;
+mod tensors;
+mod tokenizer;
+mod units;
+
+pub use error::ModelError;
+pub use profile::Profile;
+pub use sampling::Sampling;
+pub use spec::{Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, MixerSpec, ModelSpec, RopePairs, RopeSpec};
+pub use stop::{StopStrings, StopTokens, Streamed};
+pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError};
+pub use tensors::SUPPORTED_WEIGHTS;
+pub use tokenizer::{Detokenizer, SpecialText, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
+pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

@@ -1,0 +1,48 @@
+//! A model's sizes, for planning.
+
+use potluck_plan::{BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, ModelId, ModelShape, WeightUnit};
+
+use crate::{FeedForwardSpec, ModelSpec, UnitMap};
+
+impl ModelSpec {
+    /// The sizes a planner needs. Weights stay on the GPU as the file has them; keys and values take
+    /// `kv_element_bytes` each (2 for f16, 4 for f32).
+    pub fn shape(&self, units: &UnitMap, model: ModelId, kv_element_bytes: u32) -> ModelShape {
+        let blocks = (0..).map(BlockIndex).zip(&self.blocks);
+        let blocks = blocks.map(|(index, block)| {
+            let attention = self.attention(usize::from(index.0));
+            let row = u64::from(attention.kv_heads) * u64::from(attention.head_dim) * u64::from(kv_element_bytes);
+            let feed_forward = match block.feed_forward {
+                FeedForwardSpec::Dense { .. } => {
+                    FeedForwardShape::Dense { bytes: units.bytes(WeightUnit::Dense(index)) }
+                }
+                FeedForwardSpec::Experts { count, used, .. } => {
+                    // Expert ids and counts were checked to fit when the file was read.
+                    let ids = (0..count as u16).map(ExpertId);
+                    let largest = ids.map(|expert| units.bytes(WeightUnit::Expert(index, expert))).max();
+                    FeedForwardShape::Experts {
+                        router: units.bytes(WeightUnit::Router(index)),
+                        expert: largest.unwrap_or(Bytes::ZERO),
+                        count: count as u16,
+                        used: used as u16,
+                        shared: Bytes::ZERO,
+                    }
+                }
+            };
+            BlockShape {
+                mixer: units.bytes(WeightUnit::Mixer(index)),
+                state_per_position: Bytes(2 * row),
+                feed_forward,
+            }
+        });
+        ModelShape {
+            model,
+            hidden: self.hidden,
+            vocabulary: self.vocabulary,
+            embedding: units.bytes(WeightUnit::Embedding),
+            head: units.bytes(WeightUnit::Head),
+            tied_head: self.tied_head,
+            blocks: blocks.collect(),
+        }
+    }
+}

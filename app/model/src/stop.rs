@@ -1,0 +1,152 @@
+//! Where an answer ends: stop tokens, and stop strings that may lie across tokens.
+
+use std::collections::BTreeSet;
+
+use potluck_gguf::Metadata;
+
+use crate::{TokenKind, Tokenizer, TokenizerError};
+
+/// Tokens that end an answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StopTokens {
+    ids: BTreeSet<u32>,
+}
+
+/// Keys whose token ends an answer.
+const KEYS: [&str; 3] = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
+
+/// Control tokens that end a turn in one family or another, whether or not the metadata says so.
+const NAMES: [&str; 10] = [
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|return|>",
+    "<end_of_turn>",
+    "<end_of_utterance>",
+    "<EOT>",
+];
+
+impl StopTokens {
+    /// The end-of-sequence, end-of-turn and end-of-message tokens of a file.
+    ///
+    /// # Errors
+    /// A key that is there but no token id.
+    pub fn from_metadata(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Self, TokenizerError> {
+        let mut ids: BTreeSet<u32> = tokenizer.eos().into_iter().collect();
+        for key in KEYS {
+            ids.extend(metadata.optional(key, Metadata::u32)?.filter(|&id| tokenizer.kind(id).is_some()));
+        }
+        let named = NAMES.iter().filter_map(|name| tokenizer.special_id(name));
+        ids.extend(named.filter(|&id| tokenizer.kind(id) == Some(TokenKind::Control)));
+        Ok(Self { ids })
+    }
+
+    /// True if an answer ends with this token.
+    pub fn contains(&self, id: u32) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// The tokens, by id.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.ids.iter().copied()
+    }
+}
+
+/// Watches a stream of text for strings that end it, and holds back what may be the start of one.
+#[derive(Clone, Debug, Default)]
+pub struct StopStrings {
+    stops: Vec<String>,
+    held: String,
+}
+
+/// What became of a piece of streamed text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Streamed {
+    /// Text that can be shown.
+    pub text: String,
+    /// A stop string was found; the text ends right before it.
+    pub stopped: bool,
+}
+
+impl StopStrings {
+    /// Watches for these strings; empty ones are ignored.
+    pub fn new(stops: impl IntoIterator<Item = String>) -> Self {
+        Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), held: String::new() }
+    }
+
+    /// Takes the next piece of text. Where the pieces are cut changes nothing: the stop string that is complete first
+    /// counts.
+    pub fn push(&mut self, text: &str) -> Streamed {
+        self.held.push_str(text);
+        let starts = self.stops.iter().filter_map(|stop| Some((self.held.find(stop.as_str())?, stop.len())));
+        let first = starts.map(|(start, len)| (start + len, start)).min();
+        if let Some((_, start)) = first {
+            self.held.truncate(start);
+            return Streamed { text: std::mem::take(&mut self.held), stopped: true };
+        }
+        let keep = self.stops.iter().map(|stop| overlap(&self.held, stop)).max().unwrap_or(0);
+        let rest = self.held.split_off(self.held.len() - keep);
+        Streamed { text: std::mem::replace(&mut self.held, rest), stopped: false }
+    }
+
+    /// What was held back, once the answer ended for another reason.
+    pub fn finish(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+/// Bytes at the end of `text` that are the start of `stop`, the most there are (but never all of `stop`).
+fn overlap(text: &str, stop: &str) -> usize {
+    let starts = stop.char_indices().map(|(at, _)| at).rev();
+    starts.filter(|&len| text.ends_with(&stop[..len])).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_stop_string_is_found_across_pieces_and_never_shown() {
+        let mut stops = StopStrings::new(["\nUser:".to_string(), String::new()]);
+        assert_eq!(stops.push("Hello\nUs"), Streamed { text: "Hello".into(), stopped: false });
+        assert_eq!(stops.push("ual\n"), Streamed { text: "\nUsual".into(), stopped: false });
+        assert_eq!(stops.push("User: x"), Streamed { text: String::new(), stopped: true });
+        let mut open = StopStrings::new(["END".to_string()]);
+        assert_eq!(open.push("the E").text, "the ");
+        assert_eq!(open.finish(), "E");
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_change_nothing(
+            text in "[abé]{0,24}",
+            stops in prop::collection::vec("[abé]{1,4}", 0..4),
+            cuts in prop::collection::vec(any::<bool>(), 24),
+        ) {
+            let mut whole = StopStrings::new(stops.clone());
+            let one_piece = whole.push(&text);
+            let expected = (one_piece.text + &whole.finish(), one_piece.stopped);
+            let mut watch = StopStrings::new(stops);
+            let (mut shown, mut stopped, mut piece) = (String::new(), false, String::new());
+            for (c, cut) in text.chars().zip(cuts) {
+                piece.push(c);
+                if cut && !stopped {
+                    let streamed = watch.push(&std::mem::take(&mut piece));
+                    shown += &streamed.text;
+                    stopped = streamed.stopped;
+                }
+            }
+            if !stopped {
+                let streamed = watch.push(&piece);
+                shown += &streamed.text;
+                stopped = streamed.stopped;
+            }
+            shown += &watch.finish();
+            prop_assert_eq!((shown, stopped), expected);
+        }
+    }
+}

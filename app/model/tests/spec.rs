@@ -1,0 +1,364 @@
+//! Architectures and weight units from the headers of made-up files.
+#![allow(clippy::unwrap_used)]
+
+use potluck_gguf::{Header, Metadata, Model, TensorInfo, TensorType, Value, join};
+use potluck_model::{
+    Architecture, FeedForwardSpec, FileRange, ModelError, ModelSpec, Profile, RopePairs, TensorRole, UnitMap,
+};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, ModelId, WeightUnit};
+use proptest::prelude::*;
+
+const HIDDEN: u64 = 64;
+const VOCABULARY: u64 = 100;
+const HEADS: u64 = 4;
+const KV_HEADS: u64 = 2;
+const WIDTH: u64 = 96;
+const EXPERTS: u64 = 4;
+
+/// A file in the making: two blocks, 64 wide.
+struct File {
+    metadata: Metadata,
+    tensors: Vec<TensorInfo>,
+    end: u64,
+}
+
+impl File {
+    fn empty(architecture: &str) -> Self {
+        let mut metadata = Metadata::new();
+        metadata.insert("general.architecture", architecture.into());
+        let mut file = Self { metadata, tensors: Vec::new(), end: 4096 };
+        file.set("embedding_length", HIDDEN as u32);
+        file.set("block_count", 2u32);
+        file.set("context_length", 512u32);
+        file.set("feed_forward_length", WIDTH as u32);
+        file.set("attention.head_count", HEADS as u32);
+        file.set("attention.head_count_kv", KV_HEADS as u32);
+        file.set("attention.layer_norm_rms_epsilon", 1e-5f32);
+        file.add("token_embd.weight", &[HIDDEN, VOCABULARY]);
+        file.vector("output_norm.weight", HIDDEN);
+        for block in 0..2 {
+            let name = |part: &str| format!("blk.{block}.{part}.weight");
+            file.vector(&name("attn_norm"), HIDDEN);
+            file.add(&name("attn_q"), &[HIDDEN, HIDDEN]);
+            file.add(&name("attn_k"), &[HIDDEN, HIDDEN / 2]);
+            file.add(&name("attn_v"), &[HIDDEN, HIDDEN / 2]);
+            file.add(&name("attn_output"), &[HIDDEN, HIDDEN]);
+            file.vector(&name("ffn_norm"), HIDDEN);
+        }
+        file
+    }
+
+    fn dense(architecture: &str) -> Self {
+        let mut file = Self::empty(architecture);
+        for block in 0..2 {
+            file.add(&format!("blk.{block}.ffn_gate.weight"), &[HIDDEN, WIDTH]);
+            file.add(&format!("blk.{block}.ffn_up.weight"), &[HIDDEN, WIDTH]);
+            file.add(&format!("blk.{block}.ffn_down.weight"), &[WIDTH, HIDDEN]);
+        }
+        file
+    }
+
+    fn routed(architecture: &str, stacked: bool) -> Self {
+        let mut file = Self::empty(architecture);
+        file.set("expert_count", EXPERTS as u32);
+        file.set("expert_used_count", 2u32);
+        for block in 0..2 {
+            file.vector_of(&format!("blk.{block}.ffn_gate_inp.weight"), &[HIDDEN, EXPERTS]);
+            for (part, cols, rows) in [("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH), ("down", WIDTH, HIDDEN)] {
+                if stacked {
+                    file.add(&format!("blk.{block}.ffn_{part}_exps.weight"), &[cols, rows, EXPERTS]);
+                } else {
+                    for expert in 0..EXPERTS {
+                        file.add(&format!("blk.{block}.ffn_{part}.{expert}.weight"), &[cols, rows]);
+                    }
+                }
+            }
+        }
+        file
+    }
+
+    /// A key with the architecture's prefix.
+    fn set(&mut self, key: &str, value: impl Into<Value>) {
+        let architecture = self.metadata.str("general.architecture").unwrap().to_string();
+        self.metadata.insert(format!("{architecture}.{key}"), value.into());
+    }
+
+    /// A matrix in `Q8_0`.
+    fn add(&mut self, name: &str, dims: &[u64]) {
+        self.tensor(name, TensorType::Q8_0, dims, dims.iter().product::<u64>() / 32 * 34);
+    }
+
+    fn vector(&mut self, name: &str, len: u64) {
+        self.vector_of(name, &[len]);
+    }
+
+    fn vector_of(&mut self, name: &str, dims: &[u64]) {
+        self.tensor(name, TensorType::F32, dims, dims.iter().product::<u64>() * 4);
+    }
+
+    fn tensor(&mut self, name: &str, kind: TensorType, dims: &[u64], bytes: u64) {
+        let offset = self.end;
+        self.end += bytes.next_multiple_of(32);
+        self.tensors.push(TensorInfo { name: name.into(), kind, dims: dims.into(), file: 0, offset, bytes });
+    }
+
+    fn get(&mut self, name: &str) -> &mut TensorInfo {
+        self.tensors.iter_mut().find(|tensor| tensor.name == name).unwrap()
+    }
+
+    fn model(&self) -> Model {
+        let (metadata, tensors) = (self.metadata.clone(), self.tensors.clone());
+        join([Header { version: 3, alignment: 32, metadata, tensors, data_offset: 4096 }]).unwrap()
+    }
+
+    fn read(&self) -> Result<(ModelSpec, UnitMap), ModelError> {
+        ModelSpec::from_gguf(&self.model())
+    }
+
+    fn error(&self) -> String {
+        self.read().unwrap_err().to_string()
+    }
+}
+
+fn block(index: u16) -> BlockIndex {
+    BlockIndex(index)
+}
+
+fn roles(units: &UnitMap, unit: WeightUnit) -> Vec<TensorRole> {
+    units.tensors(unit).iter().map(|tensor| tensor.role).collect()
+}
+
+#[test]
+fn a_dense_llama_is_read() {
+    let mut file = File::dense("llama");
+    file.metadata.insert("general.name", "Tiny".into());
+    file.set("rope.freq_base", 5e5f32);
+    file.vector("rope_freqs.weight", 8);
+    let (spec, units) = file.read().unwrap();
+    assert_eq!((spec.architecture, spec.name.as_str()), (Architecture::Llama, "Tiny"));
+    assert_eq!((spec.hidden, spec.vocabulary, spec.context, spec.tied_head), (64, 100, 512, true));
+    let attention = spec.attention(1);
+    assert_eq!((attention.heads, attention.kv_heads, attention.head_dim), (4, 2, 16));
+    assert!(!attention.qk_norm && !attention.qkv_bias && attention.rope.factors);
+    assert_eq!((attention.rope.dims, attention.rope.base, attention.rope.pairs), (16, 5e5, RopePairs::Adjacent));
+    assert_eq!(spec.blocks[0].feed_forward, FeedForwardSpec::Dense { intermediate: 96 });
+
+    use TensorRole::*;
+    assert_eq!(roles(&units, WeightUnit::Head), [OutputNorm, TokenEmbedding]);
+    let mixer = [AttentionNorm, Query, Key, Value, AttentionOutput, RopeFactors];
+    assert_eq!(roles(&units, WeightUnit::Mixer(block(1))), mixer);
+    assert_eq!(roles(&units, WeightUnit::Dense(block(0))), [FeedForwardNorm, Gate, Up, Down]);
+    assert_eq!(units.units().count(), 6);
+
+    let shape = spec.shape(&units, ModelId([7; 32]), 2);
+    assert!(shape.tied_head && shape.model == ModelId([7; 32]));
+    // Keys and values, 2 heads of 16, 2 bytes each.
+    assert_eq!(shape.blocks[0].state_per_position, Bytes(2 * 2 * 16 * 2));
+    assert_eq!(shape.embedding, Bytes(64 * 100 / 32 * 34));
+    assert_eq!(shape.head, Bytes(64 * 100 / 32 * 34 + 64 * 4));
+    assert_eq!(shape.blocks[1].feed_forward, FeedForwardShape::Dense { bytes: Bytes(3 * 64 * 96 / 32 * 34 + 64 * 4) });
+    assert_eq!(shape.blocks[1].weights(), Bytes(shape.blocks[1].mixer.0 + 3 * 64 * 96 / 32 * 34 + 64 * 4));
+}
+
+#[test]
+fn experts_are_slices_of_stacked_tensors_or_tensors_of_their_own() {
+    let mut stacked = File::routed("qwen3moe", true);
+    for number in 0..2 {
+        stacked.vector(&format!("blk.{number}.attn_q_norm.weight"), 16);
+        stacked.vector(&format!("blk.{number}.attn_k_norm.weight"), 16);
+    }
+    let base = stacked.get("blk.1.ffn_up_exps.weight").offset;
+    let (spec, units) = stacked.read().unwrap();
+    let experts = FeedForwardSpec::Experts { count: 4, used: 2, intermediate: 96, normalize: true };
+    assert_eq!(spec.blocks[1].feed_forward, experts);
+    assert!(spec.attention(0).qk_norm);
+    assert_eq!(spec.attention(0).rope.pairs, RopePairs::Halves);
+    let unit = units.tensors(WeightUnit::Expert(block(1), ExpertId(3)));
+    let len = 64 * 96 / 32 * 34;
+    assert_eq!(unit[1].range, FileRange { file: 0, offset: base + 3 * len, len });
+    assert_eq!((unit[1].role, unit[1].cols, unit[1].rows), (TensorRole::Up, 64, 96));
+    assert_eq!((unit[2].role, unit[2].cols, unit[2].rows), (TensorRole::Down, 96, 64));
+    let router = [TensorRole::FeedForwardNorm, TensorRole::Router];
+    assert_eq!(roles(&units, WeightUnit::Router(block(0))), router);
+    let shape = spec.shape(&units, ModelId([0; 32]), 4);
+    let FeedForwardShape::Experts { expert, count, used, .. } = shape.blocks[0].feed_forward else { panic!() };
+    assert_eq!((expert, count, used), (Bytes(3 * len), 4, 2));
+
+    let mut separate = File::routed("llama", false);
+    let name = "blk.0.ffn_down.2.weight";
+    let offset = separate.get(name).offset;
+    let (_, units) = separate.read().unwrap();
+    assert_eq!(units.tensors(WeightUnit::Expert(block(0), ExpertId(2)))[2].range, FileRange { file: 0, offset, len });
+    separate.tensors.retain(|tensor| tensor.name != name);
+    assert_eq!(separate.read().unwrap_err(), ModelError::MissingTensor(name.into()));
+}
+
+#[test]
+fn every_byte_of_the_file_belongs_to_a_unit_once() {
+    for mut file in [File::dense("llama"), File::routed("llama", true), File::routed("llama", false)] {
+        file.add("output.weight", &[HIDDEN, VOCABULARY]);
+        let (_, units) = file.read().unwrap();
+        let in_units: u64 = units.units().map(|unit| units.bytes(unit).0).sum();
+        assert_eq!(in_units, file.model().tensor_bytes());
+        let mut ranges: Vec<FileRange> =
+            units.units().flat_map(|unit| units.tensors(unit)).map(|tensor| tensor.range).collect();
+        ranges.sort_by_key(|range| range.offset);
+        assert!(ranges.windows(2).all(|pair| pair[0].offset + pair[0].len <= pair[1].offset), "ranges overlap");
+    }
+}
+
+#[test]
+fn what_the_architectures_differ_in() {
+    let mut qwen2 = File::dense("qwen2");
+    assert_eq!(qwen2.error(), "tensor blk.0.attn_q.bias is missing from the file");
+    for number in 0..2 {
+        qwen2.vector(&format!("blk.{number}.attn_q.bias"), 64);
+        qwen2.vector(&format!("blk.{number}.attn_k.bias"), 32);
+        qwen2.vector(&format!("blk.{number}.attn_v.bias"), 32);
+    }
+    assert!(qwen2.read().unwrap().0.attention(0).qkv_bias);
+    assert_eq!(File::dense("qwen3").error(), "tensor blk.0.attn_q_norm.weight is missing from the file");
+    let mut wide = File::dense("llama");
+    wide.set("attention.key_length", 32u32);
+    assert_eq!(wide.error(), "tensor blk.0.attn_q.weight has 64 rows, 128 were expected");
+    let gemma = File::dense("gemma3").error();
+    assert_eq!(gemma, "The architecture \"gemma3\" is not supported; llama, qwen2, qwen3 and qwen3moe are.");
+}
+
+#[test]
+fn a_wrong_tensor_is_named() {
+    let wrong = |change: &dyn Fn(&mut File)| {
+        let mut file = File::dense("llama");
+        change(&mut file);
+        file.error()
+    };
+    let rows = wrong(&|file| file.get("blk.1.ffn_up.weight").dims[1] = 12);
+    assert_eq!(rows, "tensor blk.1.ffn_up.weight has 12 rows, 96 were expected");
+    let cols = wrong(&|file| file.get("blk.0.attn_norm.weight").dims[0] = 32);
+    assert_eq!(cols, "tensor blk.0.attn_norm.weight has 32 columns, 64 were expected");
+    let stacked = wrong(&|file| file.get("blk.0.attn_k.weight").dims.push(2));
+    assert_eq!(stacked, "tensor blk.0.attn_k.weight has 2 experts, 1 were expected");
+    let kind = wrong(&|file| file.get("blk.0.ffn_down.weight").kind = TensorType::Q5_K);
+    assert_eq!(
+        kind,
+        "tensor blk.0.ffn_down.weight is stored as Q5_K, which is not supported yet; \
+         choose a file in F32, F16, Q8_0, Q4_0, Q4_K, Q6_K"
+    );
+    let norm = wrong(&|file| file.get("output_norm.weight").kind = TensorType::F16);
+    assert_eq!(norm, "tensor output_norm.weight is stored as F16, F32 was expected");
+    let extra = wrong(&|file| file.vector("blk.0.attn_output.bias", 64));
+    assert_eq!(
+        extra,
+        "tensor blk.0.attn_output.bias has no place in the architecture llama, so the model cannot be run as it was meant"
+    );
+    let tokens = wrong(&|file| {
+        file.metadata.insert("tokenizer.ggml.tokens", vec!["x".to_string(); 101].into());
+    });
+    assert_eq!(tokens, "tensor token_embd.weight has 100 rows, 101 were expected");
+}
+
+#[test]
+fn rope_scaling_is_linear_or_refused_by_name() {
+    let scaled = |kind: Option<&str>, factor: f32| {
+        let mut file = File::dense("llama");
+        file.set("rope.scaling.factor", factor);
+        if let Some(kind) = kind {
+            file.set("rope.scaling.type", kind);
+        }
+        file.read().map(|(spec, _)| spec.attention(0).rope.linear_scale)
+    };
+    assert_eq!(scaled(Some("linear"), 4.0), Ok(4.0));
+    assert_eq!(scaled(None, 2.0), Ok(2.0));
+    assert_eq!(scaled(Some("none"), 2.0), Ok(1.0));
+    assert_eq!(scaled(None, 0.0), Ok(1.0));
+    assert_eq!(scaled(Some("yarn"), 4.0), Err(ModelError::UnsupportedRopeScaling("yarn".into())));
+    assert!(scaled(Some("linear"), f32::NAN).is_err());
+}
+
+#[test]
+fn impossible_numbers_are_refused() {
+    let with = |key: &str, value: u32| {
+        let mut file = File::routed("llama", true);
+        file.set(key, value);
+        file.error()
+    };
+    assert_eq!(with("block_count", 0), "The metadata key \"llama.block_count\" is 0, but it must be from 1 to 65535.");
+    assert!(with("block_count", 3).contains("blk.2.attn_norm.weight"));
+    assert!(with("attention.head_count_kv", 3).contains("must divide the 4 query heads"));
+    assert!(with("attention.head_count", 0).contains("llama.attention.head_count"));
+    assert!(with("attention.key_length", u32::MAX).contains("llama.attention.key_length"));
+    assert!(with("rope.dimension_count", 32).contains("at most 16"));
+    assert!(with("expert_used_count", 5).contains("from 1 to 4"));
+    assert!(with("expert_count", u32::MAX).contains("llama.expert_count"));
+    assert!(with("expert_gating_func", 2).contains("softmax"));
+    assert!(with("embedding_length", u32::MAX).contains("llama.embedding_length"));
+    let mut keyless = File::dense("llama");
+    keyless.metadata.remove("llama.context_length");
+    assert!(keyless.error().contains("llama.context_length"));
+}
+
+#[test]
+fn a_profile_counts_what_a_token_uses() {
+    let mut file = File::routed("llama", true);
+    file.metadata.insert("general.license", "apache-2.0".into());
+    let profile = Profile::from_gguf(&file.model());
+    let experts = 2 * 3 * HIDDEN * WIDTH * EXPERTS;
+    assert_eq!(profile.parameters - profile.active_parameters, experts / 2);
+    assert_eq!(profile.quantization, "Q8_0");
+    assert_eq!((profile.experts, profile.experts_used, profile.blocks, profile.context), (4, 2, 2, 512));
+    assert_eq!(profile.licence.as_deref(), Some("apache-2.0"));
+    let separate = Profile::from_gguf(&File::routed("llama", false).model());
+    assert_eq!((separate.parameters, separate.active_parameters), (profile.parameters, profile.active_parameters));
+    file.metadata.insert("general.file_type", 15u32.into());
+    assert_eq!(Profile::from_gguf(&file.model()).quantization, "Q4_K_M");
+}
+
+/// The numbers a file may lie about.
+const NUMBERS: [&str; 11] = [
+    "embedding_length",
+    "block_count",
+    "feed_forward_length",
+    "expert_feed_forward_length",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.value_length",
+    "rope.dimension_count",
+    "expert_count",
+    "expert_used_count",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_file_that_lies_is_refused_or_stays_inside_its_tensors(
+        keys in prop::collection::vec((0..NUMBERS.len(), prop_oneof![0u32..130, any::<u32>()]), 0..4),
+        dims in prop::collection::vec((any::<prop::sample::Index>(), 0usize..3, 1u64..200), 0..3),
+        stacked: bool,
+    ) {
+        let mut file = File::routed("llama", stacked);
+        for (key, value) in keys {
+            file.set(NUMBERS[key], value);
+        }
+        for (tensor, dim, size) in dims {
+            let tensor = tensor.index(file.tensors.len());
+            let tensor = &mut file.tensors[tensor];
+            if let Some(dim) = tensor.dims.get_mut(dim) {
+                *dim = size;
+            }
+        }
+        let model = file.model();
+        if let Ok((spec, units)) = ModelSpec::from_gguf(&model) {
+            let shape = spec.shape(&units, ModelId([0; 32]), 4);
+            prop_assert_eq!(shape.blocks.len(), spec.blocks.len());
+            for part in units.units().flat_map(|unit| units.tensors(unit)) {
+                let inside = model.tensors.iter().any(|tensor| {
+                    tensor.offset <= part.range.offset && part.range.offset + part.range.len <= tensor.end()
+                });
+                prop_assert!(inside, "{part:?} is outside of every tensor");
+            }
+        }
+        Profile::from_gguf(&model);
+    }
+}
