@@ -1,0 +1,188 @@
+//! What the page asks of the node, and what the node tells the page.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AnswerEvent, DeviceKind, Message, Notice, RequestId, SamplingChoice, Status};
+
+/// From the page to the node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToNode {
+    /// First message: who this tab is. The node answers [`ToPage::Ready`].
+    Start {
+        /// The page's build; compared with the node's own.
+        build: String,
+        /// Origin of the relay, `http://localhost:8080`.
+        relay: String,
+        /// The tab's peer id, 32 hexadecimal digits, kept in the tab's session storage.
+        peer: String,
+        /// What others see: "Kitchen laptop".
+        name: String,
+        /// Icon to show.
+        kind: DeviceKind,
+    },
+    /// Open a room (or re-open the one this tab hosted before a reload) with a model.
+    Host(HostChoice),
+    /// Enter a room.
+    Join {
+        /// The room's id.
+        room: String,
+        /// The key of the room's link; without it the host is asked.
+        key: Option<String>,
+    },
+    /// Lend this device to the room.
+    Contribute(ContributeChoice),
+    /// Stop lending, stay in the room.
+    StopContributing,
+    /// Leave the room; everyone is told at once.
+    Leave,
+    /// Change the name others see.
+    Rename(String),
+    /// The host lets a waiting peer in, or not.
+    Admit {
+        /// Peer id.
+        peer: String,
+        /// In, or not.
+        allow: bool,
+    },
+    /// How the host wants the work shared from now on.
+    SetShare(Share),
+    /// Ask the model.
+    Prompt(Prompt),
+    /// Stop an answer; what was written stays.
+    Stop(RequestId),
+    /// The tab was hidden or shown.
+    Visibility {
+        /// Hidden now.
+        hidden: bool,
+    },
+    /// Run the self-test again.
+    SelfTest,
+    /// List what the browser's storage holds.
+    ListStorage,
+    /// Delete a model's pieces from the storage.
+    DeleteStored {
+        /// Model id, 64 hexadecimal digits.
+        model: String,
+    },
+    /// Send the recorded events and actions.
+    Trace,
+}
+
+/// From the node to the page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ToPage {
+    /// The node runs; its build.
+    Ready {
+        /// The node's build.
+        build: String,
+    },
+    /// How everything stands. Sent on change, at most a few times a second.
+    Status(Box<Status>),
+    /// Part of an answer to a [`Prompt`] of this page.
+    Answer {
+        /// Which prompt.
+        request: RequestId,
+        /// What happened.
+        event: AnswerEvent,
+    },
+    /// Something a person should read.
+    Notice(Notice),
+    /// What the storage holds.
+    Storage {
+        /// Models, fully or partly here.
+        models: Vec<StoredModel>,
+        /// Bytes used by this site.
+        used: u64,
+        /// Bytes the browser allows.
+        quota: u64,
+        /// The browser promised not to evict them.
+        persistent: bool,
+    },
+    /// The recorded events and actions, as JSON.
+    Trace(String),
+}
+
+/// Where a model comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ModelSource {
+    /// `GET /models/NAME` of the relay.
+    Relay {
+        /// Name in `GET /models`.
+        name: String,
+    },
+    /// An address of a GGUF file.
+    Link {
+        /// `https://…/model.gguf`
+        url: String,
+    },
+    /// A file on the host's device. The `File` object travels beside the message, under the key `file`.
+    File {
+        /// The file's name.
+        name: String,
+        /// Its size.
+        bytes: u64,
+    },
+}
+
+/// How work is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Share {
+    /// The plan that answers fastest; devices without work are kept as spares.
+    Fastest,
+    /// Every device that contributes gets work.
+    Everyone,
+}
+
+/// What the host chose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostChoice {
+    /// Which model.
+    pub model: ModelSource,
+    /// Bytes the host's own device lends; zero to lend nothing.
+    pub budget: u64,
+    /// Positions of context, all conversations together.
+    pub context: u32,
+    /// How work is shared out.
+    pub share: Share,
+    /// Listed on the door of everyone on this relay.
+    pub visible: bool,
+    /// The room and key to re-open after a reload.
+    pub resume: Option<(String, String)>,
+}
+
+/// What a contributor chose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContributeChoice {
+    /// Bytes of GPU memory to lend.
+    pub budget: u64,
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Prompt {
+    /// Chosen by the page; unique in the tab's life.
+    pub request: RequestId,
+    /// Names the conversation (for state that can be reused); any text.
+    pub conversation: String,
+    /// The conversation so far, oldest first; the last one is answered.
+    pub messages: Vec<Message>,
+    /// The last message's text is continued as it is, without the chat template.
+    pub raw: bool,
+    /// Most tokens to write.
+    pub max_tokens: u32,
+    /// How tokens are chosen.
+    pub sampling: SamplingChoice,
+}
+
+/// A model in the browser's storage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredModel {
+    /// Model id, 64 hexadecimal digits.
+    pub model: String,
+    /// Its name.
+    pub name: String,
+    /// Bytes that are here.
+    pub bytes: u64,
+    /// Bytes of the whole model.
+    pub total: u64,
+}

@@ -1,0 +1,22 @@
+//! Typed messages between the page and the node, with the build's id. Floor 0: plain data.
+//!
+//! The page sends [`ToNode`], the node answers with [`ToPage`]. A [`Status`] is a whole snapshot, so a page that reloads
+//! or misses one is never out of step. Both sides compare [`BUILD`] first: a stale worker says so in one sentence.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod command;
+mod status;
+
+pub use answer::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role, SamplingChoice};
+pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, Share, StoredModel, ToNode, ToPage};
+pub use status::{
+    Connection, DeviceKind, DeviceReport, Loading, Member, MemberLink, MemberState, ModelReport, Notice, NoticeLevel,
+    PlanReport, PlanState, Roles, RoomReport, SelfTest, SelfTestState, StageReport, Status, Waiting,
+};
+
+/// Identifies the build that both sides came from (`POTLUCK_BUILD` at compile time, else the crate's version).
+pub const BUILD: &str = match option_env!("POTLUCK_BUILD") {
+    Some(build) => build,
+    None => env!("CARGO_PKG_VERSION"),
+};

@@ -1,0 +1,349 @@
+//! How everything stands: one snapshot, the source of the table and of `potluck.status()`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ModelSource, RequestId, Share};
+
+/// A whole snapshot, as one tab sees it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The node's build.
+    pub build: String,
+    /// This tab's peer id.
+    pub peer: String,
+    /// What this tab is in the room.
+    pub role: Roles,
+    /// The line to the relay.
+    pub connection: Connection,
+    /// The room, once in one.
+    pub room: Option<RoomReport>,
+    /// The room's model.
+    pub model: Option<ModelReport>,
+    /// Where the model's parts live.
+    pub plan: Option<PlanReport>,
+    /// Everyone at the table, the host first, this tab included.
+    pub peers: Vec<Member>,
+    /// What this device can do.
+    pub device: DeviceReport,
+    /// What this device is loading.
+    pub loading: Option<Loading>,
+    /// Weight bytes on this device's GPU.
+    pub bytes_loaded: u64,
+    /// Weight bytes this tab fetched over the network since it opened.
+    pub bytes_downloaded: u64,
+    /// Last measured tokens per second of the room, 0 before the first answer.
+    pub tokens_per_second: f64,
+    /// Prompts this tab waits for.
+    pub pending: Vec<RequestId>,
+}
+
+/// What a tab is in the room; it can be all at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Roles {
+    /// It opened the room and holds the token log.
+    pub coordinator: bool,
+    /// It lends its GPU.
+    pub worker: bool,
+    /// It is in the room.
+    pub guest: bool,
+}
+
+/// The line to the relay.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Connection {
+    /// In no room.
+    #[default]
+    Idle,
+    /// Dialling.
+    Connecting,
+    /// In the room.
+    Connected,
+    /// Lost; trying again.
+    Reconnecting {
+        /// Which try.
+        attempt: u32,
+    },
+    /// Waiting for the host to let this tab in.
+    WaitingForHost,
+    /// It ended: one sentence why.
+    Closed {
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+/// The room.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomReport {
+    /// Its id on the relay.
+    pub id: String,
+    /// Key of the link's fragment.
+    pub key: Option<String>,
+    /// Path and fragment of its link, `/r/ID#KEY`.
+    pub link: String,
+    /// Listed on everyone's door.
+    pub visible: bool,
+}
+
+/// The room's model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ModelReport {
+    /// BLAKE3 root, 64 hexadecimal digits.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// Where it comes from.
+    pub source: ModelSource,
+    /// `general.architecture`.
+    pub architecture: String,
+    /// "Q4_K_M".
+    pub quantization: String,
+    /// Size of the file(s).
+    pub bytes: u64,
+    /// All parameters.
+    pub parameters: u64,
+    /// Parameters a token uses.
+    pub active_parameters: u64,
+    /// Blocks.
+    pub blocks: u32,
+    /// Experts a block, 0 if dense.
+    pub experts: u32,
+    /// Positions of context in this room.
+    pub context: u32,
+    /// Licence as the file says.
+    pub licence: String,
+}
+
+/// Where the model's parts live.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanReport {
+    /// Which plan.
+    pub epoch: u32,
+    /// How far it is.
+    pub state: PlanState,
+    /// Stages in the order a token passes them.
+    pub stages: Vec<StageReport>,
+    /// Messages from device to device a token needs.
+    pub crossings: u32,
+    /// How the host wants work shared.
+    pub share: Share,
+    /// Why there is no plan, and what would help.
+    pub waiting: Option<Waiting>,
+    /// One sentence on why this plan was chosen and what it costs.
+    pub reason: String,
+}
+
+/// How far a plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlanState {
+    /// No plan: something is missing.
+    Waiting,
+    /// Devices load their parts.
+    Preparing,
+    /// All have them; the switch is under way.
+    Committing,
+    /// Ready to answer.
+    Up,
+}
+
+/// What is missing for a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waiting {
+    /// Bytes needed in all.
+    pub needed: u64,
+    /// Bytes lent in all.
+    pub lent: u64,
+    /// One sentence: "3.2 GB more and Qwen3-30B fits."
+    pub sentence: String,
+}
+
+/// One stage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageReport {
+    /// Id in the plan.
+    pub id: u32,
+    /// Who runs it.
+    pub peer: String,
+    /// First block.
+    pub first_block: u32,
+    /// One past the last block.
+    pub end_block: u32,
+    /// It embeds.
+    pub embeds: bool,
+    /// It computes the head.
+    pub head: bool,
+    /// Peers that hold experts for it.
+    pub expert_peers: Vec<String>,
+    /// Weight bytes.
+    pub bytes: u64,
+    /// Milliseconds a token as the planner expects.
+    pub predicted_ms: f64,
+    /// Milliseconds a token as measured, 0 before the first.
+    pub measured_ms: f64,
+}
+
+/// One device at the table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Member {
+    /// Peer id.
+    pub peer: String,
+    /// "Kitchen laptop".
+    pub name: String,
+    /// Icon.
+    pub kind: DeviceKind,
+    /// What it is in the room.
+    pub role: Roles,
+    /// It is this tab.
+    pub is_self: bool,
+    /// Bytes it lends.
+    pub lent: u64,
+    /// Bytes in use.
+    pub used: u64,
+    /// What it holds: "blocks 12–23", "experts 5 of 128".
+    pub holds: Vec<String>,
+    /// How it is.
+    pub state: MemberState,
+    /// What it is loading.
+    pub loading: Option<Loading>,
+    /// The line to it.
+    pub link: Option<MemberLink>,
+    /// Its tab is hidden.
+    pub hidden: bool,
+    /// "NVIDIA", as its adapter says.
+    pub adapter: String,
+}
+
+/// How a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemberState {
+    /// Asks to be let in.
+    Asking,
+    /// In the room, lends nothing.
+    Guest,
+    /// Loads its parts.
+    Loading,
+    /// Has work and is ready.
+    Ready,
+    /// Lends, has no work now, takes over if one leaves.
+    Spare,
+    /// Its device failed: see the notice.
+    Failed,
+    /// Not heard of for some seconds.
+    Silent,
+}
+
+/// The line to a member.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemberLink {
+    /// Direct, or through the relay.
+    pub direct: bool,
+    /// Round trip, milliseconds.
+    pub round_trip_ms: f64,
+}
+
+/// Icon of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeviceKind {
+    /// Desktop or laptop.
+    #[default]
+    Computer,
+    /// Phone.
+    Phone,
+    /// Tablet.
+    Tablet,
+    /// A native peer without a browser.
+    Native,
+}
+
+/// Loading, by phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Loading {
+    /// "find", "download", "check", "upload", "prepare kernels", "self-test", "ready".
+    pub phase: String,
+    /// Bytes done in this phase.
+    pub done: u64,
+    /// Bytes of this phase; 0 if it has none.
+    pub total: u64,
+    /// Bytes a second, a running mean.
+    pub rate: f64,
+    /// Seconds left, if it can be said.
+    pub seconds_left: Option<f64>,
+    /// Bytes that were here already.
+    pub cached: u64,
+}
+
+/// What this device can do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceReport {
+    /// WebGPU works here; otherwise `trouble` says why not.
+    pub webgpu: bool,
+    /// Vendor and name as the adapter tells.
+    pub adapter: String,
+    /// 16-bit floats.
+    pub shader_f16: bool,
+    /// Subgroups.
+    pub subgroups: bool,
+    /// Largest storage binding.
+    pub max_binding: u64,
+    /// Largest buffer.
+    pub max_buffer: u64,
+    /// A software adapter: slow.
+    pub software: bool,
+    /// Bytes a second a kernel streams, measured; 0 before.
+    pub bandwidth: f64,
+    /// The self-test of the kernels in use.
+    pub self_test: SelfTest,
+    /// Why WebGPU does not work, and how to turn it on.
+    pub trouble: Option<String>,
+}
+
+/// The self-test of the kernels in use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SelfTest {
+    /// How it ended.
+    pub state: SelfTestState,
+    /// Kernels tested.
+    pub tested: u32,
+    /// Names of kernels that computed wrongly and were replaced by slower ones.
+    pub replaced: Vec<String>,
+    /// Names of kernels that compute wrongly with no replacement.
+    pub failed: Vec<String>,
+}
+
+/// How a self-test ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SelfTestState {
+    /// Not run yet.
+    #[default]
+    NotRun,
+    /// Runs now.
+    Running,
+    /// Every kernel is right.
+    Passed,
+    /// Some kernels were replaced.
+    Replaced,
+    /// This device computes wrongly and must not take part.
+    Failed,
+}
+
+/// Something a person should read: what happened, why, what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// How bad.
+    pub level: NoticeLevel,
+    /// One sentence.
+    pub sentence: String,
+    /// The rest, for "Copy details".
+    pub details: String,
+}
+
+/// How bad a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NoticeLevel {
+    /// Good to know.
+    Info,
+    /// Something works less well than it could.
+    Warning,
+    /// Something does not work.
+    Error,
+}

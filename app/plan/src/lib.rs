@@ -1,0 +1,21 @@
+//! Ids, units, weight units and the **Plan**: where every part of a model lives in a room.
+//!
+//! Floor 0: pure data and checks, no I/O. Everything above speaks in these words.
+#![forbid(unsafe_code)]
+
+mod ids;
+mod plan;
+mod shape;
+mod unit;
+mod work;
+
+pub use ids::{
+    BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position, StageId,
+};
+pub use plan::{Holder, Plan, PlanError, RemoteExperts, Stage, WireType};
+pub use shape::{BlockShape, FeedForwardShape, ModelShape};
+pub use unit::WeightUnit;
+pub use work::{
+    Candidates, Computed, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then, Ticket,
+    Work,
+};

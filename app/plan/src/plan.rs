@@ -1,0 +1,282 @@
+//! The Plan: stages in order, and for each expert its holders in order of preference.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{BlockIndex, BlockRange, ExpertId, ModelId, ModelShape, PeerId, PlanEpoch, StageId, WeightUnit};
+
+/// Who can compute an expert. A list of holders is in order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Holder {
+    /// The peer of the stage itself.
+    Own,
+    /// Another peer, reached by one frame out and one back.
+    Peer(PeerId),
+}
+
+/// Number format of hidden vectors on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum WireType {
+    /// Exact: one stage and many stages give bit-equal answers on one adapter.
+    F32,
+    /// Half the bytes; the planner's choice where bandwidth counts.
+    F16,
+}
+
+/// Experts of one block of a stage that do not live (only) on the stage's own peer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteExperts {
+    /// The block.
+    pub block: BlockIndex,
+    /// For every expert of the block, by id, its holders in order of preference.
+    pub holders: Vec<Vec<Holder>>,
+}
+
+/// A range of blocks on one peer, with their mixers, norms, routers and state.
+///
+/// The first stage of a plan also embeds, the last one also computes the head; either may have no block at all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Id inside the plan.
+    pub id: StageId,
+    /// Who runs it.
+    pub peer: PeerId,
+    /// Which blocks.
+    pub blocks: BlockRange,
+    /// Blocks whose experts have holders other than `[Own]`, in block order. All other experts are the stage's own.
+    pub remote: Vec<RemoteExperts>,
+}
+
+/// Where every part of one model lives. One executor runs every Plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Larger than that of every earlier plan of the room.
+    pub epoch: PlanEpoch,
+    /// Which model.
+    pub model: ModelId,
+    /// Stages in the order a token passes them.
+    pub stages: Vec<Stage>,
+    /// Hidden vectors on the wire.
+    pub wire: WireType,
+    /// Positions of state each stage reserves (over all conversations).
+    pub context: u32,
+}
+
+/// Why a plan cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// A plan needs at least one stage.
+    #[error("the plan has no stage")]
+    NoStage,
+    /// Stages must cover every block once, in order.
+    #[error("block {0} is missing from the plan or covered twice")]
+    BlockNotCovered(u16),
+    /// Two stages with one id.
+    #[error("stage {0} appears twice in the plan")]
+    DuplicateStage(u16),
+    /// An expert nobody holds.
+    #[error("expert {expert} of block {block} has no holder")]
+    NoHolder {
+        /// The block.
+        block: u16,
+        /// The expert.
+        expert: u16,
+    },
+    /// Holders for a block outside the stage, or not one list per expert.
+    #[error("the experts of block {0} do not match the model")]
+    ExpertsMismatch(u16),
+}
+
+impl Stage {
+    /// A stage whose experts are all its own.
+    pub fn new(id: StageId, peer: PeerId, blocks: BlockRange) -> Self {
+        Self { id, peer, blocks, remote: Vec::new() }
+    }
+
+    /// The holders of a block's experts, if any of them live elsewhere.
+    pub fn remote_experts(&self, block: BlockIndex) -> Option<&RemoteExperts> {
+        self.remote.iter().find(|remote| remote.block == block)
+    }
+}
+
+impl Plan {
+    /// Checks the plan against the model: every block once and in order, every expert with a holder.
+    ///
+    /// # Errors
+    /// The first rule that does not hold.
+    pub fn validate(&self, shape: &ModelShape) -> Result<(), PlanError> {
+        if self.stages.is_empty() {
+            return Err(PlanError::NoStage);
+        }
+        let mut ids = BTreeSet::new();
+        let mut next = 0;
+        for stage in &self.stages {
+            if !ids.insert(stage.id) {
+                return Err(PlanError::DuplicateStage(stage.id.0));
+            }
+            if stage.blocks.start != next || stage.blocks.end < next {
+                return Err(PlanError::BlockNotCovered(next));
+            }
+            next = stage.blocks.end;
+            for remote in &stage.remote {
+                let count = shape.block_experts(remote.block).len();
+                if !stage.blocks.contains(remote.block) || remote.holders.len() != count || count == 0 {
+                    return Err(PlanError::ExpertsMismatch(remote.block.0));
+                }
+                if let Some(expert) = remote.holders.iter().position(Vec::is_empty) {
+                    return Err(PlanError::NoHolder { block: remote.block.0, expert: expert as u16 });
+                }
+            }
+        }
+        if next != shape.all_blocks().end { Err(PlanError::BlockNotCovered(next)) } else { Ok(()) }
+    }
+
+    /// The stage with this id, and its place in the chain.
+    pub fn stage(&self, id: StageId) -> Option<(usize, &Stage)> {
+        self.stages.iter().enumerate().find(|(_, stage)| stage.id == id)
+    }
+
+    /// True if the stage is the first: it embeds.
+    pub fn embeds(&self, id: StageId) -> bool {
+        self.stages.first().is_some_and(|stage| stage.id == id)
+    }
+
+    /// True if the stage is the last: it computes the head.
+    pub fn has_head(&self, id: StageId) -> bool {
+        self.stages.last().is_some_and(|stage| stage.id == id)
+    }
+
+    /// Everyone with work in this plan.
+    pub fn peers(&self) -> BTreeSet<PeerId> {
+        let holders = self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders).flatten();
+        let remote = holders.filter_map(|holder| match holder {
+            Holder::Peer(peer) => Some(*peer),
+            Holder::Own => None,
+        });
+        self.stages.iter().map(|stage| stage.peer).chain(remote).collect()
+    }
+
+    /// Messages from peer to peer that one decoded token needs, seen from `coordinator`: token to the first stage,
+    /// stage to stage, result back, and a round trip per block with remote experts.
+    pub fn crossings(&self, coordinator: PeerId) -> u32 {
+        let mut at = coordinator;
+        let mut crossings = 0;
+        for stage in &self.stages {
+            crossings += u32::from(stage.peer != at);
+            at = stage.peer;
+            let remote = stage
+                .remote
+                .iter()
+                .filter(|remote| remote.holders.iter().any(|holders| matches!(holders.first(), Some(Holder::Peer(_)))));
+            crossings += 2 * remote.count() as u32;
+        }
+        crossings + u32::from(at != coordinator)
+    }
+
+    /// The weight units a peer must have loaded before the plan can run, in the order a token needs them.
+    pub fn units_for(&self, peer: PeerId, shape: &ModelShape) -> Vec<WeightUnit> {
+        let mut units = Vec::new();
+        for stage in &self.stages {
+            let own = stage.peer == peer;
+            if own && self.embeds(stage.id) {
+                units.push(WeightUnit::Embedding);
+            }
+            for block in stage.blocks.iter() {
+                if own {
+                    units.extend(shape.block_units(block));
+                }
+                for expert in shape.block_experts(block) {
+                    if self.holds(stage, block, expert, peer) {
+                        units.push(WeightUnit::Expert(block, expert));
+                    }
+                }
+            }
+            if own && self.has_head(stage.id) {
+                units.push(WeightUnit::Head);
+            }
+        }
+        units
+    }
+
+    fn holds(&self, stage: &Stage, block: BlockIndex, expert: ExpertId, peer: PeerId) -> bool {
+        match stage.remote_experts(block) {
+            None => stage.peer == peer,
+            Some(remote) => remote.holders.get(usize::from(expert.0)).is_some_and(|holders| {
+                holders.iter().any(|holder| match holder {
+                    Holder::Own => stage.peer == peer,
+                    Holder::Peer(other) => *other == peer,
+                })
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BlockShape, Bytes, FeedForwardShape};
+
+    const A: PeerId = PeerId([1; 16]);
+    const B: PeerId = PeerId([2; 16]);
+
+    fn shape() -> ModelShape {
+        let block = BlockShape {
+            mixer: Bytes(10),
+            state_per_position: Bytes(4),
+            feed_forward: FeedForwardShape::Experts {
+                router: Bytes(1),
+                expert: Bytes(5),
+                count: 2,
+                used: 1,
+                shared: Bytes(0),
+            },
+        };
+        ModelShape {
+            model: ModelId([0; 32]),
+            hidden: 8,
+            vocabulary: 16,
+            embedding: Bytes(100),
+            head: Bytes(100),
+            tied_head: true,
+            blocks: vec![block; 2],
+        }
+    }
+
+    fn plan(stages: Vec<Stage>) -> Plan {
+        Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 64 }
+    }
+
+    #[test]
+    fn two_stages_cross_twice_and_share_the_units() {
+        let plan = plan(vec![
+            Stage::new(StageId(0), A, BlockRange::new(0, 1)),
+            Stage::new(StageId(1), B, BlockRange::new(1, 2)),
+        ]);
+        assert_eq!(plan.validate(&shape()), Ok(()));
+        assert_eq!(plan.crossings(A), 2, "one hop to the second stage, one back");
+        assert_eq!(plan.units_for(A, &shape())[0], WeightUnit::Embedding);
+        assert_eq!(plan.units_for(B, &shape()).last(), Some(&WeightUnit::Head));
+    }
+
+    #[test]
+    fn remote_experts_cost_a_round_trip_a_block() {
+        let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
+        stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders: vec![vec![Holder::Peer(B)]; 2] }];
+        let plan = plan(vec![stage]);
+        assert_eq!(plan.validate(&shape()), Ok(()));
+        assert_eq!(plan.crossings(A), 2);
+        let experts = [WeightUnit::Expert(BlockIndex(1), ExpertId(0)), WeightUnit::Expert(BlockIndex(1), ExpertId(1))];
+        assert_eq!(plan.units_for(B, &shape()), experts);
+    }
+
+    #[test]
+    fn a_gap_or_an_expert_without_holder_is_refused() {
+        let gap = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1))]);
+        assert_eq!(gap.validate(&shape()), Err(PlanError::BlockNotCovered(1)));
+        let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
+        stage.remote = vec![RemoteExperts { block: BlockIndex(0), holders: vec![vec![Holder::Own], vec![]] }];
+        assert_eq!(plan(vec![stage]).validate(&shape()), Err(PlanError::NoHolder { block: 0, expert: 1 }));
+    }
+}

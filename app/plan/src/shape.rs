@@ -1,0 +1,151 @@
+//! What a planner needs to know of a model: sizes only, no tensors.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BlockIndex, BlockRange, Bytes, ExpertId, ModelId, WeightUnit};
+
+/// The feed-forward half of a block, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FeedForwardShape {
+    /// One network that every token passes.
+    Dense {
+        /// Weight bytes of the network and its norm.
+        bytes: Bytes,
+    },
+    /// A router and experts.
+    Experts {
+        /// Weight bytes of the router and the norm.
+        router: Bytes,
+        /// Weight bytes of one expert (all experts of a block have one size).
+        expert: Bytes,
+        /// How many experts the block has.
+        count: u16,
+        /// How many experts a token uses.
+        used: u16,
+        /// Weight bytes of the shared expert, zero if there is none.
+        shared: Bytes,
+    },
+}
+
+/// One block, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockShape {
+    /// Weight bytes of the mixer and its norms.
+    pub mixer: Bytes,
+    /// State bytes per position (keys and values, both).
+    pub state_per_position: Bytes,
+    /// The feed-forward half.
+    pub feed_forward: FeedForwardShape,
+}
+
+/// The sizes of a model, as bytes on the GPU.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelShape {
+    /// Which file.
+    pub model: ModelId,
+    /// Width of the hidden vector.
+    pub hidden: u32,
+    /// Entries of the vocabulary.
+    pub vocabulary: u32,
+    /// Bytes of the embedding table.
+    pub embedding: Bytes,
+    /// Bytes of the final norm and output matrix (tied heads: the table again).
+    pub head: Bytes,
+    /// The head reuses the embedding table, so a peer with both holds it once.
+    pub tied_head: bool,
+    /// The blocks in order.
+    pub blocks: Vec<BlockShape>,
+}
+
+impl BlockShape {
+    /// Weight bytes of everything but the experts (which may live elsewhere).
+    pub fn without_experts(&self) -> Bytes {
+        match &self.feed_forward {
+            FeedForwardShape::Dense { bytes } => self.mixer.saturating_add(*bytes),
+            FeedForwardShape::Experts { router, shared, .. } => [self.mixer, *router, *shared].into_iter().sum(),
+        }
+    }
+
+    /// Weight bytes of the whole block.
+    pub fn weights(&self) -> Bytes {
+        self.without_experts().saturating_add(Bytes(self.expert_bytes().0 * u64::from(self.expert_count())))
+    }
+
+    /// Weight bytes that one token reads.
+    pub fn active_weights(&self) -> Bytes {
+        match &self.feed_forward {
+            FeedForwardShape::Dense { .. } => self.weights(),
+            FeedForwardShape::Experts { expert, used, .. } => {
+                self.without_experts().saturating_add(Bytes(expert.0 * u64::from(*used)))
+            }
+        }
+    }
+
+    /// Weight bytes of one expert, zero for a dense block.
+    pub fn expert_bytes(&self) -> Bytes {
+        match &self.feed_forward {
+            FeedForwardShape::Dense { .. } => Bytes::ZERO,
+            FeedForwardShape::Experts { expert, .. } => *expert,
+        }
+    }
+
+    /// Number of experts, zero for a dense block.
+    pub fn expert_count(&self) -> u16 {
+        match &self.feed_forward {
+            FeedForwardShape::Dense { .. } => 0,
+            FeedForwardShape::Experts { count, .. } => *count,
+        }
+    }
+}
+
+impl ModelShape {
+    /// All blocks, as a range.
+    pub fn all_blocks(&self) -> BlockRange {
+        BlockRange::new(0, self.blocks.len() as u16)
+    }
+
+    /// Weight bytes of a unit.
+    pub fn unit_bytes(&self, unit: WeightUnit) -> Bytes {
+        let block = |index: BlockIndex| self.blocks.get(usize::from(index.0));
+        let of = |index: BlockIndex, bytes: fn(&BlockShape) -> Bytes| block(index).map_or(Bytes::ZERO, bytes);
+        match unit {
+            WeightUnit::Embedding => self.embedding,
+            WeightUnit::Head => self.head,
+            WeightUnit::Mixer(index) => of(index, |block| block.mixer),
+            WeightUnit::Router(index) => of(index, |block| match &block.feed_forward {
+                FeedForwardShape::Experts { router, .. } => *router,
+                FeedForwardShape::Dense { .. } => Bytes::ZERO,
+            }),
+            WeightUnit::Dense(index) => of(index, |block| match &block.feed_forward {
+                FeedForwardShape::Dense { bytes } => *bytes,
+                FeedForwardShape::Experts { .. } => Bytes::ZERO,
+            }),
+            WeightUnit::SharedExpert(index) => of(index, |block| match &block.feed_forward {
+                FeedForwardShape::Experts { shared, .. } => *shared,
+                FeedForwardShape::Dense { .. } => Bytes::ZERO,
+            }),
+            WeightUnit::Expert(index, _) => of(index, BlockShape::expert_bytes),
+        }
+    }
+
+    /// The units of a block, without its experts.
+    pub fn block_units(&self, index: BlockIndex) -> Vec<WeightUnit> {
+        let mut units = vec![WeightUnit::Mixer(index)];
+        match self.blocks.get(usize::from(index.0)).map(|block| &block.feed_forward) {
+            Some(FeedForwardShape::Experts { shared, .. }) => {
+                units.push(WeightUnit::Router(index));
+                if *shared > Bytes::ZERO {
+                    units.push(WeightUnit::SharedExpert(index));
+                }
+            }
+            _ => units.push(WeightUnit::Dense(index)),
+        }
+        units
+    }
+
+    /// The experts of a block, none for a dense block.
+    pub fn block_experts(&self, index: BlockIndex) -> Vec<ExpertId> {
+        let count = self.blocks.get(usize::from(index.0)).map_or(0, BlockShape::expert_count);
+        (0..count).map(ExpertId).collect()
+    }
+}

@@ -1,0 +1,209 @@
+//! Encoding and decoding of frames. Every frame passes here.
+
+use half::f16;
+use potluck_plan::{PeerId, WireType};
+use thiserror::Error;
+
+use crate::{Frame, PickedRows};
+
+/// Version of the frames; peers of another version are told to reload.
+pub const VERSION: u16 = 1;
+
+/// Largest frame we send or read, just under the relay's limit of 16 MiB.
+pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
+
+const FIXED: usize = 2 + 16 + 4;
+
+/// Why a frame cannot be read or sent.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Shorter than its fixed part or its own lengths say.
+    #[error("a frame of {0} bytes ended too early")]
+    TooShort(usize),
+    /// Longer than [`MAX_FRAME`].
+    #[error("a frame of {0} bytes is longer than 16 MiB")]
+    TooLong(usize),
+    /// Another version of Potluck.
+    #[error("the other device runs another version of Potluck (frames {theirs}, here {VERSION}); reload both pages")]
+    Version {
+        /// Theirs.
+        theirs: u16,
+    },
+    /// The head is not one of ours.
+    #[error("a frame could not be read")]
+    Head,
+    /// The tail is not a whole number of values.
+    #[error("a frame carries {0} bytes of numbers, which is not a whole number of them")]
+    Tail(usize),
+}
+
+/// A frame's bytes, without the relay's route.
+///
+/// # Errors
+/// [`FrameError::TooLong`].
+pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
+    let head = postcard::to_stdvec(frame).map_err(|_| FrameError::Head)?;
+    let mut bytes = Vec::with_capacity(FIXED + head.len() + tail_len(frame));
+    bytes.extend_from_slice(&VERSION.to_le_bytes());
+    bytes.extend_from_slice(&sender.0);
+    bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&head);
+    match frame {
+        Frame::Forward(forward) => push_values(&mut bytes, &forward.hidden, forward.wire),
+        Frame::ExpertCall(call) => push_values(&mut bytes, &call.normed, call.wire),
+        Frame::ExpertSum(sum) => push_values(&mut bytes, &sum.sum, sum.wire),
+        Frame::Picked(picked) => {
+            if let PickedRows::Logits(logits) = &picked.result {
+                push_values(&mut bytes, logits, WireType::F32);
+            }
+        }
+        Frame::Piece { bytes: piece, .. } => bytes.extend_from_slice(piece),
+        _ => {}
+    }
+    if bytes.len() > MAX_FRAME { Err(FrameError::TooLong(bytes.len())) } else { Ok(bytes) }
+}
+
+/// The sender and the frame.
+///
+/// # Errors
+/// Everything a wrong, old or damaged frame can be; never panics, never allocates more than the bytes hold.
+pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
+    if bytes.len() > MAX_FRAME {
+        return Err(FrameError::TooLong(bytes.len()));
+    }
+    let short = || FrameError::TooShort(bytes.len());
+    let (version, rest) = bytes.split_first_chunk::<2>().ok_or_else(short)?;
+    let theirs = u16::from_le_bytes(*version);
+    if theirs != VERSION {
+        return Err(FrameError::Version { theirs });
+    }
+    let (sender, rest) = rest.split_first_chunk::<16>().ok_or_else(short)?;
+    let (len, rest) = rest.split_first_chunk::<4>().ok_or_else(short)?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let (head, tail) = rest.split_at_checked(len).ok_or_else(short)?;
+    let mut frame: Frame = postcard::from_bytes(head).map_err(|_| FrameError::Head)?;
+    match &mut frame {
+        Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
+        Frame::ExpertCall(call) => call.normed = values(tail, call.wire)?,
+        Frame::ExpertSum(sum) => sum.sum = values(tail, sum.wire)?,
+        Frame::Picked(picked) => {
+            if let PickedRows::Logits(logits) = &mut picked.result {
+                *logits = values(tail, WireType::F32)?;
+            }
+        }
+        Frame::Piece { bytes: piece, .. } => *piece = tail.to_vec(),
+        _ if tail.is_empty() => {}
+        _ => return Err(FrameError::Tail(tail.len())),
+    }
+    Ok((PeerId(*sender), frame))
+}
+
+fn tail_len(frame: &Frame) -> usize {
+    match frame {
+        Frame::Forward(forward) => forward.hidden.len() * 4,
+        Frame::ExpertCall(call) => call.normed.len() * 4,
+        Frame::ExpertSum(sum) => sum.sum.len() * 4,
+        Frame::Piece { bytes, .. } => bytes.len(),
+        _ => 0,
+    }
+}
+
+fn push_values(bytes: &mut Vec<u8>, values: &[f32], wire: WireType) {
+    match wire {
+        WireType::F32 => values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes())),
+        WireType::F16 => {
+            values.iter().for_each(|value| bytes.extend_from_slice(&f16::from_f32(*value).to_le_bytes()));
+        }
+    }
+}
+
+fn values(tail: &[u8], wire: WireType) -> Result<Vec<f32>, FrameError> {
+    let wrong = FrameError::Tail(tail.len());
+    match wire {
+        WireType::F32 => {
+            let (chunks, rest) = tail.as_chunks::<4>();
+            if rest.is_empty() {
+                Ok(chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect())
+            } else {
+                Err(wrong)
+            }
+        }
+        WireType::F16 => {
+            let (chunks, rest) = tail.as_chunks::<2>();
+            let value = |chunk: &[u8; 2]| f16::from_le_bytes(*chunk).to_f32();
+            if rest.is_empty() { Ok(chunks.iter().map(value).collect()) } else { Err(wrong) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use potluck_plan::{ConversationId, HeadRequest, HeadRows, KernelClass, Pick, PlanEpoch, Position, StageId};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Forward;
+
+    const ME: PeerId = PeerId([3; 16]);
+
+    fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
+        Frame::Forward(Forward {
+            epoch: PlanEpoch(4),
+            stage: StageId(1),
+            conversation: ConversationId(9),
+            base: Position(100),
+            class: KernelClass::Decode,
+            tokens: vec![17],
+            head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            wire,
+            hidden,
+        })
+    }
+
+    #[test]
+    fn activations_keep_every_bit_in_f32() {
+        let frame = forward(WireType::F32, vec![1.0, -0.0, f32::MIN_POSITIVE, 3.0e38]);
+        assert_eq!(decode(&encode(ME, &frame).unwrap()).unwrap(), (ME, frame));
+    }
+
+    #[test]
+    fn f16_halves_the_bytes() {
+        let long = vec![0.5; 512];
+        let (full, half) = (forward(WireType::F32, long.clone()), forward(WireType::F16, long));
+        assert_eq!(encode(ME, &full).unwrap().len() - encode(ME, &half).unwrap().len(), 512 * 2);
+    }
+
+    #[test]
+    fn another_version_is_told_to_reload() {
+        let mut bytes = encode(ME, &Frame::Bye).unwrap();
+        bytes[0] = 99;
+        let error = decode(&bytes).unwrap_err();
+        assert_eq!(error, FrameError::Version { theirs: 99 });
+        assert!(error.to_string().contains("reload"), "the sentence must say what to do: {error}");
+    }
+
+    #[test]
+    fn a_tail_where_none_belongs_is_refused() {
+        let mut bytes = encode(ME, &Frame::Bye).unwrap();
+        bytes.push(0);
+        assert_eq!(decode(&bytes), Err(FrameError::Tail(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_frames_never_panic(hidden in prop::collection::vec(-1e3f32..1e3, 0..40), at in 0usize..400, to in any::<u8>(), cut in 0usize..400) {
+            let mut bytes = encode(ME, &forward(WireType::F32, hidden)).unwrap();
+            let len = bytes.len();
+            bytes[at % len] = to;
+            let _ = decode(&bytes);
+            let _ = decode(&bytes[..cut % len]);
+        }
+
+        #[test]
+        fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&bytes);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! All frames.
+
+use potluck_plan::{ConversationId, PlanEpoch};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    ExpertCall, ExpertSum, Forward, Hello, Picked, PieceRequest, Prepare, PromptRequest, RoomView, StageFault,
+    WorkerStatus,
+};
+
+/// Names a prompt within the asking peer's session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId(pub u32);
+
+/// Who wrote a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Role {
+    /// Instructions for the model.
+    System,
+    /// A person.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who wrote it.
+    pub role: Role,
+    /// Its text.
+    pub content: String,
+}
+
+/// A step of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AnswerPart {
+    /// Others are before it; 1 is next.
+    Queued(u32),
+    /// Tokens of the prompt read, of how many.
+    Reading(u32, u32),
+    /// More text.
+    Text {
+        /// Number of this piece, from 0: pieces lost on the way are noticed and asked for again.
+        index: u32,
+        /// Appended to the answer.
+        delta: String,
+        /// The tokens behind it.
+        tokens: Vec<u32>,
+    },
+    /// What a lost device held is rebuilt; one sentence.
+    Recovering(String),
+    /// Nothing more comes.
+    End {
+        /// Pieces of text there are.
+        pieces: u32,
+        /// Why it ended.
+        stop: AnswerStop,
+        /// What it took.
+        timings: Timings,
+    },
+    /// Answer to [`Frame::Resume`]: the coordinator has never heard of the question (or forgot it in a reload).
+    Unknown,
+}
+
+/// Why an answer ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AnswerStop {
+    /// The model was done.
+    Complete,
+    /// `max_tokens` or the context is reached.
+    Length,
+    /// Somebody stopped it.
+    Stopped,
+    /// One sentence with what to do.
+    Failed(String),
+}
+
+/// What an answer took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timings {
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Of these, tokens whose state was still there.
+    pub reused_tokens: u32,
+    /// Tokens written.
+    pub answer_tokens: u32,
+    /// From the prompt to the first token.
+    pub first_token_ms: f64,
+    /// From the first token to the last.
+    pub decode_ms: f64,
+    /// Positions of context used.
+    pub context_used: u32,
+    /// Positions of context there are.
+    pub context: u32,
+}
+
+/// A message from peer to peer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Frame {
+    /// Who the sender is.
+    Hello(Hello),
+    /// The coordinator does not let the peer in: one sentence.
+    Refused(String),
+    /// The sender is there; `sent` is its clock in milliseconds and comes back in [`Frame::HeartbeatBack`].
+    Heartbeat {
+        /// The sender's clock.
+        sent: f64,
+        /// How it is, if it lends.
+        status: Option<WorkerStatus>,
+    },
+    /// Answer to a heartbeat.
+    HeartbeatBack {
+        /// The asker's clock.
+        sent: f64,
+    },
+    /// The sender leaves on purpose.
+    Bye,
+    /// The room, from the coordinator.
+    Room(Box<RoomView>),
+    /// Get ready for a plan.
+    Prepare(Box<Prepare>),
+    /// The sender is ready for the plan.
+    Prepared(PlanEpoch),
+    /// The sender cannot get ready: one sentence.
+    PrepareFailed(PlanEpoch, String),
+    /// From now on this plan counts.
+    Commit(PlanEpoch),
+    /// A conversation's state is not needed any more.
+    Forget(ConversationId),
+    /// Rows for a stage.
+    Forward(Forward),
+    /// Rows for experts.
+    ExpertCall(ExpertCall),
+    /// The experts' answer.
+    ExpertSum(ExpertSum),
+    /// The last stage's answer.
+    Picked(Picked),
+    /// A stage cannot go on.
+    StageFault(StageFault),
+    /// A question.
+    Prompt(PromptRequest),
+    /// Send an answer again from this piece on: some were lost.
+    Resume(RequestId, u32),
+    /// Stop an answer.
+    Stop(RequestId),
+    /// Part of an answer, to the asking peer.
+    Answer(RequestId, AnswerPart),
+    /// Ask for bytes of the host's file.
+    PieceRequest(PieceRequest),
+    /// Bytes of the host's file.
+    Piece {
+        /// Of the request.
+        id: u64,
+        /// Why there are none, in one sentence.
+        failed: Option<String>,
+        /// The bytes.
+        #[serde(skip)]
+        bytes: Vec<u8>,
+    },
+}

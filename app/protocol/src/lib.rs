@@ -1,0 +1,30 @@
+//! Frames between peers, byte for byte. Floor 0: encoding and bounds, no I/O.
+//!
+//! A binary message on the relay is `route (4 bytes, the relay's) | frame`. A frame is
+//!
+//! ```text
+//! version   u16 LE      refused with one sentence if it is not ours
+//! sender    16 bytes    the peer's own id
+//! head      u32 LE      length of the head
+//! head      postcard    the frame without its numbers (postcard's stable format)
+//! tail      bytes       the numbers: f32 or f16, little endian, or raw file bytes
+//! ```
+//!
+//! [`encode`] and [`decode`] are the one place every frame passes, so sealing will be put here.
+#![forbid(unsafe_code)]
+
+mod activation;
+mod codec;
+mod control;
+mod frame;
+mod room;
+
+pub use activation::{ExpertCall, ExpertSum, Forward, Picked, PickedRows, StageFault, StageFaultKind};
+pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
+pub use control::{
+    Contribution, Hello, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest, Sampling, Session, WorkerStatus,
+};
+pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
+pub use room::{
+    DeviceKind, LoadPhase, LoadReport, MemberStanding, MemberView, PlanStanding, PlanView, RoomView, Share,
+};

@@ -1,0 +1,160 @@
+//! What the coordinator tells everyone about the room.
+
+use potluck_plan::{Bytes, PeerId, Plan};
+use serde::{Deserialize, Serialize};
+
+use crate::ModelCard;
+
+/// Icon of a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeviceKind {
+    /// Desktop or laptop.
+    #[default]
+    Computer,
+    /// Phone.
+    Phone,
+    /// Tablet.
+    Tablet,
+    /// A native peer without a browser.
+    Native,
+}
+
+/// How work is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Share {
+    /// The plan that answers fastest.
+    Fastest,
+    /// Every device that contributes gets work.
+    Everyone,
+}
+
+/// What a peer does while it loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LoadPhase {
+    /// Looking at the file's header and the cache.
+    Find,
+    /// Fetching what is not cached.
+    Download,
+    /// Comparing hashes.
+    Check,
+    /// To the GPU.
+    Upload,
+    /// Compiling pipelines.
+    Kernels,
+    /// Comparing them with the CPU.
+    SelfTest,
+    /// All there.
+    Ready,
+}
+
+/// Loading, by phase.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Which phase.
+    pub phase: LoadPhase,
+    /// Bytes done.
+    pub done: Bytes,
+    /// Bytes of the phase.
+    pub total: Bytes,
+    /// Bytes a second.
+    pub rate: f64,
+    /// Bytes that were here already.
+    pub cached: Bytes,
+}
+
+/// How a member is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MemberStanding {
+    /// Asks to be let in.
+    Asking,
+    /// Lends nothing.
+    Guest,
+    /// Loads its parts.
+    Loading,
+    /// Has work and is ready.
+    Ready,
+    /// Lends, has no work now.
+    Spare,
+    /// Its device failed.
+    Failed,
+    /// Not heard of for some seconds.
+    Silent,
+}
+
+/// One member, as the coordinator sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MemberView {
+    /// Who.
+    pub peer: PeerId,
+    /// What others see.
+    pub name: String,
+    /// Icon.
+    pub kind: DeviceKind,
+    /// What the adapter tells.
+    pub adapter: String,
+    /// Opened the room.
+    pub coordinator: bool,
+    /// Bytes it lends, if it does.
+    pub lent: Option<Bytes>,
+    /// Bytes in use.
+    pub used: Bytes,
+    /// How it is.
+    pub standing: MemberStanding,
+    /// What it is loading.
+    pub loading: Option<LoadReport>,
+    /// Round trip from the coordinator, milliseconds; 0 if not known.
+    pub round_trip_ms: f64,
+    /// Its tab is hidden.
+    pub hidden: bool,
+}
+
+/// How far a plan is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlanStanding {
+    /// No plan: something is missing.
+    Waiting,
+    /// Devices load their parts.
+    Preparing,
+    /// The switch is under way.
+    Committing,
+    /// Ready to answer.
+    Up,
+}
+
+/// The plan, with what was expected and measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanView {
+    /// How far it is.
+    pub standing: PlanStanding,
+    /// The plan, unless something is missing.
+    pub plan: Option<Plan>,
+    /// Weight bytes of each stage.
+    pub stage_bytes: Vec<Bytes>,
+    /// Milliseconds a token for each stage, as the planner expects.
+    pub predicted_ms: Vec<f64>,
+    /// The same as measured, 0 before the first.
+    pub measured_ms: Vec<f64>,
+    /// Bytes needed in all, and lent in all, while something is missing.
+    pub shortfall: Option<(Bytes, Bytes)>,
+    /// One sentence.
+    pub reason: String,
+}
+
+/// The room as the coordinator sees it; broadcast on change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoomView {
+    /// The coordinator.
+    pub host: PeerId,
+    /// The model.
+    pub model: Option<ModelCard>,
+    /// Positions of context, all conversations together.
+    pub context: u32,
+    /// How work is shared out.
+    pub share: Share,
+    /// The plan.
+    pub plan: PlanView,
+    /// Everyone, the host first.
+    pub members: Vec<MemberView>,
+    /// Last measured tokens a second.
+    pub tokens_per_second: f64,
+}
