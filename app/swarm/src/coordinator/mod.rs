@@ -1,0 +1,238 @@
+//! The coordinator: the room's model, its plan, its token logs and its answers.
+
+mod answers;
+mod planning;
+mod token_log;
+mod transcript;
+mod view;
+
+use std::sync::Arc;
+
+use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_protocol::{Frame, Picked, PromptRequest, RequestId, RoomView, Share, StageFault, StageFaultKind};
+
+use crate::event::{HostCommand, OpenedModel};
+use crate::members::Members;
+use crate::outbox::Outbox;
+use crate::{Action, Severity};
+
+use answers::Answers;
+use planning::Planning;
+
+pub(crate) struct Coordinator {
+    pub command: HostCommand,
+    model: Option<Arc<OpenedModel>>,
+    planning: Planning,
+    answers: Answers,
+    view: RoomView,
+    /// The view that was sent last, and when.
+    sent: Option<(RoomView, Millis)>,
+}
+
+/// The room's picture is sent at most this often.
+const VIEW_MILLIS: f64 = 250.0;
+
+impl Coordinator {
+    pub fn new(command: HostCommand, me: PeerId, out: &mut Outbox) -> Self {
+        out.act(Action::OpenModel(command.source.clone()));
+        let view = view::empty(me, &command);
+        Self {
+            planning: Planning::new(command.last_epoch),
+            command,
+            model: None,
+            answers: Answers::default(),
+            view,
+            sent: None,
+        }
+    }
+
+    pub fn epoch(&self) -> PlanEpoch {
+        self.planning.epoch
+    }
+
+    pub fn view(&self) -> &RoomView {
+        &self.view
+    }
+
+    pub fn opened(&mut self, model: Arc<OpenedModel>, members: &mut Members, out: &mut Outbox) {
+        self.command.context = self.command.context.clamp(64, model.card.context.max(64));
+        self.model = Some(model);
+        self.replan(members, out);
+    }
+
+    pub fn open_failed(&mut self, sentence: String, out: &mut Outbox) {
+        self.planning.reason.clone_from(&sentence);
+        self.answers.fail_all(&sentence, out);
+        out.notice(Severity::Error, sentence);
+    }
+
+    pub fn set_share(&mut self, share: Share, members: &mut Members, out: &mut Outbox) {
+        self.command.share = share;
+        self.replan(members, out);
+    }
+
+    /// Members, contributions or wishes changed.
+    pub fn replan(&mut self, members: &mut Members, out: &mut Outbox) {
+        if let Some(model) = &self.model {
+            self.planning.replan(model, &self.command, members, self.answers.is_answering(), out);
+        }
+    }
+
+    /// A peer is gone: with it everything it held.
+    pub fn gone(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.answers.drop_asker(peer, now, out);
+        if self.planning.lose(peer) {
+            let reason = format!("{name} left. The others take over its part and the answer goes on.");
+            self.answers.recover(&reason, out);
+        }
+        self.replan(members, out);
+    }
+
+    /// A peer stays but lends no more.
+    pub fn withdrawn(&mut self, peer: PeerId, name: &str, members: &mut Members, out: &mut Outbox) {
+        if self.planning.lose(peer) {
+            let reason = format!("{name} stopped lending. The others take over its part and the answer goes on.");
+            self.answers.recover(&reason, out);
+        }
+        self.replan(members, out);
+    }
+
+    pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
+        self.planning.prepared(peer, epoch);
+        self.try_commit(members, now, out);
+    }
+
+    pub fn prepare_failed(
+        &mut self,
+        peer: PeerId,
+        epoch: PlanEpoch,
+        sentence: String,
+        members: &mut Members,
+        out: &mut Outbox,
+    ) {
+        if !self.planning.concerns(peer, epoch) {
+            return;
+        }
+        let name = members.name(peer);
+        if peer != out.me {
+            out.notice(Severity::Warning, format!("{name} cannot take its part: {sentence}"));
+        }
+        if let Some(member) = members.known.get_mut(&peer) {
+            member.failed = Some(sentence);
+        }
+        self.planning.abandon(epoch);
+        self.replan(members, out);
+    }
+
+    /// The prepared plan counts from now on, unless an answer is under way that the old one can finish.
+    fn try_commit(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
+        if self.planning.commit(self.answers.is_answering(), members, out) {
+            self.answers.state_lost();
+            self.continue_answers(now, out);
+        }
+    }
+
+    fn continue_answers(&mut self, now: Millis, out: &mut Outbox) {
+        if let (Some(model), Some(plan)) = (&self.model, self.planning.active()) {
+            self.answers.advance(model, plan, self.command.context, now, out);
+        }
+    }
+
+    pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
+        self.answers.ask(asker, prompt, now, out);
+        self.continue_answers(now, out);
+    }
+
+    /// Some of an answer's pieces were lost on the way.
+    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, out: &mut Outbox) {
+        self.answers.resume(asker, request, piece, out);
+    }
+
+    pub fn stop(&mut self, asker: PeerId, request: RequestId, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.answers.stop(asker, request, now, out);
+        self.after_answer(members, now, out);
+    }
+
+    pub fn picked(&mut self, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
+        let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
+        if picked.epoch != plan.epoch {
+            return;
+        }
+        self.answers.picked(picked, model, now, out);
+        self.after_answer(members, now, out);
+    }
+
+    fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+        if !self.answers.is_answering() && self.planning.take_put_off() {
+            self.replan(members, out);
+        }
+        self.try_commit(members, now, out);
+        self.continue_answers(now, out);
+    }
+
+    pub fn fault(&mut self, from: PeerId, fault: StageFault, members: &mut Members, now: Millis, out: &mut Outbox) {
+        if self.planning.active().is_none_or(|plan| plan.epoch != fault.epoch || !plan.peers().contains(&from)) {
+            return;
+        }
+        let name = members.name(from);
+        match fault.kind {
+            StageFaultKind::Gap(position) => {
+                self.answers.rewind(fault.conversation, position.0 as usize);
+                self.continue_answers(now, out);
+            }
+            StageFaultKind::ExpertsUnreachable(block) => {
+                let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
+                self.planning.drop_active();
+                self.answers.recover(&reason, out);
+                self.replan(members, out);
+            }
+            StageFaultKind::DeviceLost => {
+                self.planning.drop_active();
+                let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
+                self.answers.recover(&reason, out);
+                self.replan(members, out);
+            }
+            StageFaultKind::Failed(sentence) => {
+                self.answers.fail_current(&format!("{name} could not compute its part: {sentence}"), now, out);
+                self.after_answer(members, now, out);
+            }
+        }
+    }
+
+    /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
+    pub fn back(&mut self, now: Millis, out: &mut Outbox) {
+        self.answers.send_again();
+        self.continue_answers(now, out);
+    }
+
+    pub fn tick(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+        if self.answers.is_stalled(now) {
+            self.back(now, out);
+        }
+        self.after_answer(members, now, out);
+        self.refresh(members, now, false, out);
+    }
+
+    /// Makes the room's picture anew and sends it where it changed.
+    pub fn refresh(&mut self, members: &Members, now: Millis, at_once: bool, out: &mut Outbox) {
+        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members, now);
+        let due = match &self.sent {
+            None => true,
+            Some((view, at)) => *view != self.view && (at_once || now.0 - at.0 >= VIEW_MILLIS),
+        };
+        if due {
+            self.sent = Some((self.view.clone(), now));
+            for (peer, member) in &members.known {
+                if member.admitted && *peer != members.me {
+                    out.send(*peer, Frame::Room(Box::new(self.view.clone())));
+                }
+            }
+            out.act(Action::ViewChanged);
+        }
+    }
+
+    /// A newcomer needs the picture now.
+    pub fn greet(&self, peer: PeerId, out: &mut Outbox) {
+        out.send(peer, Frame::Room(Box::new(self.view.clone())));
+    }
+}

@@ -1,0 +1,112 @@
+//! The token log: the one source of truth of a conversation. With it any state can be computed again, bit for bit.
+
+use potluck_plan::{KernelClass, Work};
+
+/// Rows of one chunk of a prompt: small enough that a submit stays short on a slow device and that all stages work.
+pub(crate) const PREFILL_ROWS: usize = 64;
+
+/// Tokens of a conversation, and which kernels computed each of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TokenLog {
+    tokens: Vec<u32>,
+    classes: Vec<KernelClass>,
+    /// Positions whose state every stage of the active plan has.
+    computed: usize,
+}
+
+/// Rows to send next.
+pub(crate) struct Chunk {
+    pub base: usize,
+    pub tokens: Vec<u32>,
+    pub class: KernelClass,
+    /// It ends the log: its last row's head is wanted.
+    pub last: bool,
+}
+
+impl TokenLog {
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Replaces the log by a prompt; an equal prefix keeps its state and classes. Returns how many positions need not be
+    /// computed again (at least the last one always is: its head is wanted).
+    pub fn begin(&mut self, prompt: &[u32]) -> usize {
+        let common = self.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
+        self.tokens.truncate(common);
+        self.classes.truncate(common);
+        self.tokens.extend_from_slice(&prompt[common..]);
+        self.classes.resize(prompt.len(), KernelClass::Prefill);
+        self.computed = self.computed.min(common).min(prompt.len().saturating_sub(1));
+        self.computed
+    }
+
+    pub fn push(&mut self, token: u32) {
+        self.tokens.push(token);
+        self.classes.push(KernelClass::Decode);
+    }
+
+    pub fn computed(&self) -> usize {
+        self.computed
+    }
+
+    pub fn set_computed(&mut self, positions: usize) {
+        self.computed = positions.min(self.tokens.len());
+    }
+
+    /// The rows from `base`: the longest run of one kernel class, cut as it was cut the first time.
+    pub fn chunk(&self, base: usize) -> Option<Chunk> {
+        let class = *self.classes.get(base)?;
+        let most = match class {
+            KernelClass::Prefill => PREFILL_ROWS,
+            KernelClass::Decode => Work::DECODE_ROWS,
+        };
+        let len = self.classes[base..].iter().take(most).take_while(|other| **other == class).count();
+        let tokens = self.tokens[base..base + len].to_vec();
+        Some(Chunk { base, tokens, class, last: base + len == self.tokens.len() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_longer_prompt_reuses_what_was_computed() {
+        let mut log = TokenLog::default();
+        assert_eq!(log.begin(&[1, 2, 3]), 0);
+        log.push(4);
+        log.set_computed(4);
+        assert_eq!(log.begin(&[1, 2, 3, 4, 5, 6]), 4);
+        let chunk = log.chunk(4).unwrap();
+        assert_eq!((chunk.tokens, chunk.class, chunk.last), (vec![5, 6], KernelClass::Prefill, true));
+    }
+
+    #[test]
+    fn the_same_prompt_computes_its_last_row_again() {
+        let mut log = TokenLog::default();
+        log.begin(&[1, 2, 3]);
+        log.set_computed(3);
+        assert_eq!(log.begin(&[1, 2, 3]), 2);
+    }
+
+    #[test]
+    fn a_replay_keeps_decoded_rows_apart_from_the_prompt() {
+        let mut log = TokenLog::default();
+        log.begin(&[1; 70]);
+        (0..20).for_each(|token| log.push(token));
+        let mut base = 0;
+        let mut cuts = Vec::new();
+        while let Some(chunk) = log.chunk(base) {
+            cuts.push((chunk.class, chunk.tokens.len()));
+            base += chunk.tokens.len();
+        }
+        use KernelClass::{Decode, Prefill};
+        assert_eq!(cuts, [(Prefill, 64), (Prefill, 6), (Decode, 16), (Decode, 4)]);
+    }
+}

@@ -1,0 +1,56 @@
+//! What an asker was told, kept so that pieces lost on the way can be sent again.
+
+use potluck_plan::PeerId;
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, RequestId, Timings};
+
+use crate::outbox::Outbox;
+
+pub(super) struct Transcript {
+    pub asker: PeerId,
+    pub request: RequestId,
+    pieces: Vec<(String, Vec<u32>)>,
+    end: Option<(AnswerStop, Timings)>,
+}
+
+impl Transcript {
+    pub fn new(asker: PeerId, request: RequestId) -> Self {
+        Self { asker, request, pieces: Vec::new(), end: None }
+    }
+
+    pub fn is(&self, asker: PeerId, request: RequestId) -> bool {
+        self.asker == asker && self.request == request
+    }
+
+    pub fn text(&mut self, delta: String, tokens: Vec<u32>, out: &mut Outbox) {
+        self.pieces.push((delta, tokens));
+        self.send_piece(self.pieces.len() - 1, out);
+    }
+
+    pub fn end(&mut self, stop: AnswerStop, timings: Timings, out: &mut Outbox) {
+        self.end = Some((stop, timings));
+        self.send_end(out);
+    }
+
+    /// Something that need not be kept.
+    pub fn tell(&self, part: AnswerPart, out: &mut Outbox) {
+        out.send(self.asker, Frame::Answer(self.request, part));
+    }
+
+    pub fn send_from(&self, piece: u32, out: &mut Outbox) {
+        (piece as usize..self.pieces.len()).for_each(|index| self.send_piece(index, out));
+        self.send_end(out);
+    }
+
+    fn send_piece(&self, index: usize, out: &mut Outbox) {
+        if let Some((delta, tokens)) = self.pieces.get(index) {
+            self.tell(AnswerPart::Text { index: index as u32, delta: delta.clone(), tokens: tokens.clone() }, out);
+        }
+    }
+
+    fn send_end(&self, out: &mut Outbox) {
+        if let Some((stop, timings)) = &self.end {
+            let pieces = self.pieces.len() as u32;
+            self.tell(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings }, out);
+        }
+    }
+}

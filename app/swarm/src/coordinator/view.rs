@@ -1,0 +1,101 @@
+//! The room's picture: what everyone sees.
+
+use potluck_plan::{Millis, PeerId};
+use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanStanding, PlanView, RoomView};
+
+use super::answers::Answers;
+use super::planning::Planning;
+use crate::event::{HostCommand, OpenedModel};
+use crate::members::{Member, Members};
+
+pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
+    RoomView {
+        host: me,
+        model: None,
+        context: command.context,
+        share: command.share,
+        plan: PlanView {
+            standing: PlanStanding::Waiting,
+            plan: None,
+            stage_bytes: Vec::new(),
+            predicted_ms: Vec::new(),
+            measured_ms: Vec::new(),
+            shortfall: None,
+            reason: "Opening the model.".to_owned(),
+        },
+        members: Vec::new(),
+        tokens_per_second: 0.0,
+    }
+}
+
+pub(super) fn room(
+    model: Option<&OpenedModel>,
+    command: &HostCommand,
+    planning: &Planning,
+    answers: &Answers,
+    members: &Members,
+    now: Millis,
+) -> RoomView {
+    let mut list: Vec<MemberView> =
+        members.known.iter().map(|(peer, known)| member(*peer, known, planning, members, now)).collect();
+    list.sort_by_key(|member| (member.peer != members.me, member.peer));
+    RoomView {
+        host: members.me,
+        model: model.map(|model| model.card.clone()),
+        context: command.context,
+        share: command.share,
+        plan: plan(planning, members),
+        members: list,
+        tokens_per_second: answers.tokens_per_second,
+    }
+}
+
+fn plan(planning: &Planning, members: &Members) -> PlanView {
+    let (standing, planned) = planning.shown();
+    let measured = |peer: PeerId| members.get(peer).map_or(0.0, |member| member.status.decode_millis);
+    let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
+    PlanView {
+        standing,
+        plan: planned.map(|planned| planned.plan.clone()),
+        stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
+        predicted_ms: planned.map(|planned| planned.stage_millis.clone()).unwrap_or_default(),
+        measured_ms: planned
+            .map(|planned| planned.plan.stages.iter().map(|stage| measured(stage.peer)).collect())
+            .unwrap_or_default(),
+        shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
+        reason: match (planned, shortfall) {
+            (Some(planned), _) => planned.reason.clone(),
+            (None, Some(shortfall)) => shortfall.sentence.clone(),
+            (None, None) => planning.reason.clone(),
+        },
+    }
+}
+
+fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members, now: Millis) -> MemberView {
+    let lent = member.hello.contribution.map(|contribution| contribution.budget);
+    let (_, shown) = planning.shown();
+    let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
+    let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
+    let standing = match () {
+        () if !member.admitted => MemberStanding::Asking,
+        () if peer != members.me && member.is_silent(now) => MemberStanding::Silent,
+        () if member.failed.is_some() => MemberStanding::Failed,
+        () if lent.is_none() => MemberStanding::Guest,
+        () if planning.awaits(peer) => MemberStanding::Loading,
+        () if has_work => MemberStanding::Ready,
+        () => MemberStanding::Spare,
+    };
+    MemberView {
+        peer,
+        name: member.hello.name.clone(),
+        kind: member.hello.kind,
+        adapter: member.hello.adapter.clone(),
+        coordinator: peer == members.me,
+        lent,
+        used: member.status.used,
+        standing,
+        loading,
+        round_trip_ms: member.round_trip,
+        hidden: member.hello.hidden,
+    }
+}

@@ -1,0 +1,245 @@
+//! What goes into the state machines, and what comes out. No I/O, no clock: the driver in `potluck-node`, the simulator
+//! and the tests feed events and perform actions alike.
+
+use std::sync::Arc;
+
+use potluck_plan::{Bytes, Computed, ConversationId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit, Work};
+use potluck_protocol::{
+    AnswerPart, Contribution, DeviceKind, Frame, LoadReport, ModelCard, ModelSource, PieceRequest, PromptRequest,
+    RequestId, Share,
+};
+
+use crate::Language;
+
+/// A peer's address on the relay; new at every connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelayRoute(pub u32);
+
+/// A model whose header is read: everything the coordinator and the executor need, besides the weights.
+pub struct OpenedModel {
+    /// As people see it.
+    pub card: ModelCard,
+    /// Sizes, for planning.
+    pub shape: ModelShape,
+    /// Bytes every device with work needs besides weights and state, as the engine's layout says.
+    pub overhead: Bytes,
+    /// Text to tokens and back.
+    pub language: Arc<dyn Language>,
+}
+
+/// What happened.
+pub enum Event {
+    /// The page opens a room with a model.
+    Host(HostCommand),
+    /// The page enters a room.
+    Join {
+        /// Key of the room's link.
+        key: Option<String>,
+    },
+    /// The page lends this device; budget and speed were measured.
+    Contribute(Contribution),
+    /// The page stops lending.
+    StopContributing,
+    /// The page leaves the room.
+    Leave,
+    /// The page renames the device.
+    Rename(String),
+    /// The tab was hidden or shown.
+    Visibility {
+        /// Hidden now.
+        hidden: bool,
+    },
+    /// The host lets a waiting peer in, or not.
+    Admit {
+        /// Who.
+        peer: PeerId,
+        /// In, or not.
+        allow: bool,
+    },
+    /// The host wants the work shared otherwise.
+    SetShare(Share),
+    /// The page asks the model.
+    Prompt(PromptRequest),
+    /// The page stops an answer.
+    Stop(RequestId),
+
+    /// The relay let this peer into the room.
+    Connected {
+        /// Who is in it already.
+        members: Vec<RelayRoute>,
+    },
+    /// Somebody entered; it will say hello.
+    RouteJoined(RelayRoute),
+    /// Somebody's connection ended.
+    RouteLeft(RelayRoute),
+    /// The connection to the relay is lost; the driver tries again.
+    Disconnected,
+    /// A frame arrived.
+    Frame {
+        /// From which connection.
+        route: RelayRoute,
+        /// From which peer, as the frame says.
+        from: PeerId,
+        /// The frame.
+        frame: Frame,
+    },
+
+    /// Answer to [`Action::OpenModel`].
+    ModelOpened(Arc<OpenedModel>),
+    /// Answer to [`Action::OpenModel`]: one sentence.
+    ModelFailed(String),
+    /// How [`Action::Load`] goes on.
+    LoadProgress {
+        /// Of the load.
+        epoch: PlanEpoch,
+        /// How far.
+        report: LoadReport,
+        /// Bytes of weights and state on the GPU now.
+        used: Bytes,
+    },
+    /// Answer to [`Action::Load`]: everything is on the GPU and tested.
+    Loaded(PlanEpoch),
+    /// Answer to [`Action::Load`]: one sentence.
+    LoadFailed(PlanEpoch, String),
+    /// A result of [`Action::Compute`].
+    Computed(Computed),
+    /// The GPU device is gone; the driver opens another and everything on it must be loaded again.
+    DeviceLost(String),
+
+    /// The driver's loader needs bytes of the host's file.
+    PieceWanted(PieceRequest),
+    /// Answer to [`Action::ReadPiece`].
+    PieceRead {
+        /// Who asked.
+        peer: PeerId,
+        /// Its id of the piece.
+        id: u64,
+        /// The bytes, or one sentence.
+        bytes: Result<Vec<u8>, String>,
+    },
+    /// Time went by. Sent at least four times a second.
+    Tick,
+}
+
+/// What the page chose when it pressed Host a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostCommand {
+    /// Where the model is.
+    pub source: ModelSource,
+    /// Key of the room's link; who brings it is let in at once.
+    pub key: String,
+    /// Positions of context, all conversations together.
+    pub context: u32,
+    /// How work is shared out.
+    pub share: Share,
+    /// Larger than every plan epoch this host has used (kept over reloads), or 0.
+    pub last_epoch: PlanEpoch,
+}
+
+/// Who this peer is; fixed for the life of a node but for the name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Identity {
+    /// Kept over reloads.
+    pub peer: PeerId,
+    /// Random at each start.
+    pub session: potluck_protocol::Session,
+    /// Build of page and node.
+    pub build: String,
+    /// Kernels of two peers with one class compute alike.
+    pub kernel_class: u32,
+    /// What others see.
+    pub name: String,
+    /// Icon.
+    pub kind: DeviceKind,
+    /// What the adapter tells.
+    pub adapter: String,
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One connection.
+    Route(RelayRoute),
+    /// Everyone else in the room.
+    Everyone,
+}
+
+/// What the driver must do.
+pub enum Action {
+    /// Send a frame.
+    Send {
+        /// Where to.
+        to: Destination,
+        /// What.
+        frame: Frame,
+    },
+    /// Read a model's header; answered by [`Event::ModelOpened`] or [`Event::ModelFailed`].
+    OpenModel(ModelSource),
+    /// Bring weight units to the GPU and reserve state; answered by [`Event::Loaded`] or [`Event::LoadFailed`]. A newer load
+    /// replaces an older one that is still under way.
+    Load(LoadRequest),
+    /// Free everything on the GPU.
+    Unload,
+    /// Submit to the engine, in order; answered by [`Event::Computed`].
+    Compute(Work),
+    /// Free a conversation's state.
+    Forget(ConversationId),
+    /// Part of an answer for this tab's page.
+    Answer(RequestId, AnswerPart),
+    /// One sentence for this tab's page.
+    Notice {
+        /// How bad.
+        severity: Severity,
+        /// What happened and what to do.
+        sentence: String,
+    },
+    /// [`crate::Peer::view`] changed.
+    ViewChanged,
+    /// This peer is out: not let in, or it left. The driver closes the connection.
+    Close {
+        /// One sentence, if it was not this tab's own wish.
+        reason: Option<String>,
+    },
+    /// Read bytes of the host's file for another peer.
+    ReadPiece {
+        /// Who asked.
+        peer: PeerId,
+        /// Which bytes.
+        request: PieceRequest,
+    },
+    /// Bytes for the driver's loader, or one sentence.
+    DeliverPiece {
+        /// Of the request.
+        id: u64,
+        /// The bytes.
+        bytes: Result<Vec<u8>, String>,
+    },
+}
+
+/// Weight units and state to bring to the GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadRequest {
+    /// Names the load.
+    pub epoch: PlanEpoch,
+    /// The plan that is being prepared.
+    pub plan: Plan,
+    /// The model.
+    pub model: ModelCard,
+    /// Units to hold when done, in the order a token needs them. Others are freed.
+    pub units: Vec<WeightUnit>,
+    /// Positions of state to reserve for every block whose mixer is held.
+    pub context: u32,
+    /// Most bytes to use in all.
+    pub budget: Bytes,
+}
+
+/// How bad a notice is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something works less well than it could.
+    Warning,
+    /// Something does not work.
+    Error,
+}

@@ -1,0 +1,94 @@
+//! What every peer has of the room: its questions, and the picture the coordinator sends.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::Millis;
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, RoomView, Timings};
+
+use crate::Action;
+use crate::outbox::Outbox;
+
+/// Nothing heard of a question for so long: the coordinator is asked what was lost. Costs nothing if nothing was.
+const RESUME_MILLIS: f64 = 3_000.0;
+
+#[derive(Default)]
+pub(crate) struct Guest {
+    pub room: Option<RoomView>,
+    pending: BTreeMap<RequestId, Pending>,
+}
+
+struct Pending {
+    prompt: PromptRequest,
+    /// Pieces of text that are here.
+    pieces: u32,
+    heard: Millis,
+}
+
+impl Guest {
+    pub fn pending(&self) -> Vec<RequestId> {
+        self.pending.keys().copied().collect()
+    }
+
+    pub fn ask(&mut self, prompt: PromptRequest, now: Millis) {
+        self.pending.insert(prompt.request, Pending { prompt, pieces: 0, heard: now });
+    }
+
+    /// A part of an answer. Returns what to send the coordinator, if a piece is missing.
+    pub fn answer(&mut self, request: RequestId, part: AnswerPart, now: Millis, out: &mut Outbox) -> Option<Frame> {
+        let pending = self.pending.get_mut(&request)?;
+        pending.heard = now;
+        match &part {
+            AnswerPart::Text { index, .. } if *index < pending.pieces => return None,
+            AnswerPart::Text { index: missed, .. } | AnswerPart::End { pieces: missed, .. }
+                if *missed > pending.pieces =>
+            {
+                return Some(Frame::Resume(request, pending.pieces));
+            }
+            AnswerPart::Text { .. } => pending.pieces += 1,
+            AnswerPart::Unknown if pending.pieces == 0 => return Some(Frame::Prompt(pending.prompt.clone())),
+            AnswerPart::Unknown => {
+                self.fail(request, "The host was reloaded before the answer was complete. Ask again.", out);
+                return None;
+            }
+            AnswerPart::End { .. } => {
+                self.pending.remove(&request);
+                out.act(Action::ViewChanged);
+            }
+            _ => {}
+        }
+        out.act(Action::Answer(request, part));
+        None
+    }
+
+    /// Questions of which nothing was heard for a while.
+    pub fn overdue(&mut self, now: Millis) -> Vec<Frame> {
+        let overdue = self.pending.iter_mut().filter(|(_, pending)| now.0 - pending.heard.0 > RESUME_MILLIS);
+        overdue
+            .map(|(request, pending)| {
+                pending.heard = now;
+                Frame::Resume(*request, pending.pieces)
+            })
+            .collect()
+    }
+
+    pub fn fail(&mut self, request: RequestId, sentence: &str, out: &mut Outbox) {
+        let pieces = self.pending.remove(&request).map_or(0, |pending| pending.pieces);
+        let stop = AnswerStop::Failed(sentence.to_owned());
+        out.act(Action::Answer(request, AnswerPart::End { pieces, stop, timings: Timings::default() }));
+        out.act(Action::ViewChanged);
+    }
+
+    pub fn fail_all(&mut self, sentence: &str, out: &mut Outbox) {
+        for request in self.pending() {
+            self.fail(request, sentence, out);
+        }
+    }
+
+    /// Answers that have begun cannot go on; questions without a word yet are asked again when the host is back.
+    pub fn fail_begun(&mut self, sentence: &str, out: &mut Outbox) {
+        let begun = self.pending.iter().filter(|(_, pending)| pending.pieces > 0).map(|(request, _)| *request);
+        for request in begun.collect::<Vec<_>>() {
+            self.fail(request, sentence, out);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Text to tokens and back, as the coordinator needs it. `potluck-node` implements it with `potluck-model`.
+
+use potluck_plan::Candidates;
+use potluck_protocol::{Message, Sampling};
+
+/// The language side of a model.
+pub trait Language: Send + Sync {
+    /// The prompt's tokens, through the chat template.
+    ///
+    /// # Errors
+    /// One sentence: the template refuses the messages.
+    fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String>;
+
+    /// Tokens of plain text, special tokens recognised, with the beginning-of-text token where the model wants one.
+    fn tokenize(&self, text: &str) -> Vec<u32>;
+
+    /// A fresh decoder for a stream of tokens.
+    fn decoder(&self) -> Box<dyn TextStream>;
+
+    /// The token ends an answer.
+    fn is_end(&self, token: u32) -> bool;
+
+    /// Chooses the token at `position` from the candidates; pure, so that a replay chooses alike.
+    fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32;
+}
+
+/// Turns tokens into text without ever cutting a character.
+pub trait TextStream: Send {
+    /// Text that is complete after this token; may be empty.
+    fn push(&mut self, token: u32) -> String;
+
+    /// What is left at the end.
+    fn finish(&mut self) -> String;
+}

@@ -1,0 +1,23 @@
+//! Coordinator and worker as state machines without I/O or clock: `on(event, now) -> actions`.
+//!
+//! [`Peer`] is the whole of it: the browser's driver, the native peer, the simulator and the tests all feed it the same
+//! [`Event`]s and perform the same [`Action`]s.
+#![forbid(unsafe_code)]
+
+mod coordinator;
+mod event;
+mod executor;
+mod gather;
+mod guest;
+mod language;
+mod members;
+mod outbox;
+mod peer;
+pub mod sim;
+mod trace;
+mod worker;
+
+pub use event::{Action, Destination, Event, HostCommand, Identity, LoadRequest, OpenedModel, RelayRoute, Severity};
+pub use language::{Language, TextStream};
+pub use peer::{Peer, Standing, SwarmView};
+pub use trace::TraceLine;

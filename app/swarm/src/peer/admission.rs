@@ -1,0 +1,129 @@
+//! Who is let in, and who is given up.
+
+use potluck_plan::{Millis, PeerId};
+use potluck_protocol::{Frame, Hello};
+
+use super::{Peer, Standing};
+use crate::members::Member;
+use crate::{Action, Severity};
+
+impl Peer {
+    /// A hello, of somebody or our own.
+    pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello, now: Millis) {
+        let me = self.identity.peer;
+        let known = self.members.known.get(&peer);
+        let restarted = known.is_some_and(|known| known.hello.session != hello.session);
+        let returned = known.is_some_and(|known| known.away_until.is_some());
+        if restarted {
+            self.give_up(peer, now);
+        }
+        let known = self.members.known.get(&peer);
+        let is_new = known.is_none();
+        let lent_before = known.and_then(|known| known.hello.contribution);
+        let is_host = hello.coordinator && peer != me;
+        let (contribution, key) = (hello.contribution, hello.key.clone());
+        let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
+        let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone(), now));
+        member.hello = hello;
+        member.heard = now;
+        member.away_until = None;
+        if contribution != lent_before {
+            member.failed = None;
+        }
+        if is_new && peer != me {
+            // It may not have heard of us.
+            let frame = Frame::Hello(self.hello());
+            self.out.send(peer, frame);
+        }
+        if is_host && self.coordinator.is_none() {
+            self.out.act(Action::ViewChanged);
+        }
+        let Some(coordinator) = &mut self.coordinator else { return };
+        if let Some(sentence) = refusal {
+            self.members.known.remove(&peer);
+            self.out.send(peer, Frame::Refused(sentence));
+            return;
+        }
+        let Some(member) = self.members.known.get_mut(&peer) else { return };
+        member.admitted |= peer == me || key.as_deref() == Some(coordinator.command.key.as_str());
+        if !member.admitted {
+            coordinator.refresh(&self.members, now, true, &mut self.out);
+            return;
+        }
+        if peer != me {
+            coordinator.greet(peer, &mut self.out);
+        }
+        if returned && !restarted {
+            coordinator.back(now, &mut self.out);
+        }
+        if contribution != lent_before || is_new || returned {
+            if lent_before.is_some() && contribution.is_none() {
+                self.stopped_lending(peer, now);
+            } else {
+                coordinator.replan(&mut self.members, &mut self.out);
+            }
+        }
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.refresh(&self.members, now, true, &mut self.out);
+        }
+    }
+
+    pub(super) fn refusal(&self, hello: &Hello) -> Option<String> {
+        self.coordinator.as_ref()?;
+        if hello.coordinator {
+            return Some("Another tab hosts this room already. Open the room's link to take part.".into());
+        }
+        if hello.build != self.identity.build || hello.kernel_class != self.identity.kernel_class {
+            return Some("This page is of another version than the host's. Reload both pages.".into());
+        }
+        None
+    }
+
+    pub(super) fn admit(&mut self, peer: PeerId, allow: bool, now: Millis) {
+        let Some(coordinator) = &mut self.coordinator else { return };
+        if !allow {
+            self.members.known.remove(&peer);
+            self.out.send(peer, Frame::Refused("The host did not let this device in.".into()));
+        } else if let Some(member) = self.members.known.get_mut(&peer) {
+            member.admitted = true;
+            coordinator.greet(peer, &mut self.out);
+            coordinator.replan(&mut self.members, &mut self.out);
+        }
+        coordinator.refresh(&self.members, now, true, &mut self.out);
+    }
+
+    /// A peer lends no more, but stays.
+    pub(super) fn stopped_lending(&mut self, peer: PeerId, now: Millis) {
+        let name = self.members.name(peer);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.withdrawn(peer, &name, &mut self.members, &mut self.out);
+            coordinator.refresh(&self.members, now, true, &mut self.out);
+        }
+    }
+
+    /// A peer is gone for good.
+    pub(super) fn give_up(&mut self, peer: PeerId, now: Millis) {
+        if peer == self.identity.peer {
+            return;
+        }
+        let Some(member) = self.members.known.remove(&peer) else { return };
+        self.gone(peer, member, now);
+    }
+
+    pub(super) fn gone(&mut self, peer: PeerId, member: Member, now: Millis) {
+        if let Some(coordinator) = &mut self.coordinator {
+            if member.admitted {
+                coordinator.gone(peer, &member.hello.name, &mut self.members, now, &mut self.out);
+            }
+            coordinator.refresh(&self.members, now, true, &mut self.out);
+        } else if member.hello.coordinator {
+            let sentence =
+                "The host's tab closed or was reloaded before the answer was complete. Ask again when it is back.";
+            self.guest.fail_begun(sentence, &mut self.out);
+            self.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
+            self.standing = Standing::Waiting;
+        }
+        self.worker.tick(&self.members, now, &mut self.out);
+        self.out.act(Action::ViewChanged);
+    }
+}

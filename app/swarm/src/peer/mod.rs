@@ -1,0 +1,431 @@
+//! One peer: it routes events to its coordinator, worker and guest halves, whichever it is.
+
+mod admission;
+
+use std::sync::Arc;
+
+use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_protocol::{Contribution, Frame, Hello, LoadReport, ModelSource, PromptRequest, RequestId, RoomView};
+
+use crate::coordinator::Coordinator;
+use crate::event::{HostCommand, Identity, OpenedModel};
+use crate::guest::Guest;
+use crate::members::{GRACE_AFTER_OUTAGE_MILLIS, GRACE_MILLIS, Members};
+use crate::outbox::Outbox;
+use crate::trace::{Trace, TraceLine};
+use crate::worker::Worker;
+use crate::{Action, Event, RelayRoute};
+
+/// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
+const HEARTBEAT_MILLIS: f64 = 1_000.0;
+
+/// How this peer stands in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// In no room.
+    Outside,
+    /// On its way in, or waiting for the host to let it in.
+    Waiting,
+    /// In.
+    Inside,
+}
+
+/// What the page shows of a peer.
+#[derive(Clone, Debug)]
+pub struct SwarmView<'a> {
+    /// How this peer stands.
+    pub standing: Standing,
+    /// It opened the room.
+    pub coordinator: bool,
+    /// What it lends.
+    pub contribution: Option<Contribution>,
+    /// The room's picture.
+    pub room: Option<&'a RoomView>,
+    /// What it is loading.
+    pub loading: Option<LoadReport>,
+    /// Newest plan it has heard of; to be kept over reloads by a host.
+    pub epoch: PlanEpoch,
+    /// Questions of this tab without an end yet.
+    pub pending: Vec<RequestId>,
+}
+
+/// A peer's state machine.
+pub struct Peer {
+    identity: Identity,
+    standing: Standing,
+    key: Option<String>,
+    hidden: bool,
+    connected: bool,
+    members: Members,
+    worker: Worker,
+    guest: Guest,
+    coordinator: Option<Coordinator>,
+    out: Outbox,
+    trace: Trace,
+    heartbeat: Millis,
+}
+
+impl Peer {
+    /// A peer outside of any room.
+    pub fn new(identity: Identity) -> Self {
+        let me = identity.peer;
+        Self {
+            identity,
+            standing: Standing::Outside,
+            key: None,
+            hidden: false,
+            connected: false,
+            members: Members { me, known: Default::default() },
+            worker: Worker::default(),
+            guest: Guest::default(),
+            coordinator: None,
+            out: Outbox::new(me),
+            trace: Trace::default(),
+            heartbeat: Millis(f64::MIN),
+        }
+    }
+
+    /// One event in, the actions it causes out, to be performed in order.
+    pub fn on(&mut self, event: Event, now: Millis) -> Vec<Action> {
+        self.trace.event(&event, now);
+        self.handle(event, now);
+        while let Some(frame) = self.out.next_own() {
+            self.frame(self.identity.peer, frame, now);
+        }
+        let actions = std::mem::take(&mut self.out.actions);
+        actions.iter().for_each(|action| self.trace.action(action, now));
+        actions
+    }
+
+    /// What the page shows.
+    pub fn view(&self) -> SwarmView<'_> {
+        SwarmView {
+            standing: self.standing,
+            coordinator: self.coordinator.is_some(),
+            contribution: self.worker.contribution,
+            room: match &self.coordinator {
+                Some(coordinator) => Some(coordinator.view()),
+                None => self.guest.room.as_ref(),
+            },
+            loading: self.worker.loading,
+            epoch: self.epoch(),
+            pending: self.guest.pending(),
+        }
+    }
+
+    /// The last events and actions.
+    pub fn trace(&self) -> Vec<TraceLine> {
+        self.trace.lines().cloned().collect()
+    }
+
+    fn epoch(&self) -> PlanEpoch {
+        let coordinator = self.coordinator.as_ref().map(Coordinator::epoch).unwrap_or_default();
+        self.worker.newest_epoch.max(coordinator)
+    }
+
+    fn handle(&mut self, event: Event, now: Millis) {
+        match event {
+            Event::Host(command) => self.host(command, now),
+            Event::Join { key } => self.join(key, now),
+            Event::Contribute(contribution) => self.contribute(contribution, now),
+            Event::StopContributing => self.stop_contributing(now),
+            Event::Leave => self.leave(),
+            Event::Rename(name) => {
+                self.identity.name = name;
+                self.announce(now);
+            }
+            Event::Visibility { hidden } => {
+                self.hidden = hidden;
+                self.announce(now);
+            }
+            Event::Admit { peer, allow } => self.admit(peer, allow, now),
+            Event::SetShare(share) => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.set_share(share, &mut self.members, &mut self.out);
+                }
+            }
+            Event::Prompt(prompt) => self.prompt(prompt, now),
+            Event::Stop(request) => self.send_host(Frame::Stop(request)),
+            Event::Connected { members: _ } => self.connected(now),
+            Event::RouteJoined(route) => self.greet(route),
+            Event::RouteLeft(route) => self.route_left(route, now),
+            Event::Disconnected => self.disconnected(now),
+            Event::Frame { route, from, frame } => self.received(route, from, frame, now),
+            Event::ModelOpened(model) => self.model_opened(model, now),
+            Event::ModelFailed(sentence) => {
+                if let Some(coordinator) = &mut self.coordinator {
+                    coordinator.open_failed(sentence, &mut self.out);
+                    coordinator.refresh(&self.members, now, true, &mut self.out);
+                }
+            }
+            Event::LoadProgress { epoch, report, used } => self.worker.progress(epoch, report, used, &mut self.out),
+            Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.out),
+            Event::LoadFailed(epoch, sentence) => self.worker.load_failed(epoch, sentence, &mut self.out),
+            Event::Computed(computed) => self.worker.computed(computed, &self.members, now, &mut self.out),
+            Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.out),
+            Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
+            Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
+            Event::Tick => self.tick(now),
+        }
+    }
+
+    fn hello(&self) -> Hello {
+        Hello {
+            session: self.identity.session,
+            build: self.identity.build.clone(),
+            kernel_class: self.identity.kernel_class,
+            name: self.identity.name.clone(),
+            kind: self.identity.kind,
+            adapter: self.identity.adapter.clone(),
+            key: self.key.clone(),
+            coordinator: self.coordinator.is_some(),
+            contribution: self.worker.contribution,
+            epoch: self.epoch(),
+            hidden: self.hidden,
+        }
+    }
+
+    fn host(&mut self, command: HostCommand, now: Millis) {
+        self.standing = Standing::Inside;
+        self.key = Some(command.key.clone());
+        self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.out));
+        self.announce(now);
+    }
+
+    fn join(&mut self, key: Option<String>, now: Millis) {
+        self.standing = Standing::Waiting;
+        self.key = key;
+        self.announce(now);
+    }
+
+    fn contribute(&mut self, contribution: Contribution, now: Millis) {
+        self.worker.contribute(contribution);
+        self.announce(now);
+    }
+
+    fn stop_contributing(&mut self, now: Millis) {
+        self.worker.stop(&mut self.out);
+        self.announce(now);
+        let me = self.identity.peer;
+        self.stopped_lending(me, now);
+    }
+
+    fn leave(&mut self) {
+        self.out.broadcast(Frame::Bye);
+        self.guest.fail_all("This tab left the room before the answer was complete.", &mut self.out);
+        self.worker.stop(&mut self.out);
+        self.coordinator = None;
+        self.guest.room = None;
+        self.standing = Standing::Outside;
+        self.members.known.clear();
+        self.out.clear_routes();
+        self.out.act(Action::Close { reason: None });
+        self.out.act(Action::ViewChanged);
+    }
+
+    /// Tells everyone who we are, and ourselves.
+    fn announce(&mut self, now: Millis) {
+        if self.standing == Standing::Outside {
+            return;
+        }
+        let hello = self.hello();
+        if self.connected {
+            self.out.broadcast(Frame::Hello(hello.clone()));
+        }
+        self.welcome(self.identity.peer, hello, now);
+        self.out.act(Action::ViewChanged);
+    }
+
+    fn connected(&mut self, now: Millis) {
+        self.connected = true;
+        self.announce(now);
+    }
+
+    fn disconnected(&mut self, now: Millis) {
+        self.connected = false;
+        self.out.clear_routes();
+        let until = Millis(now.0 + GRACE_AFTER_OUTAGE_MILLIS);
+        let others: Vec<PeerId> = self.members.known.keys().copied().collect();
+        others.into_iter().for_each(|peer| self.members.away(peer, until));
+        self.out.act(Action::ViewChanged);
+    }
+
+    /// Somebody entered: it hears who we are and answers with its own hello.
+    fn greet(&mut self, route: RelayRoute) {
+        if self.standing != Standing::Outside {
+            let frame = Frame::Hello(self.hello());
+            self.out.act(Action::Send { to: crate::Destination::Route(route), frame });
+        }
+    }
+
+    fn route_left(&mut self, route: RelayRoute, now: Millis) {
+        if let Some(peer) = self.out.peer_at(route) {
+            self.out.set_route(peer, None);
+            self.members.away(peer, Millis(now.0 + GRACE_MILLIS));
+            self.out.act(Action::ViewChanged);
+        }
+    }
+
+    fn received(&mut self, route: RelayRoute, from: PeerId, frame: Frame, now: Millis) {
+        if from == self.identity.peer || self.standing == Standing::Outside {
+            return;
+        }
+        self.members.heard(from, now);
+        match frame {
+            Frame::Hello(hello) => {
+                self.out.set_route(from, Some(route));
+                self.welcome(from, hello, now);
+            }
+            // Whoever has not said hello on this connection is nobody yet.
+            frame if self.out.peer_at(route) == Some(from) => self.frame(from, frame, now),
+            _ => {}
+        }
+    }
+
+    fn frame(&mut self, from: PeerId, frame: Frame, now: Millis) {
+        let from_host = from == self.identity.peer || self.members.host() == Some(from);
+        match frame {
+            Frame::Hello(hello) => self.welcome(from, hello, now),
+            Frame::Bye => self.give_up(from, now),
+            Frame::Heartbeat { sent, status } => {
+                self.out.send(from, Frame::HeartbeatBack { sent });
+                if let (Some(member), Some(status)) = (self.members.known.get_mut(&from), status) {
+                    member.hello.hidden = status.hidden;
+                    member.status = status;
+                }
+            }
+            Frame::HeartbeatBack { sent } => {
+                if let Some(member) = self.members.known.get_mut(&from) {
+                    let measured = (now.0 - sent).max(0.0);
+                    let known = if member.round_trip == 0.0 { measured } else { member.round_trip };
+                    member.round_trip = known + 0.3 * (measured - known);
+                }
+            }
+            Frame::Refused(sentence) if from_host => {
+                self.standing = Standing::Outside;
+                self.out.act(Action::Close { reason: Some(sentence) });
+                self.out.act(Action::ViewChanged);
+            }
+            Frame::Room(view) if from_host => {
+                self.standing = Standing::Inside;
+                self.guest.room = Some(*view);
+                self.out.act(Action::ViewChanged);
+            }
+            Frame::Prepare(prepare) if from_host => self.worker.prepare(from, *prepare, &mut self.out),
+            Frame::Commit(epoch) if from_host => self.worker.commit(epoch, &mut self.out),
+            Frame::Forget(conversation) if from_host => self.worker.forget(conversation, &mut self.out),
+            Frame::Answer(request, part) if from_host => {
+                if let Some(frame) = self.guest.answer(request, part, now, &mut self.out) {
+                    self.out.send(from, frame);
+                }
+            }
+            Frame::Forward(forward) => self.worker.forward(forward, &mut self.out),
+            Frame::ExpertCall(call) => self.worker.expert_call(from, call, &mut self.out),
+            Frame::ExpertSum(sum) => self.worker.expert_sum(from, sum, &self.members, now, &mut self.out),
+            Frame::Piece { id, failed, bytes } if from_host => {
+                let bytes = failed.map_or(Ok(bytes), Err);
+                self.out.act(Action::DeliverPiece { id, bytes });
+            }
+            other => self.coordinator_frame(from, other, now),
+        }
+    }
+
+    /// Frames that only a coordinator understands, from those it let in.
+    fn coordinator_frame(&mut self, from: PeerId, frame: Frame, now: Millis) {
+        let admitted = self.members.get(from).is_some_and(|member| member.admitted);
+        let (Some(coordinator), true) = (&mut self.coordinator, admitted) else { return };
+        let (members, out) = (&mut self.members, &mut self.out);
+        match frame {
+            Frame::Prepared(epoch) => coordinator.prepared(from, epoch, members, now, out),
+            Frame::PrepareFailed(epoch, sentence) => coordinator.prepare_failed(from, epoch, sentence, members, out),
+            Frame::Picked(picked) => coordinator.picked(picked, members, now, out),
+            Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
+            Frame::Prompt(prompt) => coordinator.prompt(from, prompt, now, out),
+            Frame::Resume(request, piece) => coordinator.resume(from, request, piece, out),
+            Frame::Stop(request) => coordinator.stop(from, request, members, now, out),
+            Frame::PieceRequest(request) => out.act(Action::ReadPiece { peer: from, request }),
+            _ => {}
+        }
+    }
+
+    fn prompt(&mut self, prompt: PromptRequest, now: Millis) {
+        let request = prompt.request;
+        let host = match &self.coordinator {
+            Some(_) => Some(self.identity.peer),
+            None => self.members.host().filter(|_| self.standing == Standing::Inside),
+        };
+        let Some(host) = host else {
+            self.guest.fail(
+                request,
+                "There is no host in the room to answer. Wait for it, or host a model.",
+                &mut self.out,
+            );
+            return;
+        };
+        self.guest.ask(prompt.clone(), now);
+        self.out.send(host, Frame::Prompt(prompt));
+        self.out.act(Action::ViewChanged);
+    }
+
+    fn send_host(&mut self, frame: Frame) {
+        let host = if self.coordinator.is_some() { Some(self.identity.peer) } else { self.members.host() };
+        if let Some(host) = host {
+            self.out.send(host, frame);
+        }
+    }
+
+    fn model_opened(&mut self, model: Arc<OpenedModel>, now: Millis) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.opened(model, &mut self.members, &mut self.out);
+            coordinator.refresh(&self.members, now, true, &mut self.out);
+        }
+    }
+
+    fn piece_read(&mut self, peer: PeerId, id: u64, bytes: Result<Vec<u8>, String>) {
+        let (bytes, failed) = bytes.map_or_else(|sentence| (Vec::new(), Some(sentence)), |bytes| (bytes, None));
+        self.out.send(peer, Frame::Piece { id, failed, bytes });
+    }
+
+    fn tick(&mut self, now: Millis) {
+        if self.standing == Standing::Outside {
+            return;
+        }
+        let me = self.identity.peer;
+        self.members.heard(me, now);
+        if let (Some(member), Some(status)) = (self.members.known.get_mut(&me), self.worker.status(self.hidden)) {
+            member.status = status;
+        }
+        if self.connected {
+            for (peer, member) in self.members.give_up(now) {
+                self.out.set_route(peer, None);
+                self.gone(peer, member, now);
+            }
+            self.beat(now);
+        }
+        if self.standing == Standing::Inside && self.coordinator.is_none() {
+            self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
+        }
+        self.worker.tick(&self.members, now, &mut self.out);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.tick(&mut self.members, now, &mut self.out);
+        }
+    }
+
+    fn beat(&mut self, now: Millis) {
+        if now.0 - self.heartbeat.0 < HEARTBEAT_MILLIS {
+            return;
+        }
+        self.heartbeat = now;
+        let status = self.worker.status(self.hidden);
+        let me = self.identity.peer;
+        let others: Vec<PeerId> = self.members.known.keys().copied().filter(|peer| *peer != me).collect();
+        for peer in others {
+            self.out.send(peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
+        }
+    }
+
+    /// Where the room's model comes from, if this peer hosts.
+    pub fn hosted_source(&self) -> Option<&ModelSource> {
+        self.coordinator.as_ref().map(|coordinator| &coordinator.command.source)
+    }
+}

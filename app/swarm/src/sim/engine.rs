@@ -1,0 +1,240 @@
+//! The simulated engine: hashes, exact in f32.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_plan::{
+    BlockIndex, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, Input, KernelClass, ModelId,
+    ModelShape, Outcome, Route, Row, Task, Then, WeightUnit, Work,
+};
+
+use super::random::mix;
+
+/// A simulated model.
+#[derive(Clone, Debug)]
+pub struct SimModel {
+    /// Blocks.
+    pub blocks: u16,
+    /// Experts a block; 0 for a dense model. A token uses two.
+    pub experts: u16,
+}
+
+const WIDTH: usize = 2;
+/// Residual values stay below 2²², experts' values below 2²⁰: every sum is exact in f32.
+const RESIDUAL: u64 = 1 << 22;
+const EXPERT: u64 = 1 << 20;
+const VOCABULARY: u64 = 200;
+/// Positions of context a simulated room has, and the pages that they take.
+pub(crate) const CONTEXT: u32 = 256;
+const PAGE: usize = 64;
+const PAGES: usize = CONTEXT as usize / PAGE;
+
+impl SimModel {
+    /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, 1 a position of state.
+    pub fn shape(&self) -> ModelShape {
+        let feed_forward = match self.experts {
+            0 => FeedForwardShape::Dense { bytes: Bytes(60) },
+            count => {
+                FeedForwardShape::Experts { router: Bytes(5), expert: Bytes(20), count, used: 2, shared: Bytes::ZERO }
+            }
+        };
+        let block = BlockShape { mixer: Bytes(100), state_per_position: Bytes(0), feed_forward };
+        ModelShape {
+            model: ModelId([9; 32]),
+            hidden: WIDTH as u32,
+            vocabulary: VOCABULARY as u32,
+            embedding: Bytes(50),
+            head: Bytes(50),
+            tied_head: false,
+            blocks: vec![block; usize::from(self.blocks)],
+        }
+    }
+}
+
+/// The state of one device.
+#[derive(Default)]
+pub(crate) struct SimEngine {
+    held: BTreeSet<WeightUnit>,
+    /// For each block and conversation the running hash up to each position.
+    state: BTreeMap<(u16, ConversationId), Vec<u64>>,
+}
+
+impl SimEngine {
+    pub fn hold(&mut self, units: &[WeightUnit]) {
+        self.held = units.iter().copied().collect();
+        let held = &self.held;
+        self.state.retain(|(block, _), _| held.contains(&WeightUnit::Mixer(BlockIndex(*block))));
+    }
+
+    pub fn forget(&mut self, conversation: ConversationId) {
+        self.state.retain(|(_, known), _| *known != conversation);
+    }
+
+    pub fn run(&mut self, model: &SimModel, work: &Work) -> Outcome {
+        match self.try_run(model, &work.task) {
+            Ok(outcome) => outcome,
+            Err(sentence) => Outcome::Failed(sentence),
+        }
+    }
+
+    fn need(&self, unit: WeightUnit) -> Result<(), String> {
+        if self.held.contains(&unit) { Ok(()) } else { Err(format!("{unit:?} is not loaded")) }
+    }
+
+    fn try_run(&mut self, model: &SimModel, task: &Task) -> Result<Outcome, String> {
+        match task {
+            Task::Forward { rows, class, input, blocks, then } => {
+                let mut hidden = self.enter(rows, input)?;
+                for block in blocks.iter() {
+                    for (row, value) in rows.iter().zip(&mut hidden) {
+                        let residual = self.mixer(block, *row, *class, *value)?;
+                        *value = match model.experts {
+                            0 => residual,
+                            count => {
+                                let normed = normed(residual);
+                                let route = route(block, normed, count);
+                                add(residual, self.experts(block, normed, &route)?)
+                            }
+                        };
+                    }
+                }
+                self.leave(model, rows, *class, hidden, *then)
+            }
+            Task::Experts { block, normed, routes, .. } => {
+                let sums = normed
+                    .chunks(WIDTH)
+                    .zip(routes)
+                    .map(|(normed, route)| self.experts(*block, [normed[0] as u64, normed[1] as u64], route));
+                Ok(Outcome::Sum(flat(&sums.collect::<Result<Vec<_>, _>>()?)))
+            }
+        }
+    }
+
+    fn enter(&self, rows: &[Row], input: &Input) -> Result<Vec<[u64; WIDTH]>, String> {
+        match input {
+            Input::Tokens(tokens) => {
+                self.need(WeightUnit::Embedding)?;
+                Ok(tokens.iter().map(|token| split(mix(u64::from(*token) + 1), RESIDUAL)).collect())
+            }
+            Input::Hidden(hidden) if hidden.len() == rows.len() * WIDTH => {
+                Ok(hidden.chunks(WIDTH).map(|row| [row[0] as u64, row[1] as u64]).collect())
+            }
+            Input::Hidden(_) => Err("hidden vectors of the wrong length".into()),
+        }
+    }
+
+    fn mixer(
+        &mut self,
+        block: BlockIndex,
+        row: Row,
+        class: KernelClass,
+        value: [u64; WIDTH],
+    ) -> Result<[u64; WIDTH], String> {
+        self.need(WeightUnit::Mixer(block))?;
+        let state = self.state.entry((block.0, row.conversation)).or_default();
+        let position = row.position.0 as usize;
+        if state.len() < position {
+            return Err(format!("a gap: state ends at {}, rows begin at {position}", state.len()));
+        }
+        state.truncate(position);
+        let before = state.last().copied().unwrap_or(7);
+        let reserved = self.state.iter().filter(|((other, _), _)| *other == block.0);
+        if reserved.map(|(_, state)| state.len().div_ceil(PAGE)).sum::<usize>() > PAGES {
+            return Err("out of pages".into());
+        }
+        let state = self.state.entry((block.0, row.conversation)).or_default();
+        let kernel = match class {
+            KernelClass::Decode => 1,
+            KernelClass::Prefill => 2,
+        };
+        let now = mix(before ^ mix(value[0] << 24 | value[1]).wrapping_add(kernel) ^ u64::from(block.0) << 56);
+        state.push(now);
+        Ok(split(now, RESIDUAL))
+    }
+
+    fn experts(&self, block: BlockIndex, normed: [u64; WIDTH], route: &Route) -> Result<[u64; WIDTH], String> {
+        route.experts.iter().try_fold([0; WIDTH], |sum, (expert, _)| {
+            self.need(WeightUnit::Expert(block, *expert))?;
+            let seed = mix(normed[0] << 24 | normed[1]) ^ u64::from(expert.0) << 48 ^ u64::from(block.0);
+            Ok(add(sum, split(mix(seed), EXPERT)))
+        })
+    }
+
+    fn leave(
+        &mut self,
+        model: &SimModel,
+        rows: &[Row],
+        class: KernelClass,
+        hidden: Vec<[u64; WIDTH]>,
+        then: Then,
+    ) -> Result<Outcome, String> {
+        Ok(match then {
+            Then::Nothing => Outcome::Done,
+            Then::Hidden => Outcome::Hidden(flat(&hidden)),
+            Then::Route(block) => {
+                let mixed = rows.iter().zip(hidden).map(|(row, value)| self.mixer(block, *row, class, value));
+                let residual = mixed.collect::<Result<Vec<_>, _>>()?;
+                let normed: Vec<_> = residual.iter().map(|row| normed(*row)).collect();
+                let routes = normed.iter().map(|row| route(block, *row, model.experts)).collect();
+                Outcome::Routed { residual: flat(&residual), normed: flat(&normed), routes }
+            }
+            Then::Head(_) => {
+                self.need(WeightUnit::Head)?;
+                let last = hidden.last().ok_or("no rows")?;
+                let id = 1 + mix(last[0] << 24 | last[1]) % (VOCABULARY - 1);
+                Outcome::Candidates(vec![Candidates { ids: vec![id as u32], logits: vec![1.0] }])
+            }
+        })
+    }
+}
+
+fn split(hash: u64, below: u64) -> [u64; WIDTH] {
+    [hash % below, (hash >> 32) % below]
+}
+
+fn normed(residual: [u64; WIDTH]) -> [u64; WIDTH] {
+    split(mix(residual[0] << 24 | residual[1]), RESIDUAL)
+}
+
+fn route(block: BlockIndex, normed: [u64; WIDTH], count: u16) -> Route {
+    let hash = mix(normed[0] << 24 | normed[1] ^ u64::from(block.0) << 50);
+    let first = hash % u64::from(count);
+    let second = (first + 1 + (hash >> 32) % (u64::from(count) - 1)) % u64::from(count);
+    Route { experts: vec![(ExpertId(first as u16), 0.5), (ExpertId(second as u16), 0.5)] }
+}
+
+fn add(a: [u64; WIDTH], b: [u64; WIDTH]) -> [u64; WIDTH] {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+fn flat(rows: &[[u64; WIDTH]]) -> Vec<f32> {
+    rows.iter().flatten().map(|value| *value as f32).collect()
+}
+
+/// The answer of one undisturbed device: `count` tokens after the prompt.
+pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
+    use potluck_plan::{BlockRange, HeadRequest, HeadRows, Pick, Position, Ticket};
+    let shape = model.shape();
+    let mut units = vec![WeightUnit::Embedding, WeightUnit::Head];
+    for block in shape.all_blocks().iter() {
+        units.extend(shape.block_units(block));
+        units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
+    }
+    let mut engine = SimEngine::default();
+    engine.hold(&units);
+    let mut answer = Vec::new();
+    let (mut base, mut tokens, mut class) = (0, prompt.to_vec(), KernelClass::Prefill);
+    while answer.len() < count {
+        let position = |i: usize| Position((base + i) as u32);
+        let conversation = ConversationId(0);
+        let rows = (0..tokens.len()).map(|i| Row { conversation, position: position(i) }).collect();
+        let then = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let input = Input::Tokens(tokens.clone());
+        let task = Task::Forward { rows, class, input, blocks: BlockRange::new(0, model.blocks), then };
+        let Outcome::Candidates(picked) = engine.run(model, &Work { ticket: Ticket(0), task }) else { break };
+        base += tokens.len();
+        tokens = vec![picked[0].ids[0]];
+        class = KernelClass::Decode;
+        answer.extend(&tokens);
+    }
+    answer
+}

@@ -1,0 +1,137 @@
+//! The last events and actions, for `potluck.trace()`.
+
+use std::collections::VecDeque;
+
+use potluck_plan::Millis;
+use potluck_protocol::Frame;
+use serde::Serialize;
+
+use crate::{Action, Event};
+
+const KEPT: usize = 4_000;
+
+/// One line of the trace.
+#[derive(Clone, Debug, Serialize)]
+pub struct TraceLine {
+    /// The peer's clock.
+    pub millis: f64,
+    /// `event` or `action`.
+    pub kind: &'static str,
+    /// What it was, without texts and numbers of a conversation.
+    pub what: String,
+}
+
+#[derive(Default)]
+pub(crate) struct Trace {
+    lines: VecDeque<TraceLine>,
+}
+
+impl Trace {
+    pub fn lines(&self) -> impl Iterator<Item = &TraceLine> {
+        self.lines.iter()
+    }
+
+    pub fn event(&mut self, event: &Event, now: Millis) {
+        if let Some(what) = describe_event(event) {
+            self.push("event", what, now);
+        }
+    }
+
+    pub fn action(&mut self, action: &Action, now: Millis) {
+        if let Some(what) = describe_action(action) {
+            self.push("action", what, now);
+        }
+    }
+
+    fn push(&mut self, kind: &'static str, what: String, now: Millis) {
+        if self.lines.len() == KEPT {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(TraceLine { millis: now.0, kind, what });
+    }
+}
+
+fn describe_event(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::Tick | Event::LoadProgress { .. } => return None,
+        Event::Host(command) => format!("host {:?} context {}", command.source, command.context),
+        Event::Join { key } => format!("join, key {}", if key.is_some() { "given" } else { "none" }),
+        Event::Contribute(contribution) => format!("contribute {contribution:?}"),
+        Event::StopContributing => "stop contributing".into(),
+        Event::Leave => "leave".into(),
+        Event::Rename(_) => "rename".into(),
+        Event::Visibility { hidden } => format!("hidden {hidden}"),
+        Event::Admit { peer, allow } => format!("admit {peer:?} {allow}"),
+        Event::SetShare(share) => format!("share {share:?}"),
+        Event::Prompt(prompt) => format!("prompt {:?}, {} messages", prompt.request, prompt.messages.len()),
+        Event::Stop(request) => format!("stop {request:?}"),
+        Event::Connected { members } => format!("connected, {} others", members.len()),
+        Event::RouteJoined(route) => format!("joined {route:?}"),
+        Event::RouteLeft(route) => format!("left {route:?}"),
+        Event::Disconnected => "disconnected".into(),
+        Event::Frame { from, frame, .. } => format!("from {from:?}: {}", describe_frame(frame)?),
+        Event::ModelOpened(model) => format!("opened {}", model.card.name),
+        Event::ModelFailed(sentence) => format!("model failed: {sentence}"),
+        Event::Loaded(epoch) => format!("loaded {epoch:?}"),
+        Event::LoadFailed(epoch, sentence) => format!("load failed {epoch:?}: {sentence}"),
+        Event::Computed(computed) => format!("computed {:?} in {:.2} ms", computed.ticket, computed.millis),
+        Event::DeviceLost(sentence) => format!("device lost: {sentence}"),
+        Event::PieceWanted(request) => format!("piece wanted {request:?}"),
+        Event::PieceRead { id, .. } => format!("piece read {id}"),
+    })
+}
+
+fn describe_action(action: &Action) -> Option<String> {
+    Some(match action {
+        Action::ViewChanged => return None,
+        Action::Send { to, frame } => format!("to {to:?}: {}", describe_frame(frame)?),
+        Action::OpenModel(source) => format!("open {source:?}"),
+        Action::Load(load) => format!("load {:?}, {} units", load.epoch, load.units.len()),
+        Action::Unload => "unload".into(),
+        Action::Compute(work) => format!("compute {:?}", work.ticket),
+        Action::Forget(conversation) => format!("forget {conversation:?}"),
+        Action::Answer(request, _) => format!("answer part {request:?}"),
+        Action::Notice { sentence, .. } => format!("notice: {sentence}"),
+        Action::Close { reason } => format!("close: {reason:?}"),
+        Action::ReadPiece { peer, request } => format!("read piece for {peer:?} {request:?}"),
+        Action::DeliverPiece { id, .. } => format!("deliver piece {id}"),
+    })
+}
+
+/// Frames that come by the second are left out.
+fn describe_frame(frame: &Frame) -> Option<String> {
+    Some(match frame {
+        Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Room(_) => return None,
+        Frame::Hello(hello) => format!("hello {:?} lends {:?}", hello.session, hello.contribution),
+        Frame::Refused(sentence) => format!("refused: {sentence}"),
+        Frame::Bye => "bye".into(),
+        Frame::Prepare(prepare) => {
+            let stages = prepare.plan.stages.iter().map(|stage| (stage.peer, stage.blocks)).collect::<Vec<_>>();
+            format!("prepare {:?} {stages:?} keep {}", prepare.plan.epoch, prepare.keep_active)
+        }
+        Frame::Prepared(epoch) => format!("prepared {epoch:?}"),
+        Frame::PrepareFailed(epoch, sentence) => format!("prepare failed {epoch:?}: {sentence}"),
+        Frame::Commit(epoch) => format!("commit {epoch:?}"),
+        Frame::Forget(conversation) => format!("forget {conversation:?}"),
+        Frame::Forward(forward) => format!(
+            "forward {:?} {:?} base {} rows {} {:?}",
+            forward.epoch,
+            forward.stage,
+            forward.base.0,
+            forward.tokens.len(),
+            forward.class
+        ),
+        Frame::ExpertCall(call) => {
+            format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
+        }
+        Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
+        Frame::Picked(picked) => format!("picked base {} rows {}", picked.base.0, picked.rows),
+        Frame::StageFault(fault) => format!("fault {:?} {:?}", fault.stage, fault.kind),
+        Frame::Prompt(prompt) => format!("prompt {:?}", prompt.request),
+        Frame::Resume(request, piece) => format!("resume {request:?} from piece {piece}"),
+        Frame::Stop(request) => format!("stop {request:?}"),
+        Frame::Answer(request, _) => format!("answer part {request:?}"),
+        Frame::PieceRequest(request) => format!("piece request {request:?}"),
+        Frame::Piece { id, bytes, .. } => format!("piece {id}, {} bytes", bytes.len()),
+    })
+}

@@ -1,0 +1,198 @@
+//! Rooms in the simulator: whatever happens, the answer is the undisturbed one.
+#![allow(clippy::unwrap_used)]
+
+use potluck_protocol::{AnswerStop, MemberStanding, PlanStanding, Share};
+use potluck_swarm::Standing;
+use potluck_swarm::sim::{Answer, Fault, Link, SimDevice, SimModel, World, undisturbed};
+
+const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
+const TOKENS: u32 = 24;
+
+fn link(latency: f64) -> Link {
+    Link { latency, jitter: latency / 2.0 }
+}
+
+fn device(budget: u64) -> SimDevice {
+    SimDevice { budget: Some(budget), block_millis: 1.0, download: 5_000.0, link: link(5.0), invited: true }
+}
+
+fn guest() -> SimDevice {
+    SimDevice { budget: None, ..device(0) }
+}
+
+fn dense() -> SimModel {
+    SimModel { blocks: 6, experts: 0 }
+}
+
+fn expected(model: &SimModel) -> Vec<u32> {
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    undisturbed(model, &prompt, TOKENS as usize)
+}
+
+fn finished(index: usize) -> impl Fn(&World) -> bool {
+    move |world| world.answer(index, 1).is_some_and(|answer| answer.end.is_some())
+}
+
+fn assert_undisturbed(answer: &Answer, model: &SimModel, story: &str) {
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
+    assert_eq!(answer.tokens, expected(model), "{story}: the answer must be the undisturbed one");
+}
+
+/// Six dense blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
+#[test]
+fn three_devices_answer_what_one_would() {
+    let mut world = World::new(1, dense(), Share::Fastest, device(460));
+    world.add(device(460), 10.0);
+    world.add(device(460), 20.0);
+    let asker = world.add(guest(), 30.0);
+    world.prompt(asker, 1, TEXT, TOKENS, 5_000.0);
+    world.run(120_000.0, finished(asker));
+    assert_undisturbed(world.answer(asker, 1).unwrap(), &dense(), "three stages");
+    let room = world.view(0).room.unwrap().clone();
+    assert_eq!(room.plan.standing, PlanStanding::Up);
+    assert_eq!(room.plan.plan.unwrap().stages.len(), 3);
+}
+
+#[test]
+fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() {
+    let mut world = World::new(2, dense(), Share::Fastest, device(460));
+    world.prompt(0, 1, TEXT, TOKENS, 500.0);
+    world.run(5_000.0, |_| false);
+    let plan = world.view(0).room.unwrap().plan.clone();
+    assert_eq!(plan.standing, PlanStanding::Waiting);
+    assert!(plan.reason.contains("610 bytes more"), "{}", plan.reason);
+    world.add(device(400), 6_000.0);
+    world.add(device(400), 6_000.0);
+    world.run(120_000.0, finished(0));
+    assert_undisturbed(world.answer(0, 1).unwrap(), &dense(), "help came later");
+}
+
+#[test]
+fn experts_on_other_peers_answer_what_one_device_would() {
+    // A block is 100 + 5 + 8 × 20; the helpers hold experts only, 250 bytes each.
+    let model = SimModel { blocks: 3, experts: 8 };
+    let mut world = World::new(3, model.clone(), Share::Fastest, device(530));
+    world.add(device(250), 10.0);
+    world.add(device(250), 20.0);
+    world.prompt(0, 1, TEXT, TOKENS, 5_000.0);
+    world.run(300_000.0, finished(0));
+    assert_undisturbed(world.answer(0, 1).unwrap(), &model, "remote experts");
+    let plan = world.view(0).room.unwrap().plan.plan.clone().unwrap();
+    assert!(!plan.stages[0].remote.is_empty(), "experts must be on the other peers: {plan:?}");
+}
+
+#[test]
+fn a_device_without_the_key_gets_nothing_until_the_host_lets_it_in() {
+    let mut world = World::new(4, dense(), Share::Everyone, device(2_000));
+    let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
+    world.run(3_000.0, |_| false);
+    assert_eq!(world.view(stranger).standing, Standing::Waiting);
+    assert!(world.view(stranger).room.is_none(), "the room's picture is for those who are in");
+    assert_eq!(world.view(0).room.unwrap().members[1].standing, MemberStanding::Asking);
+    world.admit(stranger, true);
+    world.run(10_000.0, |_| false);
+    assert_eq!(world.view(stranger).standing, Standing::Inside);
+    let plan = world.view(0).room.unwrap().plan.plan.clone().unwrap();
+    assert_eq!(plan.stages.len(), 2, "everyone takes part, the newcomer too");
+}
+
+#[test]
+fn a_device_that_is_turned_away_is_out() {
+    let mut world = World::new(5, dense(), Share::Everyone, device(2_000));
+    let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
+    world.run(1_000.0, |_| false);
+    world.admit(stranger, false);
+    world.run(3_000.0, |_| false);
+    assert_eq!(world.view(stranger).standing, Standing::Outside);
+}
+
+/// One random fault in the middle of an answer; the devices left over always suffice.
+#[test]
+fn thousands_of_rooms_survive_one_fault() {
+    let mut recoveries = 0;
+    for seed in 0..3_000u64 {
+        let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let model = if seed % 3 == 0 { SimModel { blocks: 4, experts: 6 } } else { dense() };
+        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let budget = 620;
+        let mut world = World::new(seed, model.clone(), share, device(budget));
+        for i in 1..4 {
+            world.add(device(budget), f64::from(i) * 7.0);
+        }
+        let asker = world.add(guest(), 30.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
+        let victim = 1 + (hash >> 20) as usize % 3;
+        let back = 200.0 + (hash >> 30) as f64 % 4_000.0;
+        let fault = match (hash >> 8) % 5 {
+            0 => Fault::Kill(victim),
+            1 => Fault::Reload(victim, back),
+            2 => Fault::Outage(victim, back),
+            3 => Fault::RelayRestart(back),
+            _ => Fault::DeviceLost(victim),
+        };
+        let at = 3_000.0 + (hash >> 40) as f64 % 3_000.0;
+        world.fault(fault, at);
+        world.run(400_000.0, finished(asker));
+        let story = format!("seed {seed}, {share:?}, {fault:?} at {at:.0} ms");
+        let answer = world.answer(asker, 1).unwrap_or_else(|| panic!("{story}: no answer"));
+        assert_undisturbed(answer, &model, &story);
+        recoveries += answer.recoveries;
+    }
+    assert!(recoveries > 300, "the faults must hit answers, only {recoveries} recoveries happened");
+}
+
+#[test]
+fn joins_during_an_answer_do_not_disturb_it() {
+    for seed in 0..500u64 {
+        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let mut world = World::new(seed, dense(), share, device(1_100));
+        world.prompt(0, 1, TEXT, TOKENS, 1_000.0);
+        for i in 0..3 {
+            let at = 1_000.0 + (seed.wrapping_mul(77 + i) % 1_500) as f64;
+            world.add(device(700), at);
+        }
+        world.prompt(0, 2, TEXT, TOKENS, 30_000.0);
+        world.run(400_000.0, |world| world.answer(0, 2).is_some_and(|answer| answer.end.is_some()));
+        for request in [1, 2] {
+            assert_undisturbed(
+                world.answer(0, request).unwrap(),
+                &dense(),
+                &format!("seed {seed}, question {request}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn a_host_that_reloads_answers_the_next_question_without_a_press() {
+    for seed in 0..200u64 {
+        let mut world = World::new(seed, dense(), Share::Everyone, device(620));
+        world.add(device(620), 5.0);
+        world.add(device(620), 9.0);
+        let asker = world.add(guest(), 12.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
+        world.fault(Fault::Reload(0, 300.0 + (seed * 13 % 3_000) as f64), 3_000.0 + (seed * 7 % 900) as f64);
+        world.prompt(asker, 2, TEXT, TOKENS, 40_000.0);
+        world.run(200_000.0, |world| world.answer(asker, 2).is_some_and(|answer| answer.end.is_some()));
+        let first = world.answer(asker, 1).unwrap();
+        assert!(first.end.is_some(), "seed {seed}: the interrupted answer must end and say so");
+        assert_undisturbed(world.answer(asker, 2).unwrap(), &dense(), &format!("seed {seed}, after the reload"));
+    }
+}
+
+#[test]
+fn state_of_conversations_that_a_reloaded_host_forgot_is_freed() {
+    let mut world = World::new(7, dense(), Share::Everyone, device(620));
+    world.add(device(620), 5.0);
+    let asker = world.add(guest(), 12.0);
+    world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
+    world.prompt(asker, 2, TEXT, TOKENS, 20_000.0);
+    world.fault(Fault::Reload(0, 500.0), 60_000.0);
+    let long = TEXT.repeat(2);
+    world.prompt(asker, 3, &long, TOKENS, 90_000.0);
+    world.run(300_000.0, |world| world.answer(asker, 3).is_some_and(|answer| answer.end.is_some()));
+    let prompt: Vec<u32> = long.bytes().map(u32::from).collect();
+    let answer = world.answer(asker, 3).unwrap();
+    assert_eq!(answer.end, Some(AnswerStop::Length), "the whole context must be free again");
+    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize));
+}
