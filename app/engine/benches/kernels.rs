@@ -1,0 +1,47 @@
+//! Rates of the matrix kernels on this machine's adapter: `cargo bench -p potluck-engine`.
+//!
+//! For each format GB/s of weights: one vector and four vectors at a time (decode), and 64 vectors (prefill). Set
+//! `POTLUCK_TIER` to `software` or `full` to measure the other kind of kernels.
+
+use futures::executor::block_on;
+use potluck_engine::{Engine, Gpu, GpuOptions, Settings, Tier};
+use potluck_model::{Architecture, ModelSpec, UnitMap};
+use potluck_shaders::{Format, Kernel, Operand, Strategy};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tier = match std::env::var("POTLUCK_TIER").as_deref() {
+        Ok("software") => Some(Tier::Software),
+        Ok("full") => Some(Tier::Full),
+        _ => None,
+    };
+    let gpu = block_on(Gpu::open(GpuOptions { tier, ..GpuOptions::default() }))?;
+    let tier = gpu.capabilities().tier;
+    let spec = ModelSpec {
+        architecture: Architecture::Llama,
+        name: "none".into(),
+        hidden: 4,
+        vocabulary: 1,
+        context: 1,
+        norm_epsilon: 1e-5,
+        tied_head: true,
+        blocks: Vec::new(),
+    };
+    let engine = Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {}))?;
+    println!("{} ({tier:?}) streams {:.1} GB/s", gpu.capabilities().name, block_on(engine.streaming_rate())?);
+    println!("{:8} {:>14} {:>14} {:>22}", "", "1 vector", "4 vectors", "64 vectors");
+    for format in Format::ALL {
+        let strategy = if tier == Tier::Software { Strategy::Lone } else { Strategy::Coop };
+        let decode = |rows| Kernel::MatVec { format, strategy, rows, operand: Operand::Plain };
+        let prefill = match strategy {
+            Strategy::Lone => decode(8),
+            Strategy::Coop => Kernel::MatMul { format, operand: Operand::Plain },
+        };
+        let one = block_on(engine.matrix_rate(decode(1), format, 1))?;
+        let four = block_on(engine.matrix_rate(decode(4), format, 4))?;
+        let many = block_on(engine.matrix_rate(prefill, format, 64))?;
+        let values = f64::from(format.block_values()) / f64::from(format.block_bytes());
+        let flops = many * values * 64.0 * 2.0;
+        println!("{:8} {one:>9.2} GB/s {four:>9.2} GB/s {many:>9.2} GB/s {flops:>7.1} GFLOP/s", format.name());
+    }
+    Ok(())
+}

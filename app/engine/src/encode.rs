@@ -1,0 +1,398 @@
+//! The kernels of each half of a block, in order.
+
+use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
+use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
+use potluck_shaders::{Kernel, Operand, Pairs, SEGMENT, params};
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::layout::{ExpertMatrix, ExpertPlaces, Key, Layout, Place, Scratch};
+use crate::memory::Slice;
+use crate::recorder::Recorder;
+use crate::sizes::tile_count;
+
+/// How many rows pass, by which kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    pub n: u32,
+    pub class: KernelClass,
+    /// One past the last position of any row.
+    pub reach: u32,
+}
+
+/// Where a matrix product reads and writes.
+struct Product<'a> {
+    x: &'a Slice,
+    y: &'a Slice,
+    y_stride: u32,
+    y_offset: u32,
+    add: bool,
+    bias: Option<Slice>,
+}
+
+/// The (row, expert) pairs of a block.
+struct Pairing<'a> {
+    places: &'a ExpertPlaces,
+    used: u32,
+    experts: u32,
+}
+
+impl Core {
+    /// Threads to workgroups.
+    fn groups(kernel: Kernel, threads: u32) -> u32 {
+        threads.div_ceil(kernel.threads())
+    }
+
+    /// RMSNorm of `n` rows from `first` into `Scratch::Normed`.
+    fn norm(&mut self, rec: &mut Recorder, gain: &Slice, first: u32, n: u32) {
+        let params = params::Norm { n, first, width: self.spec.hidden / 4, epsilon: self.spec.norm_epsilon };
+        let kernel = self.profile.norm();
+        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
+        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Normed));
+        rec.dispatch(&mut self.tools(), kernel, &[&x, gain, &y], &params, groups, 1);
+    }
+
+    /// A matrix times the batch, segment by segment.
+    fn product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
+        let shape = place.shape;
+        let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
+        let kernel = match batch.class {
+            KernelClass::Decode => self.profile.decode(shape.format, operand, batch.n as usize),
+            KernelClass::Prefill => self.profile.prefill(shape.format, operand),
+        };
+        let vectors = match kernel {
+            Kernel::MatVec { rows, .. } => u32::from(rows),
+            _ => potluck_shaders::TILE,
+        };
+        for segment in &place.segments {
+            let params = params::MatVec {
+                rows: segment.rows,
+                row_bytes: shape.row_bytes,
+                cols: shape.cols,
+                chunks: shape.chunks(),
+                n: batch.n,
+                x_stride: shape.cols / 4,
+                y_stride: to.y_stride,
+                y_offset: to.y_offset + segment.first_row,
+                add: u32::from(to.add),
+                ..Default::default()
+            };
+            let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
+            let bias = to.bias.as_ref().map(|bias| Slice {
+                slab: bias.slab.clone(),
+                offset: bias.offset + u64::from(segment.first_row) * 4,
+                size: bias.size - u64::from(segment.first_row) * 4,
+            });
+            let mut bindings = vec![&weights, to.x, to.y];
+            bindings.extend(&bias);
+            let x = segment.rows.div_ceil(kernel.matrix_rows());
+            let z = batch.n.div_ceil(vectors);
+            rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
+            rec.cost(segment.bytes * u64::from(z));
+        }
+    }
+
+    /// Embedding lookup of the tokens in `Scratch::Tokens`.
+    pub fn embed(&mut self, rec: &mut Recorder, layout: &Layout, n: u32) -> Result<(), EngineError> {
+        let place = self.place(layout, WeightUnit::Embedding, TensorRole::TokenEmbedding)?;
+        let (tokens, y) = (self.scratch(Scratch::Tokens), self.scratch(Scratch::Hidden));
+        let kernel = Kernel::Embed(place.shape.format);
+        for segment in &place.segments {
+            let params = params::Embed {
+                n,
+                first: segment.first_row,
+                rows: segment.rows,
+                row_bytes: place.shape.row_bytes,
+                cols: place.shape.cols,
+                chunks: place.shape.chunks(),
+            };
+            let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
+            let x = Self::groups(kernel, n * params.chunks);
+            rec.dispatch(&mut self.tools(), kernel, &[&weights, &tokens, &y], &params, x, 1);
+        }
+        Ok(())
+    }
+
+    /// Norm, attention and its output, added to the hidden vectors.
+    pub fn mixer(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let unit = WeightUnit::Mixer(block);
+        let a = self.spec.attention(usize::from(block.0)).clone();
+        let width = (a.heads + 2 * a.kv_heads) * a.head_dim;
+        let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
+        self.norm(rec, &gain, 0, batch.n);
+        let (normed, qkv) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Qkv));
+        let parts = [
+            (TensorRole::Query, TensorRole::QueryBias, 0),
+            (TensorRole::Key, TensorRole::KeyBias, a.heads * a.head_dim),
+            (TensorRole::Value, TensorRole::ValueBias, (a.heads + a.kv_heads) * a.head_dim),
+        ];
+        for (role, bias, y_offset) in parts {
+            let place = self.place(layout, unit, role)?;
+            let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
+            let to = Product { x: &normed, y: &qkv, y_stride: width, y_offset, add: false, bias };
+            self.product(rec, place, batch, to);
+        }
+
+        let state = self.settings.state.kernel();
+        let keys = self.memory.whole(Key::Keys(block));
+        let values = self.memory.whole(Key::Values(block));
+        let rows = self.scratch(Scratch::Rows);
+        let query = self.scratch(Scratch::Query);
+        let turns =
+            self.memory.slice(Key::Scratch(Scratch::Tables), layout.turns[&block], (u64::from(a.rope.dims) * 2).max(4));
+        let mut bindings = vec![rows.clone(), qkv, turns, query.clone(), keys.clone(), values.clone()];
+        if a.qk_norm {
+            bindings.push(self.vector(layout, unit, TensorRole::QueryNorm)?);
+            bindings.push(self.vector(layout, unit, TensorRole::KeyNorm)?);
+        }
+        if a.rope.factors {
+            bindings.push(self.vector(layout, unit, TensorRole::RopeFactors)?);
+        }
+        let pairs = match a.rope.pairs {
+            RopePairs::Adjacent => Pairs::Adjacent,
+            RopePairs::Halves => Pairs::Halves,
+        };
+        let kernel = Kernel::Rope { state, pairs, qk_norm: a.qk_norm, factors: a.rope.factors };
+        let params = params::Rope {
+            n: batch.n,
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            head_dim: a.head_dim,
+            dims: a.rope.dims,
+            epsilon: self.spec.norm_epsilon,
+        };
+        let threads = batch.n * (width / 4);
+        let bound: Vec<&Slice> = bindings.iter().collect();
+        rec.dispatch(&mut self.tools(), kernel, &bound, &params, Self::groups(kernel, threads), 1);
+
+        let kernel = self.profile.attention(state, (a.head_dim / 4) as u16);
+        let params = params::Attention {
+            n: batch.n,
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            scale: 1.0 / (a.head_dim as f32).sqrt(),
+        };
+        let (pages, attended) = (self.scratch(Scratch::Pages), self.scratch(Scratch::Attended));
+        let (x, z) =
+            if kernel.fallback().is_some() { (a.heads, batch.n) } else { (Self::groups(kernel, batch.n * a.heads), 1) };
+        let bindings = [&rows, &pages, &query, &keys, &values, &attended];
+        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
+        let values = u64::from(batch.n) * u64::from(batch.reach) * u64::from(a.heads * a.head_dim);
+        rec.cost(2 * values * self.settings.state.bytes());
+
+        let hidden = self.scratch(Scratch::Hidden);
+        let place = self.place(layout, unit, TensorRole::AttentionOutput)?;
+        let to = Product { x: &attended, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
+        self.product(rec, place, batch, to);
+        Ok(())
+    }
+
+    /// Norm and dense network, added to the hidden vectors.
+    pub fn dense(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let unit = WeightUnit::Dense(block);
+        let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
+        self.norm(rec, &gain, 0, batch.n);
+        let normed = self.scratch(Scratch::Normed);
+        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
+        let mut inner = 0;
+        for (role, y) in [(TensorRole::Gate, &gate), (TensorRole::Up, &up)] {
+            let place = self.place(layout, unit, role)?;
+            inner = place.shape.rows;
+            let to = Product { x: &normed, y, y_stride: inner, y_offset: 0, add: false, bias: None };
+            self.product(rec, place, batch, to);
+        }
+        self.swiglu(rec, batch.n * inner / 4);
+        let hidden = self.scratch(Scratch::Hidden);
+        let place = self.place(layout, unit, TensorRole::Down)?;
+        let to = Product { x: &up, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
+        self.product(rec, place, batch, to);
+        Ok(())
+    }
+
+    fn swiglu(&mut self, rec: &mut Recorder, quads: u32) {
+        let kernel = Kernel::SwiGlu;
+        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
+        let groups = Self::groups(kernel, quads);
+        rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::SwiGlu { quads }, groups, 1);
+    }
+
+    /// Experts used a row, experts of the block and whether weights are normalized.
+    pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32, bool), EngineError> {
+        match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
+            Some(&FeedForwardSpec::Experts { count, used, normalize, .. }) => Ok((used, count, normalize)),
+            Some(_) => Err(EngineError::NoExperts(block)),
+            None => Err(EngineError::NoSuchBlock(block)),
+        }
+    }
+
+    /// Norm and choice of experts.
+    pub fn route(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let unit = WeightUnit::Router(block);
+        let (used, experts, normalize) = self.routing(block)?;
+        let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
+        self.norm(rec, &gain, 0, batch.n);
+        let (normed, scores) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Scores));
+        let place = self.place(layout, unit, TensorRole::Router)?;
+        let to = Product { x: &normed, y: &scores, y_stride: experts, y_offset: 0, add: false, bias: None };
+        self.product(rec, place, batch, to);
+        let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
+        let kernel = self.profile.router();
+        let groups = if kernel.fallback().is_some() { batch.n } else { Self::groups(kernel, batch.n) };
+        let params = params::Router { n: batch.n, experts, used, normalize: u32::from(normalize) };
+        rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
+        Ok(())
+    }
+
+    /// The experts that are here, for the routes in scratch; their weighted sum replaces the hidden vectors, or is added.
+    pub fn experts(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        batch: Batch,
+        add: bool,
+    ) -> Result<(), EngineError> {
+        let (used, experts, _) = self.routing(block)?;
+        let first = WeightUnit::Expert(block, potluck_plan::ExpertId(0));
+        let places = layout.experts.get(&block).ok_or(EngineError::NotResident(first))?;
+        let pairing = Pairing { places, used, experts };
+        let grouped = batch.class == KernelClass::Prefill
+            && [&places.gate, &places.up, &places.down].into_iter().any(|matrix| {
+                matches!(self.profile.prefill(matrix.shape.format, Operand::Expert), Kernel::MatMul { .. })
+            });
+        if grouped {
+            self.group(rec, &pairing, batch);
+        }
+        let normed = self.scratch(Scratch::Normed);
+        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
+        let parts = self.scratch(Scratch::Parts);
+        self.expert_product(rec, &pairing, &places.gate, batch, &normed, &gate, false);
+        self.expert_product(rec, &pairing, &places.up, batch, &normed, &up, false);
+        self.swiglu(rec, batch.n * used * places.gate.shape.rows / 4);
+        self.expert_product(rec, &pairing, &places.down, batch, &up, &parts, true);
+
+        let slots = self.slot_table(&pairing);
+        let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
+        let hidden = self.scratch(Scratch::Hidden);
+        let width = self.spec.hidden / 4;
+        let params = params::Combine { n: batch.n, width, experts, used, add: u32::from(add) };
+        let kernel = Kernel::Combine;
+        let groups = Self::groups(kernel, batch.n * width);
+        rec.dispatch(&mut self.tools(), kernel, &[&slots, &chosen, &gates, &parts, &hidden], &params, groups, 1);
+        Ok(())
+    }
+
+    fn slot_table(&self, pairing: &Pairing<'_>) -> Slice {
+        let bytes = u64::from(pairing.experts) * 4;
+        self.memory.slice(Key::Scratch(Scratch::Tables), pairing.places.table, bytes)
+    }
+
+    /// Lists the pairs by expert.
+    fn group(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
+        let pairs = batch.n * pairing.used;
+        let tiles = tile_count(u64::from(pairs), u64::from(pairing.experts)) as u32;
+        let params = params::Groups { experts: pairing.experts, pairs, tiles };
+        let slots = self.slot_table(pairing);
+        let (chosen, tiles, list) =
+            (self.scratch(Scratch::Chosen), self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs));
+        rec.dispatch(&mut self.tools(), Kernel::Groups, &[&slots, &chosen, &tiles, &list], &params, 1, 1);
+    }
+
+    /// One matrix of the chosen experts.
+    #[allow(clippy::too_many_arguments)]
+    fn expert_product(
+        &mut self,
+        rec: &mut Recorder,
+        pairing: &Pairing<'_>,
+        matrix: &ExpertMatrix,
+        batch: Batch,
+        x: &Slice,
+        y: &Slice,
+        by_pair: bool,
+    ) {
+        let shape = matrix.shape;
+        let kernel = match batch.class {
+            KernelClass::Decode => self.profile.decode(shape.format, Operand::Expert, 1),
+            KernelClass::Prefill => self.profile.prefill(shape.format, Operand::Expert),
+        };
+        let pairs = batch.n * pairing.used;
+        let grouped = matches!(kernel, Kernel::MatMul { .. });
+        let (first, second, z) = if grouped {
+            let tiles = tile_count(u64::from(pairs), u64::from(pairing.experts)) as u32;
+            (self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs), tiles)
+        } else {
+            (self.slot_table(pairing), self.scratch(Scratch::Chosen), pairs)
+        };
+        for &(slot_first, slot_count, key) in &matrix.chunks {
+            let params = params::MatVec {
+                rows: shape.rows,
+                row_bytes: shape.row_bytes,
+                cols: shape.cols,
+                chunks: shape.chunks(),
+                n: pairs,
+                x_stride: shape.cols / 4,
+                y_stride: shape.rows,
+                y_offset: 0,
+                add: 0,
+                experts: pairing.experts,
+                used: pairing.used,
+                by_pair: u32::from(by_pair),
+                slot_first,
+                slot_count,
+                expert_bytes: matrix.stride as u32,
+            };
+            let weights = self.memory.whole(key);
+            let groups = shape.rows.div_ceil(kernel.matrix_rows());
+            rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, &first, &second], &params, groups, z);
+            rec.cost(shape.bytes() * u64::from(z));
+        }
+    }
+
+    /// Final norm and logits of `n` rows from `first`, into rows `0..n` of `Scratch::Logits`.
+    pub fn logits(&mut self, rec: &mut Recorder, layout: &Layout, first: u32, n: u32) -> Result<(), EngineError> {
+        let unit = WeightUnit::Head;
+        let gain = self.vector(layout, unit, TensorRole::OutputNorm)?;
+        self.norm(rec, &gain, first, n);
+        let role = if self.spec.tied_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
+        let place = self.place(layout, unit, role)?;
+        let (normed, logits) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Logits));
+        let to =
+            Product { x: &normed, y: &logits, y_stride: self.spec.vocabulary, y_offset: 0, add: false, bias: None };
+        self.product(rec, place, Batch { n, class: KernelClass::Decode, reach: 0 }, to);
+        Ok(())
+    }
+
+    /// The best `count` of the `n` rows in `Scratch::Logits`, into rows `first..first + n` of `Scratch::Candidates`.
+    pub fn pick(&mut self, rec: &mut Recorder, first: u32, n: u32, count: u32) {
+        let vocabulary = self.spec.vocabulary;
+        let segments = vocabulary.div_ceil(SEGMENT);
+        let (logits, best) = (self.scratch(Scratch::Logits), self.scratch(Scratch::Best));
+        let kernel = Kernel::Segments;
+        let params = params::Segments { n, vocabulary, segments };
+        let groups = Self::groups(kernel, n * segments);
+        rec.dispatch(&mut self.tools(), kernel, &[&logits, &best], &params, groups, 1);
+        let kernel = self.profile.top();
+        let params = params::Top { n, first, vocabulary, segments, count };
+        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
+        let candidates = self.scratch(Scratch::Candidates);
+        rec.dispatch(&mut self.tools(), kernel, &[&logits, &best, &candidates], &params, groups, 1);
+    }
+}

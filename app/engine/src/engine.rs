@@ -1,0 +1,238 @@
+//! The engine as others see it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use potluck_model::{ModelSpec, UnitMap};
+use potluck_plan::{Computed, ConversationId, Ticket, WeightUnit, Work};
+
+use crate::core::{Core, Event};
+use crate::error::EngineError;
+use crate::gpu::Gpu;
+use crate::layout::Layout;
+use crate::notify::Notify;
+use crate::settings::Settings;
+use crate::staging::{Piece, Staging};
+
+/// What clones of an engine share.
+pub struct Inner {
+    pub(crate) core: RefCell<Core>,
+    on_result: Box<dyn Fn(Computed)>,
+    pub(crate) notify: Notify,
+}
+
+/// Runs a model's parts on one GPU. Clones share it; it stays on its thread.
+///
+/// Natively [`Engine::poll`] has to be called while something is pending: it pumps the device and hands out results. On
+/// the web results come by themselves. `on_result` may call the engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Rc<Inner>,
+}
+
+impl Inner {
+    /// Handles what the device reported, starts what waits and hands out results.
+    pub(crate) fn deliver(&self) {
+        loop {
+            let answers = {
+                let mut core = self.core.borrow_mut();
+                loop {
+                    let event = core.inbox.lock().ok().and_then(|mut inbox| inbox.pop_front());
+                    match event {
+                        None => break,
+                        Some(Event::Readback(index, mapped)) => core.receive(index, mapped),
+                        Some(Event::Staging(index, true)) => core.staging.give_back(index),
+                        Some(Event::Staging(_, false)) => core.gpu.mark_lost(),
+                    }
+                }
+                if core.gpu.lost() {
+                    core.fail_all();
+                } else {
+                    core.pump(&self.notify);
+                }
+                std::mem::take(&mut core.answers)
+            };
+            if answers.is_empty() {
+                return;
+            }
+            answers.into_iter().for_each(&self.on_result);
+        }
+    }
+}
+
+impl Engine {
+    /// An engine for a model. It allocates staging and results at once, everything else in [`Engine::hold`].
+    pub fn new(
+        gpu: &Gpu,
+        spec: ModelSpec,
+        units: UnitMap,
+        settings: Settings,
+        on_result: Box<dyn Fn(Computed)>,
+    ) -> Result<Engine, EngineError> {
+        let core = Core::new(gpu, spec, units, settings)?;
+        let inbox = core.inbox.clone();
+        let inner =
+            Rc::new_cyclic(|weak| Inner { core: RefCell::new(core), on_result, notify: Notify::new(inbox, weak) });
+        Ok(Engine { inner })
+    }
+
+    /// Allocates what new units need, frees what dropped ones had; units that stay keep their bytes. Results under way
+    /// still arrive.
+    pub fn hold(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
+        self.inner.core.borrow_mut().hold(units)
+    }
+
+    /// Units asked for.
+    pub fn held(&self) -> BTreeSet<WeightUnit> {
+        self.inner.core.borrow().held.clone()
+    }
+
+    /// Units asked for that are not finished.
+    pub fn missing(&self) -> Vec<WeightUnit> {
+        self.inner.core.borrow().missing()
+    }
+
+    /// False if a tensor's bytes are here already: of a finished unit, or a table that another unit brought.
+    pub fn needs(&self, unit: WeightUnit, tensor: usize) -> bool {
+        self.inner.core.borrow().needs(unit, tensor)
+    }
+
+    /// True once a unit is finished.
+    pub fn resident(&self, unit: WeightUnit) -> bool {
+        self.inner.core.borrow().resident.contains(&unit)
+    }
+
+    /// Waits for a free staging buffer.
+    pub async fn staging(&self) -> Result<Staging, EngineError> {
+        std::future::poll_fn(|context| {
+            // Registered before looking, so that a buffer that comes back in between is not missed.
+            self.inner.notify.wake_on_event(context.waker());
+            self.try_staging().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+        })
+        .await
+    }
+
+    /// A free staging buffer. Natively nobody else moves the device, so its copies are waited for here.
+    fn try_staging(&self) -> Option<Result<Staging, EngineError>> {
+        let take = || {
+            self.deliver_staging();
+            let mut core = self.inner.core.borrow_mut();
+            match core.check_alive() {
+                Ok(()) => core.staging.take(&self.inner.notify).map(Ok),
+                Err(error) => Some(Err(error)),
+            }
+        };
+        let taken = take();
+        #[cfg(not(target_arch = "wasm32"))]
+        if taken.is_none() {
+            let gpu = self.inner.core.borrow().gpu.clone();
+            if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                gpu.mark_lost();
+            }
+            return take();
+        }
+        taken
+    }
+
+    /// Takes note of staging buffers that came back, and leaves results for [`Engine::poll`].
+    fn deliver_staging(&self) {
+        let mut core = self.inner.core.borrow_mut();
+        let Ok(events) = core.inbox.lock().map(|mut inbox| {
+            let all: Vec<Event> = inbox.drain(..).collect();
+            let (staging, rest) = all.into_iter().partition(|event| matches!(event, Event::Staging(..)));
+            inbox.extend::<Vec<Event>>(rest);
+            staging
+        }) else {
+            return;
+        };
+        let events: Vec<Event> = events;
+        for event in events {
+            match event {
+                Event::Staging(index, true) => core.staging.give_back(index),
+                Event::Staging(_, false) => core.gpu.mark_lost(),
+                Event::Readback(..) => {}
+            }
+        }
+    }
+
+    /// Copies pieces of a staging buffer to where they belong.
+    pub fn upload(&self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
+        self.inner.core.borrow_mut().upload(staging, pieces)
+    }
+
+    /// All bytes of a unit were uploaded: it can be used by work submitted from now on.
+    pub fn finish(&self, unit: WeightUnit) -> Result<(), EngineError> {
+        self.inner.core.borrow_mut().finish(unit)
+    }
+
+    /// Starts a piece of work, or puts it behind others. Its result comes through `on_result`.
+    pub fn submit(&self, work: Work) -> Result<(), EngineError> {
+        self.inner.core.borrow_mut().submit(work, &self.inner.notify)
+    }
+
+    /// Drops work that has not begun; true if there was such. It is answered with `Cancelled`.
+    pub fn cancel(&self, ticket: Ticket) -> bool {
+        let dropped = self.inner.core.borrow_mut().cancel(ticket);
+        if dropped {
+            self.inner.deliver();
+        }
+        dropped
+    }
+
+    /// Frees the state of a conversation.
+    pub fn forget(&self, conversation: ConversationId) {
+        self.inner.core.borrow_mut().pages.forget(conversation);
+    }
+
+    /// Positions of a conversation that every held block knows.
+    pub fn state_len(&self, conversation: ConversationId) -> u32 {
+        self.inner.core.borrow().pages.known(conversation)
+    }
+
+    /// True once the device is gone; the engine is of no use then.
+    pub fn lost(&self) -> bool {
+        self.inner.core.borrow().gpu.lost()
+    }
+
+    /// Pieces of work not answered yet.
+    pub fn pending(&self) -> usize {
+        let core = self.inner.core.borrow();
+        core.pending.len() + core.waiting.len()
+    }
+
+    /// Natively: lets the device report, and hands out results. On the web nothing is needed.
+    pub fn poll(&self) {
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            let core = self.inner.core.borrow();
+            if core.gpu.device.poll(wgpu::PollType::Poll).is_err() {
+                core.gpu.mark_lost();
+            }
+        }
+        self.inner.deliver();
+    }
+
+    /// Natively: waits until everything submitted is answered.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait(&self) {
+        while self.pending() > 0 {
+            {
+                let core = self.inner.core.borrow();
+                if core.gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                    core.gpu.mark_lost();
+                }
+            }
+            self.inner.deliver();
+        }
+    }
+
+    /// Frees all memory on the device now. Work that waits is cancelled, results under way are dropped.
+    pub fn destroy(&self) {
+        let waiting: Vec<Ticket> = self.inner.core.borrow().waiting.iter().map(|work| work.ticket).collect();
+        waiting.into_iter().for_each(|ticket| {
+            self.cancel(ticket);
+        });
+        self.inner.core.borrow_mut().destroy();
+    }
+}

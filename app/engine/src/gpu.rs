@@ -1,0 +1,245 @@
+//! Opening a GPU and saying what it can do.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::GpuError;
+
+/// Which adapter to open.
+#[derive(Clone, Debug, Default)]
+pub struct GpuOptions {
+    /// Natively: part of the adapter's name, for machines with several.
+    pub adapter_name: Option<String>,
+    /// Ask for a software adapter.
+    pub fallback_adapter: bool,
+    /// Treat the device as this, instead of by what it says of itself.
+    pub tier: Option<Tier>,
+    /// Bind no more bytes at a time than this, even where the device could: larger tensors are split.
+    pub binding_limit: Option<u64>,
+}
+
+/// What kind of hardware computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdapterKind {
+    /// A GPU with its own memory.
+    Discrete,
+    /// A GPU that shares the processor's memory.
+    Integrated,
+    /// The processor pretends to be a GPU.
+    Software,
+    /// The browser does not say.
+    Unknown,
+}
+
+/// How the kernels treat the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Barriers are ruinous: every thread works on its own.
+    Software,
+    /// A GPU with small bindings (under 256 MiB).
+    Modest,
+    /// A GPU.
+    Full,
+}
+
+/// What the device offers.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// Name of the adapter, as far as it is told.
+    pub name: String,
+    /// Vendor, likewise.
+    pub vendor: String,
+    /// Driver, likewise.
+    pub driver: String,
+    /// API underneath: `Vulkan` or `BrowserWebGpu`.
+    pub backend: String,
+    /// Hardware or software.
+    pub kind: AdapterKind,
+    /// How the kernels treat it.
+    pub tier: Tier,
+    /// The device's limits (all of the adapter's).
+    pub limits: wgpu::Limits,
+    /// Features the adapter has, by name. None of them is needed.
+    pub features: Vec<String>,
+}
+
+/// An open device. Clones share it.
+#[derive(Clone)]
+pub struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    capabilities: Arc<Capabilities>,
+    lost: Arc<AtomicBool>,
+    error: Arc<Mutex<Option<String>>>,
+}
+
+impl Gpu {
+    /// Opens the best adapter with its full limits. Works in a page and in a dedicated worker.
+    pub async fn open(options: GpuOptions) -> Result<Gpu, GpuError> {
+        if !has_webgpu() {
+            return Err(GpuError::NoWebGpu);
+        }
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::VULKAN | wgpu::Backends::BROWSER_WEBGPU,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        let adapter = find_adapter(&instance, &options).await?;
+        let info = adapter.get_info();
+        let limits = adapter.limits();
+        check_limits(&limits)?;
+        let (device, queue) = adapter
+            .request_device(&wgpu::DeviceDescriptor {
+                label: Some("potluck"),
+                required_features: wgpu::Features::empty(),
+                required_limits: limits.clone(),
+                memory_hints: wgpu::MemoryHints::MemoryUsage,
+                ..Default::default()
+            })
+            .await
+            .map_err(|error| GpuError::Device(error.to_string()))?;
+        let lost = Arc::new(AtomicBool::new(false));
+        let told = lost.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                log::warn!("The GPU device was lost: {message}");
+            }
+            told.store(true, Ordering::SeqCst);
+        });
+        let error = Arc::new(Mutex::new(None));
+        let slot = error.clone();
+        device.on_uncaptured_error(Arc::new(move |problem: wgpu::Error| {
+            log::error!("The GPU reports an error: {problem}");
+            if let Ok(mut slot) = slot.lock() {
+                slot.get_or_insert(problem.to_string());
+            }
+        }));
+        let mut capabilities = describe(&info, &adapter, limits, told_by_browser(&device));
+        capabilities.tier = options.tier.unwrap_or(capabilities.tier);
+        if let Some(most) = options.binding_limit {
+            let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
+            *limit = (*limit).min(most);
+        }
+        let capabilities = Arc::new(capabilities);
+        Ok(Gpu { device, queue, capabilities, lost, error })
+    }
+
+    /// What the device offers.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// True once the device is gone.
+    pub fn lost(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
+    }
+
+    /// Closes the device: all its memory is freed, and everything that uses it sees a lost device.
+    pub fn destroy(&self) {
+        self.device.destroy();
+        self.mark_lost();
+    }
+
+    pub(crate) fn mark_lost(&self) {
+        self.lost.store(true, Ordering::SeqCst);
+    }
+
+    /// The first error nobody expected, once.
+    pub(crate) fn take_error(&self) -> Option<String> {
+        self.error.lock().ok().and_then(|mut slot| slot.take())
+    }
+}
+
+/// What every kernel needs at least.
+fn check_limits(limits: &wgpu::Limits) -> Result<(), GpuError> {
+    let needs = [
+        ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 8),
+        ("threads a workgroup", u64::from(limits.max_compute_invocations_per_workgroup), 64),
+        ("bytes of workgroup memory", u64::from(limits.max_compute_workgroup_storage_size), 16384),
+    ];
+    match needs.into_iter().find(|(_, available, needed)| available < needed) {
+        Some((what, available, needed)) => Err(GpuError::TooSmall { what, available, needed }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn has_webgpu() -> bool {
+    true
+}
+
+/// `navigator.gpu` of a window or a worker.
+#[cfg(target_arch = "wasm32")]
+fn has_webgpu() -> bool {
+    let get = |object: &wasm_bindgen::JsValue, key: &str| js_sys::Reflect::get(object, &key.into()).ok();
+    get(&js_sys::global(), "navigator")
+        .and_then(|navigator| get(&navigator, "gpu"))
+        .is_some_and(|gpu| !gpu.is_undefined() && !gpu.is_null())
+}
+
+async fn find_adapter(instance: &wgpu::Instance, options: &GpuOptions) -> Result<wgpu::Adapter, GpuError> {
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(part) = &options.adapter_name {
+        let adapters = instance.enumerate_adapters(wgpu::Backends::VULKAN).await;
+        return adapters.into_iter().find(|a| a.get_info().name.contains(part.as_str())).ok_or(GpuError::NoAdapter);
+    }
+    let request = wgpu::RequestAdapterOptions {
+        power_preference: wgpu::PowerPreference::HighPerformance,
+        force_fallback_adapter: options.fallback_adapter,
+        ..Default::default()
+    };
+    instance.request_adapter(&request).await.map_err(|_| GpuError::NoAdapter)
+}
+
+/// Name, vendor and driver as `GPUDevice.adapterInfo` tells them; wgpu leaves them empty on the web.
+#[cfg(target_arch = "wasm32")]
+fn told_by_browser(device: &wgpu::Device) -> Option<[String; 3]> {
+    let device: &wasm_bindgen::JsValue = device.as_webgpu()?.as_ref();
+    let info = js_sys::Reflect::get(device, &"adapterInfo".into()).ok()?;
+    let text =
+        |key: &str| js_sys::Reflect::get(&info, &key.into()).ok().and_then(|v| v.as_string()).unwrap_or_default();
+    let description = text("description");
+    let name =
+        if description.is_empty() { format!("{} {}", text("vendor"), text("architecture")) } else { description };
+    Some([name.trim().to_owned(), text("vendor"), text("device")])
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn told_by_browser(_device: &wgpu::Device) -> Option<[String; 3]> {
+    None
+}
+
+fn describe(
+    info: &wgpu::AdapterInfo,
+    adapter: &wgpu::Adapter,
+    limits: wgpu::Limits,
+    told: Option<[String; 3]>,
+) -> Capabilities {
+    let [name, vendor, driver] = told.unwrap_or_else(|| {
+        [info.name.clone(), format!("{:#06x}", info.vendor), format!("{} {}", info.driver, info.driver_info)]
+    });
+    let all = format!("{name} {vendor} {driver}").to_lowercase();
+    let software = ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|part| all.contains(part));
+    let kind = match info.device_type {
+        _ if software => AdapterKind::Software,
+        wgpu::DeviceType::Cpu => AdapterKind::Software,
+        wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
+        wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,
+        _ => AdapterKind::Unknown,
+    };
+    let tier = match kind {
+        AdapterKind::Software => Tier::Software,
+        _ if limits.max_storage_buffer_binding_size < 256 << 20 => Tier::Modest,
+        _ => Tier::Full,
+    };
+    Capabilities {
+        name,
+        vendor,
+        driver,
+        backend: format!("{:?}", info.backend),
+        kind,
+        tier,
+        limits,
+        features: adapter.features().iter_names().map(|(name, _)| name.to_owned()).collect(),
+    }
+}

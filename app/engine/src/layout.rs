@@ -1,0 +1,246 @@
+//! The static memory plan: every buffer, before any is created. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_model::{ModelSpec, TensorRole, UnitMap};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
+
+use crate::error::LayoutError;
+use crate::placement::Planner;
+use crate::settings::{Settings, StateType};
+use crate::sizes::{readback_sizes, scratch_sizes};
+use crate::tensors::{self, Shape};
+
+/// Every tensor and slot begins at a multiple of this.
+pub(crate) const ALIGNMENT: u64 = 256;
+/// Bytes of the uniform of one dispatch.
+pub(crate) const PARAMS_STRIDE: u64 = 256;
+/// Dispatches whose uniforms fit into the arena; longer work is cut into several submits.
+pub(crate) const PARAMS_COUNT: u64 = 4096;
+
+/// What a buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Model weights.
+    Weights,
+    /// Keys and values.
+    State,
+    /// Intermediate vectors.
+    Scratch,
+    /// Uniforms and small tables.
+    Parameters,
+    /// Upload.
+    Staging,
+    /// Results.
+    Readback,
+}
+
+/// A buffer to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedBuffer {
+    /// What it holds.
+    pub name: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Its size.
+    pub bytes: Bytes,
+}
+
+/// Names a buffer of weights or state. The same key and size means that its content stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Key {
+    /// Part of a unit's tensors.
+    Unit(WeightUnit, u16),
+    /// Part of the embedding table, which a tied head shares.
+    Table(u16),
+    /// Some slots of one expert matrix of a block.
+    Experts(BlockIndex, TensorRole, u16),
+    /// Keys of a block.
+    Keys(BlockIndex),
+    /// Values of a block.
+    Values(BlockIndex),
+    /// A scratch buffer.
+    Scratch(Scratch),
+}
+
+/// Scratch buffers and small tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scratch {
+    Hidden,
+    Normed,
+    Qkv,
+    Query,
+    Attended,
+    Gate,
+    Up,
+    Parts,
+    Scores,
+    Chosen,
+    Gates,
+    Tiles,
+    Pairs,
+    Logits,
+    Best,
+    Candidates,
+    Rows,
+    Pages,
+    Tokens,
+    Tables,
+}
+
+/// Rows `first_row..first_row + rows` of a tensor in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub key: Key,
+    pub offset: u64,
+    pub first_row: u32,
+    pub rows: u32,
+    pub bytes: u64,
+}
+
+/// Where a tensor lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub shape: Shape,
+    pub segments: Vec<Segment>,
+}
+
+/// Where one matrix of a block's experts lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpertMatrix {
+    pub shape: Shape,
+    /// Bytes from one slot to the next.
+    pub stride: u64,
+    /// First slot, slots and buffer.
+    pub chunks: Vec<(u32, u32, Key)>,
+}
+
+/// The experts of a block that are here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpertPlaces {
+    pub slots: BTreeMap<ExpertId, u32>,
+    pub gate: ExpertMatrix,
+    pub up: ExpertMatrix,
+    pub down: ExpertMatrix,
+    /// Byte offset of the slot table in `Scratch::Tables`.
+    pub table: u64,
+}
+
+/// The memory plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Every buffer.
+    pub buffers: Vec<PlannedBuffer>,
+    /// Sum of all sizes.
+    pub total: Bytes,
+    pub(crate) sizes: BTreeMap<Key, u64>,
+    pub(crate) places: BTreeMap<(WeightUnit, usize), Place>,
+    pub(crate) experts: BTreeMap<BlockIndex, ExpertPlaces>,
+    pub(crate) turns: BTreeMap<BlockIndex, u64>,
+    pub(crate) readback_bytes: u64,
+    pub(crate) logits_bytes: u64,
+    pub(crate) pages: u32,
+}
+
+impl Layout {
+    /// Plans memory for `held` within the budget and the device's limits.
+    pub fn plan(
+        spec: &ModelSpec,
+        units: &UnitMap,
+        held: &BTreeSet<WeightUnit>,
+        settings: &Settings,
+        limits: &wgpu::Limits,
+    ) -> Result<Layout, LayoutError> {
+        tensors::check_model(spec)?;
+        let mut planner = Planner::new(spec, units, limits);
+        for &unit in held {
+            match unit {
+                WeightUnit::Expert(..) => {}
+                _ => planner.unit(unit)?,
+            }
+        }
+        planner.all_experts(held)?;
+        planner.state(held, settings)?;
+        planner.scratch(held, settings)?;
+        let layout = planner.finish(settings, held);
+        if layout.total > settings.budget {
+            return Err(LayoutError::TooLarge { needed: layout.total, budget: settings.budget });
+        }
+        Ok(layout)
+    }
+
+    /// Bytes of one purpose.
+    pub fn bytes(&self, purpose: Purpose) -> Bytes {
+        self.buffers.iter().filter(|buffer| buffer.purpose == purpose).map(|buffer| buffer.bytes).sum()
+    }
+
+    /// Bytes of weights.
+    pub fn weights(&self) -> Bytes {
+        self.bytes(Purpose::Weights)
+    }
+
+    /// Bytes of keys and values.
+    pub fn state(&self) -> Bytes {
+        self.bytes(Purpose::State)
+    }
+
+    /// Everything but weights and state.
+    pub fn overhead(&self) -> Bytes {
+        self.total.saturating_sub(self.weights()).saturating_sub(self.state())
+    }
+}
+
+/// Bytes that one position needs in a block: keys and values.
+pub fn state_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: StateType) -> Bytes {
+    let attention = spec.attention(usize::from(block.0));
+    Bytes(2 * u64::from(attention.kv_heads) * u64::from(attention.head_dim) * state.bytes())
+}
+
+/// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside.
+pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
+    let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::Head]
+        .into_iter()
+        .chain((0..spec.blocks.len() as u16).flat_map(|b| {
+            [WeightUnit::Mixer(BlockIndex(b)), WeightUnit::Dense(BlockIndex(b)), WeightUnit::Router(BlockIndex(b))]
+        }))
+        .collect();
+    let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();
+    let (readback, logits) = readback_sizes(spec, &every, settings);
+    let pools = u64::from(settings.in_flight) * readback
+        + logits
+        + u64::from(settings.staging_bytes) * u64::from(settings.staging_count);
+    Bytes(scratch + pools + PARAMS_STRIDE * PARAMS_COUNT)
+}
+
+impl Key {
+    /// A name for reports.
+    pub fn name(self) -> String {
+        match self {
+            Self::Unit(unit, part) => format!("{unit:?} part {part}"),
+            Self::Table(part) => format!("embedding table part {part}"),
+            Self::Experts(block, role, part) => format!("{role:?} of the experts of block {} part {part}", block.0),
+            Self::Keys(block) => format!("keys of block {}", block.0),
+            Self::Values(block) => format!("values of block {}", block.0),
+            Self::Scratch(scratch) => format!("{scratch:?}").to_lowercase(),
+        }
+    }
+
+    /// What the buffer is for.
+    pub fn purpose(self) -> Purpose {
+        match self {
+            Self::Unit(..) | Self::Table(_) | Self::Experts(..) => Purpose::Weights,
+            Self::Keys(_) | Self::Values(_) => Purpose::State,
+            Self::Scratch(Scratch::Rows | Scratch::Pages | Scratch::Tokens | Scratch::Tables) => Purpose::Parameters,
+            Self::Scratch(_) => Purpose::Scratch,
+        }
+    }
+}
+
+impl ExpertMatrix {
+    /// Buffer and byte offset of a slot.
+    pub fn slot(&self, slot: u32) -> (Key, u64) {
+        let (first, _, key) =
+            self.chunks.iter().rev().find(|(first, ..)| *first <= slot).copied().unwrap_or(self.chunks[0]);
+        (key, u64::from(slot - first) * self.stride)
+    }
+}

@@ -1,0 +1,52 @@
+//! How callbacks of the device reach the engine: natively they leave an event for the next `poll`, on the web they wake
+//! the engine themselves.
+
+use std::sync::{Arc, Mutex};
+use std::task::Waker;
+
+use crate::core::{Event, Inbox};
+
+/// Leaves events, wakes who waits for one, and on the web has them handled.
+#[derive(Clone)]
+pub struct Notify {
+    inbox: Inbox,
+    waiting: Arc<Mutex<Vec<Waker>>>,
+    #[cfg(target_arch = "wasm32")]
+    engine: std::rc::Weak<crate::engine::Inner>,
+}
+
+impl Notify {
+    /// For an engine.
+    pub fn new(inbox: Inbox, _engine: &std::rc::Weak<crate::engine::Inner>) -> Self {
+        Self {
+            inbox,
+            waiting: Arc::default(),
+            #[cfg(target_arch = "wasm32")]
+            engine: _engine.clone(),
+        }
+    }
+
+    /// Wakes a task at the next event.
+    pub fn wake_on_event(&self, waker: &Waker) {
+        if let Ok(mut waiting) = self.waiting.lock()
+            && !waiting.iter().any(|other| other.will_wake(waker))
+        {
+            waiting.push(waker.clone());
+        }
+    }
+
+    /// Leaves an event.
+    pub fn event(&self, event: Event) {
+        if let Ok(mut inbox) = self.inbox.lock() {
+            inbox.push_back(event);
+        }
+        if let Ok(mut waiting) = self.waiting.lock() {
+            waiting.drain(..).for_each(Waker::wake);
+        }
+        #[cfg(target_arch = "wasm32")]
+        if let Some(engine) = self.engine.upgrade() {
+            // Never from inside the call that caused it: the engine may be in the middle of something.
+            wasm_bindgen_futures::spawn_local(async move { engine.deliver() });
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Pipelines by variant, and which variant is used for what on this device.
+
+use std::collections::{HashMap, HashSet};
+
+use potluck_shaders::{Access, Format, Kernel, Operand, Strategy};
+
+use crate::gpu::Tier;
+
+/// A pipeline and the layout of its bind group.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+/// Pipelines created so far.
+#[derive(Debug, Default)]
+pub struct Pipelines {
+    made: HashMap<Kernel, Pipeline>,
+    layouts: HashMap<Vec<Access>, (wgpu::BindGroupLayout, wgpu::PipelineLayout)>,
+}
+
+impl Pipelines {
+    /// The pipeline of a variant, created if need be.
+    pub fn get(&mut self, device: &wgpu::Device, kernel: Kernel) -> &Pipeline {
+        if !self.made.contains_key(&kernel) {
+            let made = self.create(device, kernel);
+            self.made.insert(kernel, made);
+        }
+        &self.made[&kernel]
+    }
+
+    /// True if the variant exists already.
+    pub fn has(&self, kernel: Kernel) -> bool {
+        self.made.contains_key(&kernel)
+    }
+
+    /// Bind group layout and pipeline layout of a variant.
+    pub fn layouts(&mut self, device: &wgpu::Device, kernel: Kernel) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+        let bindings = kernel.bindings();
+        self.layouts.entry(bindings.clone()).or_insert_with(|| create_layouts(device, &bindings)).clone()
+    }
+
+    fn create(&mut self, device: &wgpu::Device, kernel: Kernel) -> Pipeline {
+        let (layout, pipeline_layout) = self.layouts(device, kernel);
+        let name = kernel.name();
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(&name),
+            source: wgpu::ShaderSource::Wgsl(kernel.source().into()),
+        });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&name),
+            layout: Some(&pipeline_layout),
+            module: &module,
+            entry_point: Some(Kernel::ENTRY),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        Pipeline { pipeline, layout }
+    }
+}
+
+fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+    let entry = |binding: u32, ty: wgpu::BufferBindingType, has_dynamic_offset: bool| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+        count: None,
+    };
+    let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
+    entries.extend((1..).zip(bindings).map(|(binding, access)| {
+        entry(binding, wgpu::BufferBindingType::Storage { read_only: *access == Access::Read }, false)
+    }));
+    let layout =
+        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some("kernel"), entries: &entries });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: Some("kernel"),
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    (layout, pipeline_layout)
+}
+
+/// Which variants this device uses. Starts from the device's tier; the self-test takes wrong ones out.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    strategy: Strategy,
+    wrong: HashSet<Kernel>,
+    rows_agree: bool,
+}
+
+impl Profile {
+    /// What fits a tier.
+    pub fn of(tier: Tier) -> Self {
+        let strategy = if tier == Tier::Software { Strategy::Lone } else { Strategy::Coop };
+        Self { strategy, wrong: HashSet::new(), rows_agree: true }
+    }
+
+    /// Bytes of weights (times groups of vectors) that one submit may get through: about 100 ms of work.
+    pub fn most_a_submit(&self) -> u64 {
+        match self.strategy {
+            Strategy::Lone => 16 << 20,
+            Strategy::Coop => 4 << 30,
+        }
+    }
+
+    /// Never use this variant again.
+    pub fn reject(&mut self, kernel: Kernel) {
+        self.wrong.insert(kernel);
+    }
+
+    /// Several rows at a time do not give the bits of one row: use only one row at a time.
+    pub fn reject_groups(&mut self) {
+        self.rows_agree = false;
+    }
+
+    /// The first that is not known to be wrong; the last if all are.
+    fn first(&self, candidates: &[Kernel]) -> Kernel {
+        candidates
+            .iter()
+            .copied()
+            .find(|kernel| !self.wrong.contains(kernel))
+            .unwrap_or(candidates[candidates.len() - 1])
+    }
+
+    fn either(&self, make: impl Fn(Strategy) -> Kernel) -> Kernel {
+        self.first(&[make(self.strategy), make(Strategy::Lone)])
+    }
+
+    /// RMSNorm.
+    pub fn norm(&self) -> Kernel {
+        self.either(Kernel::Norm)
+    }
+
+    /// Choice of experts.
+    pub fn router(&self) -> Kernel {
+        self.either(Kernel::Router)
+    }
+
+    /// Best candidates.
+    pub fn top(&self) -> Kernel {
+        self.either(Kernel::Top)
+    }
+
+    /// Attention.
+    pub fn attention(&self, state: potluck_shaders::State, quads: u16) -> Kernel {
+        self.either(|strategy| Kernel::Attention { state, strategy, quads })
+    }
+
+    /// Matrix times the `n` vectors of a decode step.
+    pub fn decode(&self, format: Format, operand: Operand, n: usize) -> Kernel {
+        let rows = if n == 1 || !self.rows_agree || operand == Operand::Expert { 1 } else { 4 };
+        self.either(|strategy| Kernel::MatVec { format, strategy, rows, operand })
+    }
+
+    /// Matrix times the vectors of a chunk of a prompt.
+    pub fn prefill(&self, format: Format, operand: Operand) -> Kernel {
+        let rows = if operand == Operand::Expert { 1 } else { 8 };
+        let lone = Kernel::MatVec { format, strategy: Strategy::Lone, rows, operand };
+        match self.strategy {
+            Strategy::Lone => lone,
+            Strategy::Coop => self.first(&[Kernel::MatMul { format, operand }, lone]),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Single dispatches on buffers of their own: for the self-test and for measuring.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use potluck_shaders::Kernel;
+
+use crate::core::Core;
+use crate::error::EngineError;
+use crate::gpu::Gpu;
+use crate::memory::{Slab, Slice};
+use crate::recorder::{BindGroups, Recorder, Tools};
+
+/// A dispatch with everything it reads.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub kernel: Kernel,
+    /// First contents of each storage binding.
+    pub bindings: Vec<Vec<u8>>,
+    pub params: Vec<u8>,
+    pub x: u32,
+    pub z: u32,
+    /// Which binding is looked at afterwards.
+    pub output: usize,
+}
+
+#[derive(Default)]
+struct Mapped {
+    done: Option<bool>,
+    waker: Option<Waker>,
+}
+
+/// Waits for a map. Natively it moves the device itself.
+async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
+    let shared = Arc::new(Mutex::new(Mapped::default()));
+    let told = shared.clone();
+    buffer.map_async(wgpu::MapMode::Read, .., move |result| {
+        if let Ok(mut mapped) = told.lock() {
+            mapped.done = Some(result.is_ok());
+            if let Some(waker) = mapped.waker.take() {
+                waker.wake();
+            }
+        }
+    });
+    #[cfg(not(target_arch = "wasm32"))]
+    if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+        gpu.mark_lost();
+        return Err(EngineError::Lost);
+    }
+    let mapped = std::future::poll_fn(|context| match shared.lock() {
+        Ok(mut mapped) => match mapped.done {
+            Some(done) => Poll::Ready(done),
+            None => {
+                mapped.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        },
+        Err(_) => Poll::Ready(false),
+    })
+    .await;
+    if mapped {
+        Ok(())
+    } else {
+        gpu.mark_lost();
+        Err(EngineError::Lost)
+    }
+}
+
+/// A submitted set of probes, whose outputs are on their way.
+pub struct Launched {
+    gpu: Gpu,
+    result: Rc<Slab>,
+    sizes: Vec<u64>,
+    _buffers: Vec<Slice>,
+}
+
+impl Launched {
+    /// The bytes of each probe's output.
+    pub async fn outputs(self) -> Result<Vec<Vec<u8>>, EngineError> {
+        map(&self.gpu, &self.result.buffer).await?;
+        let view = self.result.buffer.get_mapped_range(..).map_err(|error| EngineError::Gpu(error.to_string()))?;
+        let mut at = 0;
+        Ok(self
+            .sizes
+            .iter()
+            .map(|&size| {
+                let bytes = view[at..at + size as usize].to_vec();
+                at += size as usize;
+                bytes
+            })
+            .collect())
+    }
+}
+
+impl Core {
+    fn probe_buffer(&mut self, size: u64) -> Slice {
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+        let size = size.next_multiple_of(256).max(256);
+        Slice { slab: self.memory.create(&self.gpu.device, "probe", size, usage), offset: 0, size }
+    }
+
+    /// Runs probes, each `repeat` times.
+    pub fn launch_probes(&mut self, probes: &[Probe], repeat: u32) -> Launched {
+        let mut rec = Recorder::default();
+        let mut groups = BindGroups::default();
+        let mut buffers = Vec::new();
+        let mut outputs: Vec<(Slice, u64)> = Vec::new();
+        for probe in probes {
+            let mut bound = Vec::new();
+            for content in &probe.bindings {
+                let slice = self.probe_buffer(content.len() as u64);
+                let mut padded = content.clone();
+                padded.resize(content.len().next_multiple_of(4), 0);
+                self.gpu.queue.write_buffer(&slice.slab.buffer, 0, &padded);
+                bound.push(slice);
+            }
+            let mut tools = Tools {
+                device: &self.gpu.device,
+                pipelines: &mut self.pipelines,
+                groups: &mut groups,
+                uniforms: &self.uniforms.buffer,
+            };
+            let refs: Vec<&Slice> = bound.iter().collect();
+            for _ in 0..repeat {
+                rec.dispatch_bytes(&mut tools, probe.kernel, &refs, &probe.params, probe.x, probe.z);
+            }
+            let size = (probe.bindings[probe.output].len() as u64).next_multiple_of(4);
+            outputs.push((bound[probe.output].clone(), size));
+            buffers.extend(bound);
+        }
+        let total: u64 = outputs.iter().map(|(_, size)| size).sum();
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let result = self.memory.create(&self.gpu.device, "probe result", total.max(4), usage);
+        let mut to = 0;
+        let mut copies = Vec::new();
+        for (slice, size) in &outputs {
+            let from = Slice { slab: slice.slab.clone(), offset: 0, size: *size };
+            copies.push((crate::recorder::Copy { from, to }, &result.buffer));
+            to += size;
+        }
+        rec.submit(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, u64::MAX, &copies);
+        let sizes = outputs.into_iter().map(|(_, size)| size).collect();
+        Launched { gpu: self.gpu.clone(), result, sizes, _buffers: buffers }
+    }
+}

@@ -1,0 +1,361 @@
+//! From a piece of work to a submit: checks, inputs, kernels, result.
+
+use potluck_plan::{
+    BlockIndex, BlockRange, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then, Ticket, WeightUnit,
+    Work,
+};
+use potluck_shaders::NO_SLOT;
+
+use crate::core::{Core, Event};
+use crate::encode::Batch;
+use crate::error::EngineError;
+use crate::layout::{Key, Layout, Scratch};
+use crate::memory::Slice;
+use crate::notify::Notify;
+use crate::readback::{Kind, Pending, check_route};
+use crate::recorder::{Copy, Recorder};
+use crate::sizes::head_rows;
+
+/// What comes back, in order: scratch buffer, first byte, bytes.
+struct Wanted {
+    kind: Kind,
+    parts: Vec<(Scratch, u64, u64)>,
+}
+
+impl Wanted {
+    fn bytes(&self) -> u64 {
+        self.parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>().max(4)
+    }
+}
+
+impl Core {
+    /// Starts what can be started, in order. Work that turns out to be impossible is answered.
+    pub fn pump(&mut self, notify: &Notify) {
+        while let Some(work) = self.waiting.front() {
+            let bytes = self.result(&work.task).map_or(0, |result| result.bytes());
+            if self.free_readback(bytes).is_none() {
+                if self.pending.is_empty() && !self.can_read(bytes) {
+                    let ticket = work.ticket;
+                    self.waiting.pop_front();
+                    self.answer(ticket, Outcome::Failed("The result does not fit the engine's buffers.".into()), 0.0);
+                    continue;
+                }
+                return;
+            }
+            let Some(work) = self.waiting.pop_front() else { return };
+            let ticket = work.ticket;
+            if let Err(error) = self.start(work, notify) {
+                let outcome =
+                    if error == EngineError::Lost { Outcome::DeviceLost } else { Outcome::Failed(error.to_string()) };
+                self.answer(ticket, outcome, 0.0);
+            }
+        }
+    }
+
+    /// Takes a piece of work: starts it, or lets it wait behind others.
+    pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
+        self.check_alive()?;
+        self.check(&work.task)?;
+        let bytes = self.result(&work.task)?.bytes();
+        if !self.waiting.is_empty() || self.free_readback(bytes).is_none() {
+            if !self.can_read(bytes) {
+                return Err(EngineError::TooManyRows {
+                    rows: rows_of(&work.task),
+                    most: self.most_rows(KernelClass::Prefill),
+                });
+            }
+            self.waiting.push_back(work);
+            return Ok(());
+        }
+        self.start(work, notify)
+    }
+
+    /// Drops work that has not begun.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        let Some(at) = self.waiting.iter().position(|work| work.ticket == ticket) else { return false };
+        self.waiting.remove(at);
+        self.answer(ticket, Outcome::Cancelled, 0.0);
+        true
+    }
+
+    fn most_rows(&self, class: KernelClass) -> usize {
+        match class {
+            KernelClass::Decode => Work::DECODE_ROWS,
+            KernelClass::Prefill => (self.settings.prefill_rows as usize).max(Work::DECODE_ROWS),
+        }
+    }
+
+    /// Everything that can be said without state.
+    fn check(&self, task: &Task) -> Result<(), EngineError> {
+        let hidden = self.spec.hidden as usize;
+        let rows = rows_of(task);
+        let (class, vectors) = match task {
+            Task::Forward { class, input, .. } => (*class, input),
+            Task::Experts { block, class, normed, routes } => {
+                self.check_rows(*class, rows)?;
+                return self.check_experts(*block, normed, routes);
+            }
+        };
+        self.check_rows(class, rows)?;
+        match vectors {
+            Input::Tokens(tokens) => {
+                if tokens.len() != rows {
+                    return Err(EngineError::HiddenLength { got: tokens.len(), expected: rows });
+                }
+                if let Some(&token) = tokens.iter().find(|token| **token >= self.spec.vocabulary) {
+                    return Err(EngineError::UnknownToken(token));
+                }
+                self.need(WeightUnit::Embedding)?;
+            }
+            Input::Hidden(values) => check_vectors(values, rows * hidden)?,
+        }
+        let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
+        for block in blocks.iter() {
+            self.need(WeightUnit::Mixer(block))?;
+            if self.expert_count(block) == 0 {
+                self.need(WeightUnit::Dense(block))?;
+            } else {
+                self.need(WeightUnit::Router(block))?;
+                (0..self.expert_count(block) as u16)
+                    .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
+            }
+        }
+        match then {
+            Then::Nothing | Then::Hidden => Ok(()),
+            Then::Route(block) => {
+                if !blocks.is_empty() && block.0 != blocks.end {
+                    return Err(EngineError::NotNext(*block));
+                }
+                self.routing(*block)?;
+                self.need(WeightUnit::Mixer(*block))?;
+                self.need(WeightUnit::Router(*block))
+            }
+            Then::Head(request) => {
+                self.need(WeightUnit::Head)?;
+                match request.pick {
+                    Pick::Top(n) if n == 0 || n > Pick::MOST || u32::from(n) > self.spec.vocabulary => {
+                        Err(EngineError::BadPick(n))
+                    }
+                    Pick::Logits if request.rows == HeadRows::All && rows > head_rows(&self.settings) as usize => {
+                        Err(EngineError::TooManyRows { rows, most: head_rows(&self.settings) as usize })
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn check_rows(&self, class: KernelClass, rows: usize) -> Result<(), EngineError> {
+        let most = self.most_rows(class);
+        match rows {
+            0 => Err(EngineError::NoRows),
+            _ if rows > most => Err(EngineError::TooManyRows { rows, most }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_experts(&self, block: BlockIndex, normed: &[f32], routes: &[Route]) -> Result<(), EngineError> {
+        let (used, count, _) = self.routing(block)?;
+        check_vectors(normed, routes.len() * self.spec.hidden as usize)?;
+        routes.iter().try_for_each(|route| {
+            let held = |expert| self.resident.contains(&WeightUnit::Expert(block, expert));
+            check_route(route, block, used, held, count)
+        })
+    }
+
+    fn need(&self, unit: WeightUnit) -> Result<(), EngineError> {
+        if self.resident.contains(&unit) { Ok(()) } else { Err(EngineError::NotResident(unit)) }
+    }
+
+    /// What a task brings back.
+    fn result(&self, task: &Task) -> Result<Wanted, EngineError> {
+        let rows = rows_of(task) as u32;
+        let hidden = self.spec.hidden;
+        let vectors = u64::from(rows) * u64::from(hidden) * 4;
+        Ok(match task {
+            Task::Experts { .. } => Wanted { kind: Kind::Sum, parts: vec![(Scratch::Hidden, 0, vectors)] },
+            Task::Forward { then, .. } => match then {
+                Then::Nothing => Wanted { kind: Kind::Done, parts: vec![(Scratch::Hidden, 0, 4)] },
+                Then::Hidden => Wanted { kind: Kind::Hidden, parts: vec![(Scratch::Hidden, 0, vectors)] },
+                Then::Route(block) => {
+                    let (used, ..) = self.routing(*block)?;
+                    let pairs = u64::from(rows) * u64::from(used) * 4;
+                    Wanted {
+                        kind: Kind::Routed { rows, hidden, used },
+                        parts: vec![
+                            (Scratch::Hidden, 0, vectors),
+                            (Scratch::Normed, 0, vectors),
+                            (Scratch::Chosen, 0, pairs),
+                            (Scratch::Gates, 0, pairs),
+                        ],
+                    }
+                }
+                Then::Head(request) => {
+                    let rows = if request.rows == HeadRows::Last { 1 } else { rows };
+                    match request.pick {
+                        Pick::Top(count) => {
+                            let count = u32::from(count);
+                            let bytes = u64::from(rows) * u64::from(count) * 8;
+                            Wanted {
+                                kind: Kind::Candidates { rows, count },
+                                parts: vec![(Scratch::Candidates, 0, bytes)],
+                            }
+                        }
+                        Pick::Logits => Wanted {
+                            kind: Kind::Logits,
+                            parts: vec![(Scratch::Logits, 0, u64::from(rows) * u64::from(self.spec.vocabulary) * 4)],
+                        },
+                    }
+                }
+            },
+        })
+    }
+
+    /// Encodes and submits. Nothing has changed if this fails.
+    fn start(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
+        self.check_alive()?;
+        self.check(&work.task)?;
+        let started = crate::clock::now();
+        let result = self.result(&work.task)?;
+        let layout = self.layout.clone();
+        let mut rec = Recorder::default();
+        match &work.task {
+            Task::Forward { rows, class, input, blocks, then } => {
+                self.forward(&mut rec, &layout, rows, *class, input, *blocks, then)?;
+            }
+            Task::Experts { block, class, normed, routes } => {
+                let batch = Batch { n: routes.len() as u32, class: *class, reach: 0 };
+                self.write(Scratch::Normed, bytemuck::cast_slice(normed));
+                self.write_routes(*block, routes)?;
+                self.experts(&mut rec, &layout, *block, batch, false)?;
+            }
+        }
+        self.launch(rec, &result, work.ticket, started, notify)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn forward(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        rows: &[Row],
+        class: KernelClass,
+        input: &Input,
+        blocks: BlockRange,
+        then: &Then,
+    ) -> Result<(), EngineError> {
+        let reach = rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0);
+        let batch = Batch { n: rows.len() as u32, class, reach };
+        let mut touched: Vec<BlockIndex> = blocks.iter().collect();
+        if let Then::Route(block) = then {
+            touched.push(*block);
+        }
+        if !touched.is_empty() {
+            let placed = self.pages.place(rows, &touched)?;
+            self.write(Scratch::Rows, bytemuck::cast_slice(&placed.rows));
+            self.write(Scratch::Pages, bytemuck::cast_slice(&placed.table));
+        }
+        match input {
+            Input::Tokens(tokens) => {
+                self.write(Scratch::Tokens, bytemuck::cast_slice(tokens));
+                self.embed(rec, layout, batch.n)?;
+            }
+            Input::Hidden(values) => self.write(Scratch::Hidden, bytemuck::cast_slice(values)),
+        }
+        for block in blocks.iter() {
+            self.mixer(rec, layout, block, batch)?;
+            if self.expert_count(block) == 0 {
+                self.dense(rec, layout, block, batch)?;
+            } else {
+                self.route(rec, layout, block, batch)?;
+                self.experts(rec, layout, block, batch, true)?;
+            }
+        }
+        match then {
+            Then::Nothing | Then::Hidden => {}
+            Then::Route(block) => {
+                self.mixer(rec, layout, *block, batch)?;
+                self.route(rec, layout, *block, batch)?;
+            }
+            Then::Head(request) => {
+                let (first, n) = if request.rows == HeadRows::Last { (batch.n - 1, 1) } else { (0, batch.n) };
+                let most = head_rows(&self.settings);
+                for done in (0..n).step_by(most as usize) {
+                    let some = most.min(n - done);
+                    self.logits(rec, layout, first + done, some)?;
+                    if let Pick::Top(count) = request.pick {
+                        self.pick(rec, done, some, u32::from(count));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Submits, and asks for the result.
+    fn launch(
+        &mut self,
+        rec: Recorder,
+        result: &Wanted,
+        ticket: Ticket,
+        started: f64,
+        notify: &Notify,
+    ) -> Result<(), EngineError> {
+        let bytes = result.bytes();
+        let most = self.most_rows(KernelClass::Prefill);
+        let index = self.free_readback(bytes).ok_or(EngineError::TooManyRows { rows: most + 1, most })?;
+        let buffer = self.readbacks[index].slab.buffer.clone();
+        let mut copies = Vec::new();
+        let mut to = 0;
+        for &(scratch, offset, size) in &result.parts {
+            let slab = self.memory.slab(Key::Scratch(scratch)).clone();
+            copies.push((Copy { from: Slice { slab, offset, size }, to }, &buffer));
+            to += size;
+        }
+        let most = self.profile.most_a_submit();
+        rec.submit(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most, &copies);
+        self.readbacks[index].busy = true;
+        self.pending.push_back(Pending { ticket, readback: index, bytes, kind: result.kind, started });
+        let notify = notify.clone();
+        buffer.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
+            notify.event(Event::Readback(index, mapped.is_ok()));
+        });
+        Ok(())
+    }
+
+    fn write(&self, scratch: Scratch, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.gpu.queue.write_buffer(&self.memory.slab(Key::Scratch(scratch)).buffer, 0, bytes);
+        }
+    }
+
+    fn write_routes(&self, block: BlockIndex, routes: &[Route]) -> Result<(), EngineError> {
+        let (used, ..) = self.routing(block)?;
+        let mut chosen = Vec::with_capacity(routes.len() * used as usize);
+        let mut gates = Vec::with_capacity(chosen.capacity());
+        for route in routes {
+            let padding = used as usize - route.experts.len();
+            chosen.extend(route.experts.iter().map(|(expert, _)| u32::from(expert.0)));
+            gates.extend(route.experts.iter().map(|(_, gate)| *gate));
+            chosen.extend(std::iter::repeat_n(NO_SLOT, padding));
+            gates.extend(std::iter::repeat_n(0.0, padding));
+        }
+        self.write(Scratch::Chosen, bytemuck::cast_slice(&chosen));
+        self.write(Scratch::Gates, bytemuck::cast_slice(&gates));
+        Ok(())
+    }
+}
+
+fn rows_of(task: &Task) -> usize {
+    match task {
+        Task::Forward { rows, .. } => rows.len(),
+        Task::Experts { routes, .. } => routes.len(),
+    }
+}
+
+fn check_vectors(values: &[f32], expected: usize) -> Result<(), EngineError> {
+    if values.len() != expected {
+        return Err(EngineError::HiddenLength { got: values.len(), expected });
+    }
+    if values.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(EngineError::NotFinite) }
+}

@@ -1,0 +1,177 @@
+//! Every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
+
+mod cases;
+mod data;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_shaders::Kernel;
+
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::probe::Probe;
+
+/// What a kernel should have computed.
+#[derive(Clone, Debug)]
+pub(crate) enum Expected {
+    /// Floats, within a distance relative to their root mean square.
+    Floats(Vec<f32>, f64),
+    /// The same, stored as half floats.
+    Halves(Vec<f32>, f64),
+    /// Exactly these words.
+    Words(Vec<u32>),
+}
+
+/// A probe and what should come of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub probe: Probe,
+    pub expected: Expected,
+}
+
+/// How one kernel did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelVerdict {
+    /// Which variant.
+    pub name: String,
+    /// Largest error, relative to the root mean square of the expected values.
+    pub worst: f64,
+    /// What is allowed.
+    pub tolerance: f64,
+    /// Within the tolerance.
+    pub ok: bool,
+    /// The slower variant that is used instead.
+    pub replaced_by: Option<String>,
+}
+
+/// How the device did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Of each kernel that was tried.
+    pub kernels: Vec<KernelVerdict>,
+    /// False: some kernel is wrong and has no replacement, so answers would be wrong.
+    pub usable: bool,
+    /// Some kernel is wrong and a slower one is used instead.
+    pub fallback: bool,
+    /// Several rows at a time give the bits of one row; if not, they are computed one by one.
+    pub rows_agree: bool,
+}
+
+impl Expected {
+    /// Largest error and what is allowed.
+    fn judge(&self, bytes: &[u8]) -> (f64, f64) {
+        match self {
+            Self::Floats(expected, tolerance) => {
+                let got = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                (distance(got, expected), *tolerance)
+            }
+            Self::Halves(expected, tolerance) => {
+                let got = bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32());
+                (distance(got, expected), *tolerance)
+            }
+            Self::Words(expected) => {
+                let got = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                let wrong = got.zip(expected).filter(|(got, expected)| got != *expected).count();
+                (wrong as f64, 0.0)
+            }
+        }
+    }
+}
+
+/// Largest difference by the root mean square of what is expected (without the zeros of a mostly empty cache); not a
+/// number counts as infinitely far.
+fn distance(got: impl Iterator<Item = f32>, expected: &[f32]) -> f64 {
+    let square: f64 = expected.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+    let count = expected.iter().filter(|v| **v != 0.0).count().max(1);
+    let rms = (square / count as f64).sqrt().max(1e-30);
+    got.zip(expected)
+        .map(|(a, &b)| if a.is_finite() { (f64::from(a) - f64::from(b)).abs() / rms } else { f64::INFINITY })
+        .fold(0.0, f64::max)
+}
+
+impl Engine {
+    /// Tries every kernel in use. A wrong one is replaced by its slower variant from now on; the verdict says so.
+    pub async fn self_test(&self) -> Result<Verdict, EngineError> {
+        let mut tried: BTreeMap<Kernel, KernelVerdict> = BTreeMap::new();
+        let mut rows_agree = true;
+        loop {
+            let in_use = self.inner.core.borrow().kernels_in_use();
+            let new: Vec<Kernel> = in_use.iter().copied().filter(|kernel| !tried.contains_key(kernel)).collect();
+            if new.is_empty() {
+                return Ok(self.verdict(tried, &in_use, rows_agree));
+            }
+            let cases: Vec<Case> = new.iter().flat_map(|&kernel| cases::of(kernel)).collect();
+            let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+            let launched = self.inner.core.borrow_mut().launch_probes(&probes, 1);
+            let outputs = launched.outputs().await?;
+            for (case, output) in cases.iter().zip(&outputs) {
+                let (error, tolerance) = case.expected.judge(output);
+                let kernel = case.probe.kernel;
+                let verdict = tried.entry(kernel).or_insert_with(|| KernelVerdict {
+                    name: kernel.name(),
+                    worst: 0.0,
+                    tolerance,
+                    ok: true,
+                    replaced_by: None,
+                });
+                verdict.worst = verdict.worst.max(error);
+                verdict.ok &= error <= tolerance;
+            }
+            let mut core = self.inner.core.borrow_mut();
+            tried.iter().filter(|(_, verdict)| !verdict.ok).for_each(|(&kernel, _)| core.profile.reject(kernel));
+            if rows_agree && !agree(&cases, &outputs) {
+                rows_agree = false;
+                core.profile.reject_groups();
+            }
+        }
+    }
+
+    fn verdict(&self, tried: BTreeMap<Kernel, KernelVerdict>, in_use: &BTreeSet<Kernel>, rows_agree: bool) -> Verdict {
+        let usable = in_use.iter().all(|kernel| tried.get(kernel).is_none_or(|verdict| verdict.ok));
+        let mut kernels = Vec::new();
+        let mut fallback = !rows_agree;
+        for (kernel, mut verdict) in tried {
+            if !verdict.ok && !in_use.contains(&kernel) {
+                fallback = true;
+                verdict.replaced_by = kernel.fallback().map(Kernel::name);
+            }
+            kernels.push(verdict);
+        }
+        Verdict { kernels, usable, fallback, rows_agree }
+    }
+}
+
+/// Whether matrix-vector kernels with several rows give the bits of those with one: their cases use the same data.
+fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
+    let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
+    cases.iter().zip(outputs).all(|(case, output)| match case.probe.kernel {
+        Kernel::MatVec { format, strategy, rows: 1 | 4, operand } if operand != potluck_shaders::Operand::Expert => {
+            let key = format!("{format:?} {strategy:?} {operand:?}");
+            *first.entry(key).or_insert(output) == output
+        }
+        _ => true,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_is_seen() {
+        let expected = Expected::Floats(vec![1.0, -1.0, 1.0], 1e-4);
+        let bytes = |values: [f32; 3]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let (error, tolerance) = expected.judge(&bytes([1.0, -1.0, 1.00001]));
+        assert!(error <= tolerance && error > 0.0);
+        assert!(expected.judge(&bytes([1.0, -1.0, 1.01])).0 > tolerance);
+        assert_eq!(expected.judge(&bytes([f32::NAN, -1.0, 1.0])).0, f64::INFINITY);
+        assert_eq!(Expected::Words(vec![1, 2]).judge(&[1, 0, 0, 0, 3, 0, 0, 0]).0, 1.0);
+    }
+
+    #[test]
+    fn every_variant_has_a_case() {
+        for kernel in Kernel::all(&[16, 32]).into_iter().filter(|kernel| *kernel != Kernel::Stream) {
+            assert!(!cases::of(kernel).is_empty(), "{}", kernel.name());
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a contribution may use.
+
+use potluck_plan::Bytes;
+use potluck_shaders::State;
+
+/// How keys and values are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StateType {
+    /// 32-bit floats.
+    F32,
+    /// Half floats, two in a word.
+    F16,
+}
+
+impl StateType {
+    /// Bytes of one value.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+        }
+    }
+
+    pub(crate) fn kernel(self) -> State {
+        match self {
+            Self::F32 => State::F32,
+            Self::F16 => State::F16,
+        }
+    }
+}
+
+/// Sizes that are fixed before anything is allocated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// For everything the engine allocates on the GPU.
+    pub budget: Bytes,
+    /// Positions reserved, of all conversations together.
+    pub context: u32,
+    /// Most rows of one piece of prefill work.
+    pub prefill_rows: u32,
+    /// Most rows whose logits exist at a time; the most that `Pick::Logits` returns.
+    pub head_rows: u32,
+    /// Type of the keys and values.
+    pub state: StateType,
+    /// Pieces of work whose results may be under way at a time; more wait inside the engine.
+    pub in_flight: u32,
+    /// Bytes of one staging buffer.
+    pub staging_bytes: u32,
+    /// Staging buffers.
+    pub staging_count: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            budget: Bytes(u64::MAX),
+            context: 4096,
+            prefill_rows: 128,
+            head_rows: 16,
+            state: StateType::F32,
+            in_flight: 4,
+            staging_bytes: 8 << 20,
+            staging_count: 3,
+        }
+    }
+}

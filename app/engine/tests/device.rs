@@ -1,0 +1,52 @@
+//! The self-test and the measurement on this machine's adapter.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use futures::executor::block_on;
+use potluck_engine::{Settings, StateType, Tier};
+use potluck_gguf::TensorType;
+use potluck_model::Architecture;
+use support::{Bench, Recipe, gpu_as};
+
+#[test]
+fn every_kernel_in_use_passes_its_self_test() {
+    use TensorType::*;
+    for tier in [Tier::Software, Tier::Full] {
+        let gpu = gpu_as(Some(tier));
+        for (architecture, kind, state) in [
+            (Architecture::Qwen2, Q6_K, StateType::F32),
+            (Architecture::Llama, F32, StateType::F32),
+            (Architecture::Qwen2, F16, StateType::F16),
+            (Architecture::Qwen3, Q8_0, StateType::F32),
+            (Architecture::Qwen3Moe, Q4_0, StateType::F16),
+            (Architecture::Qwen3Moe, Q4_K, StateType::F32),
+        ] {
+            let recipe = Recipe { factors: architecture == Architecture::Llama, ..Recipe::new(architecture, kind) };
+            let model = recipe.build();
+            let settings = Settings { context: 128, state, ..Settings::default() };
+            let bench = Bench::new(&gpu, &model, &model.all_units(), settings);
+            let started = std::time::Instant::now();
+            block_on(bench.engine.prepare()).unwrap();
+            let prepared = started.elapsed();
+            let verdict = block_on(bench.engine.self_test()).unwrap();
+            println!("{tier:?} {kind:?}: pipelines {prepared:.1?}, all {:.1?}", started.elapsed());
+            for kernel in &verdict.kernels {
+                assert!(kernel.ok, "{tier:?} {kernel:?}");
+            }
+            assert!(verdict.usable && !verdict.fallback && verdict.rows_agree, "{tier:?} {kind:?}");
+            assert!(verdict.kernels.len() >= 9, "{:?}", verdict.kernels);
+        }
+    }
+}
+
+#[test]
+fn the_device_has_a_measurable_rate() {
+    let model = Recipe::new(Architecture::Llama, TensorType::Q4_K).build();
+    let bench = Bench::new(&gpu_as(None), &model, &model.all_units(), Settings::default());
+    let rate = block_on(bench.engine.bandwidth()).unwrap();
+    let stream = block_on(bench.engine.streaming_rate()).unwrap();
+    println!("{rate:.2} GB/s of weights, {stream:.2} GB/s of memory");
+    assert!(rate.is_finite() && rate > 0.0, "{rate}");
+    assert!(stream.is_finite() && stream > 0.0, "{stream}");
+}

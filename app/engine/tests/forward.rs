@@ -1,0 +1,89 @@
+//! Whole small models against the CPU reference, on this machine's adapter.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use potluck_engine::{Settings, StateType, Tier, reference::Reference};
+use potluck_gguf::TensorType;
+use potluck_model::Architecture;
+use potluck_plan::{HeadRows, Input, KernelClass};
+use support::{Bench, Model, Recipe, distance, forward, gpu_as, logits, rows};
+
+/// Every architecture with its peculiarities.
+fn recipes(kind: TensorType) -> Vec<Recipe> {
+    use Architecture::*;
+    let mut all: Vec<Recipe> = [Llama, Qwen2, Qwen3, Qwen3Moe].map(|a| Recipe::new(a, kind)).into();
+    all.push(Recipe { experts: true, normalize: false, ..Recipe::new(Llama, kind) });
+    all.push(Recipe { tied: true, factors: true, ..Recipe::new(Llama, kind) });
+    all
+}
+
+fn tokens(model: &Model, count: usize) -> Vec<u32> {
+    let mut random = support::Random(99);
+    (0..count).map(|_| random.below(model.spec.vocabulary)).collect()
+}
+
+/// Prefill of 70 tokens, then decode, compared with the reference; returns the largest distance.
+fn worst(recipe: &Recipe, state: StateType, tier: Tier) -> f32 {
+    let model = recipe.build();
+    let tokens = tokens(&model, 75);
+    let mut reference = Reference::new(&model.spec, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    let expected: Vec<Vec<f32>> = tokens.iter().map(|&token| reference.next(token)).collect();
+    let blocks = (0, model.spec.blocks.len() as u16);
+    let settings = Settings { context: 256, state, ..Settings::default() };
+    let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings);
+    let last = logits(HeadRows::Last);
+    let mut worst = 0.0f32;
+    for (from, to, class) in [
+        (0, 33, KernelClass::Prefill),
+        (33, 70, KernelClass::Prefill),
+        (70, 71, KernelClass::Decode),
+        (71, 74, KernelClass::Decode),
+        (74, 75, KernelClass::Decode),
+    ] {
+        let input = Input::Tokens(tokens[from..to].to_vec());
+        let got = bench.hidden(forward(rows(from as u32..to as u32), class, input, blocks, last));
+        worst = worst.max(distance(&got, &expected[to - 1]));
+    }
+    // Every row of a verification.
+    let input = Input::Tokens(tokens[60..75].to_vec());
+    let got = bench.hidden(forward(rows(60..75), KernelClass::Decode, input, blocks, logits(HeadRows::All)));
+    for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[60..75]) {
+        worst = worst.max(distance(row, expected));
+    }
+    worst
+}
+
+const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
+
+#[test]
+fn every_architecture_agrees_with_the_reference() {
+    for tier in TIERS {
+        for recipe in recipes(TensorType::Q4_K) {
+            let worst = worst(&recipe, StateType::F32, tier);
+            println!("{tier:?} {:?} experts {}: {worst}", recipe.architecture, recipe.experts);
+            assert!(worst < 1e-4, "{tier:?} {:?} experts {}: {worst}", recipe.architecture, recipe.experts);
+        }
+    }
+}
+
+#[test]
+fn every_weight_type_agrees_with_the_reference() {
+    use TensorType::*;
+    for tier in TIERS {
+        for kind in [F32, F16, Q8_0, Q4_0, Q6_K] {
+            let worst = worst(&Recipe::new(Architecture::Qwen3Moe, kind), StateType::F32, tier);
+            println!("{tier:?} {kind:?}: {worst}");
+            assert!(worst < 1e-4, "{tier:?} {kind:?}: {worst}");
+        }
+    }
+}
+
+#[test]
+fn half_precision_state_stays_near_the_reference() {
+    for tier in TIERS {
+        let worst = worst(&Recipe::new(Architecture::Qwen3, TensorType::Q8_0), StateType::F16, tier);
+        println!("{tier:?} f16 state: {worst}");
+        assert!(worst < 2e-2 && worst > 0.0, "{tier:?}: {worst}");
+    }
+}

@@ -1,0 +1,73 @@
+//! The outside judge: llama.cpp's answers on the same weights (`e2e/golden`), on this machine's adapter.
+//!
+//! At every position our best token is the reference's, or the reference's own margin is under the stated tolerance. The
+//! models come from seeds, through the file reader that the product uses. Splits over devices, and browsers, are judged by
+//! `e2e/judge`.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+
+use potluck_engine::{Settings, Tier};
+use potluck_gguf::synthetic::Synthetic;
+use potluck_gguf::{join, parse};
+use potluck_model::ModelSpec;
+use potluck_plan::{HeadRows, Input, KernelClass};
+use support::{Bench, forward, gpu_as, load, rows, top};
+
+/// A model from its description, with the reader's opinion of it.
+fn model(description: &serde_json::Value) -> support::Model {
+    let synthetic: Synthetic = serde_json::from_value(description.clone()).unwrap();
+    let file = synthetic.to_bytes().unwrap();
+    let (spec, units) = ModelSpec::from_gguf(&join([parse(&file).unwrap()]).unwrap()).unwrap();
+    support::Model { spec, units, file }
+}
+
+fn judge(path: &Path, tier: Tier) {
+    let golden: serde_json::Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let model = model(&golden["model"]);
+    let tolerance = golden["tolerance"].as_f64().unwrap();
+    let gpu = gpu_as(Some(tier));
+    let mut bench = Bench::empty(&gpu, &model.spec, &model.units, Settings { context: 128, ..Settings::default() });
+    bench.engine.hold(&model.all_units()).unwrap();
+    load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    let end = model.spec.blocks.len() as u16;
+    let mut checked = 0;
+    for prompt in golden["prompts"].as_array().unwrap() {
+        let numbers = |key: &str| prompt[key].as_array().unwrap().clone();
+        let ids: Vec<u32> = numbers("ids").iter().map(|id| id.as_u64().unwrap() as u32).collect();
+        let (argmax, margin) = (numbers("argmax"), numbers("margin"));
+        // A chunk of 37, then 16 rows at a time, then single tokens: every kind of kernel answers for some positions.
+        let mut cuts = vec![(0, 37, KernelClass::Prefill), (37, 53, KernelClass::Decode)];
+        cuts.extend((53..ids.len()).map(|at| (at, at + 1, KernelClass::Decode)));
+        for (from, to, class) in cuts {
+            let input = Input::Tokens(ids[from..to].to_vec());
+            let task = forward(rows(from as u32..to as u32), class, input, (0, end), top(HeadRows::All, 1));
+            for (position, best) in (from..to).zip(bench.candidates(task)) {
+                let same = u64::from(best.ids[0]) == argmax[position].as_u64().unwrap();
+                let clear = margin[position].as_f64().unwrap() >= tolerance;
+                assert!(
+                    same || !clear,
+                    "{path:?} {tier:?} position {position}: {best:?}, expected {}",
+                    argmax[position]
+                );
+                checked += usize::from(clear);
+            }
+        }
+    }
+    assert!(checked > 100, "{path:?}: only {checked} positions count");
+}
+
+#[test]
+fn every_golden_answer_is_ours_too() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/golden/data");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 10, "the golden answers are missing");
+    for path in &files {
+        for tier in [Tier::Software, Tier::Full] {
+            judge(path, tier);
+        }
+    }
+}

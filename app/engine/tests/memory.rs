@@ -1,0 +1,143 @@
+//! The memory plan: budgets, limits, split tensors, and a device that goes away.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use potluck_engine::{EngineError, GpuOptions, Layout, LayoutError, Purpose, Settings, fixed_overhead};
+use potluck_gguf::TensorType;
+use potluck_model::Architecture;
+use potluck_plan::{Bytes, HeadRows, Input, KernelClass, Outcome, Ticket, WeightUnit, Work};
+use support::{Bench, Recipe, forward, gpu_as, gpu_with, logits, rows, top};
+
+fn small() -> Settings {
+    Settings { context: 64, prefill_rows: 16, ..Settings::default() }
+}
+
+/// Prefill and decode of a few tokens.
+fn answers(bench: &mut Bench) -> Vec<Vec<f32>> {
+    [(0, 16, KernelClass::Prefill), (16, 20, KernelClass::Decode), (20, 21, KernelClass::Decode)]
+        .map(|(from, to, class)| {
+            let input = Input::Tokens((from..to).map(|i| i * 13 % 333).collect());
+            bench.hidden(forward(rows(from..to), class, input, (0, 3), logits(HeadRows::Last)))
+        })
+        .into()
+}
+
+#[test]
+fn tensors_larger_than_a_binding_are_split_without_changing_a_bit() {
+    use TensorType::{F16, Q4_0, Q6_K, Q8_0};
+    for (architecture, kind) in [
+        (Architecture::Qwen2, F16),
+        (Architecture::Llama, Q8_0),
+        (Architecture::Qwen3Moe, Q4_0),
+        (Architecture::Qwen3Moe, Q6_K),
+    ] {
+        let recipe = Recipe { tied: kind == Q8_0, vocabulary: 500, ..Recipe::new(architecture, kind) };
+        let model = recipe.build();
+        let mut whole = Bench::new(&gpu_as(None), &model, &model.all_units(), small());
+        let expected = answers(&mut whole);
+        let limit = 64 << 10;
+        let gpu = gpu_with(GpuOptions { binding_limit: Some(limit), ..GpuOptions::default() });
+        let layout =
+            Layout::plan(&model.spec, &model.units, &model.all_units(), &small(), &gpu.capabilities().limits).unwrap();
+        let table = layout.buffers.iter().filter(|buffer| buffer.name.starts_with("embedding table")).count();
+        assert!(table > 1, "{kind:?}: the table is not split");
+        let mut split = Bench::new(&gpu, &model, &model.all_units(), small());
+        assert_eq!(answers(&mut split), expected, "{architecture:?} {kind:?}");
+    }
+}
+
+#[test]
+fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
+    let model = Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K).build();
+    let gpu = gpu_as(None);
+    let limits = &gpu.capabilities().limits;
+    let plan = |settings: &Settings, held: &BTreeSet<WeightUnit>| {
+        Layout::plan(&model.spec, &model.units, held, settings, limits)
+    };
+    let all = model.all_units();
+    let layout = plan(&small(), &all).unwrap();
+    let budget = Bytes(layout.total.0 - 1);
+    let tight = Settings { budget, ..small() };
+    assert_eq!(plan(&tight, &all).unwrap_err(), LayoutError::TooLarge { needed: layout.total, budget });
+    let bench = Bench::empty(&gpu, &model.spec, &model.units, tight.clone());
+    assert_eq!(
+        bench.engine.hold(&all).unwrap_err(),
+        EngineError::Layout(LayoutError::TooLarge { needed: layout.total, budget })
+    );
+    // Without one expert it fits, and what it needs is the sum of its parts.
+    let fewer = all.iter().copied().skip(1).collect();
+    let smaller = plan(&tight, &fewer).unwrap();
+    let parts: Bytes = [smaller.weights(), smaller.state(), smaller.overhead()].into_iter().sum();
+    assert_eq!(parts, smaller.total);
+    let weights: u64 = all.iter().map(|unit| model.unit_bytes(*unit)).sum();
+    assert!(layout.weights().0 >= weights && layout.weights().0 < weights + weights / 20, "{}", layout.weights().0);
+    assert!(fixed_overhead(&model.spec, &small()) >= layout.overhead());
+    assert!(layout.bytes(Purpose::Scratch) > Bytes::ZERO);
+}
+
+#[test]
+fn damaged_descriptions_are_refused() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let gpu = gpu_as(None);
+    let plan = |units| Layout::plan(&model.spec, &units, &model.all_units(), &small(), &gpu.capabilities().limits);
+    let changed = |change: fn(&mut potluck_model::UnitTensor)| {
+        let mut units = model.units.clone();
+        let mut tensors = units.tensors(WeightUnit::Head).to_vec();
+        change(&mut tensors[1]);
+        units.insert(WeightUnit::Head, tensors);
+        units
+    };
+    assert!(matches!(plan(changed(|tensor| tensor.range.len -= 2)), Err(LayoutError::BadTensor { .. })));
+    assert!(matches!(plan(changed(|tensor| tensor.rows += 1)), Err(LayoutError::BadTensor { .. })));
+    assert!(matches!(plan(changed(|tensor| tensor.kind = TensorType::Q2_K)), Err(LayoutError::UnsupportedType { .. })));
+    let mut units = model.units.clone();
+    units.insert(WeightUnit::Head, model.units.tensors(WeightUnit::Head)[..1].to_vec());
+    assert!(matches!(plan(units), Err(LayoutError::MissingTensor { .. })));
+}
+
+#[test]
+fn pieces_outside_their_tensor_are_refused() {
+    use potluck_engine::Piece;
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let bench = Bench::empty(&gpu_as(None), &model.spec, &model.units, small());
+    let unit = WeightUnit::Embedding;
+    let len = model.unit_bytes(unit);
+    bench.engine.hold(&[unit].into()).unwrap();
+    let good = Piece { unit, tensor: 0, tensor_offset: 0, staging_offset: 0, len: 8 };
+    let other = WeightUnit::Head;
+    for (piece, expected) in [
+        (Piece { tensor_offset: len - 4, ..good }, EngineError::BadPiece(unit)),
+        (Piece { tensor_offset: u64::MAX - 3, ..good }, EngineError::BadPiece(unit)),
+        (Piece { staging_offset: u64::MAX - 3, ..good }, EngineError::BadPiece(unit)),
+        (Piece { staging_offset: 2, ..good }, EngineError::BadPiece(unit)),
+        (Piece { len: 6, ..good }, EngineError::BadPiece(unit)),
+        (Piece { tensor: 1, ..good }, EngineError::BadPiece(unit)),
+        (Piece { unit: other, ..good }, EngineError::NotHeld(other)),
+    ] {
+        // More refusals than there are staging buffers: each one returns to the ring.
+        let staging = futures::executor::block_on(bench.engine.staging()).unwrap();
+        assert_eq!(bench.engine.upload(staging, &[piece]).unwrap_err(), expected);
+    }
+    assert_eq!(bench.engine.finish(other).unwrap_err(), EngineError::NotHeld(other));
+}
+
+#[test]
+fn a_lost_device_answers_everything() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let gpu = gpu_as(None);
+    let mut bench = Bench::new(&gpu, &model, &model.all_units(), Settings { in_flight: 1, ..small() });
+    let task = |at: u32| {
+        forward(rows(at..at + 1), KernelClass::Decode, Input::Tokens(vec![1]), (0, 3), top(HeadRows::Last, 1))
+    };
+    let tickets: Vec<Ticket> = (0..3).map(|at| bench.start(task(at))).collect();
+    gpu.destroy();
+    let outcomes: Vec<Outcome> = tickets.into_iter().map(|ticket| bench.answer(ticket)).collect();
+    assert_eq!(outcomes[1..], [Outcome::DeviceLost, Outcome::DeviceLost], "the first may still have arrived");
+    assert!(bench.engine.lost());
+    let refused = bench.engine.submit(Work { ticket: Ticket(99), task: task(0) });
+    assert_eq!(refused, Err(EngineError::Lost));
+    assert!(matches!(futures::executor::block_on(bench.engine.staging()), Err(EngineError::Lost)));
+}

@@ -1,0 +1,287 @@
+//! One stage, three stages, experts elsewhere and replays give the same bits; state and errors.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use potluck_engine::{EngineError, Gpu, Settings, Tier};
+use potluck_gguf::TensorType;
+use potluck_model::Architecture;
+use potluck_plan::{
+    BlockIndex, BlockRange, ExpertId, HeadRows, Input, KernelClass, Outcome, Route, Task, Then, Ticket, WeightUnit,
+    Work,
+};
+use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows, top};
+
+const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
+/// Prefill chunks, then single decoded tokens.
+const CUTS: [(u32, u32); 6] = [(0, 40), (40, 66), (66, 67), (67, 68), (68, 69), (69, 70)];
+
+fn settings() -> Settings {
+    Settings { context: 256, ..Settings::default() }
+}
+
+fn class(cut: (u32, u32)) -> KernelClass {
+    if cut.1 - cut.0 == 1 { KernelClass::Decode } else { KernelClass::Prefill }
+}
+
+fn tokens(model: &Model) -> Vec<u32> {
+    let mut random = support::Random(5);
+    (0..80).map(|_| random.below(model.spec.vocabulary)).collect()
+}
+
+fn slice(tokens: &[u32], cut: (u32, u32)) -> Input {
+    Input::Tokens(tokens[cut.0 as usize..cut.1 as usize].to_vec())
+}
+
+/// Logits of the last row of each cut, on one engine.
+fn one_stage(gpu: &Gpu, model: &Model) -> Vec<Vec<f32>> {
+    let tokens = tokens(model);
+    let mut bench = Bench::new(gpu, model, &model.all_units(), settings());
+    let end = model.spec.blocks.len() as u16;
+    CUTS.iter()
+        .map(|&cut| {
+            bench.hidden(forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(HeadRows::Last)))
+        })
+        .collect()
+}
+
+fn block_of(unit: WeightUnit) -> Option<u16> {
+    unit.block().map(|block| block.0)
+}
+
+#[test]
+fn three_stages_give_the_bits_of_one() {
+    for tier in TIERS {
+        let gpu = gpu_as(Some(tier));
+        for architecture in [Architecture::Qwen2, Architecture::Qwen3Moe] {
+            let model = Recipe::new(architecture, TensorType::Q4_K).build();
+            let expected = one_stage(&gpu, &model);
+            let tokens = tokens(&model);
+            let mut stages: Vec<Bench> = (0..3)
+                .map(|stage: u16| {
+                    let units: BTreeSet<WeightUnit> = model
+                        .units
+                        .units()
+                        .filter(|&unit| match unit {
+                            WeightUnit::Embedding => stage == 0,
+                            WeightUnit::Head => stage == 2,
+                            _ => block_of(unit) == Some(stage),
+                        })
+                        .collect();
+                    Bench::new(&gpu, &model, &units, settings())
+                })
+                .collect();
+            for (&cut, expected) in CUTS.iter().zip(&expected) {
+                let r = || rows(cut.0..cut.1);
+                let hidden = stages[0].hidden(forward(r(), class(cut), slice(&tokens, cut), (0, 1), Then::Hidden));
+                let hidden = stages[1].hidden(forward(r(), class(cut), Input::Hidden(hidden), (1, 2), Then::Hidden));
+                let last = forward(r(), class(cut), Input::Hidden(hidden), (2, 3), logits(HeadRows::Last));
+                assert_eq!(&stages[2].hidden(last), expected, "{tier:?} {architecture:?} {cut:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
+    for tier in TIERS {
+        let gpu = gpu_as(Some(tier));
+        for (architecture, kind) in [
+            (Architecture::Qwen3, TensorType::Q4_K),
+            (Architecture::Qwen3Moe, TensorType::Q6_K),
+            (Architecture::Llama, TensorType::Q8_0),
+            (Architecture::Qwen2, TensorType::Q4_0),
+        ] {
+            let model = Recipe::new(architecture, kind).build();
+            let expected = one_stage(&gpu, &model);
+            let tokens = tokens(&model);
+            let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
+            for cut in &CUTS[..2] {
+                let work = forward(rows(cut.0..cut.1), class(*cut), slice(&tokens, *cut), (0, 3), Then::Nothing);
+                assert_eq!(bench.run(work), Outcome::Done);
+            }
+            let all =
+                forward(rows(66..70), KernelClass::Decode, slice(&tokens, (66, 70)), (0, 3), logits(HeadRows::All));
+            let got = bench.hidden(all);
+            for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[2..]) {
+                assert_eq!(row, expected, "{tier:?} {architecture:?} {kind:?}");
+            }
+        }
+    }
+}
+
+/// Experts `e` with `e % 2 == part` of every block.
+fn half_of_the_experts(model: &Model, part: u16) -> BTreeSet<WeightUnit> {
+    model.units.units().filter(|unit| matches!(unit, WeightUnit::Expert(_, e) if e.0 % 2 == part)).collect()
+}
+
+#[test]
+fn experts_on_two_other_engines_give_the_answer_of_one() {
+    for tier in TIERS {
+        let gpu = gpu_as(Some(tier));
+        for recipe in [
+            Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K),
+            Recipe { experts: true, ..Recipe::new(Architecture::Llama, TensorType::Q4_0) },
+        ] {
+            let model = recipe.build();
+            let expected = one_stage(&gpu, &model);
+            let tokens = tokens(&model);
+            let own = model.units.units().filter(|unit| !matches!(unit, WeightUnit::Expert(..))).collect();
+            let mut hub = Bench::new(&gpu, &model, &own, settings());
+            let mut helpers: Vec<Bench> =
+                (0..2).map(|part| Bench::new(&gpu, &model, &half_of_the_experts(&model, part), settings())).collect();
+            for (&cut, expected) in CUTS.iter().zip(&expected) {
+                let (class, count) = (class(cut), (cut.1 - cut.0) as usize);
+                let mut input = slice(&tokens, cut);
+                for block in 0..3u16 {
+                    let then = Then::Route(BlockIndex(block));
+                    let outcome = hub.run(forward(rows(cut.0..cut.1), class, input, (block, block), then));
+                    let Outcome::Routed { mut residual, normed, routes } = outcome else { panic!("{outcome:?}") };
+                    assert_eq!(routes.len(), count);
+                    for (part, helper) in helpers.iter_mut().enumerate() {
+                        let routes = routes
+                            .iter()
+                            .map(|route| Route {
+                                experts: route
+                                    .experts
+                                    .iter()
+                                    .copied()
+                                    .filter(|(e, _)| e.0 as usize % 2 == part)
+                                    .collect(),
+                            })
+                            .collect();
+                        let (block, normed) = (BlockIndex(block), normed.clone());
+                        let sum = helper.hidden(Task::Experts { block, class, normed, routes });
+                        residual.iter_mut().zip(sum).for_each(|(r, s)| *r += s);
+                    }
+                    input = Input::Hidden(residual);
+                }
+                let got = hub.hidden(forward(rows(cut.0..cut.1), class, input, (3, 3), logits(HeadRows::Last)));
+                let distance = distance(&got, expected);
+                assert!(distance < 1e-4, "{tier:?} {:?} {cut:?}: {distance}", recipe.architecture);
+            }
+        }
+    }
+}
+
+#[test]
+fn candidates_are_the_best_logits_in_order() {
+    for tier in TIERS {
+        let model = Recipe { vocabulary: 1000, ..Recipe::new(Architecture::Qwen3, TensorType::Q8_0) }.build();
+        let tokens = tokens(&model);
+        let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings());
+        let work = |then| forward(rows(0..5), KernelClass::Decode, slice(&tokens, (0, 5)), (0, 3), then);
+        let all = bench.hidden(work(logits(HeadRows::All)));
+        for n in [1, 7, 128] {
+            let got = bench.candidates(work(top(HeadRows::All, n)));
+            assert_eq!(got.len(), 5);
+            for (row, got) in all.chunks(1000).zip(&got) {
+                let expected = potluck_shaders::reference::top(row, usize::from(n));
+                let ids: Vec<u32> = expected.iter().map(|(id, _)| *id).collect();
+                let values: Vec<f32> = expected.iter().map(|(_, value)| *value).collect();
+                assert_eq!((&got.ids, &got.logits), (&ids, &values), "{tier:?} {n}");
+            }
+        }
+        let last = bench.candidates(work(top(HeadRows::Last, 1)));
+        assert_eq!(last[0].ids[0], potluck_shaders::reference::top(&all[4000..], 1)[0].0);
+    }
+}
+
+#[test]
+fn several_pieces_of_work_run_in_order_and_cancelled_ones_not_at_all() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q4_0).build();
+    let expected = one_stage(&gpu_as(None), &model);
+    let tokens = tokens(&model);
+    let mut bench = Bench::new(&gpu_as(None), &model, &model.all_units(), Settings { in_flight: 2, ..settings() });
+    let tickets: Vec<Ticket> = CUTS
+        .iter()
+        .map(|&cut| {
+            let work = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, 3), top(HeadRows::Last, 1));
+            bench.start(work)
+        })
+        .collect();
+    let extra =
+        bench.start(forward(rows(70..71), KernelClass::Decode, slice(&tokens, (70, 71)), (0, 3), Then::Nothing));
+    assert_eq!(bench.engine.pending(), 7);
+    assert!(bench.engine.cancel(extra));
+    assert_eq!(bench.answer(extra), Outcome::Cancelled);
+    for (ticket, expected) in tickets.into_iter().zip(&expected) {
+        let Outcome::Candidates(got) = bench.answer(ticket) else { panic!("no candidates") };
+        assert_eq!(got[0].ids[0], potluck_shaders::reference::top(expected, 1)[0].0);
+    }
+    assert_eq!(bench.engine.state_len(TALK), 70);
+}
+
+#[test]
+fn units_that_stay_keep_their_bytes() {
+    let gpu = gpu_as(None);
+    let model = Recipe { tied: true, experts: true, ..Recipe::new(Architecture::Llama, TensorType::Q4_K) }.build();
+    let expected = one_stage(&gpu, &model);
+    let tokens = tokens(&model);
+    let all = model.all_units();
+    let some = all
+        .iter()
+        .copied()
+        .filter(|unit| !matches!(unit, WeightUnit::Expert(_, ExpertId(1 | 4)) | WeightUnit::Embedding));
+    let mut bench = Bench::new(&gpu, &model, &some.collect(), settings());
+    bench.engine.hold(&all).unwrap();
+    let missing = bench.engine.missing();
+    assert_eq!(missing.len(), 2 * 3 + 1, "{missing:?}");
+    assert!(!bench.engine.needs(WeightUnit::Embedding, 0), "the tied head brought the table");
+    support::load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    for (&cut, expected) in CUTS.iter().zip(&expected) {
+        let work = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, 3), logits(HeadRows::Last));
+        assert_eq!(&bench.hidden(work), expected);
+    }
+}
+
+#[test]
+fn impossible_work_is_refused_with_a_reason() {
+    let model = Recipe::new(Architecture::Qwen3Moe, TensorType::Q8_0).build();
+    let all = model.all_units();
+    let held: BTreeSet<WeightUnit> = all.iter().copied().filter(|unit| block_of(*unit) != Some(2)).collect();
+    let mut bench = Bench::new(&gpu_as(None), &model, &held, settings());
+    let submit = |bench: &Bench, task| bench.engine.submit(Work { ticket: Ticket(1000), task }).unwrap_err();
+    let decode = KernelClass::Decode;
+    let one = |input, blocks, then| forward(rows(0..1), decode, input, blocks, then);
+    let token = || Input::Tokens(vec![1]);
+    let cases = [
+        (one(token(), (0, 3), Then::Hidden), EngineError::NotResident(WeightUnit::Mixer(BlockIndex(2)))),
+        (one(Input::Tokens(vec![333]), (0, 1), Then::Hidden), EngineError::UnknownToken(333)),
+        (
+            one(Input::Hidden(vec![0.0; 255]), (0, 1), Then::Hidden),
+            EngineError::HiddenLength { got: 255, expected: 256 },
+        ),
+        (one(Input::Hidden(vec![f32::NAN; 256]), (0, 1), Then::Hidden), EngineError::NotFinite),
+        (one(token(), (0, 1), Then::Route(BlockIndex(0))), EngineError::NotNext(BlockIndex(0))),
+        (one(token(), (0, 1), top(HeadRows::Last, 0)), EngineError::BadPick(0)),
+        (
+            forward(rows(3..4), decode, token(), (0, 1), Then::Hidden),
+            EngineError::Gap { conversation: TALK, known: 0, wanted: 3 },
+        ),
+        (
+            forward(rows(0..17), decode, Input::Tokens(vec![1; 17]), (0, 1), Then::Hidden),
+            EngineError::TooManyRows { rows: 17, most: 16 },
+        ),
+        (forward(vec![], decode, Input::Tokens(vec![]), (0, 1), Then::Hidden), EngineError::NoRows),
+    ];
+    for (task, expected) in cases {
+        assert_eq!(submit(&bench, task), expected);
+    }
+    let route = |experts: Vec<(ExpertId, f32)>| Task::Experts {
+        block: BlockIndex(0),
+        class: decode,
+        normed: vec![0.5; 256],
+        routes: vec![Route { experts }],
+    };
+    let many = (0..4).map(|e| (ExpertId(e), 0.1)).collect();
+    assert!(matches!(submit(&bench, route(many)), EngineError::BadRoute { .. }));
+    assert!(matches!(submit(&bench, route(vec![(ExpertId(8), 0.1)])), EngineError::BadRoute { .. }));
+    assert_eq!(submit(&bench, route(vec![(ExpertId(0), f32::NAN)])), EngineError::NotFinite);
+    // The engine still works, and an empty route sums to nothing.
+    assert_eq!(bench.hidden(route(vec![])), vec![0.0; 256]);
+    assert_eq!(bench.engine.state_len(TALK), 0);
+    assert_eq!(BlockRange::new(0, 0).len(), 0);
+}

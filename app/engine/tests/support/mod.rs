@@ -1,0 +1,378 @@
+//! Small models with random weights, and an engine on whatever adapter this machine has.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings, Tier};
+use potluck_gguf::TensorType;
+use potluck_model::{
+    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, FileRange, MixerSpec, ModelSpec, RopePairs, RopeSpec,
+    TensorRole, UnitMap, UnitTensor,
+};
+use potluck_plan::{
+    BlockIndex, BlockRange, Candidates, Computed, ConversationId, ExpertId, HeadRequest, HeadRows, Input, KernelClass,
+    Outcome, Pick, Position, Row, Task, Then, Ticket, WeightUnit, Work,
+};
+
+/// The device of this machine, with the kernels of a tier; a machine without one cannot run these tests.
+pub fn gpu_as(tier: Option<Tier>) -> Gpu {
+    gpu_with(GpuOptions { tier, ..GpuOptions::default() })
+}
+
+/// The same, with any options.
+pub fn gpu_with(options: GpuOptions) -> Gpu {
+    let gpu = futures::executor::block_on(Gpu::open(options)).expect("these tests need a Vulkan adapter");
+    println!("on {} as {:?}", gpu.capabilities().name, gpu.capabilities().tier);
+    gpu
+}
+
+/// A small generator of numbers (SplitMix64).
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// In -1..1.
+    pub fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    pub fn below(&mut self, n: u32) -> u32 {
+        (self.next() % u64::from(n)) as u32
+    }
+}
+
+fn half(value: f32) -> [u8; 2] {
+    half::f16::from_f32(value).to_le_bytes()
+}
+
+/// Random bytes of a row of a type, with values of about `scale`.
+pub fn random_row(random: &mut Random, kind: TensorType, cols: u32, scale: f32, out: &mut Vec<u8>) {
+    let blocks = |values| cols / values;
+    let bytes = |random: &mut Random, n: usize, out: &mut Vec<u8>| {
+        out.extend((0..n).map(|_| random.next() as u8));
+    };
+    match kind {
+        TensorType::F32 => (0..cols).for_each(|_| out.extend((random.unit() * scale).to_le_bytes())),
+        TensorType::F16 => (0..cols).for_each(|_| out.extend(half(random.unit() * scale))),
+        TensorType::Q8_0 => (0..blocks(32)).for_each(|_| {
+            out.extend(half(scale / 128.0 * (1.0 + random.unit() / 2.0)));
+            bytes(random, 32, out);
+        }),
+        TensorType::Q4_0 => (0..blocks(32)).for_each(|_| {
+            out.extend(half(scale / 8.0 * (1.0 + random.unit() / 2.0)));
+            bytes(random, 16, out);
+        }),
+        TensorType::Q4_K => (0..blocks(256)).for_each(|_| {
+            out.extend(half(scale / 240.0));
+            out.extend(half(scale / 32.0));
+            bytes(random, 140, out);
+        }),
+        TensorType::Q6_K => (0..blocks(256)).for_each(|_| {
+            bytes(random, 208, out);
+            out.extend(half(scale / 2048.0));
+        }),
+        other => panic!("no random rows of {other:?}"),
+    }
+}
+
+/// A model and its bytes.
+pub struct Model {
+    pub spec: ModelSpec,
+    pub units: UnitMap,
+    pub file: Vec<u8>,
+}
+
+/// What to build.
+#[derive(Clone)]
+pub struct Recipe {
+    pub architecture: Architecture,
+    pub experts: bool,
+    pub kind: TensorType,
+    pub table: TensorType,
+    pub tied: bool,
+    pub factors: bool,
+    pub hidden: u32,
+    pub intermediate: u32,
+    pub vocabulary: u32,
+    pub blocks: usize,
+    pub normalize: bool,
+    pub seed: u64,
+}
+
+impl Recipe {
+    pub fn new(architecture: Architecture, kind: TensorType) -> Self {
+        Self {
+            architecture,
+            experts: architecture == Architecture::Qwen3Moe,
+            kind,
+            table: kind,
+            tied: false,
+            factors: false,
+            hidden: 256,
+            intermediate: 512,
+            vocabulary: 333,
+            blocks: 3,
+            normalize: true,
+            seed: 1,
+        }
+    }
+
+    pub fn build(&self) -> Model {
+        let a = self.architecture;
+        let attention = AttentionSpec {
+            heads: 8,
+            kv_heads: 2,
+            head_dim: 32,
+            qk_norm: matches!(a, Architecture::Qwen3 | Architecture::Qwen3Moe),
+            qkv_bias: a == Architecture::Qwen2,
+            rope: RopeSpec {
+                dims: 32,
+                base: 10000.0,
+                pairs: if a == Architecture::Llama { RopePairs::Adjacent } else { RopePairs::Halves },
+                linear_scale: 1.0,
+                factors: self.factors,
+            },
+        };
+        let feed_forward = if self.experts {
+            FeedForwardSpec::Experts { count: 8, used: 3, intermediate: 256, normalize: self.normalize }
+        } else {
+            FeedForwardSpec::Dense { intermediate: self.intermediate }
+        };
+        let block = BlockSpec { mixer: MixerSpec::Attention(attention.clone()), feed_forward };
+        let spec = ModelSpec {
+            architecture: a,
+            name: "random".into(),
+            hidden: self.hidden,
+            vocabulary: self.vocabulary,
+            context: 4096,
+            norm_epsilon: 1e-5,
+            tied_head: self.tied,
+            blocks: vec![block; self.blocks],
+        };
+        let mut writer = Writer { random: Random(self.seed), file: vec![0xaa; 32], units: UnitMap::default() };
+        writer.model(self, &spec, &attention);
+        Model { spec, units: writer.units, file: writer.file }
+    }
+}
+
+struct Writer {
+    random: Random,
+    file: Vec<u8>,
+    units: UnitMap,
+}
+
+impl Writer {
+    fn tensor(&mut self, role: TensorRole, kind: TensorType, rows: u32, cols: u32) -> UnitTensor {
+        use TensorRole::*;
+        let offset = self.file.len() as u64;
+        let gain = matches!(role, OutputNorm | AttentionNorm | QueryNorm | KeyNorm | FeedForwardNorm);
+        if gain || role == RopeFactors {
+            for i in 0..cols {
+                let value = if gain { 1.0 + self.random.unit() * 0.3 } else { [1.0, 1.0, 2.5, 8.0][i as usize % 4] };
+                self.file.extend(value.to_le_bytes());
+            }
+        } else {
+            let scale = if role == TokenEmbedding { 1.0 } else { 3.0 / (cols as f32).sqrt() };
+            for _ in 0..rows {
+                random_row(&mut self.random, kind, cols, scale, &mut self.file);
+            }
+        }
+        UnitTensor {
+            role,
+            kind,
+            cols,
+            rows,
+            range: FileRange { file: 0, offset, len: self.file.len() as u64 - offset },
+        }
+    }
+
+    fn model(&mut self, recipe: &Recipe, spec: &ModelSpec, a: &AttentionSpec) {
+        use TensorRole::*;
+        let (hidden, kind, f32) = (spec.hidden, recipe.kind, TensorType::F32);
+        let table = self.tensor(TokenEmbedding, recipe.table, spec.vocabulary, hidden);
+        self.units.insert(WeightUnit::Embedding, vec![table.clone()]);
+        let norm = self.tensor(OutputNorm, f32, 1, hidden);
+        let output = if spec.tied_head { table } else { self.tensor(Output, kind, spec.vocabulary, hidden) };
+        self.units.insert(WeightUnit::Head, vec![norm, output]);
+        let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+        for b in 0..spec.blocks.len() as u16 {
+            let index = BlockIndex(b);
+            let mut mixer = vec![
+                self.tensor(AttentionNorm, f32, 1, hidden),
+                self.tensor(Query, kind, q, hidden),
+                self.tensor(Key, kind, kv, hidden),
+                self.tensor(Value, kind, kv, hidden),
+                self.tensor(AttentionOutput, kind, hidden, q),
+            ];
+            if a.qkv_bias {
+                mixer.extend([(QueryBias, q), (KeyBias, kv), (ValueBias, kv)].map(|(r, n)| self.tensor(r, f32, 1, n)));
+            }
+            if a.qk_norm {
+                mixer.extend([QueryNorm, KeyNorm].map(|r| self.tensor(r, f32, 1, a.head_dim)));
+            }
+            if a.rope.factors {
+                mixer.push(self.tensor(RopeFactors, f32, 1, a.rope.dims / 2));
+            }
+            self.units.insert(WeightUnit::Mixer(index), mixer);
+            let norm = self.tensor(FeedForwardNorm, f32, 1, hidden);
+            match spec.blocks[usize::from(b)].feed_forward {
+                FeedForwardSpec::Dense { intermediate } => {
+                    let mut tensors = vec![norm];
+                    tensors.extend(self.network(kind, hidden, intermediate));
+                    self.units.insert(WeightUnit::Dense(index), tensors);
+                }
+                FeedForwardSpec::Experts { count, intermediate, .. } => {
+                    let router = self.tensor(Router, f32, count, hidden);
+                    self.units.insert(WeightUnit::Router(index), vec![norm, router]);
+                    for e in 0..count as u16 {
+                        let tensors = self.network(kind, hidden, intermediate);
+                        self.units.insert(WeightUnit::Expert(index, ExpertId(e)), tensors);
+                    }
+                }
+            }
+        }
+    }
+
+    fn network(&mut self, kind: TensorType, hidden: u32, inner: u32) -> Vec<UnitTensor> {
+        vec![
+            self.tensor(TensorRole::Gate, kind, inner, hidden),
+            self.tensor(TensorRole::Up, kind, inner, hidden),
+            self.tensor(TensorRole::Down, kind, hidden, inner),
+        ]
+    }
+}
+
+impl Model {
+    pub fn bytes(&self, unit: WeightUnit, tensor: usize) -> Vec<u8> {
+        let range = self.units.tensors(unit)[tensor].range;
+        self.file[range.offset as usize..][..range.len as usize].to_vec()
+    }
+
+    pub fn unit_bytes(&self, unit: WeightUnit) -> u64 {
+        self.units.bytes(unit).0
+    }
+
+    pub fn all_units(&self) -> BTreeSet<WeightUnit> {
+        self.units.units().collect()
+    }
+}
+
+/// An engine with its results.
+pub struct Bench {
+    pub engine: Engine,
+    pub results: Rc<RefCell<HashMap<Ticket, Outcome>>>,
+    next: u64,
+}
+
+/// Reads the bytes of a unit's tensor.
+pub type Bytes<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
+
+impl Bench {
+    pub fn new(gpu: &Gpu, model: &Model, units: &BTreeSet<WeightUnit>, settings: Settings) -> Bench {
+        let bench = Self::empty(gpu, &model.spec, &model.units, settings);
+        bench.engine.hold(units).unwrap();
+        load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+        bench
+    }
+
+    pub fn empty(gpu: &Gpu, spec: &ModelSpec, units: &UnitMap, settings: Settings) -> Bench {
+        let results = Rc::new(RefCell::new(HashMap::new()));
+        let inbox = results.clone();
+        let on_result = Box::new(move |computed: Computed| {
+            assert!(inbox.borrow_mut().insert(computed.ticket, computed.outcome).is_none(), "answered twice");
+        });
+        let engine = Engine::new(gpu, spec.clone(), units.clone(), settings, on_result).unwrap();
+        Bench { engine, results, next: 0 }
+    }
+
+    pub fn start(&mut self, task: Task) -> Ticket {
+        self.next += 1;
+        let ticket = Ticket(self.next);
+        self.engine.submit(Work { ticket, task }).unwrap();
+        ticket
+    }
+
+    pub fn answer(&mut self, ticket: Ticket) -> Outcome {
+        self.engine.wait();
+        self.results.borrow_mut().remove(&ticket).expect("every ticket is answered")
+    }
+
+    pub fn run(&mut self, task: Task) -> Outcome {
+        let ticket = self.start(task);
+        self.answer(ticket)
+    }
+
+    pub fn hidden(&mut self, task: Task) -> Vec<f32> {
+        match self.run(task) {
+            Outcome::Hidden(values) | Outcome::Logits(values) | Outcome::Sum(values) => values,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn candidates(&mut self, task: Task) -> Vec<Candidates> {
+        match self.run(task) {
+            Outcome::Candidates(candidates) => candidates,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// Uploads everything an engine misses, in small pieces so that tensors are cut.
+pub fn load(engine: &Engine, units: &UnitMap, bytes: &Bytes<'_>) {
+    for unit in engine.missing() {
+        for (index, _) in units.tensors(unit).iter().enumerate() {
+            if !engine.needs(unit, index) {
+                continue;
+            }
+            let data = bytes(unit, index);
+            for (at, part) in data.chunks(50_000).enumerate() {
+                let mut staging = futures::executor::block_on(engine.staging()).unwrap();
+                staging.write(12, part);
+                let piece = Piece {
+                    unit,
+                    tensor: index,
+                    tensor_offset: at as u64 * 50_000,
+                    staging_offset: 12,
+                    len: part.len() as u64,
+                };
+                engine.upload(staging, &[piece]).unwrap();
+            }
+        }
+        engine.finish(unit).unwrap();
+    }
+    assert!(engine.missing().is_empty());
+}
+
+pub const TALK: ConversationId = ConversationId(7);
+
+pub fn rows(positions: std::ops::Range<u32>) -> Vec<Row> {
+    positions.map(|p| Row { conversation: TALK, position: Position(p) }).collect()
+}
+
+pub fn forward(rows: Vec<Row>, class: KernelClass, input: Input, blocks: (u16, u16), then: Then) -> Task {
+    Task::Forward { rows, class, input, blocks: BlockRange::new(blocks.0, blocks.1), then }
+}
+
+pub fn logits(rows: HeadRows) -> Then {
+    Then::Head(HeadRequest { rows, pick: Pick::Logits })
+}
+
+pub fn top(rows: HeadRows, n: u16) -> Then {
+    Then::Head(HeadRequest { rows, pick: Pick::Top(n) })
+}
+
+/// Largest difference, relative to the reference's root mean square.
+pub fn distance(got: &[f32], reference: &[f32]) -> f32 {
+    assert_eq!(got.len(), reference.len());
+    let rms = (reference.iter().map(|v| v * v).sum::<f32>() / reference.len() as f32).sqrt();
+    got.iter().zip(reference).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max) / rms
+}

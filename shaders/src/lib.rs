@@ -1,0 +1,26 @@
+//! WGSL kernels: templates, preprocessor, variants, parameters and CPU references. No I/O.
+//!
+//! A [`Kernel`] names one variant of one template; [`Kernel::source`] gives its WGSL, [`Kernel::bindings`] its storage
+//! bindings and [`params`] the uniform it reads. See this folder's README for how to add one.
+#![forbid(unsafe_code)]
+
+mod format;
+mod kernel;
+pub mod params;
+mod preprocess;
+pub mod reference;
+
+pub use format::Format;
+pub use kernel::{Access, Kernel, Operand, Pairs, State, Strategy};
+pub use preprocess::{PreprocessError, preprocess};
+
+/// Positions a page of the KV cache holds.
+pub const PAGE: u32 = 64;
+/// Logits a segment of the search for the best candidates covers.
+pub const SEGMENT: u32 = 128;
+/// Vectors and matrix rows a tile of the tiled product covers.
+pub const TILE: u32 = 32;
+/// Most experts a block may have.
+pub const MAX_EXPERTS: u32 = 512;
+/// What a slot table holds for an expert that is not here.
+pub const NO_SLOT: u32 = u32::MAX;

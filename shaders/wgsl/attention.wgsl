@@ -1,0 +1,137 @@
+// Softmax attention of one query head of one row over the pages of its conversation, with an online softmax.
+// The order of the sums depends on the row's position only.
+// Lone: one thread a (row, head), no barrier. Coop: one workgroup a (row, head), a page of 64 positions at a time.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> pages: array<u32>;
+@group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
+#if STATE == F16
+@group(0) @binding(4) var<storage, read> keys: array<vec2<u32>>;
+@group(0) @binding(5) var<storage, read> values: array<vec2<u32>>;
+#else
+@group(0) @binding(4) var<storage, read> keys: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> values: array<vec4<f32>>;
+#endif
+@group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
+
+fn key(at: u32) -> vec4<f32> {
+#if STATE == F16
+    let v = keys[at];
+    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
+#else
+    return keys[at];
+#endif
+}
+
+fn value(at: u32) -> vec4<f32> {
+#if STATE == F16
+    let v = values[at];
+    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
+#else
+    return values[at];
+#endif
+}
+
+#if STRATEGY == Coop
+var<workgroup> query: array<vec4<f32>, $QUADS>;
+var<workgroup> scores: array<f32, 64>;
+var<workgroup> weights: array<f32, 64>;
+var<workgroup> parts: array<vec4<f32>, 64>;
+var<workgroup> shared_at: vec4<u32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+    let head = group.x;
+    let row = group.z;
+    if (local == 0u) { shared_at = rows[row]; }
+    let at = workgroupUniformLoad(&shared_at);
+    let position = at.x;
+    let kv_head = head / (params.heads / params.kv_heads);
+    let q_base = (row * params.heads + head) * $QUADSu;
+    if (local < $QUADSu) { query[local] = q[q_base + local] * params.scale; }
+    workgroupBarrier();
+    // For the values: thread = (part of the positions, quad of the head).
+    let quad = local % $QUADSu;
+    let part = local / $QUADSu;
+    let partitions = 64u / $QUADSu;
+    var most = -1.0e30;
+    var total = 0.0;
+    var acc = vec4<f32>(0.0);
+    let count = position / 64u + 1u;
+    for (var p = 0u; p < count; p++) {
+        let base = pages[at.z + p] * 64u;
+        let valid = p * 64u + local <= position;
+        var score = -1.0e30;
+        if (valid) {
+            let k = ((base + local) * params.kv_heads + kv_head) * $QUADSu;
+            var s = vec4<f32>(0.0);
+            for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(k + i), s); }
+            score = (s.x + s.y) + (s.z + s.w);
+        }
+        scores[local] = score;
+        workgroupBarrier();
+        var higher = most;
+        for (var i = 0u; i < 64u; i++) { higher = max(higher, scores[i]); }
+        weights[local] = select(0.0, exp(score - higher), valid);
+        workgroupBarrier();
+        let shrink = exp(most - higher);
+        most = higher;
+        var sum = 0.0;
+        for (var i = 0u; i < 64u; i++) { sum += weights[i]; }
+        total = fma(total, shrink, sum);
+        if (part < partitions) {
+            acc = acc * shrink;
+            let here = min(64u, position - p * 64u + 1u);
+            for (var i = part; i < here; i += partitions) {
+                let v = ((base + i) * params.kv_heads + kv_head) * $QUADSu + quad;
+                acc = fma(vec4<f32>(weights[i]), value(v), acc);
+            }
+        }
+    }
+    parts[local] = acc;
+    workgroupBarrier();
+    if (local < $QUADSu) {
+        var sum = vec4<f32>(0.0);
+        for (var i = 0u; i < partitions; i++) { sum += parts[i * $QUADSu + local]; }
+        y[q_base + local] = sum / total;
+    }
+}
+#else
+@compute @workgroup_size($THREADS)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let index = id.x + id.y * groups.x * $THREADSu;
+    let row = index / params.heads;
+    let head = index % params.heads;
+    if (row >= params.n) { return; }
+    let at = rows[row];
+    let kv_head = head / (params.heads / params.kv_heads);
+    let q_base = index * $QUADSu;
+    var query: array<vec4<f32>, $QUADS>;
+    var acc: array<vec4<f32>, $QUADS>;
+    for (var i = 0u; i < $QUADSu; i++) {
+        query[i] = q[q_base + i] * params.scale;
+        acc[i] = vec4<f32>(0.0);
+    }
+    var most = -1.0e30;
+    var total = 0.0;
+    for (var j = 0u; j <= at.x; j++) {
+        let cached = (pages[at.z + j / 64u] * 64u + j % 64u) * params.kv_heads + kv_head;
+        var s = vec4<f32>(0.0);
+        for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached * $QUADSu + i), s); }
+        let score = (s.x + s.y) + (s.z + s.w);
+        if (score > most) {
+            let shrink = exp(most - score);
+            total = total * shrink;
+            for (var i = 0u; i < $QUADSu; i++) { acc[i] = acc[i] * shrink; }
+            most = score;
+        }
+        let weight = exp(score - most);
+        total += weight;
+        for (var i = 0u; i < $QUADSu; i++) {
+            acc[i] = fma(vec4<f32>(weight), value(cached * $QUADSu + i), acc[i]);
+        }
+    }
+    for (var i = 0u; i < $QUADSu; i++) { y[q_base + i] = acc[i] / total; }
+}
+#endif

@@ -1,0 +1,27 @@
+// Weighted sum of a row's expert outputs in router order, optionally added to the residual. Experts that are not ours
+// (no slot) are left out.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> slots: array<u32>;
+@group(0) @binding(2) var<storage, read> chosen: array<u32>;
+@group(0) @binding(3) var<storage, read> gates: array<f32>;
+@group(0) @binding(4) var<storage, read> parts: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let index = id.x + id.y * groups.x * $THREADSu;
+    let row = index / params.width;
+    let quad = index % params.width;
+    if (row >= params.n) { return; }
+    var sum = vec4<f32>(0.0);
+    for (var k = 0u; k < params.used; k++) {
+        let pair = row * params.used + k;
+        let expert = chosen[pair];
+        if (expert < params.experts && slots[expert] != 0xffffffffu) {
+            sum = fma(vec4<f32>(gates[pair]), parts[pair * params.width + quad], sum);
+        }
+    }
+    if (params.add != 0u) { sum += y[index]; }
+    y[index] = sum;
+}

@@ -1,0 +1,140 @@
+// Query, key and value of each row: norm of query and key heads, rotation, and keys and values into the pages of the
+// KV cache. One thread makes four values of a head: two rotated pairs.
+// Angles are fractions of a turn in 32-bit fixed point, so they wrap by themselves and are as good at position 100,000
+// as at 1; sine and cosine are polynomials, because WGSL promises only 11 bits of the built-in ones.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+// Of each row: position, row in the cache, first entry in the page table, 0.
+@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
+// Of each row: queries, keys, values.
+@group(0) @binding(2) var<storage, read> qkv: array<f32>;
+// Turns a position of each pair, times 2³².
+@group(0) @binding(3) var<storage, read> turns: array<u32>;
+@group(0) @binding(4) var<storage, read_write> q: array<f32>;
+#if STATE == F16
+@group(0) @binding(5) var<storage, read_write> keys: array<u32>;
+@group(0) @binding(6) var<storage, read_write> values: array<u32>;
+#else
+@group(0) @binding(5) var<storage, read_write> keys: array<f32>;
+@group(0) @binding(6) var<storage, read_write> values: array<f32>;
+#endif
+// Never both: every device has eight storage bindings, not every one more.
+#if QK_NORM
+@group(0) @binding(7) var<storage, read> q_gain: array<f32>;
+@group(0) @binding(8) var<storage, read> k_gain: array<f32>;
+#endif
+#if FACTORS
+@group(0) @binding(7) var<storage, read> factors: array<f32>;
+#endif
+
+// Sine and cosine of a phase in 2⁻³² turns, as (cos, sin).
+fn circle(phase: u32) -> vec2<f32> {
+    let quadrant = (phase + 0x20000000u) >> 30u;
+    let t = f32(bitcast<i32>(phase - (quadrant << 30u))) * 1.4629180792671596e-9;
+    let t2 = t * t;
+    let s = t * fma(t2, fma(t2, fma(t2, fma(t2, 2.7557319e-6, -1.9841270e-4), 8.3333333e-3), -1.6666667e-1), 1.0);
+    let c = fma(t2, fma(t2, fma(t2, fma(t2, 2.4801587e-5, -1.3888889e-3), 4.1666667e-2), -0.5), 1.0);
+    if (quadrant == 0u) { return vec2<f32>(c, s); }
+    if (quadrant == 1u) { return vec2<f32>(-s, c); }
+    if (quadrant == 2u) { return vec2<f32>(-c, -s); }
+    return vec2<f32>(s, -c);
+}
+
+fn rotate(v: vec2<f32>, pair: u32, position: u32) -> vec2<f32> {
+    var turn = turns[pair];
+#if FACTORS
+    let factor = factors[pair];
+    if (factor != 1.0) { turn = u32(f32(turn) / factor); }
+#endif
+    let cs = circle(turn * position);
+    return vec2<f32>(fma(v.x, cs.x, -(v.y * cs.y)), fma(v.x, cs.y, v.y * cs.x));
+}
+
+#if STATE == F16
+fn pack(v: vec2<f32>) -> u32 {
+    return pack2x16float(clamp(v, vec2<f32>(-65504.0), vec2<f32>(65504.0)));
+}
+#endif
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let index = id.x + id.y * groups.x * $THREADSu;
+    let quads = params.head_dim / 4u;
+    let all_heads = params.heads + 2u * params.kv_heads;
+    let quad = index % quads;
+    let head = (index / quads) % all_heads;
+    let row = index / (quads * all_heads);
+    if (row >= params.n) { return; }
+    let source = (row * all_heads + head) * params.head_dim;
+    let is_value = head >= params.heads + params.kv_heads;
+
+    // The two pairs, and where they lie in the head.
+    let rotated = !is_value && 4u * quad < params.dims;
+    var first = 4u * quad;
+    var second = first + 2u;
+#if PAIRS == Halves
+    if (rotated) {
+        first = 2u * quad;
+        second = first + params.dims / 2u;
+    }
+#endif
+    var a = vec2<f32>(qkv[source + first], qkv[source + first + 1u]);
+    var b = vec2<f32>(qkv[source + second], qkv[source + second + 1u]);
+#if QK_NORM
+    if (!is_value) {
+        var sum = 0.0;
+        for (var i = 0u; i < params.head_dim; i++) { sum = fma(qkv[source + i], qkv[source + i], sum); }
+        let scale = 1.0 / sqrt(sum / f32(params.head_dim) + params.epsilon);
+        if (head < params.heads) {
+            a = (a * scale) * vec2<f32>(q_gain[first], q_gain[first + 1u]);
+            b = (b * scale) * vec2<f32>(q_gain[second], q_gain[second + 1u]);
+        } else {
+            a = (a * scale) * vec2<f32>(k_gain[first], k_gain[first + 1u]);
+            b = (b * scale) * vec2<f32>(k_gain[second], k_gain[second + 1u]);
+        }
+    }
+#endif
+    let at = rows[row];
+    if (rotated) {
+#if PAIRS == Halves
+        let u = rotate(vec2<f32>(a.x, b.x), first, at.x);
+        let v = rotate(vec2<f32>(a.y, b.y), first + 1u, at.x);
+        a = vec2<f32>(u.x, v.x);
+        b = vec2<f32>(u.y, v.y);
+#else
+        a = rotate(a, first / 2u, at.x);
+        b = rotate(b, second / 2u, at.x);
+#endif
+    }
+    if (head < params.heads) {
+        let to = (row * params.heads + head) * params.head_dim;
+        q[to + first] = a.x;
+        q[to + first + 1u] = a.y;
+        q[to + second] = b.x;
+        q[to + second + 1u] = b.y;
+        return;
+    }
+    let kv_head = (head - params.heads) % params.kv_heads;
+    let to = (at.y * params.kv_heads + kv_head) * params.head_dim;
+#if STATE == F16
+    if (is_value) {
+        values[(to + first) / 2u] = pack(a);
+        values[(to + second) / 2u] = pack(b);
+    } else {
+        keys[(to + first) / 2u] = pack(a);
+        keys[(to + second) / 2u] = pack(b);
+    }
+#else
+    if (is_value) {
+        values[to + first] = a.x;
+        values[to + first + 1u] = a.y;
+        values[to + second] = b.x;
+        values[to + second + 1u] = b.y;
+    } else {
+        keys[to + first] = a.x;
+        keys[to + first + 1u] = a.y;
+        keys[to + second] = b.x;
+        keys[to + second + 1u] = b.y;
+    }
+#endif
+}
