@@ -1,0 +1,96 @@
+//! Names of what the cache holds: one folder a model, one file a weight unit.
+
+use std::fmt;
+
+use potluck_plan::{BlockIndex, ExpertId, ModelId, WeightUnit};
+use serde::{Deserialize, Serialize};
+
+/// A blob of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct BlobKey {
+    /// Of which model.
+    pub model: ModelId,
+    /// Which blob.
+    pub name: BlobName,
+}
+
+impl BlobKey {
+    /// What is kept of the device itself, in a folder that is no model's.
+    pub const DEVICE: BlobKey = BlobKey { model: ModelId([0; 32]), name: BlobName::About };
+}
+
+/// A blob inside a model's folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum BlobName {
+    /// Name and size of the model as JSON, for the list of stored models.
+    About,
+    /// The header of a file of the model, so that a second visit asks the network for nothing.
+    Header(u16),
+    /// The tensors of a unit, end to end in the order of `UnitMap::tensors`.
+    Unit(WeightUnit),
+}
+
+impl fmt::Display for BlobName {
+    /// The file's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::About => write!(f, "about"),
+            Self::Header(file) => write!(f, "header-{file}"),
+            Self::Unit(WeightUnit::Embedding) => write!(f, "embedding"),
+            Self::Unit(WeightUnit::Head) => write!(f, "head"),
+            Self::Unit(WeightUnit::Mixer(block)) => write!(f, "mixer-{}", block.0),
+            Self::Unit(WeightUnit::Router(block)) => write!(f, "router-{}", block.0),
+            Self::Unit(WeightUnit::Dense(block)) => write!(f, "dense-{}", block.0),
+            Self::Unit(WeightUnit::SharedExpert(block)) => write!(f, "shared-{}", block.0),
+            Self::Unit(WeightUnit::Expert(block, expert)) => write!(f, "expert-{}-{}", block.0, expert.0),
+        }
+    }
+}
+
+impl BlobName {
+    /// Reads a file's name; `None` for a file that is none of ours.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let kind = parts.next()?;
+        let mut number = || parts.next()?.parse::<u16>().ok();
+        let blob = match kind {
+            "about" => Self::About,
+            "header" => Self::Header(number()?),
+            "embedding" => Self::Unit(WeightUnit::Embedding),
+            "head" => Self::Unit(WeightUnit::Head),
+            "mixer" => Self::Unit(WeightUnit::Mixer(BlockIndex(number()?))),
+            "router" => Self::Unit(WeightUnit::Router(BlockIndex(number()?))),
+            "dense" => Self::Unit(WeightUnit::Dense(BlockIndex(number()?))),
+            "shared" => Self::Unit(WeightUnit::SharedExpert(BlockIndex(number()?))),
+            "expert" => Self::Unit(WeightUnit::Expert(BlockIndex(number()?), ExpertId(number()?))),
+            _ => return None,
+        };
+        (blob.to_string() == name).then_some(blob)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back_and_others_are_refused() {
+        let block = BlockIndex(47);
+        let units = [
+            WeightUnit::Embedding,
+            WeightUnit::Head,
+            WeightUnit::Mixer(block),
+            WeightUnit::Router(block),
+            WeightUnit::Dense(block),
+            WeightUnit::SharedExpert(block),
+            WeightUnit::Expert(block, ExpertId(127)),
+        ];
+        let names = units.map(BlobName::Unit).into_iter().chain([BlobName::About, BlobName::Header(3)]);
+        for name in names {
+            assert_eq!(BlobName::parse(&name.to_string()), Some(name));
+        }
+        for other in ["", "mixer", "mixer-", "mixer-1-2", "mixer-+1", "expert-1", "expert-70000-1", "notes.txt"] {
+            assert_eq!(BlobName::parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Measuring what this device can do, for the planner.
+
+use futures::StreamExt;
+use futures::channel::mpsc;
+use futures::future::{Either, select};
+use potluck_engine::{Engine, Gpu};
+use potluck_gguf::synthetic::Synthetic;
+use potluck_plan::{
+    BlockRange, Computed, ConversationId, Input as Start, KernelClass, Position, Row, Task, Then, Ticket, Work,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Compute, adapter, probe};
+use crate::blob::BlobKey;
+
+/// Tiny pieces of work that measure what a submit with its readback costs.
+const SYNC_TRIES: usize = 5;
+/// If it cannot be measured.
+const SYNC_MILLIS: f64 = 3.0;
+/// Seconds for which a measurement is kept: thirty days.
+const MEASURED_SECONDS: u64 = 30 * 86_400;
+/// What this device can do, measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Bytes a second a kernel streams.
+    pub bandwidth: f64,
+    /// Milliseconds of a submit with its readback.
+    pub sync_millis: f64,
+}
+
+/// A measurement that is kept, so that the next visit plans alike: another cut of the blocks would mean other downloads.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    adapter: String,
+    build: String,
+    unix_seconds: u64,
+    measured: Measured,
+}
+
+impl Compute {
+    /// What this device can do; measured once for each device and build, and kept between visits.
+    ///
+    /// # Errors
+    /// One sentence: there is no GPU, or it failed.
+    pub async fn measure(&self) -> Result<Measured, String> {
+        if let Some(measured) = self.measured.get() {
+            return Ok(measured);
+        }
+        let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+        let adapter = adapter(gpu.capabilities());
+        let measured = match self.kept(&adapter).await {
+            Some(measured) => measured,
+            None => {
+                let measured = self.measure_now(&gpu).await?;
+                self.keep(adapter, measured).await;
+                measured
+            }
+        };
+        self.measured.set(Some(measured));
+        Ok(measured)
+    }
+
+    async fn kept(&self, adapter: &str) -> Option<Measured> {
+        let store = &self.platform.store;
+        let len = store.len(BlobKey::DEVICE).await.ok().filter(|len| *len > 0)?;
+        let json = store.read(BlobKey::DEVICE, 0, len).await.ok()?;
+        let kept: Kept = serde_json::from_slice(&json).ok()?;
+        let age = self.platform.clock.unix_seconds().saturating_sub(kept.unix_seconds);
+        let same = kept.adapter == adapter && kept.build == potluck_panel::BUILD;
+        (same && age < MEASURED_SECONDS).then_some(kept.measured)
+    }
+
+    /// Best effort: without it the next visit measures again.
+    async fn keep(&self, adapter: String, measured: Measured) {
+        let unix_seconds = self.platform.clock.unix_seconds();
+        let kept = Kept { adapter, build: potluck_panel::BUILD.to_owned(), unix_seconds, measured };
+        let Ok(json) = serde_json::to_vec(&kept) else { return };
+        let store = &self.platform.store;
+        let kept = match store.delete(BlobKey::DEVICE).await {
+            Ok(()) => store.append(BlobKey::DEVICE, 0, json).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = kept {
+            log::info!("the measurement is not kept: {error}");
+        }
+    }
+
+    async fn measure_now(&self, gpu: &Gpu) -> Result<Measured, String> {
+        let (results, mut answers) = mpsc::unbounded();
+        let probe = probe(gpu, move |computed| {
+            // The receiver lives as long as the probe.
+            let _ = results.unbounded_send(computed);
+        })?;
+        let bandwidth = probe.bandwidth().await.map_err(|error| error.to_string())? * 1e9;
+        let mut waits = Vec::new();
+        for ticket in 0..SYNC_TRIES {
+            if probe.submit(nothing(ticket as u64)).is_err() {
+                break;
+            }
+            let Some(computed) = self.answer(&probe, &mut answers).await else { break };
+            waits.push(computed.millis);
+        }
+        probe.destroy();
+        waits.sort_by(f64::total_cmp);
+        let sync_millis = waits.get(waits.len() / 2).copied().unwrap_or(SYNC_MILLIS);
+        Ok(Measured { bandwidth, sync_millis })
+    }
+
+    async fn answer(&self, probe: &Engine, answers: &mut mpsc::UnboundedReceiver<Computed>) -> Option<Computed> {
+        let waiting = async {
+            loop {
+                probe.poll();
+                self.platform.clock.sleep(1.0).await;
+            }
+        };
+        let patience = self.platform.clock.sleep(2_000.0);
+        let waiting = std::pin::pin!(waiting);
+        match select(answers.next(), select(waiting, patience)).await {
+            Either::Left((computed, _)) => computed,
+            Either::Right(_) => None,
+        }
+    }
+}
+
+/// One row through no block at all: a submit and a readback.
+fn nothing(ticket: u64) -> Work {
+    let hidden = Synthetic::default().hidden as usize;
+    let task = Task::Forward {
+        rows: vec![Row { conversation: ConversationId(0), position: Position(0) }],
+        class: KernelClass::Decode,
+        input: Start::Hidden(vec![0.0; hidden]),
+        blocks: BlockRange::new(0, 0),
+        then: Then::Hidden,
+    };
+    Work { ticket: Ticket(ticket), task }
+}

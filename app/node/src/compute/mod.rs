@@ -1,0 +1,314 @@
+//! The GPU and the engine on it: opened once, opened again when the device is lost.
+
+mod measure;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use futures::future::{Either, select};
+use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Gpu, GpuOptions, Verdict};
+use potluck_gguf::join;
+use potluck_gguf::synthetic::Synthetic;
+use potluck_model::{ModelSpec, UnitMap};
+use potluck_panel::{DeviceReport, SelfTest, SelfTestState};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, Work};
+use potluck_swarm::Event;
+
+pub use measure::Measured;
+
+use crate::events::Inputs;
+use crate::loader::LoadError;
+use crate::node::Input;
+use crate::open::{Model, settings};
+use crate::platform::Platform;
+
+/// Longest wait for the GPU to open, in milliseconds; everything else waits for it.
+const OPEN_PATIENCE: f64 = 20_000.0;
+/// Tries to open a device again after a loss.
+const REOPEN_TRIES: u32 = 4;
+
+struct Slot {
+    engine: Engine,
+    model: ModelId,
+    units: Rc<UnitMap>,
+    context: u32,
+    budget: Bytes,
+}
+
+/// The GPU of this peer.
+pub struct Compute {
+    platform: Platform,
+    inputs: Inputs,
+    options: GpuOptions,
+    gpu: RefCell<Option<Gpu>>,
+    trouble: RefCell<Option<String>>,
+    slot: RefCell<Option<Slot>>,
+    self_test: RefCell<SelfTest>,
+    measured: Cell<Option<Measured>>,
+    weights: Cell<Bytes>,
+}
+
+impl Compute {
+    /// No GPU yet.
+    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions) -> Rc<Self> {
+        Rc::new(Self {
+            platform,
+            inputs,
+            options,
+            gpu: RefCell::default(),
+            trouble: RefCell::default(),
+            slot: RefCell::default(),
+            self_test: RefCell::default(),
+            measured: Cell::default(),
+            weights: Cell::default(),
+        })
+    }
+
+    /// Opens the GPU; without one this peer can still be a guest or a host that lends nothing.
+    pub async fn open(&self) {
+        let opening = std::pin::pin!(Gpu::open(self.options.clone()));
+        let trouble = match select(opening, self.platform.clock.sleep(OPEN_PATIENCE)).await {
+            Either::Left((Ok(gpu), _)) => {
+                *self.gpu.borrow_mut() = Some(gpu);
+                None
+            }
+            Either::Left((Err(error), _)) => Some(error.to_string()),
+            Either::Right(_) => {
+                Some("This device's GPU does not answer; restart the browser or the graphics driver.".to_owned())
+            }
+        };
+        if let Some(trouble) = &trouble {
+            log::warn!("no GPU: {trouble}");
+        }
+        *self.trouble.borrow_mut() = trouble;
+    }
+
+    /// What the adapter tells, for others to see.
+    pub fn adapter(&self) -> String {
+        self.gpu.borrow().as_ref().map(|gpu| adapter(gpu.capabilities())).unwrap_or_default()
+    }
+
+    /// The engine for a model. One that has it already is kept, with all its weights and whatever runs on it, if its context
+    /// is the same and its budget no larger.
+    ///
+    /// # Errors
+    /// There is no GPU, or it is too small.
+    pub fn engine_for(
+        self: &Rc<Self>,
+        model: &Model,
+        context: u32,
+        budget: Bytes,
+    ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
+        if let Some(slot) = self.slot.borrow().as_ref()
+            && (slot.model, slot.context) == (model.card.id, context)
+            && slot.budget <= budget
+            && !slot.engine.lost()
+        {
+            return Ok((slot.engine.clone(), slot.units.clone()));
+        }
+        self.unload();
+        let gpu = self.gpu.borrow().clone().ok_or_else(|| LoadError::NoGpu(self.no_gpu()))?;
+        let this = Rc::downgrade(self);
+        let on_result = move |computed: Computed| {
+            if let Some(this) = this.upgrade() {
+                this.computed(computed);
+            }
+        };
+        let (spec, units) = (model.spec.clone(), model.units.clone());
+        let engine = Engine::new(&gpu, spec, units.clone(), settings(budget, context), Box::new(on_result))?;
+        let units = Rc::new(units);
+        let slot = Slot { engine: engine.clone(), model: model.card.id, units: units.clone(), context, budget };
+        *self.slot.borrow_mut() = Some(slot);
+        Ok((engine, units))
+    }
+
+    /// The engine was made when less was lent: a new one could hold more.
+    pub fn could_hold_more(&self, budget: Bytes) -> bool {
+        self.slot.borrow().as_ref().is_some_and(|slot| slot.budget < budget)
+    }
+
+    /// Why there is no GPU, in one sentence.
+    pub fn no_gpu(&self) -> String {
+        self.trouble.borrow().clone().unwrap_or_else(|| "This device's GPU is not open yet; try again.".to_owned())
+    }
+
+    fn computed(&self, computed: Computed) {
+        if computed.outcome == Outcome::DeviceLost {
+            self.inputs.send(Input::DeviceLost);
+        }
+        self.inputs.event(Event::Computed(computed));
+    }
+
+    /// Submits work; what the engine refuses at once comes back as a failure, like the rest.
+    pub fn submit(&self, work: Work) {
+        let ticket = work.ticket;
+        let submitted = match self.slot.borrow().as_ref() {
+            Some(slot) => slot.engine.submit(work),
+            None => Err(EngineError::Lost),
+        };
+        if let Err(error) = submitted {
+            let outcome = match error {
+                EngineError::Lost => Outcome::DeviceLost,
+                error => Outcome::Failed(error.to_string()),
+            };
+            self.inputs.event(Event::Computed(Computed { ticket, outcome, millis: 0.0 }));
+        }
+    }
+
+    /// Frees a conversation's state.
+    pub fn forget(&self, conversation: ConversationId) {
+        if let Some(slot) = self.slot.borrow().as_ref() {
+            slot.engine.forget(conversation);
+        }
+    }
+
+    /// Weight bytes on the GPU.
+    pub fn weights(&self) -> Bytes {
+        self.weights.get()
+    }
+
+    /// A load has brought the weights to so many bytes.
+    pub fn holds(&self, weights: Bytes) {
+        self.weights.set(weights);
+    }
+
+    /// Frees everything on the GPU.
+    pub fn unload(&self) {
+        self.weights.set(Bytes::ZERO);
+        if let Some(slot) = self.slot.borrow_mut().take() {
+            slot.engine.destroy();
+        }
+    }
+
+    /// True if the device of the engine is gone.
+    pub fn lost(&self) -> bool {
+        self.slot.borrow().as_ref().is_some_and(|slot| slot.engine.lost())
+    }
+
+    /// Drops what is lost and opens the device again, patiently: a driver that was reset needs a moment.
+    pub async fn reopen(&self) {
+        self.unload();
+        self.gpu.borrow_mut().take();
+        self.measured.set(None);
+        for attempt in 0..REOPEN_TRIES {
+            self.platform.clock.sleep(500.0 * f64::from(2u32.pow(attempt))).await;
+            self.open().await;
+            if self.gpu.borrow().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Lets the engine hand out results, natively; does nothing on the web. True while something is under way.
+    pub fn poll(&self) -> bool {
+        let engine = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
+        engine.is_some_and(|engine| {
+            engine.poll();
+            engine.pending() > 0
+        })
+    }
+
+    /// Tests the kernels again, those of the loaded model or of a small one.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn test_again(&self) -> Result<(), String> {
+        self.testing();
+        let loaded = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
+        let verdict = match loaded {
+            Some(engine) => engine.self_test().await,
+            None => {
+                let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+                let probe = probe(&gpu, |_| {})?;
+                let verdict = match probe.prepare().await {
+                    Ok(()) => probe.self_test().await,
+                    Err(error) => Err(error),
+                };
+                probe.destroy();
+                verdict
+            }
+        };
+        match verdict {
+            Ok(verdict) => self.tested(&verdict),
+            Err(error) => {
+                *self.self_test.borrow_mut() = SelfTest::default();
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// A self-test begins.
+    pub fn testing(&self) {
+        *self.self_test.borrow_mut() = SelfTest { state: SelfTestState::Running, ..SelfTest::default() };
+    }
+
+    /// A self-test ended.
+    pub fn tested(&self, verdict: &Verdict) {
+        let state = match (verdict.usable, verdict.fallback) {
+            (false, _) => SelfTestState::Failed,
+            (true, true) => SelfTestState::Replaced,
+            (true, false) => SelfTestState::Passed,
+        };
+        let wrong = |replaced: bool| {
+            let kernels =
+                verdict.kernels.iter().filter(move |kernel| !kernel.ok && kernel.replaced_by.is_some() == replaced);
+            kernels.map(|kernel| kernel.name.clone()).collect()
+        };
+        let tested = u32::try_from(verdict.kernels.len()).unwrap_or(u32::MAX);
+        *self.self_test.borrow_mut() = SelfTest { state, tested, replaced: wrong(true), failed: wrong(false) };
+    }
+
+    /// What the page shows of the device.
+    pub fn report(&self) -> DeviceReport {
+        let gpu = self.gpu.borrow();
+        let self_test = self.self_test.borrow().clone();
+        let bandwidth = self.measured.get().map_or(0.0, |measured| measured.bandwidth);
+        let Some(gpu) = gpu.as_ref() else {
+            return DeviceReport { self_test, trouble: self.trouble.borrow().clone(), ..DeviceReport::default() };
+        };
+        let capabilities = gpu.capabilities();
+        let has = |feature: &str| {
+            let same = |name: &String| name.replace('_', "-").eq_ignore_ascii_case(feature);
+            capabilities.features.iter().any(same)
+        };
+        DeviceReport {
+            webgpu: true,
+            adapter: adapter(capabilities),
+            shader_f16: has("shader-f16"),
+            subgroups: has("subgroup") || has("subgroups"),
+            max_binding: capabilities.limits.max_storage_buffer_binding_size,
+            max_buffer: capabilities.limits.max_buffer_size,
+            software: capabilities.kind == AdapterKind::Software,
+            bandwidth,
+            self_test,
+            trouble: None,
+        }
+    }
+}
+
+/// An engine for a small model without weights.
+fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, String> {
+    let sentence = |error: &dyn std::error::Error| error.to_string();
+    let header = Synthetic::default().header().map_err(|error| sentence(&error))?;
+    let model = join([header]).map_err(|error| sentence(&error))?;
+    let (spec, units) = ModelSpec::from_gguf(&model).map_err(|error| sentence(&error))?;
+    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64), Box::new(on_result));
+    let engine = engine.map_err(|error| sentence(&error))?;
+    engine.hold(&BTreeSet::new()).map_err(|error| sentence(&error))?;
+    Ok(engine)
+}
+
+fn adapter(capabilities: &Capabilities) -> String {
+    let (vendor, name) = (capabilities.vendor.trim(), capabilities.name.trim());
+    match (vendor, name) {
+        ("", "") => capabilities.backend.clone(),
+        (vendor, "") => vendor.to_owned(),
+        // Natively the vendor is a number, and many names begin with it.
+        (vendor, name) if vendor.starts_with("0x") || name.to_lowercase().starts_with(&vendor.to_lowercase()) => {
+            name.to_owned()
+        }
+        (vendor, name) => format!("{vendor} {name}").trim().to_owned(),
+    }
+}

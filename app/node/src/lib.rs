@@ -1,0 +1,32 @@
+//! The driver of a peer: it runs [`potluck_swarm::Peer`] and does what it asks, with web and native adapters.
+//!
+//! - [`node`]: the loop. Everything that happens comes through one counted channel ([`events`]), on one thread.
+//! - [`platform`]: four small traits (`Transport`, `BlobStore`, `Clock`, `Spawn`) are all it needs of the world.
+//! - [`source`], [`hashes`], [`open`]: where a model's bytes come from, how they are checked, how a header is read.
+//! - [`loader`]: weight units to the GPU, through the cache. [`compute`]: the GPU and the engine on it.
+//! - [`room`], [`control`], [`relay`]: the line to a room and the relay's forms.
+//! - [`status`], [`convert`]: the page's view.
+//! - `native` and `web`: the adapters. A browser tab has three contexts: page half, node worker, storage worker.
+#![forbid(unsafe_code)]
+
+pub mod blob;
+pub mod compute;
+pub mod control;
+mod convert;
+pub mod events;
+pub mod hashes;
+mod language;
+pub mod loader;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod native;
+pub mod node;
+pub mod open;
+pub mod platform;
+pub mod relay;
+pub mod room;
+pub mod source;
+pub mod status;
+#[cfg(target_arch = "wasm32")]
+pub mod web;
+
+pub use language::{LanguageError, ModelLanguage};

@@ -1,0 +1,130 @@
+//! How far a load is.
+
+use std::cell::{Cell, RefCell};
+
+use potluck_plan::{Bytes, Millis, PlanEpoch};
+use potluck_protocol::{LoadPhase, LoadReport};
+use potluck_swarm::Event;
+
+use crate::events::Inputs;
+use crate::platform::Platform;
+
+/// Reports are at least so far apart, in milliseconds.
+const PAUSE: f64 = 200.0;
+
+/// A running mean of bytes a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rate {
+    last: Option<(f64, u64)>,
+    mean: f64,
+}
+
+impl Rate {
+    /// `done` bytes at a moment, in milliseconds; readings less than 100 ms apart are put together.
+    pub fn add(&mut self, now: Millis, done: u64) -> f64 {
+        match self.last {
+            None => self.last = Some((now.0, done)),
+            Some((then, before)) if now.0 - then >= 100.0 => {
+                let seconds = (now.0 - then) / 1000.0;
+                let rate = done.saturating_sub(before) as f64 / seconds;
+                // A time constant of about two seconds, whatever the distance of the readings.
+                let weight = 1.0 - (-seconds / 2.0).exp();
+                self.mean = if self.mean == 0.0 { rate } else { self.mean + weight * (rate - self.mean) };
+                self.last = Some((now.0, done));
+            }
+            Some(_) => {}
+        }
+        self.mean
+    }
+}
+
+/// Reports a load's progress as events.
+pub struct Progress {
+    platform: Platform,
+    inputs: Inputs,
+    epoch: PlanEpoch,
+    report: RefCell<LoadReport>,
+    rate: Cell<Rate>,
+    used: Cell<Bytes>,
+    told: Cell<f64>,
+}
+
+impl Progress {
+    /// Of the load with this epoch.
+    pub fn new(platform: Platform, inputs: Inputs, epoch: PlanEpoch) -> Self {
+        let report =
+            LoadReport { phase: LoadPhase::Find, done: Bytes(0), total: Bytes(0), rate: 0.0, cached: Bytes(0) };
+        Self {
+            platform,
+            inputs,
+            epoch,
+            report: RefCell::new(report),
+            rate: Cell::default(),
+            used: Cell::default(),
+            told: Cell::new(f64::MIN),
+        }
+    }
+
+    /// A phase without bytes.
+    pub fn phase(&self, phase: LoadPhase) {
+        {
+            let mut report = self.report.borrow_mut();
+            *report = LoadReport { phase, done: Bytes(0), total: Bytes(0), rate: 0.0, ..*report };
+        }
+        self.tell();
+    }
+
+    /// The phase with all the bytes.
+    pub fn start(&self, phase: LoadPhase, total: Bytes, cached: Bytes) {
+        *self.report.borrow_mut() = LoadReport { phase, done: Bytes(0), total, rate: 0.0, cached };
+        self.rate.set(Rate::default());
+        self.tell();
+    }
+
+    /// More bytes are there.
+    pub fn done(&self, bytes: u64) {
+        let now = self.platform.clock.now();
+        {
+            let mut report = self.report.borrow_mut();
+            report.done = report.done.saturating_add(Bytes(bytes));
+            let mut rate = self.rate.get();
+            report.rate = rate.add(now, report.done.0);
+            self.rate.set(rate);
+        }
+        if now.0 - self.told.get() >= PAUSE {
+            self.tell();
+        }
+    }
+
+    /// Bytes on the GPU.
+    pub fn used(&self, used: Bytes) {
+        self.used.set(used);
+    }
+
+    fn tell(&self) {
+        self.told.set(self.platform.clock.now().0);
+        let (report, used) = (*self.report.borrow(), self.used.get());
+        self.inputs.event(Event::LoadProgress { epoch: self.epoch, report, used });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_follows_a_change_within_seconds() {
+        let mut rate = Rate::default();
+        let mut done = 0;
+        for tick in 0..50 {
+            done += 100_000;
+            rate.add(Millis(f64::from(tick) * 100.0), done);
+        }
+        assert!((rate.mean - 1e6).abs() < 1e3, "a steady million a second");
+        for tick in 50..150 {
+            done += 10_000;
+            rate.add(Millis(f64::from(tick) * 100.0), done);
+        }
+        assert!(rate.mean < 1.2e5, "ten seconds later it is about a tenth: {}", rate.mean);
+    }
+}

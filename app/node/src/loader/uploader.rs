@@ -1,0 +1,97 @@
+//! Filling staging buffers with the pieces of many units, and uploading them when they are full.
+
+use potluck_engine::{Engine, EngineError, Piece, Staging};
+use potluck_plan::{ModelId, WeightUnit};
+
+use super::LoadError;
+use super::jobs::Job;
+use crate::blob::{BlobKey, BlobName};
+use crate::platform::BlobStore;
+
+/// Packs pieces into staging buffers.
+pub struct Uploader {
+    engine: Engine,
+    open: Option<Staging>,
+    filled: u64,
+    pieces: Vec<Piece>,
+    /// Units all of whose pieces are in buffers; finished with the next upload.
+    ended: Vec<WeightUnit>,
+}
+
+impl Uploader {
+    /// Uploads to this engine.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, open: None, filled: 0, pieces: Vec::new(), ended: Vec::new() }
+    }
+
+    /// Uploads the bytes of a job.
+    pub async fn push(&mut self, job: &Job, bytes: &[u8]) -> Result<(), LoadError> {
+        let mut done = 0;
+        while done < job.len {
+            let (at, len) = self.room(job.len - done).await?;
+            if let Some(staging) = &mut self.open {
+                staging.write(at, &bytes[done as usize..(done + len) as usize]);
+            }
+            self.add(job, done, at, len);
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Uploads a job's bytes from the cache.
+    pub async fn pull(&mut self, store: &dyn BlobStore, model: ModelId, job: &Job) -> Result<(), LoadError> {
+        let key = BlobKey { model, name: BlobName::Unit(job.state.unit) };
+        let mut done = 0;
+        while done < job.len {
+            let (at, len) = self.room(job.len - done).await?;
+            if let Some(staging) = &mut self.open {
+                store.read_to_staging(key, job.unit_offset + done, len, staging, at).await?;
+            }
+            self.add(job, done, at, len);
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// All pieces of the unit are in.
+    pub fn end(&mut self, unit: WeightUnit) -> Result<(), EngineError> {
+        self.ended.push(unit);
+        if self.open.is_none() { self.finish() } else { Ok(()) }
+    }
+
+    /// Uploads what is in the open buffer.
+    pub fn flush(&mut self) -> Result<(), EngineError> {
+        if let Some(staging) = self.open.take() {
+            self.engine.upload(staging, &self.pieces)?;
+            self.pieces.clear();
+        }
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<(), EngineError> {
+        self.ended.drain(..).try_for_each(|unit| self.engine.finish(unit))
+    }
+
+    /// Room for up to `wanted` bytes: where, and how many. Pieces start at multiples of 4, and one that is cut is cut at
+    /// such a multiple because buffers end at one.
+    async fn room(&mut self, wanted: u64) -> Result<(u64, u64), LoadError> {
+        let at = self.filled.next_multiple_of(4);
+        match &self.open {
+            Some(staging) if at < staging.len() => Ok((at, wanted.min(staging.len() - at))),
+            _ => {
+                self.flush()?;
+                let staging = self.engine.staging().await?;
+                let len = staging.len();
+                self.open = Some(staging);
+                self.filled = 0;
+                Ok((0, wanted.min(len)))
+            }
+        }
+    }
+
+    fn add(&mut self, job: &Job, done: u64, at: u64, len: u64) {
+        let tensor_offset = job.tensor_offset + done;
+        self.filled = at + len;
+        self.pieces.push(Piece { unit: job.state.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
+    }
+}

@@ -1,0 +1,128 @@
+//! The command line of `potluck-node`.
+
+mod options;
+mod session;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use potluck_panel::{ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
+use potluck_swarm::HostCommand;
+
+pub use options::{Command, HELP, Options, UsageError, parse, parse_bytes, parse_link};
+pub use session::Session;
+
+use super::open_model_files;
+use crate::node::Input;
+use crate::open::split_names;
+
+/// Runs the program; errors go to standard error.
+pub fn main() -> ExitCode {
+    let command = match parse(std::env::args_os().skip(1)) {
+        Ok(command) => command,
+        Err(error) => {
+            eprintln!("{error}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("The program cannot start: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let tasks = tokio::task::LocalSet::new();
+    let done = tasks.block_on(&runtime, perform(command));
+    // Blocking reads of files and HTTP are not waited for.
+    runtime.shutdown_background();
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("{sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn perform(command: Command) -> Result<(), String> {
+    match command {
+        Command::Help => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Command::Run { model, options } => run(&model, options).await,
+        Command::Host { model, relay, room, visible, options } => host(&model, &relay, room, visible, options).await,
+        Command::Join { link, lend, options } => join(&link, lend, options).await,
+    }
+}
+
+/// One peer is coordinator, worker and guest, without any network.
+async fn run(model: &Path, options: Options) -> Result<(), String> {
+    let files = open_model_files(model)?;
+    let source = ModelSource::File {
+        name: files.first().map(|file| file.name()).unwrap_or_default(),
+        bytes: files.first().map_or(0, |file| file.len()),
+    };
+    let mut session = Session::start("http://localhost", &options);
+    let command = HostCommand {
+        source: crate::convert::source(source),
+        key: String::new(),
+        context: options.context,
+        share: crate::convert::share(options.share),
+        last_epoch: Default::default(),
+    };
+    session.send(Input::Alone(command, options.budget, files));
+    session.until_up().await?;
+    session.ask(&options).await
+}
+
+async fn host(
+    model: &str,
+    relay: &str,
+    room: Option<(String, String)>,
+    visible: bool,
+    options: Options,
+) -> Result<(), String> {
+    let path = Path::new(model);
+    let (source, files) = if path.is_file() {
+        if split_names(model).len() > 1 {
+            return Err("A split model on this disk cannot be sent to others; put it in the relay's folder.".to_owned());
+        }
+        let files = open_model_files(path)?;
+        let name = files.first().map(|file| file.name()).unwrap_or_default();
+        (ModelSource::File { name, bytes: files.first().map_or(0, |file| file.len()) }, files)
+    } else if model.contains("://") {
+        (ModelSource::Link { url: model.to_owned() }, Vec::new())
+    } else {
+        (ModelSource::Relay { name: model.to_owned() }, Vec::new())
+    };
+    let mut session = Session::start(relay, &options);
+    let choice = HostChoice {
+        model: source,
+        budget: options.budget,
+        context: options.context,
+        share: options.share,
+        visible,
+        resume: room,
+    };
+    session.send(Input::Page(ToNode::Host(choice), files));
+    let link = session.link().await?;
+    println!("{}{link}", relay.trim_end_matches('/'));
+    session.stay(&options).await
+}
+
+async fn join(link: &str, lend: bool, options: Options) -> Result<(), String> {
+    let (relay, room, key) = parse_link(link).ok_or_else(|| format!("\"{link}\" is not a room's link."))?;
+    let mut session = Session::start(&relay, &options);
+    session.page(ToNode::Join { room, key });
+    if lend {
+        session.page(ToNode::Contribute(ContributeChoice { budget: options.budget }));
+    }
+    session.stay(&options).await
+}
+
+impl Options {
+    /// The kind of device this program is.
+    pub const KIND: DeviceKind = DeviceKind::Native;
+}

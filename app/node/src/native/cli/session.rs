@@ -1,0 +1,267 @@
+//! A node in this program, and what it tells.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use futures::StreamExt;
+use futures::channel::mpsc;
+use potluck_engine::GpuOptions;
+use potluck_panel::{
+    AnswerEnd, AnswerEvent, AnswerTimings, Connection, Message, NoticeLevel, PlanState, Prompt, RequestId, Role,
+    SamplingChoice, Status, ToNode, ToPage,
+};
+
+use super::Options;
+use crate::events::Inputs;
+use crate::native::platform;
+use crate::node::{Input, Node, NodeOptions};
+
+/// The request of `--prompt`.
+const REQUEST: RequestId = RequestId(1);
+
+/// A running node.
+pub struct Session {
+    inputs: Inputs,
+    told: mpsc::UnboundedReceiver<ToPage>,
+    task: tokio::task::JoinHandle<()>,
+    /// The newest snapshot.
+    pub status: Status,
+    phase: String,
+}
+
+impl Session {
+    /// Starts a node in the current `LocalSet`.
+    pub fn start(relay: &str, options: &Options) -> Self {
+        let platform = platform(options.cache.clone().unwrap_or_else(default_cache), options.insecure);
+        let peer: [u8; 16] = platform.random_bytes();
+        let (sender, told) = mpsc::unbounded();
+        let gpu = GpuOptions { adapter_name: options.gpu.clone(), ..GpuOptions::default() };
+        let page = Rc::new(move |message| {
+            // A session that ended does not listen any more.
+            let _ = sender.unbounded_send(message);
+        });
+        let (node, queue, inputs) = Node::new(platform, NodeOptions { gpu, page });
+        let task = tokio::task::spawn_local(node.run(queue));
+        let session = Self { inputs, told, task, status: Status::default(), phase: String::new() };
+        session.page(ToNode::Start {
+            build: potluck_panel::BUILD.to_owned(),
+            relay: relay.to_owned(),
+            peer: potluck_plan::PeerId(peer).to_string(),
+            name: options.name.clone(),
+            kind: Options::KIND,
+        });
+        session
+    }
+
+    /// Ends the node at once, as a closed tab or a lost battery would: nobody is told.
+    pub fn kill(&self) {
+        self.task.abort();
+    }
+
+    /// Gives the node an input.
+    pub fn send(&self, input: Input) {
+        self.inputs.send(input);
+    }
+
+    /// Gives the node a message, as a page would.
+    pub fn page(&self, message: ToNode) {
+        self.send(Input::Page(message, Vec::new()));
+    }
+
+    /// The next thing the node tells. Snapshots are kept, progress and notices go to standard error.
+    ///
+    /// # Errors
+    /// The node has ended, or was put out of the room: one sentence.
+    pub async fn next(&mut self) -> Result<ToPage, String> {
+        let message = self.told.next().await.ok_or("The node has ended.")?;
+        match &message {
+            ToPage::Status(status) => {
+                self.status = (**status).clone();
+                self.show_progress();
+                if let Connection::Closed { reason } = &self.status.connection {
+                    return Err(reason.clone());
+                }
+            }
+            ToPage::Notice(notice) if notice.level != NoticeLevel::Info => eprintln!("{}", notice.sentence),
+            _ => {}
+        }
+        Ok(message)
+    }
+
+    fn show_progress(&mut self) {
+        let phase = match &self.status.loading {
+            _ if matches!(self.status.connection, Connection::Connecting) => "Calling the relay.".to_owned(),
+            _ if matches!(self.status.connection, Connection::Reconnecting { .. }) => {
+                "The relay does not answer; trying again.".to_owned()
+            }
+            _ if self.status.connection == Connection::WaitingForHost => "Waiting for the host.".to_owned(),
+            Some(loading) if loading.total > 0 => format!("{} {}", loading.phase, potluck_plan::Bytes(loading.total)),
+            Some(loading) => loading.phase.clone(),
+            None => self.status.plan.as_ref().map(|plan| plan.reason.clone()).unwrap_or_default(),
+        };
+        if phase != self.phase {
+            eprintln!("{phase}");
+            self.phase = phase;
+        }
+    }
+
+    /// Waits until the room can answer.
+    ///
+    /// # Errors
+    /// It cannot: what the node says about it.
+    pub async fn until_up(&mut self) -> Result<(), String> {
+        loop {
+            match self.next().await? {
+                ToPage::Notice(notice) if notice.level == NoticeLevel::Error => return Err(notice.sentence),
+                ToPage::Status(status) => {
+                    let Some(plan) = status.plan else { continue };
+                    if plan.state == PlanState::Up {
+                        return Ok(());
+                    }
+                    let lent = status.peers.iter().any(|member| member.lent > 0);
+                    if let Some(waiting) = plan.waiting.filter(|_| lent && status.peers.len() == 1) {
+                        return Err(waiting.sentence);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Waits for the room's link.
+    ///
+    /// # Errors
+    /// The relay does not open a room: its sentence.
+    pub async fn link(&mut self) -> Result<String, String> {
+        loop {
+            match self.next().await? {
+                ToPage::Notice(notice) if notice.level == NoticeLevel::Error => return Err(notice.sentence),
+                ToPage::Status(status) => {
+                    if let Some(room) = status.room {
+                        return Ok(room.link);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Asks the prompt of the options and prints the answer as it comes.
+    ///
+    /// # Errors
+    /// The answer failed: one sentence.
+    pub async fn ask(&mut self, options: &Options) -> Result<(), String> {
+        let (text, tokens, timings) = self.chat(REQUEST, prompt(options), true).await?;
+        println!();
+        if options.bench {
+            eprintln!("{}", bench(&text, &tokens, &timings));
+        }
+        Ok(())
+    }
+
+    /// Asks, and waits for the whole answer: text, tokens, timings.
+    ///
+    /// # Errors
+    /// The answer failed: one sentence.
+    pub async fn chat(
+        &mut self,
+        request: RequestId,
+        prompt: Prompt,
+        print: bool,
+    ) -> Result<(String, Vec<u32>, AnswerTimings), String> {
+        self.page(ToNode::Prompt(Prompt { request, ..prompt }));
+        let (mut text, mut all) = (String::new(), Vec::new());
+        loop {
+            match self.next().await? {
+                ToPage::Answer { request: of, event } if of == request => match event {
+                    AnswerEvent::Text { delta, tokens } => {
+                        if print {
+                            print!("{delta}");
+                            // A closed pipe is noticed by the next print.
+                            let _ = std::io::stdout().flush();
+                        }
+                        text.push_str(&delta);
+                        all.extend(tokens);
+                    }
+                    AnswerEvent::Recovering { reason } => eprintln!("{reason}"),
+                    AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => return Err(sentence),
+                    AnswerEvent::End { timings, .. } => return Ok((text, all, timings)),
+                    AnswerEvent::Queued { .. } | AnswerEvent::Reading { .. } => {}
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// Stays in the room until Ctrl-C, or until the prompt of the options is answered.
+    ///
+    /// # Errors
+    /// The room ended, or the answer failed: one sentence.
+    pub async fn stay(&mut self, options: &Options) -> Result<(), String> {
+        if options.prompt.is_some() {
+            while self.status.plan.as_ref().is_none_or(|plan| plan.state != PlanState::Up) {
+                self.next().await?;
+            }
+            self.ask(options).await?;
+            return self.leave().await;
+        }
+        loop {
+            tokio::select! {
+                told = self.next() => drop(told?),
+                _ = tokio::signal::ctrl_c() => return self.leave().await,
+            }
+        }
+    }
+
+    /// Leaves the room; the others are told.
+    async fn leave(&mut self) -> Result<(), String> {
+        self.page(ToNode::Leave);
+        while self.status.connection != Connection::Idle {
+            self.next().await?;
+        }
+        // What was sent last is on its way.
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        Ok(())
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn prompt(options: &Options) -> Prompt {
+    let sampling = SamplingChoice { temperature: options.temperature, seed: options.seed, ..SamplingChoice::default() };
+    let content = options.prompt.clone().unwrap_or_default();
+    Prompt {
+        request: REQUEST,
+        conversation: "terminal".to_owned(),
+        messages: vec![Message { role: Role::User, content }],
+        raw: options.raw,
+        max_tokens: options.max_tokens,
+        sampling,
+    }
+}
+
+fn bench(text: &str, tokens: &[u32], timings: &AnswerTimings) -> String {
+    let per_second = |count: u32, millis: f64| if millis > 0.0 { f64::from(count) * 1000.0 / millis } else { 0.0 };
+    serde_json::json!({
+        "text": text,
+        "tokens": tokens,
+        "timings": timings,
+        "prefill_per_second": per_second(timings.prompt_tokens - timings.reused_tokens, timings.first_token_ms),
+        "decode_per_second": per_second(timings.answer_tokens.saturating_sub(1), timings.decode_ms),
+    })
+    .to_string()
+}
+
+/// Where downloaded weights are kept unless the owner says otherwise.
+fn default_cache() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = variable("XDG_CACHE_HOME")
+        .or_else(|| variable("LOCALAPPDATA"))
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    base.unwrap_or_else(std::env::temp_dir).join("potluck")
+}

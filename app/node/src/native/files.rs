@@ -1,0 +1,68 @@
+//! Model files on this machine's disk.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::future::LocalBoxFuture;
+
+use crate::open::split_names;
+use crate::platform::LocalFile;
+
+/// A file on disk.
+pub struct DiskFile {
+    name: String,
+    len: u64,
+    file: Arc<Mutex<File>>,
+}
+
+impl DiskFile {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// One sentence that names the file.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let fail = |error: std::io::Error| format!("{} cannot be opened: {error}.", path.display());
+        let file = File::open(path).map_err(fail)?;
+        let len = file.metadata().map_err(fail)?.len();
+        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Self { name, len, file: Arc::new(Mutex::new(file)) })
+    }
+}
+
+/// Opens a model's file, and the others of its split.
+///
+/// # Errors
+/// One sentence that names the file that cannot be opened.
+pub fn open_model_files(path: &Path) -> Result<Vec<Rc<dyn LocalFile>>, String> {
+    let names = split_names(&path.to_string_lossy());
+    let open = |name: &String| Ok(Rc::new(DiskFile::open(&PathBuf::from(name))?) as Rc<dyn LocalFile>);
+    names.iter().map(open).collect()
+}
+
+impl LocalFile for DiskFile {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
+        let (file, name) = (self.file.clone(), self.name.clone());
+        Box::pin(async move {
+            let read = move || {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut bytes = vec![0; usize::try_from(len).map_err(std::io::Error::other)?];
+                file.seek(SeekFrom::Start(offset))?;
+                file.read_exact(&mut bytes)?;
+                Ok::<_, std::io::Error>(bytes)
+            };
+            let read = tokio::task::spawn_blocking(read).await.map_err(std::io::Error::other).flatten();
+            read.map_err(|error| format!("{name} cannot be read: {error}."))
+        })
+    }
+}

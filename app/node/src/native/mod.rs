@@ -1,0 +1,36 @@
+//! The native adapters and the headless peer `potluck-node`.
+
+pub mod cli;
+mod files;
+mod net;
+mod store;
+mod time;
+mod tls;
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+pub use files::{DiskFile, open_model_files};
+pub use net::NativeTransport;
+pub use store::FolderStore;
+pub use time::{LocalSpawn, MonotonicClock};
+
+use crate::platform::Platform;
+
+/// The native adapters. Must be called inside a `LocalSet` of a current-thread runtime.
+///
+/// `cache` is the folder of downloaded weights. `insecure` takes any TLS certificate: the relay's own is self-signed.
+pub fn platform(cache: PathBuf, insecure: bool) -> Platform {
+    Platform {
+        transport: Rc::new(NativeTransport::new(insecure)),
+        store: Rc::new(FolderStore::new(cache)),
+        clock: Rc::new(MonotonicClock::default()),
+        spawn: Rc::new(LocalSpawn),
+        random,
+    }
+}
+
+fn random(bytes: &mut [u8]) {
+    // A system without randomness cannot run TLS or anything else either.
+    getrandom::fill(bytes).expect("the operating system gives random bytes");
+}

@@ -1,0 +1,144 @@
+//! What the page asks.
+
+use std::rc::Rc;
+
+use potluck_panel::{HostChoice, NoticeLevel, ToNode, ToPage};
+use potluck_plan::PeerId;
+use potluck_swarm::{Event, HostCommand};
+
+use super::{Hosted, Input, Node, Start, epoch_after_reload};
+use crate::convert;
+use crate::platform::LocalFile;
+use crate::relay::{Relay, RelayError};
+use crate::room::{LineOptions, Listing};
+use crate::status::RoomName;
+
+impl Node {
+    pub(super) fn command(&mut self, command: ToNode, files: Vec<Rc<dyn LocalFile>>) {
+        match command {
+            ToNode::Start { build, relay, peer, name, kind } => self.start(&build, &relay, &peer, name, kind),
+            ToNode::Host(choice) => self.host(choice, files),
+            ToNode::Join { room, key } => self.join(room, key),
+            ToNode::Contribute(choice) => self.contribute(choice.budget),
+            ToNode::StopContributing => {
+                self.budget = None;
+                self.event(Event::StopContributing);
+            }
+            ToNode::Leave => {
+                self.budget = None;
+                self.event(Event::Leave);
+            }
+            ToNode::Rename(name) => self.event(Event::Rename(name)),
+            ToNode::Admit { peer, allow } => match PeerId::from_hex(&peer) {
+                Some(peer) => self.event(Event::Admit { peer, allow }),
+                None => log::warn!("\"{peer}\" is no peer's id"),
+            },
+            ToNode::SetShare(share) => self.event(Event::SetShare(convert::share(share))),
+            ToNode::Prompt(prompt) => self.event(Event::Prompt(convert::prompt(prompt))),
+            ToNode::Stop(request) => self.event(Event::Stop(potluck_protocol::RequestId(request.0))),
+            ToNode::Visibility { hidden } => self.event(Event::Visibility { hidden }),
+            ToNode::SelfTest => self.self_test(),
+            ToNode::ListStorage => self.list_storage(),
+            ToNode::DeleteStored { model } => self.delete_stored(&model),
+            ToNode::Trace => self.trace(),
+        }
+    }
+
+    fn start(&mut self, build: &str, relay: &str, peer: &str, name: String, kind: potluck_panel::DeviceKind) {
+        (self.page)(ToPage::Ready { build: potluck_panel::BUILD.to_owned() });
+        if build != potluck_panel::BUILD {
+            let sentence = "The page and its worker are of different versions. Reload the page.";
+            return self.notice(NoticeLevel::Error, sentence.to_owned());
+        }
+        if self.identity.is_some() {
+            return;
+        }
+        let peer = PeerId::from_hex(peer).unwrap_or_else(|| PeerId(self.platform.random_bytes()));
+        self.identity = Some(Start { peer, name, kind, relay: Relay::new(self.platform.clone(), relay) });
+        let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
+        self.platform.spawn.spawn(Box::pin(async move {
+            compute.open().await;
+            inputs.send(Input::GpuOpened);
+        }));
+    }
+
+    fn host(&mut self, choice: HostChoice, files: Vec<Rc<dyn LocalFile>>) {
+        let Some(start) = &self.identity else { return };
+        self.host = Some(Hosted { files, context: choice.context });
+        let (relay, title, inputs) = (start.relay.clone(), start.name.clone(), self.inputs.clone());
+        let key = hex(&self.platform.random_bytes::<16>());
+        self.platform.spawn.spawn(Box::pin(async move {
+            let visible = choice.visible;
+            let room = match choice.resume.clone() {
+                Some((id, key)) => Ok((RoomName { id, key: Some(key), visible }, None)),
+                None => relay.open_room(&title, visible).await.map(|room| {
+                    let listing = Listing { owner: room.owner, title, visible };
+                    (RoomName { id: room.id, key: Some(key), visible }, Some(listing))
+                }),
+            };
+            inputs.send(Input::RoomReady(Box::new(choice), room));
+        }));
+    }
+
+    pub(super) fn room_ready(&mut self, choice: HostChoice, room: Result<(RoomName, Option<Listing>), RelayError>) {
+        let (room, listing) = match room {
+            Ok(room) => room,
+            Err(error) => return self.notice(NoticeLevel::Error, error.to_string()),
+        };
+        let Some(relay) = self.identity.as_ref().map(|start| start.relay.clone()) else { return };
+        let resumed = choice.resume.is_some();
+        let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
+        let command = HostCommand {
+            source: convert::source(choice.model),
+            key: room.key.clone().unwrap_or_default(),
+            context: choice.context,
+            share: convert::share(choice.share),
+            last_epoch,
+        };
+        let options = LineOptions { relay, room: room.id.clone(), create: true, listing };
+        self.room = Some(room);
+        self.event(Event::Host(command));
+        self.open_line(options);
+        if choice.budget > 0 {
+            self.contribute(choice.budget);
+        }
+        self.changed = true;
+    }
+
+    pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
+        self.host = Some(Hosted { files, context: command.context });
+        self.event(Event::Host(command));
+        self.contribute(budget);
+    }
+
+    fn join(&mut self, room: String, key: Option<String>) {
+        let Some(relay) = self.identity.as_ref().map(|start| start.relay.clone()) else { return };
+        self.room = Some(RoomName { id: room.clone(), key: key.clone(), visible: false });
+        self.event(Event::Join { key });
+        self.open_line(LineOptions { relay, room, create: false, listing: None });
+        self.changed = true;
+    }
+
+    fn self_test(&mut self) {
+        let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
+        self.platform.spawn.spawn(Box::pin(async move {
+            if let Err(sentence) = compute.test_again().await {
+                inputs.send(Input::Notice(sentence));
+            }
+            inputs.send(Input::Changed);
+        }));
+        self.changed = true;
+    }
+
+    fn trace(&self) {
+        let Some(peer) = &self.peer else { return };
+        match serde_json::to_string(&peer.trace()) {
+            Ok(json) => (self.page)(ToPage::Trace(json)),
+            Err(error) => self.notice(NoticeLevel::Error, format!("The recording cannot be written: {error}.")),
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

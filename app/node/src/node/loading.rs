@@ -1,0 +1,180 @@
+//! Opening models, loading weights, and reading pieces of the host's file.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use futures::future::{AbortHandle, Abortable};
+use potluck_gguf::Metadata;
+use potluck_panel::NoticeLevel;
+use potluck_plan::PeerId;
+use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
+use potluck_swarm::{Event, LoadRequest};
+
+use super::storage::remember;
+use super::{Input, Node, is_own_file};
+use crate::compute::Compute;
+use crate::events::Inputs;
+use crate::loader::{Load, LoadError, Progress};
+use crate::open::{Model, OpenError, Opener};
+use crate::platform::{LocalFile, Platform};
+
+impl Node {
+    pub(super) fn open_model(&mut self, source: ModelSource) {
+        let files = self.host.as_ref().map(|host| host.files.clone()).unwrap_or_default();
+        let Some(opener) = self.opener() else { return };
+        let inputs = self.inputs.clone();
+        if let (ModelSource::Host { name, .. }, true) = (&source, files.is_empty()) {
+            return inputs.event(Event::ModelFailed(OpenError::FileGone(name.clone()).to_string()));
+        }
+        self.platform.spawn.spawn(Box::pin(async move {
+            let told = std::cell::Cell::new(false);
+            let waiting = |done: u64, total: u64| {
+                if !told.replace(true) {
+                    let percent = 100 * done / total.max(1);
+                    inputs.send(Input::Notice(format!("The relay still checks this model's file ({percent} %).")));
+                }
+            };
+            match opener.open(&source, &files, waiting).await {
+                Ok((model, metadata)) => inputs.send(Input::Opened(Rc::new(model), Box::new(metadata))),
+                Err(error) => inputs.event(Event::ModelFailed(error.to_string())),
+            }
+        }));
+    }
+
+    pub(super) fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
+        let Some(host) = &self.host else { return };
+        match model.for_coordinator(metadata, host.context) {
+            Ok((opened, remarks)) => {
+                remarks.into_iter().for_each(|remark| self.notice(NoticeLevel::Info, remark));
+                *self.opened.borrow_mut() = Some(model.clone());
+                self.event(Event::ModelOpened(Arc::new(opened)));
+            }
+            Err(error) => self.event(Event::ModelFailed(error.to_string())),
+        }
+    }
+
+    pub(super) fn cancel_load(&mut self) {
+        if let Some(load) = self.load.take() {
+            load.abort();
+        }
+    }
+
+    pub(super) fn start_load(&mut self, request: LoadRequest) {
+        self.cancel_load();
+        let Some(opener) = self.opener() else { return };
+        let epoch = request.epoch;
+        let files = match &self.host {
+            Some(host) if is_own_file(&request.model.source) => host.files.clone(),
+            _ => Vec::new(),
+        };
+        let task = LoadTask {
+            platform: self.platform.clone(),
+            inputs: self.inputs.clone(),
+            compute: self.compute.clone(),
+            opened: self.opened.clone(),
+            opener,
+            files,
+            request,
+        };
+        let inputs = self.inputs.clone();
+        let (abort, registration) = AbortHandle::new_pair();
+        self.load = Some(abort);
+        self.platform.spawn.spawn(Box::pin(async move {
+            match Abortable::new(task.run(), registration).await {
+                Ok(Ok(())) => inputs.event(Event::Loaded(epoch)),
+                Ok(Err(error)) => inputs.event(Event::LoadFailed(epoch, error.to_string())),
+                // A newer load took its place and answers for itself.
+                Err(_) => {}
+            }
+            inputs.send(Input::Changed);
+        }));
+    }
+
+    pub(super) fn read_piece(&mut self, peer: PeerId, request: PieceRequest) {
+        let PieceRequest { id, file, offset, len } = request;
+        let files = self.host.as_ref().map(|host| host.files.as_slice()).unwrap_or_default();
+        let end = offset.checked_add(u64::from(len));
+        let file = files.get(usize::from(file)).cloned();
+        let inputs = self.inputs.clone();
+        let refuse = |sentence: &str| inputs.event(Event::PieceRead { peer, id, bytes: Err(sentence.to_owned()) });
+        match (file, end) {
+            _ if len > PieceRequest::MOST => refuse("more bytes than allowed were asked for at once."),
+            (None, _) => refuse("it has no such file."),
+            (Some(file), Some(end)) if end <= file.len() => {
+                let inputs = self.inputs.clone();
+                self.platform.spawn.spawn(Box::pin(async move {
+                    let bytes = file.read(offset, u64::from(len)).await;
+                    inputs.event(Event::PieceRead { peer, id, bytes });
+                }));
+            }
+            _ => refuse("the file ends before these bytes."),
+        }
+    }
+}
+
+struct LoadTask {
+    platform: Platform,
+    inputs: Inputs,
+    compute: Rc<Compute>,
+    opened: Rc<RefCell<Option<Rc<Model>>>>,
+    opener: Opener,
+    files: Vec<Rc<dyn LocalFile>>,
+    request: LoadRequest,
+}
+
+impl LoadTask {
+    async fn run(self) -> Result<(), LoadError> {
+        let request = &self.request;
+        let progress = Rc::new(Progress::new(self.platform.clone(), self.inputs.clone(), request.epoch));
+        progress.phase(LoadPhase::Find);
+        let model = self.model(&request.model).await?;
+        if model.source.manners().keep {
+            remember(&self.platform, &model.card).await;
+        }
+        let wanted = request.units.iter().copied().collect();
+        let mut load = self.load(&model, &progress)?;
+        let mut loaded = load.run(&wanted).await;
+        if loaded.as_ref().is_err_and(LoadError::is_too_large) && self.compute.could_hold_more(request.budget) {
+            self.compute.unload();
+            load = self.load(&model, &progress)?;
+            loaded = load.run(&wanted).await;
+        }
+        self.compute.holds(loaded?);
+        self.compute.testing();
+        let verdict = load.test().await?;
+        self.compute.tested(&verdict);
+        if !verdict.usable {
+            let wrong = verdict.kernels.iter().filter(|kernel| !kernel.ok && kernel.replaced_by.is_none());
+            let names: Vec<&str> = wrong.map(|kernel| kernel.name.as_str()).collect();
+            return Err(LoadError::Wrong(names.join(", ")));
+        }
+        progress.phase(LoadPhase::Ready);
+        Ok(())
+    }
+
+    fn load(&self, model: &Model, progress: &Rc<Progress>) -> Result<Load, LoadError> {
+        let (engine, units) = self.compute.engine_for(model, self.request.context, self.request.budget)?;
+        let inputs = self.inputs.clone();
+        Ok(Load {
+            platform: self.platform.clone(),
+            engine,
+            model: model.card.id,
+            units,
+            source: model.source.clone(),
+            progress: progress.clone(),
+            notice: Box::new(move |sentence| inputs.send(Input::Notice(sentence))),
+        })
+    }
+
+    /// The model of the card: the one opened last, or opened now.
+    async fn model(&self, card: &ModelCard) -> Result<Rc<Model>, LoadError> {
+        let known = self.opened.borrow().clone();
+        if let Some(model) = known.filter(|model| model.card.id == card.id) {
+            return Ok(model);
+        }
+        let model = Rc::new(self.opener.open_card(card, &self.files).await?);
+        *self.opened.borrow_mut() = Some(model.clone());
+        Ok(model)
+    }
+}

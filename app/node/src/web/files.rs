@@ -1,0 +1,38 @@
+//! A file that the page's owner chose.
+
+use futures::future::LocalBoxFuture;
+use js_sys::Uint8Array;
+use wasm_bindgen_futures::JsFuture;
+use web_sys::File;
+
+use super::js::error_text;
+use crate::platform::LocalFile;
+
+/// A file of the picker.
+pub struct PickedFile(pub File);
+
+impl LocalFile for PickedFile {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.0.size() as u64
+    }
+
+    fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
+        let slice = self.0.slice_with_f64_and_f64(offset as f64, (offset + len) as f64);
+        let name = self.0.name();
+        Box::pin(async move {
+            let changed =
+                |error| format!("\"{name}\" cannot be read any more ({}); choose it again.", error_text(&error));
+            let buffer = JsFuture::from(slice.map_err(changed)?.array_buffer()).await.map_err(changed)?;
+            let bytes = Uint8Array::new(&buffer).to_vec();
+            if bytes.len() as u64 == len {
+                Ok(bytes)
+            } else {
+                Err(format!("\"{name}\" is shorter than it was; choose it again."))
+            }
+        })
+    }
+}

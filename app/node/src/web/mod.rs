@@ -1,0 +1,44 @@
+//! The web adapters. A tab has three contexts:
+//!
+//! - the **page half** ([`page`]): what a worker lacks (wake lock, visibility, persistence, the file picker's files). It
+//!   starts the node worker, watches it, and starts another one if it dies.
+//! - the **node worker** ([`node`]): GPU, WebSocket, the driver. It reads stored weights itself, straight into mapped
+//!   staging buffers.
+//! - the **storage worker** ([`storage`]): writes to OPFS, whose calls block. It is nested in the node worker: it lives
+//!   and dies with it, so a dead node never leaves an open file behind, and no third party has to introduce them.
+
+mod files;
+mod js;
+mod locks;
+mod logging;
+mod net;
+pub mod node;
+mod opfs;
+pub mod page;
+pub mod storage;
+mod store;
+mod time;
+
+use std::rc::Rc;
+
+pub use page::PageHalf;
+
+use crate::platform::Platform;
+
+/// The adapters of the node worker.
+fn platform() -> Platform {
+    Platform {
+        transport: Rc::new(net::WebTransport),
+        store: Rc::new(store::OpfsStore::new()),
+        clock: Rc::new(time::WorkerClock),
+        spawn: Rc::new(time::WorkerSpawn),
+        random,
+    }
+}
+
+fn random(bytes: &mut [u8]) {
+    let crypto = js::worker().crypto();
+    if crypto.and_then(|crypto| crypto.get_random_values_with_u8_array(bytes)).is_err() {
+        log::error!("this browser gives no random bytes");
+    }
+}

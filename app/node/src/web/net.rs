@@ -1,0 +1,160 @@
+//! WebSockets and HTTP of a browser's worker.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use futures::channel::{mpsc, oneshot};
+use futures::future::{Either, LocalBoxFuture, select};
+use futures::{FutureExt, StreamExt};
+use js_sys::{ArrayBuffer, Uint8Array};
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{BinaryType, Event, Headers, MessageEvent, Request, RequestCache, RequestInit, Response, WebSocket};
+
+use super::js;
+use super::time::WorkerClock;
+use crate::platform::{
+    Clock, HttpReply, HttpRequest, Method, NetError, Socket, SocketMessage, SocketSender, Transport,
+};
+
+/// Longest wait for a whole answer: 4 MiB over a slow line.
+const PATIENCE: f64 = 120_000.0;
+/// Longest wait for a WebSocket to open.
+const DIAL_PATIENCE: f64 = 20_000.0;
+
+/// The network of a browser.
+pub struct WebTransport;
+
+/// A WebSocket with its handlers; closes when dropped.
+struct Handlers {
+    socket: WebSocket,
+    _message: Closure<dyn FnMut(MessageEvent)>,
+    _open: Closure<dyn FnMut(Event)>,
+    _close: Closure<dyn FnMut(Event)>,
+}
+
+impl Drop for Handlers {
+    fn drop(&mut self) {
+        self.socket.set_onmessage(None);
+        self.socket.set_onopen(None);
+        self.socket.set_onclose(None);
+        // Closing twice is allowed.
+        let _ = self.socket.close();
+    }
+}
+
+impl Transport for WebTransport {
+    fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
+        Box::pin(async move {
+            let socket = WebSocket::new(&url).map_err(|_| NetError::BadUrl(url.clone()))?;
+            socket.set_binary_type(BinaryType::Arraybuffer);
+            let (sender, messages) = mpsc::unbounded();
+            let (opened, open) = oneshot::channel();
+            let opened = Rc::new(RefCell::new(Some(opened)));
+            let on_message = {
+                let sender = sender.clone();
+                Closure::new(move |event: MessageEvent| {
+                    let data = event.data();
+                    let message = match data.as_string() {
+                        Some(text) => SocketMessage::Text(text),
+                        None => match data.dyn_into::<ArrayBuffer>() {
+                            Ok(buffer) => SocketMessage::Binary(Uint8Array::new(&buffer).to_vec()),
+                            Err(_) => return,
+                        },
+                    };
+                    // The receiving half may be gone already.
+                    let _ = sender.unbounded_send(message);
+                })
+            };
+            let on_open = {
+                let opened = opened.clone();
+                Closure::new(move |_: Event| {
+                    if let Some(opened) = opened.borrow_mut().take() {
+                        let _ = opened.send(());
+                    }
+                })
+            };
+            // A failed handshake closes too; then `opened` is dropped, which ends the wait.
+            let on_close = Closure::new(move |_: Event| {
+                opened.borrow_mut().take();
+                sender.close_channel();
+            });
+            socket.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+            socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
+            socket.set_onclose(Some(on_close.as_ref().unchecked_ref()));
+            let handlers = Handlers { socket: socket.clone(), _message: on_message, _open: on_open, _close: on_close };
+            match select(open, WorkerClock.sleep(DIAL_PATIENCE)).await {
+                Either::Left((Ok(()), _)) => {}
+                Either::Left((Err(_), _)) => return Err(NetError::unreachable(&url, "the connection was refused")),
+                Either::Right(_) => return Err(NetError::unreachable(&url, "no answer in time")),
+            }
+            let messages = messages.inspect(move |_| {
+                let _keeps_the_socket_open = &handlers;
+            });
+            Ok(Socket { sender: Rc::new(Sender(socket)), messages: messages.boxed_local() })
+        })
+    }
+
+    fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>> {
+        Box::pin(async move {
+            let url = request.url.clone();
+            let answer = fetch(request).boxed_local();
+            match select(answer, WorkerClock.sleep(PATIENCE)).await {
+                Either::Left((Ok(reply), _)) => Ok(reply),
+                Either::Left((Err(error), _)) => Err(NetError::unreachable(&url, js::error_text(&error))),
+                Either::Right(_) => Err(NetError::unreachable(&url, "no answer in time")),
+            }
+        })
+    }
+}
+
+async fn fetch(request: HttpRequest) -> Result<HttpReply, JsValue> {
+    let init = RequestInit::new();
+    init.set_method(match request.method {
+        Method::Get => "GET",
+        Method::Head => "HEAD",
+        Method::Post => "POST",
+    });
+    // Weights are kept in OPFS; a second copy in the browser's own cache would only take quota.
+    init.set_cache(RequestCache::NoStore);
+    let headers = Headers::new()?;
+    if let Some(range) = &request.range {
+        headers.set("range", &format!("bytes={}-{}", range.start, range.end.saturating_sub(1)))?;
+    }
+    if let Some(body) = &request.body {
+        headers.set("content-type", "application/json")?;
+        init.set_body(&body.into());
+    }
+    init.set_headers(&headers);
+    let request = Request::new_with_str_and_init(&request.url, &init)?;
+    let response: Response = JsFuture::from(js::worker().fetch_with_request(&request)).await?.dyn_into()?;
+    let number = |name: &str| response.headers().get(name).ok()??.parse::<u64>().ok();
+    let (length, retry_after) = (number("content-length"), number("retry-after"));
+    let body = JsFuture::from(response.array_buffer()?).await?;
+    Ok(HttpReply {
+        status: response.status(),
+        length,
+        retry_after: retry_after.and_then(|seconds| u32::try_from(seconds).ok()),
+        body: Uint8Array::new(&body).to_vec(),
+    })
+}
+
+struct Sender(WebSocket);
+
+impl SocketSender for Sender {
+    fn send(&self, message: SocketMessage) {
+        let sent = match &message {
+            SocketMessage::Text(text) => self.0.send_with_str(text),
+            SocketMessage::Binary(bytes) => self.0.send_with_u8_array(bytes),
+        };
+        if let Err(error) = sent {
+            log::warn!("a message was not sent: {}", js::error_text(&error));
+        }
+    }
+
+    fn close(&self) {
+        // Closing twice is allowed.
+        let _ = self.0.close();
+    }
+}

@@ -1,0 +1,322 @@
+//! The page half: starts the node worker, restarts a dead one, and does what a worker cannot.
+
+mod awake;
+mod memory;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use js_sys::{Object, Promise};
+use potluck_panel::{BUILD, Notice, NoticeLevel, ToNode, ToPage};
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{ErrorEvent, File, MessageEvent, VisibilityState, Window, Worker};
+
+use self::awake::Awake;
+use self::memory::Memory;
+use super::locks::{self, Ask, WebLock};
+use super::node::{PING, PONG, UP};
+use super::{js, logging};
+
+/// Milliseconds between two questions whether the worker lives.
+const PING_PAUSE: i32 = 4_000;
+/// Unanswered questions after which it counts as dead: twenty seconds, longer than any work between two events.
+const MISSED: u32 = 5;
+/// Deaths within [`DEATH_SPAN`] milliseconds after which it is not started again.
+const DEATHS: usize = 4;
+const DEATH_SPAN: f64 = 120_000.0;
+/// Tries to get the tab's own id after a reload, and the wait between them in milliseconds: the page before may still
+/// hold it.
+const CLAIMS: (u32, i32) = (4, 250);
+
+/// The page's way to its node. Cheap to clone.
+#[derive(Clone)]
+pub struct PageHalf(Rc<Page>);
+
+type Receiver = Rc<dyn Fn(ToPage)>;
+
+struct Page {
+    worker: RefCell<Option<Worker>>,
+    up: Cell<bool>,
+    /// The tab's id is being claimed; what comes meanwhile waits.
+    claiming: Cell<bool>,
+    waiting: RefCell<VecDeque<(ToNode, Option<File>)>>,
+    receiver: RefCell<Option<Receiver>>,
+    early: RefCell<Vec<ToPage>>,
+    memory: RefCell<Memory>,
+    identity: RefCell<Option<WebLock>>,
+    missed: Cell<u32>,
+    deaths: RefCell<Vec<f64>>,
+    awake: Awake,
+}
+
+/// Starts the node worker and the watch over it. To be called once in a page.
+pub fn start() -> PageHalf {
+    logging::start();
+    let half = PageHalf(Rc::new(Page {
+        worker: RefCell::default(),
+        up: Cell::default(),
+        claiming: Cell::default(),
+        waiting: RefCell::default(),
+        receiver: RefCell::default(),
+        early: RefCell::default(),
+        memory: RefCell::default(),
+        identity: RefCell::default(),
+        missed: Cell::default(),
+        deaths: RefCell::default(),
+        awake: Awake::default(),
+    }));
+    half.spawn();
+    half.watch();
+    half
+}
+
+impl PageHalf {
+    /// Sends a message to the node; a file goes along with `ToNode::Host` of `ModelSource::File`. What is sent before the
+    /// node is up waits.
+    pub fn send(&self, message: ToNode, file: Option<File>) {
+        self.0.memory.borrow_mut().note(&message, file.as_ref());
+        if let ToNode::Start { .. } = message {
+            self.0.claiming.set(true);
+            let half = self.clone();
+            wasm_bindgen_futures::spawn_local(async move {
+                let message = half.claim(message).await;
+                half.0.memory.borrow_mut().note(&message, None);
+                half.0.waiting.borrow_mut().push_front((message, None));
+                half.0.claiming.set(false);
+                half.flush();
+            });
+        } else {
+            self.0.waiting.borrow_mut().push_back((message, file));
+            self.flush();
+        }
+    }
+
+    /// Registers the one receiver of the node's messages.
+    pub fn listen(&self, receiver: impl Fn(ToPage) + 'static) {
+        let receiver: Receiver = Rc::new(receiver);
+        *self.0.receiver.borrow_mut() = Some(receiver.clone());
+        std::mem::take(&mut *self.0.early.borrow_mut()).into_iter().for_each(|message| receiver(message));
+    }
+
+    /// Keeps the screen awake, or lets it sleep again; taken anew each time the tab is shown.
+    pub fn keep_awake(&self, awake: bool) {
+        self.0.awake.want(awake);
+    }
+
+    /// Asks the browser never to evict this site's storage; resolves to a boolean.
+    pub fn persist(&self) -> Promise {
+        let storage = js::get(&navigator(), "storage");
+        let asked = js::call(&storage, "persist", &[]).and_then(JsCast::dyn_into::<Promise>);
+        asked.unwrap_or_else(|_| Promise::resolve(&JsValue::FALSE))
+    }
+
+    fn spawn(&self) {
+        self.0.up.set(false);
+        self.0.missed.set(0);
+        let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
+            Ok(worker) => worker,
+            Err(error) => {
+                return self.tell(NoticeLevel::Error, "The page's worker cannot start.", &js::error_text(&error));
+            }
+        };
+        let half = self.clone();
+        let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| half.heard(&event.data()));
+        worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        on_message.forget();
+        let half = self.clone();
+        let on_error = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
+            event.prevent_default();
+            half.died(&event.message());
+        });
+        worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+        on_error.forget();
+        *self.0.worker.borrow_mut() = Some(worker);
+    }
+
+    fn heard(&self, data: &JsValue) {
+        let Some(text) = data.as_string() else { return };
+        self.0.missed.set(0);
+        match text.as_str() {
+            UP => {
+                self.0.up.set(true);
+                self.flush();
+            }
+            PONG => {}
+            json => match serde_json::from_str::<ToPage>(json) {
+                Ok(message) => {
+                    self.0.memory.borrow_mut().heard(&message);
+                    self.give(message);
+                }
+                Err(error) => self.tell(
+                    NoticeLevel::Error,
+                    "The page and its worker are of different versions. Reload the page.",
+                    &error.to_string(),
+                ),
+            },
+        }
+    }
+
+    fn give(&self, message: ToPage) {
+        let receiver = self.0.receiver.borrow().clone();
+        match receiver {
+            Some(receiver) => receiver(message),
+            None => self.0.early.borrow_mut().push(message),
+        }
+    }
+
+    fn tell(&self, level: NoticeLevel, sentence: &str, details: &str) {
+        self.give(ToPage::Notice(Notice { level, sentence: sentence.to_owned(), details: details.to_owned() }));
+    }
+
+    fn flush(&self) {
+        if !self.0.up.get() || self.0.claiming.get() {
+            return;
+        }
+        let worker = self.0.worker.borrow().clone();
+        let Some(worker) = worker else { return };
+        while let Some((message, file)) = self.0.waiting.borrow_mut().pop_front() {
+            if let Err(error) = post(&worker, &message, file.as_ref()) {
+                log::error!("the worker does not hear: {error}");
+            }
+        }
+    }
+
+    /// Another worker takes the dead one's place and is told what the page had asked for.
+    fn died(&self, why: &str) {
+        if let Some(worker) = self.0.worker.borrow_mut().take() {
+            worker.terminate();
+        }
+        self.0.up.set(false);
+        let now = js_sys::Date::now();
+        let recent = {
+            let mut deaths = self.0.deaths.borrow_mut();
+            deaths.retain(|then| now - then < DEATH_SPAN);
+            deaths.push(now);
+            deaths.len()
+        };
+        if recent > DEATHS {
+            let sentence = "The page's worker stops again and again. Reload the page, or close other tabs.";
+            return self.tell(NoticeLevel::Error, sentence, why);
+        }
+        let sentence = "The page's worker had stopped and was started again; an answer under way is lost.";
+        self.tell(NoticeLevel::Warning, sentence, why);
+        // The memory's messages hold what still waited, but for prompts: those are asked again by a person.
+        *self.0.waiting.borrow_mut() = self.0.memory.borrow().replay().into();
+        self.spawn();
+    }
+
+    fn watch(&self) {
+        let Some(window) = web_sys::window() else { return };
+        let half = self.clone();
+        let ping = Closure::<dyn FnMut()>::new(move || half.ping());
+        let pinging =
+            window.set_interval_with_callback_and_timeout_and_arguments_0(ping.as_ref().unchecked_ref(), PING_PAUSE);
+        if pinging.is_err() {
+            log::warn!("a dead worker will not be noticed");
+        }
+        ping.forget();
+        let Some(document) = window.document() else { return };
+        let half = self.clone();
+        let shown = document.clone();
+        let on_change = Closure::<dyn FnMut()>::new(move || {
+            let hidden = shown.visibility_state() == VisibilityState::Hidden;
+            if !hidden {
+                half.0.awake.shown();
+            }
+            // The first message must be Start.
+            if half.0.memory.borrow().started() {
+                half.send(ToNode::Visibility { hidden }, None);
+            }
+        });
+        let listening =
+            document.add_event_listener_with_callback("visibilitychange", on_change.as_ref().unchecked_ref());
+        if listening.is_err() {
+            log::warn!("a hidden tab will not be noticed");
+        }
+        on_change.forget();
+    }
+
+    fn ping(&self) {
+        let worker = self.0.worker.borrow().clone();
+        let Some(worker) = worker.filter(|_| self.0.up.get()) else { return };
+        let missed = self.0.missed.get() + 1;
+        self.0.missed.set(missed);
+        if missed > MISSED {
+            self.died("it did not answer");
+        } else if let Err(error) = worker.post_message(&PING.into()) {
+            log::warn!("the worker cannot be asked: {}", js::error_text(&error));
+        }
+    }
+
+    /// A duplicated tab has its original's id in the session storage. Each tab holds a lock of its id's name; who finds it
+    /// taken uses a fresh id instead.
+    async fn claim(&self, start: ToNode) -> ToNode {
+        let ToNode::Start { build, relay, mut peer, name, kind } = start else { return start };
+        if self.0.identity.borrow().is_none() {
+            let (tries, pause) = CLAIMS;
+            for attempt in 0..tries {
+                match locks::request(&navigator(), &format!("potluck-peer-{peer}"), Ask::IfAvailable).await {
+                    Ok(Some(lock)) => {
+                        *self.0.identity.borrow_mut() = Some(lock);
+                        break;
+                    }
+                    Ok(None) if attempt + 1 < tries => pause_for(pause).await,
+                    Ok(None) => {
+                        peer = fresh_peer().unwrap_or(peer);
+                        log::info!("this tab is a copy of another one and takes an id of its own");
+                        break;
+                    }
+                    Err(error) => {
+                        log::info!("no locks here: {}", js::error_text(&error));
+                        break;
+                    }
+                }
+            }
+        }
+        ToNode::Start { build, relay, peer, name, kind }
+    }
+}
+
+fn post(worker: &Worker, message: &ToNode, file: Option<&File>) -> Result<(), String> {
+    let json = serde_json::to_string(message).map_err(|error| error.to_string())?;
+    let data: JsValue = match file {
+        None => json.into(),
+        Some(file) => {
+            let beside = Object::new();
+            js::set(&beside, "json", &json.into());
+            js::set(&beside, "file", file);
+            beside.into()
+        }
+    };
+    worker.post_message(&data).map_err(|error| js::error_text(&error))
+}
+
+fn window() -> Option<Window> {
+    web_sys::window()
+}
+
+/// The page's navigator; undefined outside of a page.
+fn navigator() -> JsValue {
+    window().map_or(JsValue::UNDEFINED, |window| window.navigator().into())
+}
+
+async fn pause_for(millis: i32) {
+    let promise = Promise::new(&mut |resolve, _| {
+        let waiting = window()
+            .ok_or(JsValue::UNDEFINED)
+            .and_then(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
+        if waiting.is_err() {
+            log::warn!("no timers here");
+        }
+    });
+    // A timer is never rejected.
+    let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
+}
+
+fn fresh_peer() -> Option<String> {
+    let mut bytes = [0; 16];
+    window()?.crypto().ok()?.get_random_values_with_u8_array(&mut bytes).ok()?;
+    Some(potluck_plan::PeerId(bytes).to_string())
+}

@@ -1,0 +1,64 @@
+//! The screen's wake lock. The browser takes it away when the tab is hidden, so it is taken again when it is shown.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use wasm_bindgen::JsValue;
+
+use super::{js, navigator};
+
+/// The wish to stay awake, and the lock if there is one.
+#[derive(Clone, Default)]
+pub struct Awake(Rc<State>);
+
+#[derive(Default)]
+struct State {
+    wanted: Cell<bool>,
+    lock: RefCell<Option<JsValue>>,
+}
+
+impl Awake {
+    /// Stay awake from now on, or not.
+    pub fn want(&self, awake: bool) {
+        self.0.wanted.set(awake);
+        if awake {
+            self.take();
+        } else if let Some(lock) = self.0.lock.borrow_mut().take() {
+            release(&lock);
+        }
+    }
+
+    /// The tab is shown again.
+    pub fn shown(&self) {
+        if self.0.wanted.get() {
+            self.0.lock.borrow_mut().take();
+            self.take();
+        }
+    }
+
+    fn take(&self) {
+        if self.0.lock.borrow().is_some() {
+            return;
+        }
+        let state = self.0.clone();
+        wasm_bindgen_futures::spawn_local(async move {
+            let manager = js::get(&navigator(), "wakeLock");
+            let asked = match js::call(&manager, "request", &[&"screen".into()]) {
+                Ok(promise) => js::settle(promise).await,
+                Err(error) => Err(error),
+            };
+            match asked {
+                Ok(lock) if state.wanted.get() => *state.lock.borrow_mut() = Some(lock),
+                Ok(lock) => release(&lock),
+                // Low battery, a hidden tab or an old browser: the screen may sleep then.
+                Err(error) => log::info!("the screen may go to sleep: {}", js::error_text(&error)),
+            }
+        });
+    }
+}
+
+fn release(lock: &JsValue) {
+    if let Err(error) = js::call(lock, "release", &[]) {
+        log::info!("the screen stays awake: {}", js::error_text(&error));
+    }
+}

@@ -1,0 +1,238 @@
+//! The cache, as the node worker sees it: writes go to the storage worker, reads straight from OPFS.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::{LocalBoxFuture, Shared};
+use js_sys::{Array, ArrayBuffer, Uint8Array};
+use potluck_engine::Staging;
+use potluck_panel::BUILD;
+use potluck_plan::ModelId;
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{ErrorEvent, MessageEvent, Worker};
+
+use super::js;
+use super::locks::{self, Ask};
+use super::opfs::{self, Mode, OpenFile, store_error};
+use super::storage::{Done, Reply, Request, UP, What};
+use crate::blob::{BlobKey, BlobName};
+use crate::platform::{BlobStore, LockGuard, StoreError, Usage};
+
+type Answer = Result<(Done, Option<ArrayBuffer>), StoreError>;
+
+/// OPFS through the storage worker.
+#[derive(Clone)]
+pub struct OpfsStore(Rc<Shop>);
+
+struct Shop {
+    worker: Option<Worker>,
+    up: Shared<LocalBoxFuture<'static, bool>>,
+    waiting: Rc<RefCell<HashMap<u32, oneshot::Sender<Answer>>>>,
+    next: Cell<u32>,
+    /// The blob read last, kept open: pieces of one unit are read one after the other.
+    reading: RefCell<Option<(BlobKey, Rc<OpenFile>)>>,
+}
+
+impl OpfsStore {
+    /// Starts the storage worker.
+    pub fn new() -> Self {
+        let waiting: Rc<RefCell<HashMap<u32, oneshot::Sender<Answer>>>> = Rc::default();
+        let (up_sender, up) = oneshot::channel();
+        let up_sender = Rc::new(RefCell::new(Some(up_sender)));
+        let worker = Worker::new(&format!("/storage_loader.js?v={BUILD}")).ok();
+        if let Some(worker) = &worker {
+            let (known, told) = (waiting.clone(), up_sender.clone());
+            let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
+                if event.data().as_string().as_deref() == Some(UP) {
+                    if let Some(up) = told.borrow_mut().take() {
+                        // Nobody may have asked for the storage yet.
+                        let _ = up.send(true);
+                    }
+                } else {
+                    deliver(&known, &event.data());
+                }
+            });
+            worker.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+            on_message.forget();
+            let known = waiting.clone();
+            let on_error = Closure::<dyn FnMut(ErrorEvent)>::new(move |event: ErrorEvent| {
+                log::error!("the storage worker failed: {}", event.message());
+                up_sender.borrow_mut().take();
+                // Whoever waits hears that there is no storage, and goes on without it.
+                known.borrow_mut().clear();
+            });
+            worker.set_onerror(Some(on_error.as_ref().unchecked_ref()));
+            on_error.forget();
+        }
+        let up = up.map(|up| up == Ok(true)).boxed_local().shared();
+        Self(Rc::new(Shop { worker, up, waiting, next: Cell::default(), reading: RefCell::default() }))
+    }
+
+    async fn ask(self, what: What, bytes: Option<Vec<u8>>) -> Answer {
+        let gone = || StoreError::Unavailable("the storage worker does not run".to_owned());
+        let worker = self.0.worker.as_ref().ok_or_else(gone)?;
+        if !self.0.up.clone().await {
+            return Err(gone());
+        }
+        let id = self.0.next.get();
+        self.0.next.set(id.wrapping_add(1));
+        let json = serde_json::to_string(&Request { id, what });
+        let json = json.map_err(|error| StoreError::Failed(error.to_string()))?;
+        let parts = Array::of1(&json.into());
+        let transfer = Array::new();
+        if let Some(bytes) = bytes {
+            let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+            parts.push(&buffer);
+            transfer.push(&buffer);
+        }
+        let (sender, answer) = oneshot::channel();
+        self.0.waiting.borrow_mut().insert(id, sender);
+        worker.post_message_with_transfer(&parts, &transfer).map_err(|error| store_error(&error))?;
+        answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    async fn open(&self, key: BlobKey) -> Result<Rc<OpenFile>, StoreError> {
+        let known = self.0.reading.borrow().as_ref().filter(|(open, _)| *open == key).map(|(_, file)| file.clone());
+        if let Some(file) = known {
+            return Ok(file);
+        }
+        // The old one is closed before another is opened.
+        self.close();
+        let file = Rc::new(opfs::open(key, Mode::Read).await.map_err(|error| store_error(&error))?);
+        *self.0.reading.borrow_mut() = Some((key, file.clone()));
+        Ok(file)
+    }
+
+    /// Closes the file being read: while it is open nobody can write to it.
+    fn close(&self) {
+        self.0.reading.borrow_mut().take();
+    }
+}
+
+fn deliver(waiting: &RefCell<HashMap<u32, oneshot::Sender<Answer>>>, data: &JsValue) {
+    let Some(parts) = data.dyn_ref::<Array>() else { return };
+    let reply = parts.get(0).as_string().and_then(|json| serde_json::from_str::<Reply>(&json).ok());
+    let Some(Reply { id, result }) = reply else { return log::error!("an answer of the storage cannot be read") };
+    let buffer = parts.get(1).dyn_into::<ArrayBuffer>().ok();
+    if let Some(sender) = waiting.borrow_mut().remove(&id) {
+        // The load that asked may have been replaced.
+        let _ = sender.send(result.map(|done| (done, buffer)));
+    }
+}
+
+fn unexpected() -> StoreError {
+    StoreError::Failed("the storage worker gave another answer than asked for".to_owned())
+}
+
+impl BlobStore for OpfsStore {
+    fn list(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<BlobName, u64>, StoreError>> {
+        let asked = self.clone().ask(What::List(model), None);
+        Box::pin(async move {
+            match asked.await?.0 {
+                Done::List(blobs) => Ok(blobs.into_iter().collect()),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn len(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<u64, StoreError>> {
+        let asked = self.clone().ask(What::Len(key), None);
+        Box::pin(async move {
+            match asked.await?.0 {
+                Done::Len(len) => Ok(len),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        self.close();
+        let asked = self.clone().ask(What::Append(key, offset), Some(bytes));
+        Box::pin(async move { asked.await.map(drop) })
+    }
+
+    fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>> {
+        self.close();
+        let asked = self.clone().ask(What::Read(key, offset, len), None);
+        Box::pin(async move {
+            match asked.await? {
+                (Done::Bytes, Some(buffer)) => Ok(Uint8Array::new(&buffer).to_vec()),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    /// From OPFS straight into the mapped buffer; through the storage worker where the file cannot be opened here.
+    fn read_to_staging<'a>(
+        &'a self,
+        key: BlobKey,
+        offset: u64,
+        len: u64,
+        staging: &'a mut Staging,
+        at: u64,
+    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            match self.open(key).await {
+                Ok(file) => file.read(offset, &staging.js_view(at, len)),
+                Err(error) => {
+                    log::info!("reading through the storage worker: {error}");
+                    let (done, buffer) = self.clone().ask(What::Read(key, offset, len), None).await?;
+                    match (done, buffer) {
+                        (Done::Bytes, Some(buffer)) => {
+                            staging.js_view(at, len).set(&Uint8Array::new(&buffer), 0);
+                            Ok(())
+                        }
+                        _ => Err(unexpected()),
+                    }
+                }
+            }
+        })
+    }
+
+    fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        self.close();
+        let asked = self.clone().ask(What::Delete(key), None);
+        Box::pin(async move { asked.await.map(drop) })
+    }
+
+    fn delete_model(&self, model: ModelId) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        self.close();
+        let asked = self.clone().ask(What::DeleteModel(model), None);
+        Box::pin(async move { asked.await.map(drop) })
+    }
+
+    fn models(&self) -> LocalBoxFuture<'static, Result<Vec<ModelId>, StoreError>> {
+        let asked = self.clone().ask(What::Models, None);
+        Box::pin(async move {
+            match asked.await?.0 {
+                Done::Models(models) => Ok(models),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn usage(&self) -> LocalBoxFuture<'static, Result<Usage, StoreError>> {
+        let asked = self.clone().ask(What::Usage, None);
+        Box::pin(async move {
+            match asked.await?.0 {
+                Done::Usage(usage) => Ok(usage),
+                _ => Err(unexpected()),
+            }
+        })
+    }
+
+    fn lock(&self, name: String) -> LocalBoxFuture<'static, Result<LockGuard, StoreError>> {
+        Box::pin(async move {
+            let navigator: JsValue = js::worker().navigator().into();
+            match locks::request(&navigator, &name, Ask::Wait).await {
+                Ok(Some(lock)) => Ok(Box::new(lock) as LockGuard),
+                Ok(None) => Err(StoreError::Unavailable("the lock was not given".to_owned())),
+                Err(error) => Err(StoreError::Unavailable(js::error_text(&error))),
+            }
+        })
+    }
+}

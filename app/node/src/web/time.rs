@@ -1,0 +1,46 @@
+//! Time and tasks in a worker.
+
+use futures::future::LocalBoxFuture;
+use js_sys::Promise;
+use potluck_plan::Millis;
+use wasm_bindgen_futures::JsFuture;
+
+use super::js;
+use crate::platform::{Clock, Spawn};
+
+/// The clock of the worker.
+pub struct WorkerClock;
+
+impl Clock for WorkerClock {
+    fn now(&self) -> Millis {
+        // Every worker has a performance object; without one the wall clock does.
+        Millis(js::worker().performance().map_or_else(js_sys::Date::now, |performance| performance.now()))
+    }
+
+    fn unix_seconds(&self) -> u64 {
+        (js_sys::Date::now() / 1000.0) as u64
+    }
+
+    fn sleep(&self, millis: f64) -> LocalBoxFuture<'static, ()> {
+        Box::pin(async move {
+            let promise = Promise::new(&mut |resolve, _| {
+                let wait = millis.clamp(0.0, f64::from(i32::MAX)) as i32;
+                let scope = js::worker();
+                if scope.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, wait).is_err() {
+                    log::error!("this browser gives no timers");
+                }
+            });
+            // A timer is never rejected.
+            let _ = JsFuture::from(promise).await;
+        })
+    }
+}
+
+/// Tasks of the worker.
+pub struct WorkerSpawn;
+
+impl Spawn for WorkerSpawn {
+    fn spawn(&self, task: LocalBoxFuture<'static, ()>) {
+        wasm_bindgen_futures::spawn_local(task);
+    }
+}

@@ -1,0 +1,154 @@
+//! What can go wrong, each with one sentence that says what to do; nothing hangs.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_node::native::cli::Session;
+use potluck_node::native::open_model_files;
+use potluck_panel::{Connection, HostChoice, ModelSource, NoticeLevel, Share, ToNode, ToPage};
+
+fn small() -> Synthetic {
+    Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 5, ..Synthetic::default() }
+}
+
+/// The first sentence about something that does not work.
+async fn complaint(session: &mut Session) -> String {
+    loop {
+        match session.next().await.unwrap() {
+            ToPage::Notice(notice) if notice.level == NoticeLevel::Error => return notice.sentence,
+            _ => {}
+        }
+    }
+}
+
+async fn refused(name: &str, bytes: &[u8]) -> String {
+    let path = folder("bad").join(name);
+    std::fs::write(&path, bytes).unwrap();
+    let mut session = open_alone(open_model_files(&path).unwrap(), 4_000_000_000);
+    complaint(&mut session).await
+}
+
+#[test]
+fn broken_files_are_named_by_what_is_wrong() {
+    test(async {
+        let whole = small().to_bytes().unwrap();
+        let header = small().header().unwrap();
+        let truncated = refused("half.gguf", &whole[..whole.len() / 2]).await;
+        assert!(truncated.contains("truncated") && truncated.contains("weight"), "{truncated}");
+        let short = refused("short.gguf", &whole[..1000]).await;
+        assert!(short.contains("truncated"), "{short}");
+        let foreign = refused("picture.gguf", b"\x89PNG, certainly no model at all").await;
+        assert!(foreign.contains("not a GGUF file"), "{foreign}");
+
+        // The type stands behind the name, the number of dimensions and two dimensions.
+        let name = b"blk.1.ffn_down.weight";
+        let at = whole.windows(name.len()).position(|window| window == name).unwrap() + name.len() + 4 + 16;
+        assert!((at as u64) < header.data_offset);
+        let mut unknown = whole.clone();
+        unknown[at..at + 4].copy_from_slice(&9_999u32.to_le_bytes());
+        let unknown = refused("unknown.gguf", &unknown).await;
+        assert!(unknown.contains("blk.1.ffn_down.weight") && unknown.contains("9999"), "{unknown}");
+        let mut unsupported = whole;
+        // Q8_1, a type of activations, has no kernel; its tensor is shorter, so it stays inside the file.
+        unsupported[at..at + 4].copy_from_slice(&9u32.to_le_bytes());
+        let unsupported = refused("unsupported.gguf", &unsupported).await;
+        assert!(unsupported.contains("blk.1.ffn_down.weight"), "{unsupported}");
+    });
+}
+
+#[test]
+fn a_model_too_large_for_the_room_says_by_how_much() {
+    test(async {
+        let model = small();
+        let path = write(&model, &folder("large"), "large");
+        let (shape, overhead) = sizes(&model);
+        let budget = overhead.0 + shape.blocks[0].weights().0;
+        let mut session = open_alone(open_model_files(&path).unwrap(), budget);
+        until(&mut session, "a shortfall", |status| {
+            let waiting = status.plan.as_ref().and_then(|plan| plan.waiting.as_ref());
+            waiting.is_some_and(|waiting| waiting.lent > 0)
+        })
+        .await;
+        let waiting = session.status.plan.as_ref().unwrap().waiting.clone().unwrap();
+        assert_eq!(waiting.lent, budget);
+        assert!(waiting.needed > budget && waiting.sentence.contains("more"), "{waiting:?}");
+    });
+}
+
+#[test]
+fn a_room_that_does_not_exist_ends_in_a_sentence() {
+    test(async {
+        let relay = relay(&folder("models"), 0).await;
+        let mut session = peer("lost", &relay.origin, folder("lost"));
+        join_room(&session, &format!("{}/r/nosuchroom#00", relay.origin), None);
+        let sentence = loop {
+            if let Err(sentence) = session.next().await {
+                break sentence;
+            }
+        };
+        assert!(sentence.to_lowercase().contains("room"), "{sentence}");
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_missing_model_and_a_missing_relay_are_said() {
+    test(async {
+        let relay = relay(&folder("models"), 0).await;
+        let mut session = peer("host", &relay.origin, folder("host"));
+        let choice = HostChoice {
+            model: ModelSource::Relay { name: "gone".into() },
+            budget: 0,
+            context: CONTEXT,
+            share: Share::Fastest,
+            visible: false,
+            resume: None,
+        };
+        session.page(ToNode::Host(choice.clone()));
+        let sentence = complaint(&mut session).await;
+        assert!(sentence.contains("\"gone\""), "{sentence}");
+        relay.stop().await;
+        let mut nowhere = peer("host", "http://127.0.0.1:9", folder("host"));
+        nowhere.page(ToNode::Host(choice));
+        let sentence = complaint(&mut nowhere).await;
+        assert!(sentence.contains("127.0.0.1:9") && sentence.contains("cannot be reached"), "{sentence}");
+    });
+}
+
+#[test]
+fn a_relay_that_comes_back_finds_the_room_again() {
+    test(async {
+        let (models, model) = (folder("models"), small());
+        let path = write(&model, &models, "model");
+        let text = "The quick brown fox";
+        let expected = alone(&path, text, 12).await;
+        let first_relay = relay(&models, 0).await;
+        let (origin, port) = (first_relay.origin.clone(), first_relay.port());
+        let mut first = peer("host", &origin, folder("host"));
+        let link = host(&mut first, &origin, ModelSource::Relay { name: "model".into() }, 4_000_000_000).await;
+        let mut guest = peer("guest", &origin, folder("guest"));
+        join_room(&guest, &link, None);
+        until(&mut guest, "a plan", |status| is_up(status, 1)).await;
+        assert_eq!(answer(&mut guest, question(1, text, 12), |_| {}).await, expected);
+
+        first_relay.stop().await;
+        let lost = |status: &potluck_panel::Status| matches!(status.connection, Connection::Reconnecting { .. });
+        until(&mut guest, "the loss", lost).await;
+        let second_relay = restart(&models, port).await;
+        let back = |status: &potluck_panel::Status| status.connection == Connection::Connected && is_up(status, 1);
+        until(&mut first, "the host's return", back).await;
+        until(&mut guest, "the guest's return", back).await;
+        assert_eq!(answer(&mut guest, question(2, text, 12), |_| {}).await, expected);
+        drop((first, guest));
+        second_relay.stop().await;
+    });
+}
+
+/// The same port again.
+async fn restart(models: &Path, port: u16) -> RunningRelay {
+    relay(models, port).await
+}

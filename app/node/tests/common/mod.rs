@@ -1,0 +1,216 @@
+//! A relay, models from seeds, and peers on this machine's GPU (a software one will do).
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use potluck_gguf::join;
+use potluck_gguf::synthetic::Synthetic;
+use potluck_model::ModelSpec;
+use potluck_node::native::cli::{Options, Session, parse_link};
+use potluck_node::node::Input;
+use potluck_node::open::{STATE, settings};
+use potluck_node::platform::LocalFile;
+use potluck_panel::{
+    AnswerEnd, AnswerEvent, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt, RequestId, Role,
+    SamplingChoice, Share, Status, ToNode, ToPage,
+};
+use potluck_plan::{Bytes, ModelId, ModelShape};
+use potluck_relay::limits::Limits;
+use potluck_relay::net::tls::Identity;
+use potluck_relay::{Config, Relay};
+use tokio::sync::oneshot;
+
+/// How long anything may take before a test fails instead of hanging.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Positions of context in all tests.
+pub const CONTEXT: u32 = 256;
+
+/// Runs a test on one thread, with a limit.
+pub fn test(work: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let limited = async { tokio::time::timeout(PATIENCE, work).await.expect("the test ends in time") };
+    tokio::task::LocalSet::new().block_on(&runtime, limited);
+    runtime.shutdown_background();
+}
+
+/// A folder of its own for each test, emptied first.
+pub fn folder(test: &str) -> PathBuf {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{}-{number}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A relay in this process.
+pub struct RunningRelay {
+    pub origin: String,
+    stop: Option<oneshot::Sender<()>>,
+    task: tokio::task::JoinHandle<std::io::Result<()>>,
+}
+
+/// Starts a relay with a folder of models; `port` 0 takes a free one.
+pub async fn relay(models: &Path, port: u16) -> RunningRelay {
+    start_relay(models, port, None).await
+}
+
+/// Starts a relay that also speaks TLS with this identity.
+pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -> RunningRelay {
+    let config = Config {
+        ip: Ipv4Addr::LOCALHOST,
+        port,
+        page: None,
+        models: vec![models.to_path_buf()],
+        cache: folder("relay").join("cache"),
+        identity,
+        addresses: Vec::new(),
+        limits: Limits::default(),
+    };
+    let relay = Relay::start(config).await.unwrap();
+    let origin = format!("http://{}", relay.address());
+    let (stop, stopped) = oneshot::channel();
+    let task = tokio::spawn(relay.run(async { drop(stopped.await) }));
+    RunningRelay { origin, stop: Some(stop), task }
+}
+
+impl RunningRelay {
+    pub fn port(&self) -> u16 {
+        self.origin.rsplit(':').next().unwrap().parse().unwrap()
+    }
+
+    /// Stops it and waits until it has.
+    pub async fn stop(mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+        self.task.await.unwrap().unwrap();
+    }
+
+    /// A counter of `GET /metrics`.
+    pub async fn metric(&self, name: &str) -> u64 {
+        let url = format!("{}/metrics", self.origin);
+        let text = tokio::task::spawn_blocking(move || ureq::get(&url).call().unwrap().body_mut().read_to_string());
+        let text = text.await.unwrap().unwrap();
+        let line = text.lines().find(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')));
+        line.unwrap_or_else(|| panic!("{name} in\n{text}")).rsplit(' ').next().unwrap().parse().unwrap()
+    }
+}
+
+/// Sizes of a synthetic model, and what a device needs besides.
+pub fn sizes(model: &Synthetic) -> (ModelShape, Bytes) {
+    let (spec, units) = ModelSpec::from_gguf(&join([model.header().unwrap()]).unwrap()).unwrap();
+    let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT));
+    (spec.shape(&units, ModelId([0; 32]), STATE.bytes() as u32), overhead)
+}
+
+/// Writes a model into a folder.
+pub fn write(model: &Synthetic, folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(format!("{name}.gguf"));
+    std::fs::write(&path, model.to_bytes().unwrap()).unwrap();
+    path
+}
+
+/// A node with a cache of its own.
+pub fn peer(name: &str, origin: &str, cache: PathBuf) -> Session {
+    let options = Options { name: name.to_owned(), cache: Some(cache), ..Options::default() };
+    Session::start(origin, &options)
+}
+
+/// Opens a room; gives its link.
+pub async fn host(session: &mut Session, origin: &str, source: ModelSource, budget: u64) -> String {
+    host_with(session, origin, source, budget, Vec::new()).await
+}
+
+/// Opens a room with a model on this disk; gives its link.
+pub async fn host_with(
+    session: &mut Session,
+    origin: &str,
+    source: ModelSource,
+    budget: u64,
+    files: Vec<Rc<dyn LocalFile>>,
+) -> String {
+    let choice =
+        HostChoice { model: source, budget, context: CONTEXT, share: Share::Fastest, visible: false, resume: None };
+    session.send(Input::Page(ToNode::Host(choice), files));
+    format!("{origin}{}", session.link().await.unwrap())
+}
+
+/// Lends a device to the room of a link.
+pub fn join_room(session: &Session, link: &str, budget: Option<u64>) {
+    let (_, room, key) = parse_link(link).unwrap();
+    session.page(ToNode::Join { room, key });
+    if let Some(budget) = budget {
+        session.page(ToNode::Contribute(ContributeChoice { budget }));
+    }
+}
+
+/// Waits until a snapshot is as wanted.
+pub async fn until(session: &mut Session, what: &str, wanted: impl Fn(&Status) -> bool) {
+    while !wanted(&session.status) {
+        if let Err(sentence) = session.next().await {
+            panic!("{what}: {sentence}");
+        }
+    }
+}
+
+/// The plan answers, with so many stages.
+pub fn is_up(status: &Status, stages: usize) -> bool {
+    status.plan.as_ref().is_some_and(|plan| plan.state == PlanState::Up && plan.stages.len() == stages)
+}
+
+/// A greedy question without template.
+pub fn question(request: u32, text: &str, max_tokens: u32) -> Prompt {
+    Prompt {
+        request: RequestId(request),
+        conversation: format!("test {request}"),
+        messages: vec![Message { role: Role::User, content: text.to_owned() }],
+        raw: true,
+        max_tokens,
+        sampling: SamplingChoice { temperature: 0.0, ..SamplingChoice::default() },
+    }
+}
+
+/// The tokens of an answer. After each piece of text `at` hears how many there are.
+pub async fn answer(session: &mut Session, prompt: Prompt, mut at: impl FnMut(usize)) -> Vec<u32> {
+    let request = prompt.request;
+    session.page(ToNode::Prompt(prompt));
+    let mut all = Vec::new();
+    loop {
+        let ToPage::Answer { request: of, event } = session.next().await.unwrap() else { continue };
+        assert_eq!(of, request);
+        match event {
+            AnswerEvent::Text { tokens, .. } => {
+                all.extend(tokens);
+                at(all.len());
+            }
+            AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => panic!("the answer failed: {sentence}"),
+            AnswerEvent::End { .. } => return all,
+            _ => {}
+        }
+    }
+}
+
+/// The answer of one device alone, from the file.
+pub async fn alone(path: &Path, text: &str, max_tokens: u32) -> Vec<u32> {
+    let files = potluck_node::native::open_model_files(path).unwrap();
+    let mut session = open_alone(files, 4_000_000_000);
+    until(&mut session, "alone", |status| is_up(status, 1)).await;
+    answer(&mut session, question(1, text, max_tokens), |_| {}).await
+}
+
+/// A device that opens a file without any room.
+pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
+    let session = peer("alone", "http://localhost", folder("alone"));
+    let command = potluck_swarm::HostCommand {
+        source: potluck_protocol::ModelSource::Host { name: files[0].name(), bytes: Bytes(files[0].len()) },
+        key: String::new(),
+        context: CONTEXT,
+        share: potluck_protocol::Share::Fastest,
+        last_epoch: Default::default(),
+    };
+    session.send(Input::Alone(command, budget, files));
+    session
+}

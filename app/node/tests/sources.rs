@@ -1,0 +1,154 @@
+//! Where bytes come from: checked against hashes, kept, resumed, and used without being kept.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_model::FileRange;
+use potluck_node::native::platform;
+use potluck_node::relay::Relay;
+use potluck_node::source::{HttpFile, HttpSource, Source, SourceError, Traffic};
+use potluck_panel::{ModelSource, ToPage};
+use potluck_plan::ModelId;
+
+const TEXT: &str = "It was a dark night";
+
+fn model(seed: u64) -> Synthetic {
+    Synthetic { architecture: Architecture::Llama, blocks: 2, seed, ..Synthetic::default() }
+}
+
+fn of_relay(name: &str) -> ModelSource {
+    ModelSource::Relay { name: name.to_owned() }
+}
+
+/// The relay's file with this name, and its hashes.
+async fn file(relay: &Relay, name: &str) -> HttpFile {
+    let (_, model) = relay.model(name, |_, _| {}).await.unwrap();
+    let file = &model.files[0];
+    let root = ModelId::from_hex(file.root.as_deref().unwrap()).unwrap();
+    let groups = relay.url(file.groups.as_deref().unwrap());
+    HttpFile { url: relay.url(&file.url), bytes: file.bytes, hashes: Some((root.0, groups)) }
+}
+
+fn everything(file: &HttpFile) -> FileRange {
+    FileRange { file: 0, offset: 0, len: file.bytes }
+}
+
+#[test]
+fn any_piece_is_checked_and_foreign_bytes_are_refused() {
+    test(async {
+        let models = folder("models");
+        let bytes = std::fs::read(write(&model(1), &models, "one")).unwrap();
+        write(&model(2), &models, "two");
+        let relay = relay(&models, 0).await;
+        let platform = platform(folder("cache"), false);
+        let client = Relay::new(platform.clone(), &relay.origin);
+        let (one, two) = (file(&client, "one").await, file(&client, "two").await);
+        let source = |file: HttpFile| HttpSource::new(platform.clone(), vec![file], Traffic::default());
+
+        let good = source(one.clone());
+        for (offset, len) in [(0, 1), (65_530, 12), (65_536, 65_536), (1000, 300_000), (one.bytes - 5, 5)] {
+            let read = good.read(FileRange { file: 0, offset, len }).await.unwrap();
+            assert_eq!(read, bytes[offset as usize..(offset + len) as usize], "{len} bytes at {offset}");
+        }
+        let behind = good.read(FileRange { file: 0, offset: one.bytes, len: 1 }).await;
+        assert_eq!(behind, Err(SourceError::TooShort { len: one.bytes, wanted: one.bytes + 1 }));
+
+        // The right hashes, the wrong bytes; then hashes that do not belong to the root.
+        let foreign = HttpFile { url: two.url.clone(), ..one.clone() };
+        let refused = source(foreign).read(everything(&one)).await;
+        assert!(matches!(refused, Err(SourceError::Hash(_))), "{refused:?}");
+        let (root, _) = one.hashes.unwrap();
+        let mixed = HttpFile { hashes: two.hashes.map(|(_, groups)| (root, groups)), ..two };
+        let refused = source(mixed.clone()).read(everything(&mixed)).await;
+        assert!(matches!(refused, Err(SourceError::Hash(_))), "{refused:?}");
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_download_that_was_cut_off_goes_on_where_it_was() {
+    test(async {
+        let (models, cache) = (folder("models"), folder("cache"));
+        let path = write(&model(1), &models, "model");
+        let expected = alone(&path, TEXT, 8).await;
+        let relay = relay(&models, 0).await;
+        let served = async |name: &str| {
+            let before = relay.metric("potluck_relay_weight_bytes_total").await;
+            let mut session = peer(name, &relay.origin, cache.clone());
+            host(&mut session, &relay.origin, of_relay("model"), 4_000_000_000).await;
+            until(&mut session, name, |status| is_up(status, 1)).await;
+            assert_eq!(answer(&mut session, question(1, TEXT, 8), |_| {}).await, expected);
+            relay.metric("potluck_relay_weight_bytes_total").await - before
+        };
+        let all = served("first").await;
+        let blob = blobs(&cache).into_iter().max_by_key(|blob| blob.metadata().unwrap().len()).unwrap();
+        let len = blob.metadata().unwrap().len();
+        std::fs::OpenOptions::new().write(true).open(&blob).unwrap().set_len(len / 2).unwrap();
+        let rest = served("second").await;
+        // Whole groups at both ends, and the list of hashes.
+        assert!(rest >= len / 2 && rest < len / 2 + 200_000 && rest < all, "{rest} of {len}, first {all}");
+        assert_eq!(blob.metadata().unwrap().len(), len, "it is whole again");
+        assert_eq!(served("third").await, 0);
+        relay.stop().await;
+    });
+}
+
+/// All files of a cache with one model.
+fn blobs(cache: &Path) -> Vec<std::path::PathBuf> {
+    let mut folders = std::fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
+    let model = folders.find(|path| !path.ends_with("locks") && !path.ends_with("0".repeat(64))).unwrap();
+    std::fs::read_dir(model).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn a_storage_that_refuses_is_told_and_gone_without() {
+    test(async {
+        let models = folder("models");
+        let path = write(&model(1), &models, "model");
+        let expected = alone(&path, TEXT, 8).await;
+        // The cache's folder cannot be made where a file is.
+        let cache = folder("blocked").join("cache");
+        std::fs::write(&cache, b"in the way").unwrap();
+        let relay = relay(&models, 0).await;
+        let mut session = peer("host", &relay.origin, cache);
+        host(&mut session, &relay.origin, of_relay("model"), 4_000_000_000).await;
+        let mut notices = Vec::new();
+        while !is_up(&session.status, 1) {
+            if let ToPage::Notice(notice) = session.next().await.unwrap() {
+                notices.push(notice.sentence);
+            }
+        }
+        assert!(notices.iter().any(|sentence| sentence.contains("storage")), "{notices:?}");
+        assert_eq!(answer(&mut session, question(1, TEXT, 8), |_| {}).await, expected);
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_relay_with_its_own_certificate_is_reached_only_when_asked_to() {
+    test(async {
+        let models = folder("models");
+        write(&model(1), &models, "model");
+        let identity = potluck_relay::net::tls::Identity::Kept { folder: folder("identity") };
+        let relay = start_relay(&models, 0, Some(identity)).await;
+        let origin = relay.origin.replace("http://", "https://");
+        let careful = Relay::new(platform(folder("cache"), false), &origin);
+        assert!(careful.models().await.is_err(), "nobody signed the certificate");
+        let trusting = platform(folder("cache"), true);
+        let client = Relay::new(trusting.clone(), &origin);
+        assert_eq!(client.models().await.unwrap()[0].name, "model");
+        let room = client.open_room("Kitchen", false).await.unwrap();
+        let socket = trusting.transport.connect(client.room_url(&room.id, false)).await.unwrap();
+        let mut messages = socket.messages;
+        let welcome = futures::StreamExt::next(&mut messages).await;
+        let said = format!("{welcome:?}");
+        assert!(said.contains("welcome"), "{said}");
+        socket.sender.close();
+        drop(messages);
+        relay.stop().await;
+    });
+}

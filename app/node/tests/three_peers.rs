@@ -1,0 +1,165 @@
+//! A relay, a host and joiners in one process, every part real: the answer of several devices is that of one.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_node::native::cli::Session;
+use potluck_panel::{ModelSource, PlanState, Status};
+
+const TEXT: &str = "Once upon a time there was a";
+
+/// Six blocks, so that three devices with room for two and a table each are needed.
+fn layered() -> Synthetic {
+    Synthetic { architecture: Architecture::Llama, blocks: 6, seed: 3, ..Synthetic::default() }
+}
+
+/// Room for two blocks and a table, not for three.
+fn two_blocks(model: &Synthetic) -> u64 {
+    let (shape, overhead) = sizes(model);
+    let block = &shape.blocks[0];
+    let with_state = block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT);
+    overhead.0 + 2 * with_state + shape.embedding.0.max(shape.head.0) + with_state / 2
+}
+
+fn of_relay(name: &str) -> ModelSource {
+    ModelSource::Relay { name: name.to_owned() }
+}
+
+fn stage_peers(status: &Status) -> Vec<String> {
+    status.plan.iter().flat_map(|plan| plan.stages.iter().map(|stage| stage.peer.clone())).collect()
+}
+
+/// Host and joiners, each with the same budget; they share a cache, as tabs of one profile do.
+async fn room(
+    origin: &str,
+    source: ModelSource,
+    budget: u64,
+    joiners: usize,
+    cache: &Path,
+) -> (Session, Vec<Session>, String) {
+    let mut first = peer("host", origin, cache.to_path_buf());
+    let link = host(&mut first, origin, source, budget).await;
+    let joiners: Vec<Session> =
+        (0..joiners).map(|number| peer(&format!("joiner {number}"), origin, cache.to_path_buf())).collect();
+    joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(budget)));
+    (first, joiners, link)
+}
+
+#[test]
+fn three_stages_answer_like_one_and_a_second_visit_downloads_nothing() {
+    test(async {
+        let (models, cache, model) = (folder("models"), folder("cache"), layered());
+        let path = write(&model, &models, "model");
+        let expected = alone(&path, TEXT, 24).await;
+        assert!(expected.len() >= 12, "a seed whose answer is long enough to mean something: {expected:?}");
+        let relay = relay(&models, 0).await;
+        let budget = two_blocks(&model);
+        let (mut first, joiners, link) = room(&relay.origin, of_relay("model"), budget, 2, &cache).await;
+        until(&mut first, "three stages", |status| is_up(status, 3)).await;
+        let peers = stage_peers(&first.status);
+        assert!(peers.iter().all(|peer| peers.iter().filter(|other| *other == peer).count() == 1), "{peers:?}");
+        assert_eq!(answer(&mut first, question(1, TEXT, 24), |_| {}).await, expected);
+
+        // A guest asks too, and hears the same.
+        let mut guest = peer("guest", &relay.origin, cache.clone());
+        join_room(&guest, &link, None);
+        until(&mut guest, "the guest", |status| is_up(status, 3)).await;
+        assert_eq!(answer(&mut guest, question(1, TEXT, 24), |_| {}).await, expected);
+        drop((first, joiners, guest));
+
+        let downloaded = relay.metric("potluck_relay_weight_bytes_total").await;
+        // Each byte once, although three peers loaded, plus what is read twice at the ends of groups.
+        let all = std::fs::metadata(&path).unwrap().len();
+        assert!(downloaded > 0 && downloaded < all + all / 4, "{downloaded} bytes were sent of a file of {all}");
+        let (mut again, others, _) = room(&relay.origin, of_relay("model"), budget, 2, &cache).await;
+        until(&mut again, "three stages again", |status| is_up(status, 3)).await;
+        assert_eq!(answer(&mut again, question(1, TEXT, 24), |_| {}).await, expected);
+        assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, downloaded);
+        drop((again, others));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_killed_stage_is_replaced_and_the_answer_is_the_undisturbed_one() {
+    test(async {
+        let (models, model) = (folder("models"), layered());
+        let path = write(&model, &models, "model");
+        let expected = alone(&path, TEXT, 64).await;
+        let relay = relay(&models, 0).await;
+        let (mut first, mut joiners, _) =
+            room(&relay.origin, of_relay("model"), two_blocks(&model), 3, &folder("cache")).await;
+        until(&mut first, "three stages", |status| is_up(status, 3)).await;
+        let own = first.status.peer.clone();
+        let lost = stage_peers(&first.status).into_iter().find(|peer| *peer != own).unwrap();
+        for joiner in &mut joiners {
+            until(joiner, "a joiner's own id", |status| !status.peer.is_empty()).await;
+        }
+        let victim = joiners.iter().find(|joiner| joiner.status.peer == lost).unwrap();
+        let mut killed_at = None;
+        let tokens = answer(&mut first, question(1, TEXT, 64), |count| {
+            if count >= 4 && killed_at.is_none() {
+                killed_at = Some(count);
+                victim.kill();
+            }
+        })
+        .await;
+        assert!(killed_at.is_some_and(|count| count < expected.len()), "killed in the middle: {killed_at:?}");
+        assert_eq!(tokens, expected);
+        assert!(!stage_peers(&first.status).contains(&lost), "the plan goes on without the lost device");
+        drop((first, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn experts_on_other_peers_answer_like_one_device() {
+    test(async {
+        let model = Synthetic { blocks: 2, experts: 16, seed: 3, ..Synthetic::default() };
+        let models = folder("models");
+        let path = write(&model, &models, "model");
+        let expected = alone(&path, TEXT, 16).await;
+        // Room for a block's experts, but not for its mixer and state too: experts live elsewhere than their block.
+        let (shape, overhead) = sizes(&model);
+        let block = &shape.blocks[0];
+        let experts = block.expert_bytes().0 * u64::from(block.expert_count());
+        let rest = block.without_experts().0 + block.state_per_position.0 * u64::from(CONTEXT);
+        let budget = overhead.0 + experts + rest / 2;
+        let relay = relay(&models, 0).await;
+        let (mut first, joiners, _) = room(&relay.origin, of_relay("model"), budget, 2, &folder("cache")).await;
+        until(&mut first, "a plan with experts elsewhere", |status| {
+            let plan = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up);
+            plan.is_some_and(|plan| plan.stages.iter().any(|stage| !stage.expert_peers.is_empty()))
+        })
+        .await;
+        assert_eq!(answer(&mut first, question(1, TEXT, 16), |_| {}).await, expected);
+        drop((first, joiners));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_file_on_the_hosts_disk_reaches_the_others_through_the_room() {
+    test(async {
+        let (folder_of_host, model) = (folder("disk"), layered());
+        let path = write(&model, &folder_of_host, "mine");
+        let expected = alone(&path, TEXT, 16).await;
+        let relay = relay(&folder("models"), 0).await;
+        let files = potluck_node::native::open_model_files(&path).unwrap();
+        let source = ModelSource::File { name: files[0].name(), bytes: files[0].len() };
+        let budget = two_blocks(&model);
+        let mut first = peer("host", &relay.origin, folder("host"));
+        let link = host_with(&mut first, &relay.origin, source, budget, files).await;
+        let joiners = [0, 1].map(|_| peer("joiner", &relay.origin, folder("joiner")));
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(budget)));
+        until(&mut first, "three stages", |status| is_up(status, 3)).await;
+        assert_eq!(answer(&mut first, question(1, TEXT, 16), |_| {}).await, expected);
+        assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, 0);
+        drop((first, joiners));
+        relay.stop().await;
+    });
+}
