@@ -1,0 +1,74 @@
+//! What a person sees in the terminal when the relay is up.
+
+use std::fmt::Write;
+use std::process::{Command, Stdio};
+
+use fast_qr::{ECL, QRBuilder};
+use potluck_relay::server::Addresses;
+
+const WARNING: &str = "
+  That device will warn you once, because this relay signed its certificate itself:
+    Chrome, Edge       \"Your connection is not private\": press Advanced, then Proceed
+    iPhone, iPad       \"This connection is not private\": press Show Details, then visit this website
+    Firefox            \"Potential security risk ahead\": press Advanced, then Accept the risk and continue
+";
+
+/// The addresses, a QR code for another device, and the warning it will show.
+pub fn text(local: &str, addresses: &Addresses) -> String {
+    let mut out = format!("\n  Potluck is ready.\n\n  On this device:   {local}\n");
+    // Writing to a String cannot fail.
+    match &addresses.urls[..] {
+        [] if addresses.local_only => out.push_str("  Other devices:    not reachable, because of --local\n"),
+        [] => out.push_str("  Other devices:    this machine is on no network that they could share\n"),
+        [first, others @ ..] => {
+            let _ = writeln!(out, "  On other devices: {first}");
+            for other in others {
+                let _ = writeln!(out, "                or: {other}");
+            }
+            if let Ok(code) = QRBuilder::new(first.as_str()).ecl(ECL::L).build() {
+                let _ = writeln!(out, "\n{}", code.to_str());
+            }
+            if addresses.self_signed {
+                out.push_str(WARNING);
+            }
+        }
+    }
+    out.push_str("\n  Ctrl-C stops it.\n\n");
+    out
+}
+
+/// Opens an address in the browser, if the system knows how. If it does not, the address is on the screen.
+pub fn open_browser(url: &str) {
+    let (program, arguments): (&str, &[&str]) = if cfg!(windows) {
+        ("rundll32", &["url.dll,FileProtocolHandler"])
+    } else if cfg!(target_os = "macos") {
+        ("open", &[])
+    } else {
+        ("xdg-open", &[])
+    };
+    let mut command = Command::new(program);
+    command.args(arguments).arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _ = command.spawn();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lan_address_the_code_and_the_warning_are_shown() {
+        let urls = vec!["https://192.168.1.5:8787".to_owned(), "https://10.0.0.2:8787".to_owned()];
+        let shown = text("http://localhost:8787", &Addresses { urls, local_only: false, self_signed: true });
+        assert!(shown.contains("On this device:   http://localhost:8787\n"));
+        assert!(shown.contains("On other devices: https://192.168.1.5:8787\n"));
+        assert!(shown.contains("or: https://10.0.0.2:8787\n"));
+        assert!(shown.contains("Show Details") && shown.contains('█'));
+    }
+
+    #[test]
+    fn no_code_leads_to_localhost() {
+        let none = Addresses { urls: Vec::new(), local_only: true, self_signed: false };
+        let shown = text("http://localhost:8787", &none);
+        assert!(shown.contains("not reachable") && !shown.contains('█') && !shown.contains("Advanced"));
+    }
+}

@@ -1,0 +1,12 @@
+//! The weights: which models there are, their hashes, and their bytes by HTTP ranges.
+
+mod cache;
+mod describe;
+mod file;
+pub mod groups;
+mod library;
+pub mod range;
+pub mod serve;
+
+pub use cache::HashCache;
+pub use library::Library;

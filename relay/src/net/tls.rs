@@ -1,0 +1,105 @@
+//! The certificate of the HTTPS side: given, or made once and kept.
+//!
+//! Browsers give WebGPU and OPFS only to secure pages, and no authority signs a certificate for `192.168.…`. So the relay
+//! signs its own; each device asks its owner once.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::error::StartError;
+
+/// Where a certificate comes from.
+#[derive(Clone, Debug)]
+pub enum Identity {
+    /// PEM files of the owner.
+    Given {
+        /// The chain, the server's own certificate first.
+        certificate: PathBuf,
+        /// Its private key.
+        key: PathBuf,
+    },
+    /// `certificate.pem` and `key.pem` in this folder, made if they are missing.
+    Kept {
+        /// The folder.
+        folder: PathBuf,
+    },
+}
+
+impl Identity {
+    /// Whether devices will warn of it.
+    pub fn is_self_signed(&self) -> bool {
+        matches!(self, Self::Kept { .. })
+    }
+
+    /// Loads it, making it first if need be. `addresses` go into a certificate that is made.
+    pub fn acceptor(&self, addresses: &[Ipv4Addr]) -> Result<TlsAcceptor, StartError> {
+        let (certificate, key) = match self {
+            Self::Given { certificate, key } => (certificate.clone(), key.clone()),
+            Self::Kept { folder } => {
+                let files = (folder.join("certificate.pem"), folder.join("key.pem"));
+                if !files.0.exists() || !files.1.exists() {
+                    make(folder, &files.0, &files.1, addresses)?;
+                }
+                files
+            }
+        };
+        load(&certificate, &key)
+    }
+}
+
+fn make(folder: &Path, certificate: &Path, key: &Path, addresses: &[Ipv4Addr]) -> Result<(), StartError> {
+    let failed = |error: rcgen::Error| StartError::MakeCertificate(error.to_string());
+    let pair = KeyPair::generate().map_err(failed)?;
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).map_err(failed)?;
+    params.subject_alt_names.extend(addresses.iter().map(|ip| SanType::IpAddress((*ip).into())));
+    params.distinguished_name.push(DnType::CommonName, "Potluck relay");
+    params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2046, 1, 1);
+    let signed = params.self_signed(&pair).map_err(failed)?;
+    let unwritable = |path: &Path| {
+        let path = path.to_owned();
+        move |source| StartError::Write { path, source }
+    };
+    fs::create_dir_all(folder).map_err(unwritable(folder))?;
+    write_private(key, &pair.serialize_pem()).map_err(unwritable(key))?;
+    fs::write(certificate, signed.pem()).map_err(unwritable(certificate))
+}
+
+#[cfg(unix)]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?.write_all(text.as_bytes())
+}
+
+#[cfg(not(unix))]
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::write(path, text)
+}
+
+fn load(certificate: &Path, key: &Path) -> Result<TlsAcceptor, StartError> {
+    let read = |path: &Path| fs::read(path).map_err(|source| StartError::Read { path: path.to_owned(), source });
+    let bad = |path: &Path, reason: String| StartError::Certificate { path: path.to_owned(), reason };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
+        .collect::<Result<_, _>>()
+        .map_err(|error| bad(certificate, error.to_string()))?;
+    let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| bad(key, error.to_string()))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| bad(certificate, error.to_string()))?
+        .with_no_client_auth()
+        .with_single_cert(chain, private)
+        .map_err(|error| bad(certificate, error.to_string()))?;
+    // WebSockets need HTTP/1.1.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

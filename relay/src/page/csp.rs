@@ -1,0 +1,75 @@
+//! The content security policy.
+//!
+//! Scripts come from this relay only; WebAssembly may be compiled. Trunk starts the page from an inline module script,
+//! whose hash goes into the policy of the HTML file that holds it, so that no other inline script runs. Connections may
+//! go anywhere, because a person may paste the address of a GGUF file; they send nothing of the page by themselves.
+
+use axum::http::HeaderValue;
+use data_encoding::BASE64;
+use ring::digest::{SHA256, digest};
+
+/// The policy for an HTML file, or with an empty text for any other file, workers above all.
+pub fn policy(html: &str) -> HeaderValue {
+    let hashes: String = inline_scripts(html).map(|script| format!(" 'sha256-{}'", sha256(script))).collect();
+    let text = [
+        "default-src 'none'",
+        &format!("script-src 'self' 'wasm-unsafe-eval'{hashes}"),
+        "worker-src 'self' blob:",
+        "connect-src 'self' ws: wss: https: http:",
+        "style-src 'self'",
+        // Positions and bar lengths are style attributes; they can run nothing.
+        "style-src-attr 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self'",
+        "manifest-src 'self'",
+        // Trunk writes a base element that names the relay itself.
+        "base-uri 'self'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+    .join("; ");
+    // All of it is visible ASCII.
+    HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}
+
+fn sha256(script: &str) -> String {
+    BASE64.encode(digest(&SHA256, script.as_bytes()).as_ref())
+}
+
+/// The contents of all `<script>` elements without `src`, as a browser takes them.
+fn inline_scripts(html: &str) -> impl Iterator<Item = &str> {
+    let mut rest = html;
+    std::iter::from_fn(move || {
+        loop {
+            let (_, after) = rest.split_once("<script")?;
+            let (attributes, after) = after.split_once('>')?;
+            let (script, after) = after.split_once("</script>")?;
+            rest = after;
+            let external = attributes.split_ascii_whitespace().any(|attribute| attribute.starts_with("src="));
+            if !external {
+                return Some(script);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn inline_scripts_are_found_and_others_left_out() {
+        let html = "<script type=\"module\">a()</script><script src=\"/b.js\"></script>\n<script>\nc()\n</script>";
+        assert_eq!(inline_scripts(html).collect::<Vec<_>>(), ["a()", "\nc()\n"]);
+    }
+
+    #[test]
+    fn their_hashes_are_in_the_policy() {
+        // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
+        let with = policy("<script>alert(1)</script>");
+        assert!(with.to_str().unwrap().contains("'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"), "{with:?}");
+        assert!(!policy("").to_str().unwrap().contains("sha256"));
+        assert!(!policy("").to_str().unwrap().contains("script-src 'self' 'unsafe-inline'"));
+    }
+}

@@ -1,0 +1,262 @@
+//! Weights over HTTP: the list, ranges, hashes, split files, changes on disk.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+
+use common::{PATIENCE, Reply, Running, config, folder, start};
+use potluck_gguf::{GgufWriter, TensorType, Value};
+use potluck_relay::Config;
+use potluck_relay::models::groups::{GROUP_BYTES, GroupHash, verify_group, verify_list};
+use serde_json::{Value as Json, json};
+use tokio::time::{Instant, sleep};
+
+/// A file of half a dozen groups whose bytes tell their place.
+fn gguf(parameters: u64) -> Vec<u8> {
+    let mut writer = GgufWriter::new();
+    writer.set("general.architecture", Value::from("qwen3moe"));
+    writer.set("general.name", Value::from("Test kitchen"));
+    writer.set("general.license", Value::from("apache-2.0"));
+    writer.set("qwen3moe.block_count", Value::from(3u32));
+    writer.set("qwen3moe.context_length", Value::from(4096u32));
+    writer.set("qwen3moe.expert_count", Value::from(8u32));
+    writer.set("qwen3moe.expert_used_count", Value::from(2u32));
+    writer.tensor("a", TensorType::F32, &[parameters / 2, 2]).unwrap();
+    writer.to_bytes(|tensor| (0..tensor.bytes).map(|i| ((i / 3) ^ (i >> 9)) as u8).collect()).unwrap()
+}
+
+const PARAMETERS: u64 = 100_000;
+
+async fn relay(models: &Path, cache: &Path) -> Running {
+    start(Config { models: vec![models.into()], cache: cache.into(), ..config("models") }).await
+}
+
+/// A relay with one model in one file, hashed.
+async fn one_model(test: &str) -> (Running, Vec<u8>) {
+    let models = folder(test);
+    let bytes = gguf(PARAMETERS);
+    std::fs::write(models.join("tiny.gguf"), &bytes).unwrap();
+    let relay = relay(&models, &folder(test)).await;
+    ready(&relay, 0).await;
+    (relay, bytes)
+}
+
+/// Waits until a model is hashed: its line.
+async fn ready(relay: &Running, index: usize) -> Json {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let line = relay.get("/models").await.json()["models"][index].clone();
+        match line["state"]["phase"].as_str().unwrap() {
+            "ready" => return line,
+            "hashing" => assert!(Instant::now() < deadline, "hashed in time: {line}"),
+            other => panic!("{other}: {line}"),
+        }
+        sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+fn list_of(reply: &Reply) -> Vec<GroupHash> {
+    let (groups, rest) = reply.body.as_chunks();
+    assert!(rest.is_empty());
+    groups.to_vec()
+}
+
+#[tokio::test]
+async fn models_are_described() {
+    let (relay, bytes) = one_model("described").await;
+    let line = ready(&relay, 0).await;
+    let root = blake3::hash(&bytes).to_string();
+    let expected = json!({
+        "name": "tiny", "bytes": bytes.len(), "root": root, "state": {"phase": "ready"},
+        "title": "Test kitchen", "architecture": "qwen3moe", "quantization": "F32", "blocks": 3, "experts": 8,
+        "experts_used": 2, "context": 4096, "licence": "apache-2.0", "parameters": PARAMETERS,
+        "files": [{"name": "tiny.gguf", "url": "/models/tiny.gguf", "bytes": bytes.len(), "root": root,
+                   "groups": "/models/tiny.gguf.b3"}],
+    });
+    assert_eq!(line, expected);
+}
+
+#[tokio::test]
+async fn the_whole_file_and_its_head() {
+    let (relay, bytes) = one_model("whole").await;
+    let etag = format!("\"{}\"", blake3::hash(&bytes));
+    for path in ["/models/tiny.gguf", "/models/tiny"] {
+        let reply = relay.get(path).await;
+        assert_eq!((reply.status, reply.header("etag")), (200, Some(etag.as_str())));
+        assert_eq!(reply.header("accept-ranges"), Some("bytes"));
+        assert_eq!(reply.header("content-type"), Some("application/octet-stream"));
+        assert_eq!(reply.header("cross-origin-resource-policy"), Some("same-origin"));
+        assert!(reply.body == bytes);
+    }
+    let head = relay.request("HEAD", "/models/tiny.gguf", &[("Range", "bytes=0-9")], "").await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    assert_eq!(head.header("content-length"), Some(bytes.len().to_string().as_str()));
+    assert_eq!(head.header("etag"), Some(etag.as_str()));
+    let known = relay.get_with("/models/tiny.gguf", &[("If-None-Match", &etag)]).await;
+    assert_eq!((known.status, known.body.len()), (304, 0));
+    assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, 2 * bytes.len() as u64);
+}
+
+#[tokio::test]
+async fn one_range() {
+    let (relay, bytes) = one_model("range").await;
+    let total = bytes.len();
+    for (range, start, end) in [
+        ("bytes=0-0".to_owned(), 0, 1),
+        ("bytes=70000-200000".to_owned(), 70_000, 200_001),
+        (format!("bytes={}-", total - 5), total - 5, total),
+        ("bytes=-7".to_owned(), total - 7, total),
+        (format!("bytes=5-{}", 10 * total), 5, total),
+    ] {
+        let reply = relay.get_with("/models/tiny.gguf", &[("Range", &range)]).await;
+        assert_eq!(reply.status, 206, "{range}");
+        let content_range = format!("bytes {start}-{}/{total}", end - 1);
+        assert_eq!(reply.header("content-range"), Some(content_range.as_str()));
+        assert!(reply.body == bytes[start..end], "{range}");
+    }
+    let sent = 1 + 130_001 + 5 + 7 + total as u64 - 5;
+    assert_eq!(relay.metric("potluck_relay_model_bytes_total{model=\"tiny\"}").await, sent);
+}
+
+#[tokio::test]
+async fn several_ranges_in_the_order_asked_for() {
+    let (relay, bytes) = one_model("ranges").await;
+    let asked = [(200_000, 200_010), (0, 3), (65_536, 131_072), (1, 1)];
+    let header: Vec<String> = asked.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+    let header = format!("bytes={}", header.join(", "));
+    let reply = relay.get_with("/models/tiny.gguf", &[("Range", &header)]).await;
+    assert_eq!(reply.status, 206);
+    assert_eq!(reply.header("content-length").unwrap(), reply.body.len().to_string());
+    let boundary = reply.header("content-type").unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap();
+    let mut rest = &reply.body[..];
+    for (i, (first, last)) in asked.into_iter().enumerate() {
+        let head = format!(
+            "{}--{boundary}\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes {first}-{last}/{}\r\n\r\n",
+            if i == 0 { "" } else { "\r\n" },
+            bytes.len()
+        );
+        rest = rest.strip_prefix(head.as_bytes()).expect("the part's head");
+        rest = rest.strip_prefix(&bytes[first..=last]).expect("the part's bytes");
+    }
+    assert_eq!(rest, format!("\r\n--{boundary}--\r\n").as_bytes());
+}
+
+#[tokio::test]
+async fn ranges_that_cannot_be_had() {
+    let (relay, bytes) = one_model("outside").await;
+    let many: Vec<String> = (0..600).map(|i| format!("{i}-{i}")).collect();
+    for range in [format!("bytes={}-", bytes.len()), "bytes=-0".into(), format!("bytes={}", many.join(","))] {
+        let reply = relay.get_with("/models/tiny.gguf", &[("Range", &range)]).await;
+        assert_eq!(reply.status, 416, "{range}");
+        assert_eq!(reply.header("content-range"), Some(format!("bytes */{}", bytes.len()).as_str()));
+        assert_eq!(reply.json()["error"], "range-outside");
+    }
+    let ignored = relay.get_with("/models/tiny.gguf", &[("Range", "lines=1-2")]).await;
+    assert_eq!((ignored.status, ignored.body.len()), (200, bytes.len()));
+}
+
+#[tokio::test]
+async fn a_range_of_another_version_is_not_given() {
+    let (relay, bytes) = one_model("if-range").await;
+    let etag = format!("\"{}\"", blake3::hash(&bytes));
+    let range = ("Range", "bytes=0-9");
+    let same = relay.get_with("/models/tiny.gguf", &[range, ("If-Range", &etag)]).await;
+    assert_eq!((same.status, same.body.len()), (206, 10));
+    for other in ["\"0123\"", "Sat, 21 Nov 2026 09:00:00 GMT", &format!("W/{etag}")] {
+        let reply = relay.get_with("/models/tiny.gguf", &[range, ("If-Range", other)]).await;
+        assert_eq!((reply.status, reply.body.len()), (200, bytes.len()), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn any_group_can_be_checked_against_the_root() {
+    let (relay, bytes) = one_model("groups").await;
+    let reply = relay.get("/models/tiny.gguf.b3").await;
+    let list = list_of(&reply);
+    assert!(list.len() > 3);
+    assert!(verify_list(&list, bytes.len() as u64, &blake3::hash(&bytes)));
+    let range = format!("bytes={}-{}", 2 * GROUP_BYTES, 3 * GROUP_BYTES - 1);
+    let group = relay.get_with("/models/tiny.gguf", &[("Range", &range)]).await.body;
+    assert!(verify_group(&list, 2, &group));
+    assert!(!verify_group(&list, 1, &group));
+}
+
+#[tokio::test]
+async fn parts_of_a_split_model_are_one_model() {
+    let models = folder("split");
+    let parts = [gguf(50_000), gguf(20_000)];
+    std::fs::write(models.join("big-00002-of-00002.gguf"), &parts[1]).unwrap();
+    std::fs::write(models.join("big-00001-of-00002.gguf"), &parts[0]).unwrap();
+    std::fs::write(models.join("torn-00002-of-00002.gguf"), &parts[1]).unwrap();
+    let relay = relay(&models, &folder("split")).await;
+    let line = ready(&relay, 0).await;
+    let mut roots = blake3::Hasher::new();
+    for part in &parts {
+        roots.update(blake3::hash(part).as_bytes());
+    }
+    assert_eq!((&line["name"], &line["parameters"]), (&json!("big"), &json!(70_000)));
+    assert_eq!(line["root"], roots.finalize().to_string());
+    assert_eq!(line["bytes"], parts[0].len() + parts[1].len());
+    assert_eq!(line["files"][1]["name"], "big-00002-of-00002.gguf");
+    assert_eq!(relay.get("/models/big").await.json()["error"], "several-files");
+    assert!(relay.get("/models/big-00002-of-00002.gguf").await.body == parts[1]);
+
+    let torn = &relay.get("/models").await.json()["models"][1];
+    assert_eq!(torn["state"], json!({"phase": "broken", "message": "Part 1 of 2 is missing."}));
+    assert_eq!(torn["root"], Json::Null);
+}
+
+#[tokio::test]
+async fn a_hash_is_kept_until_the_file_changes() {
+    let (models, cache) = (folder("kept"), folder("kept"));
+    let path = models.join("tiny.gguf");
+    std::fs::write(&path, gguf(PARAMETERS)).unwrap();
+    let first = relay(&models, &cache).await;
+    let root = ready(&first, 0).await["root"].clone();
+    first.stop().await;
+
+    // With the hash kept, the very first answer is complete.
+    let second = relay(&models, &cache).await;
+    let line = second.get("/models").await.json()["models"][0].clone();
+    assert_eq!((&line["state"]["phase"], &line["root"]), (&json!("ready"), &root));
+
+    let changed = gguf(PARAMETERS + 2);
+    std::fs::write(&path, &changed).unwrap();
+    let reply = second.get("/models/tiny.gguf").await;
+    assert_eq!((reply.status, &reply.json()["error"]), (503, &json!("changed")));
+    assert_eq!(ready(&second, 0).await["root"], blake3::hash(&changed).to_string());
+    assert!(second.get("/models/tiny.gguf").await.body == changed);
+    second.stop().await;
+
+    // A kept hash that was tampered with counts for nothing.
+    let kept = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&kept).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&kept, bytes).unwrap();
+    let third = relay(&models, &cache).await;
+    assert_eq!(ready(&third, 0).await["root"], blake3::hash(&changed).to_string());
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_model_is_listed_with_the_reason() {
+    let models = folder("broken");
+    let cut = gguf(PARAMETERS);
+    std::fs::write(models.join("cut.gguf"), &cut[..cut.len() - 1000]).unwrap();
+    std::fs::write(models.join("empty.gguf"), b"").unwrap();
+    std::fs::write(models.join("text.gguf"), b"not a model at all").unwrap();
+    std::fs::write(models.join("notes.txt"), b"not served").unwrap();
+    let relay = relay(&models, &folder("broken")).await;
+    let list = relay.get("/models").await.json();
+    let lines = list["models"].as_array().unwrap();
+    assert_eq!(lines.len(), 3);
+    for line in lines {
+        assert_eq!(line["state"]["phase"], "broken", "{line}");
+        assert!(line["state"]["message"].as_str().unwrap().starts_with(line["files"][0]["name"].as_str().unwrap()));
+    }
+    assert!(lines[0]["state"]["message"].as_str().unwrap().contains("\"a\""), "names the tensor: {}", lines[0]);
+    for missing in ["/models/notes.txt", "/models/nothing.gguf", "/models/nothing.gguf.b3", "/models/..%2Fx.gguf"] {
+        let reply = relay.get(missing).await;
+        assert_eq!((reply.status, &reply.json()["error"]), (404, &json!("no-such-model")), "{missing}");
+    }
+}

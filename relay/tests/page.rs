@@ -1,0 +1,137 @@
+//! The page and the relay's own small answers, over HTTP and HTTPS.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use common::{Running, config, folder, request, start};
+use potluck_relay::Config;
+use potluck_relay::net::tls::Identity;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+const INDEX: &str = "<!doctype html><script type=\"module\">start()</script><title>Potluck</title>";
+const HASHED: &str = "page-0123456789abcdef.js";
+
+async fn relay(test: &str) -> (Running, std::path::PathBuf) {
+    let page = folder(test);
+    std::fs::write(page.join("index.html"), INDEX).unwrap();
+    std::fs::write(page.join(HASHED), "start()".repeat(1000)).unwrap();
+    std::fs::write(page.join("page-0123456789abcdef_bg.wasm"), b"\0asm").unwrap();
+    std::fs::create_dir(page.join("icons")).unwrap();
+    std::fs::write(page.join("icons/a b.svg"), "<svg/>").unwrap();
+    (start(Config { page: Some(page.clone()), ..config(test) }).await, page)
+}
+
+#[tokio::test]
+async fn every_place_of_the_page_is_the_page() {
+    let (relay, _) = relay("places").await;
+    for place in ["/", "/bench", "/r/k3v9abcd", "/index.html"] {
+        let reply = relay.get(place).await;
+        assert_eq!((reply.status, reply.text().as_str()), (200, INDEX), "{place}");
+        assert_eq!(reply.header("content-type"), Some("text/html; charset=utf-8"));
+        assert_eq!(reply.header("cache-control"), Some("no-cache"));
+        assert_eq!(reply.header("cross-origin-opener-policy"), Some("same-origin"));
+        assert_eq!(reply.header("cross-origin-embedder-policy"), Some("require-corp"));
+        // printf 'start()' | openssl dgst -sha256 -binary | base64
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(
+            policy.contains(
+                "script-src 'self' 'wasm-unsafe-eval' 'sha256-DIm7WJS6ZKDYe5qFLPy+h4JFI9Bol5QmYC57mt3Fb00=';"
+            ),
+            "{policy}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn files_have_types_and_a_time_to_live() {
+    let (relay, _) = relay("files").await;
+    let immutable = "public, max-age=31536000, immutable";
+    for (path, kind, cache) in [
+        ("/page-0123456789abcdef.js", "text/javascript; charset=utf-8", immutable),
+        ("/page-0123456789abcdef_bg.wasm", "application/wasm", immutable),
+        ("/icons/a%20b.svg", "image/svg+xml", "no-cache"),
+    ] {
+        let reply = relay.get(path).await;
+        assert_eq!((reply.status, reply.header("content-type")), (200, Some(kind)), "{path}");
+        assert_eq!(reply.header("cache-control"), Some(cache));
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.contains("script-src 'self' 'wasm-unsafe-eval';"), "workers have a policy too: {policy}");
+    }
+    for missing in ["/nothing.js", "/icons", "/..%2f..%2fetc/passwd", "/r/a/b", "/icons/../index.html"] {
+        assert_eq!(relay.get(missing).await.status, 404, "{missing}");
+    }
+    assert_eq!(relay.request("POST", "/", &[], "").await.status, 405);
+}
+
+#[tokio::test]
+async fn the_page_is_compressed_and_remembered() {
+    let (relay, page) = relay("compressed").await;
+    let path = format!("/{HASHED}");
+    for coding in ["br", "gzip"] {
+        let reply = relay.get_with(&path, &[("Accept-Encoding", coding)]).await;
+        assert_eq!((reply.status, reply.header("content-encoding")), (200, Some(coding)));
+        assert!(reply.body.len() < 500, "{} bytes", reply.body.len());
+    }
+    let etag = relay.get("/").await.header("etag").unwrap().to_owned();
+    assert_eq!(relay.get_with("/", &[("If-None-Match", &etag)]).await.status, 304);
+    std::fs::write(page.join("index.html"), "a new build").unwrap();
+    let changed = relay.get_with("/", &[("If-None-Match", &etag)]).await;
+    assert_eq!((changed.status, changed.text().as_str()), (200, "a new build"));
+}
+
+#[tokio::test]
+async fn without_a_page_it_says_how_to_get_one() {
+    let relay = start(config("none")).await;
+    let reply = relay.get("/").await;
+    assert_eq!((reply.status, reply.json()["error"].as_str()), (503, Some("no-page")));
+    assert!(reply.text().contains("cargo xtask run"));
+    assert_eq!(relay.get("/healthz").await.text(), "ok\n");
+    let addresses = relay.get("/addresses").await.json();
+    assert_eq!(addresses, serde_json::json!({"urls": [], "local_only": true, "self_signed": false}));
+}
+
+#[tokio::test]
+async fn one_port_speaks_http_and_https_with_a_certificate_that_is_kept() {
+    let data = folder("tls");
+    let config = || Config {
+        identity: Some(Identity::Kept { folder: data.clone() }),
+        addresses: vec![Ipv4Addr::new(192, 168, 7, 5)],
+        ..config("tls")
+    };
+    let first = start(config()).await;
+    let certificate = std::fs::read(data.join("certificate.pem")).unwrap();
+    assert_eq!(first.get("/healthz").await.text(), "ok\n");
+    for name in ["localhost", "192.168.7.5"] {
+        let stream = TcpStream::connect(first.address).await.unwrap();
+        let stream = connector(&certificate).connect(ServerName::try_from(name).unwrap(), stream).await.unwrap();
+        let reply = request(stream, "GET", "/addresses", name, &[], "").await;
+        let port = first.address.port();
+        assert_eq!(reply.json()["urls"], serde_json::json!([format!("https://192.168.7.5:{port}")]));
+        assert_eq!(reply.json()["self_signed"], true);
+    }
+    first.stop().await;
+    let second = start(config()).await;
+    assert!(std::fs::read(data.join("certificate.pem")).unwrap() == certificate);
+    // Somebody who connects and says nothing keeps nobody waiting.
+    let _silent = TcpStream::connect(second.address).await.unwrap();
+    assert_eq!(second.get("/healthz").await.status, 200);
+}
+
+fn connector(certificate: &[u8]) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(certificate).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    TlsConnector::from(Arc::new(config))
+}
