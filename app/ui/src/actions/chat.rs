@@ -1,0 +1,117 @@
+//! Asking, stopping, going on.
+
+use leptos::prelude::*;
+use potluck_panel::{AnswerEvent, PlanState, Prompt, RequestId, ToNode};
+
+use crate::{browser, state::Store};
+
+impl Store {
+    /// The room can take a prompt: its plan is up, or was and is being rebuilt.
+    #[must_use]
+    pub fn can_ask(self) -> bool {
+        let was_up = self.was_up.get();
+        self.status.with(|status| {
+            status.room.is_some()
+                && status
+                    .plan
+                    .as_ref()
+                    .is_some_and(|plan| plan.state == PlanState::Up || (was_up && plan.state != PlanState::Waiting))
+        })
+    }
+
+    /// An answer of the open conversation is under way.
+    #[must_use]
+    pub fn answering(self) -> Option<RequestId> {
+        self.conversation.with(crate::state::Conversation::running)
+    }
+
+    /// Asks what is in the composer; `false` when it cannot be asked now.
+    pub fn ask(self, question: &str) -> bool {
+        let question = question.trim();
+        if question.is_empty() || !untrack(|| self.can_ask()) || untrack(|| self.answering()).is_some() {
+            return false;
+        }
+        let request = self.next_request();
+        let model = self.model_name();
+        self.conversation.update(|conversation| conversation.ask(question, request, &model));
+        self.prompt(request);
+        true
+    }
+
+    /// Answers the last question again.
+    pub fn regenerate(self) {
+        let request = self.next_request();
+        let model = self.model_name();
+        let mut any = false;
+        self.conversation.update(|conversation| any = conversation.regenerate(request, &model));
+        if any {
+            self.prompt(request);
+        }
+    }
+
+    /// Goes on with the last answer.
+    pub fn go_on(self) {
+        let request = self.next_request();
+        let mut any = false;
+        self.conversation.update(|conversation| any = conversation.go_on(request));
+        if any {
+            self.prompt(request);
+        }
+    }
+
+    /// Stops the answer of the open conversation.
+    pub fn stop(self) {
+        if let Some(request) = untrack(|| self.answering()) {
+            self.send(ToNode::Stop(request));
+        }
+    }
+
+    /// A number for a prompt, never used twice in the tab's life.
+    pub(crate) fn next_request(self) -> RequestId {
+        let request = RequestId(self.session.with_untracked(|session| session.next_request));
+        self.remember(|session| session.next_request = session.next_request.wrapping_add(1));
+        request
+    }
+
+    pub(crate) fn take_answer(self, request: RequestId, event: AnswerEvent) {
+        if let AnswerEvent::Text { tokens, .. } = &event {
+            self.tokens.update(|count| *count += tokens.len() as u64);
+        }
+        let ended = matches!(event, AnswerEvent::End { .. });
+        if let AnswerEvent::End { timings, .. } = &event {
+            self.last_timings.set(Some(*timings));
+        }
+        if self.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
+            return;
+        }
+        let open = self.conversation.with_untracked(|conversation| conversation.running() == Some(request));
+        if open {
+            self.conversation.update(|conversation| {
+                conversation.apply(request, &event);
+            });
+            self.save_soon();
+        } else if let Some(changed) = self.apply_on_shelf(request, &event)
+            && ended
+        {
+            self.save(changed);
+        }
+    }
+
+    fn prompt(self, request: RequestId) {
+        let settings = self.settings.get_untracked();
+        let conversation = self.conversation.get_untracked();
+        self.send(ToNode::Prompt(Prompt {
+            request,
+            messages: conversation.messages(&settings.instructions),
+            conversation: conversation.id,
+            raw: false,
+            max_tokens: settings.max_tokens.max(1),
+            sampling: settings.sampling(browser::seed()),
+        }));
+        self.touch();
+    }
+
+    fn model_name(self) -> String {
+        self.status.with_untracked(|status| status.model.as_ref().map(|model| model.name.clone()).unwrap_or_default())
+    }
+}

@@ -1,0 +1,8 @@
+//! What a person can do, as methods of the store.
+
+mod chat;
+mod conversations;
+mod room;
+mod tools;
+
+pub use tools::{ToolCalls, install_tools};

@@ -1,0 +1,156 @@
+//! Opening, entering, lending, leaving.
+
+use leptos::prelude::*;
+use potluck_panel::{BUILD, ContributeChoice, HostChoice, Member, MemberState, Status, ToNode};
+
+use crate::{
+    browser,
+    route::{RoomAddress, Route},
+    state::{Opening, Part, Place, Store},
+};
+
+impl Store {
+    /// Tells the node who this tab is, and takes back the place it had before a reload.
+    pub fn start(self) {
+        let peer = self.session.with_untracked(|session| session.peer.clone());
+        self.send(ToNode::Start {
+            build: BUILD.to_owned(),
+            relay: browser::origin(),
+            peer,
+            name: untrack(|| self.own_name()),
+            kind: browser::device_kind(),
+        });
+        self.resume();
+    }
+
+    /// Enters the room of this tab's place again.
+    pub fn resume(self) {
+        let Some(place) = self.session.with_untracked(|session| session.place.clone()) else { return };
+        match place.resume() {
+            Some(choice) => self.send(ToNode::Host(choice)),
+            None => self.join(&place),
+        }
+    }
+
+    fn join(self, place: &Place) {
+        self.send(ToNode::Join { room: place.room.clone(), key: place.key.clone() });
+        if let Some(budget) = place.lends {
+            self.send(ToNode::Contribute(ContributeChoice { budget }));
+        }
+    }
+
+    /// Opens a room.
+    pub fn host(self, choice: HostChoice, file: Option<web_sys::File>) {
+        self.ask_to_persist();
+        self.give_up_place(None);
+        let before = self.status.with_untracked(|status| status.room.as_ref().map(|room| room.id.clone()));
+        self.opening.set(Some(Opening { choice: choice.clone(), before }));
+        self.link.with_value(|link| link.send_with_file(ToNode::Host(choice), file));
+    }
+
+    /// Enters a room, lending `lends` bytes or just to chat.
+    pub fn enter(self, address: RoomAddress, lends: Option<u64>) {
+        if lends.is_some() {
+            self.ask_to_persist();
+        }
+        self.give_up_place(Some(&address.id));
+        let place = Place { room: address.id.clone(), key: address.key.clone(), part: Part::Guest, lends };
+        self.join(&place);
+        self.remember(|session| session.place = Some(place));
+        self.sheet.set(None);
+        if browser::current_route() != Route::Room(address.clone()) {
+            browser::go(&address.path());
+        }
+        self.route.set(Route::Room(address));
+    }
+
+    /// A tab sits at one table: before another one it leaves its own, unless that is the one it wants.
+    fn give_up_place(self, wanted: Option<&str>) {
+        let other = self
+            .session
+            .with_untracked(|session| session.place.as_ref().is_some_and(|place| Some(place.room.as_str()) != wanted));
+        if other {
+            self.send(ToNode::Leave);
+            self.remember(|session| {
+                session.place = None;
+                session.admitted.clear();
+            });
+            self.was_up.set(false);
+        }
+    }
+
+    /// Lends this device, or changes how much.
+    pub fn contribute(self, budget: u64) {
+        self.ask_to_persist();
+        self.set(|settings| settings.lend = Some(budget));
+        self.remember(|session| {
+            if let Some(place) = &mut session.place {
+                place.lends = Some(budget);
+            }
+        });
+        self.send(ToNode::Contribute(ContributeChoice { budget }));
+    }
+
+    /// Lends no more, stays in the room.
+    pub fn stop_contributing(self) {
+        self.remember(|session| {
+            if let Some(place) = &mut session.place {
+                place.lends = None;
+            }
+        });
+        self.send(ToNode::StopContributing);
+    }
+
+    /// Leaves the room and goes to the door.
+    pub fn leave(self) {
+        self.send(ToNode::Leave);
+        self.remember(|session| {
+            session.place = None;
+            session.admitted.clear();
+        });
+        self.was_up.set(false);
+        browser::go("/");
+        self.route.set(Route::Door);
+    }
+
+    /// Lets a peer in, or not; the host's tab remembers whom it let in.
+    pub fn admit(self, peer: &str, allow: bool) {
+        self.remember(|session| {
+            session.admitted.retain(|admitted| admitted != peer);
+            if allow {
+                session.admitted.push(peer.to_owned());
+            }
+        });
+        self.send(ToNode::Admit { peer: peer.to_owned(), allow });
+    }
+
+    /// Opens the door again to those who were in before this host reloaded.
+    pub(crate) fn admit_again(self, status: &Status) {
+        let known = self.session.with_untracked(|session| session.admitted.clone());
+        let asking = |member: &&Member| member.state == MemberState::Asking && known.contains(&member.peer);
+        for member in status.peers.iter().filter(asking).filter(|_| status.role.coordinator) {
+            self.send(ToNode::Admit { peer: member.peer.clone(), allow: true });
+        }
+    }
+
+    /// Gives this device another name.
+    pub fn rename(self, name: &str) {
+        let name: String = name.trim().chars().take(40).collect();
+        self.set(|settings| settings.name = (!name.is_empty()).then_some(name));
+        self.send(ToNode::Rename(untrack(|| self.own_name())));
+    }
+
+    /// Bytes this tab lends now.
+    #[must_use]
+    pub fn lends(self) -> Option<u64> {
+        self.session.with(|session| session.place.as_ref().and_then(|place| place.lends))
+    }
+
+    fn ask_to_persist(self) {
+        let link = self.link.with_value(Clone::clone);
+        leptos::task::spawn_local(async move {
+            // A "no" only means that the browser may clear the pieces when space gets short; settings show it.
+            let _granted = link.persist().await;
+        });
+    }
+}

@@ -1,0 +1,183 @@
+//! `window.potluck`: the page's handles for tools (`status()`, `chat()`, `trace()`).
+
+use std::collections::HashMap;
+
+use js_sys::{Function, JSON, Object, Promise, Reflect};
+use leptos::prelude::*;
+use potluck_panel::{AnswerEnd, AnswerEvent, AnswerTimings, Message, Prompt, RequestId, Role, SamplingChoice, ToNode};
+use serde::{Deserialize, Serialize};
+use wasm_bindgen::{JsCast, JsValue, prelude::Closure};
+
+use crate::{browser, state::Store};
+
+/// Calls of `potluck.chat()` and `potluck.trace()` that wait for the node.
+#[derive(Default)]
+pub struct ToolCalls {
+    chats: HashMap<RequestId, Chat>,
+    traces: Vec<Function>,
+}
+
+struct Chat {
+    resolve: Function,
+    reject: Function,
+    text: String,
+    tokens: Vec<u32>,
+}
+
+/// The second argument of `potluck.chat()`.
+#[derive(Deserialize)]
+#[serde(default)]
+struct Options {
+    max_tokens: u32,
+    temperature: f32,
+    top_k: u32,
+    top_p: f32,
+    min_p: f32,
+    repetition_penalty: f32,
+    seed: u64,
+    raw: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let sampling = SamplingChoice::default();
+        Self {
+            max_tokens: 256,
+            temperature: 0.0,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            repetition_penalty: sampling.repetition_penalty,
+            seed: sampling.seed,
+            raw: false,
+        }
+    }
+}
+
+/// What `potluck.chat()` resolves to.
+#[derive(Serialize)]
+struct Told<'a> {
+    text: &'a str,
+    tokens: &'a [u32],
+    end: &'a AnswerEnd,
+    timings: AnswerTimings,
+}
+
+impl ToolCalls {
+    /// Takes a step of an answer; `false` if no tool asked.
+    pub fn take(&mut self, request: RequestId, event: &AnswerEvent) -> bool {
+        let Some(chat) = self.chats.get_mut(&request) else { return false };
+        match event {
+            AnswerEvent::Text { delta, tokens } => {
+                chat.text.push_str(delta);
+                chat.tokens.extend(tokens);
+            }
+            AnswerEvent::End { end, timings } => {
+                if let Some(chat) = self.chats.remove(&request) {
+                    chat.finish(end, *timings);
+                }
+            }
+            AnswerEvent::Queued { .. } | AnswerEvent::Reading { .. } | AnswerEvent::Recovering { .. } => {}
+        }
+        true
+    }
+
+    /// No answer comes any more.
+    pub fn give_up(&mut self, reason: &str) {
+        for (_, chat) in self.chats.drain() {
+            chat.finish(&AnswerEnd::Failed(reason.to_owned()), AnswerTimings::default());
+        }
+    }
+
+    /// Tokens that have come for answers without an end yet.
+    fn tokens_under_way(&self) -> usize {
+        self.chats.values().map(|chat| chat.tokens.len()).sum()
+    }
+
+    /// Answers every waiting `potluck.trace()`.
+    pub fn answer_traces(&mut self, text: &str) {
+        let value = JSON::parse(text).unwrap_or_else(|_| JsValue::from_str(text));
+        for resolve in self.traces.drain(..) {
+            // A promise's own resolve function does not throw.
+            let _done = resolve.call1(&JsValue::NULL, &value);
+        }
+    }
+}
+
+impl Chat {
+    fn finish(self, end: &AnswerEnd, timings: AnswerTimings) {
+        let told = Told { text: &self.text, tokens: &self.tokens, end, timings };
+        let _done = match end {
+            AnswerEnd::Failed(why) => self.reject.call1(&JsValue::NULL, &js_sys::Error::new(why)),
+            _ => self.resolve.call1(&JsValue::NULL, &as_js(&told)),
+        };
+    }
+}
+
+/// Puts `potluck` on the window.
+pub fn install_tools(store: Store) {
+    let potluck = Object::new();
+    let status = Closure::<dyn Fn() -> JsValue>::new(move || status(store));
+    let chat = Closure::<dyn Fn(String, JsValue) -> Promise>::new(move |text, options| chat(store, text, &options));
+    let trace = Closure::<dyn Fn() -> Promise>::new(move || trace(store));
+    for (name, function) in
+        [("status", status.into_js_value()), ("chat", chat.into_js_value()), ("trace", trace.into_js_value())]
+    {
+        // Setting a property of a fresh object cannot fail.
+        let _set = Reflect::set(&potluck, &name.into(), &function);
+    }
+    let _set = Reflect::set(&browser::window(), &"potluck".into(), &potluck);
+}
+
+fn status(store: Store) -> JsValue {
+    let mut value = store.status.with_untracked(|status| serde_json::to_value(status)).unwrap_or_default();
+    let link = store
+        .status
+        .with_untracked(|status| status.room.as_ref().map(|room| format!("{}{}", browser::origin(), room.link)));
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("link".into(), link.into());
+        let timings = serde_json::to_value(store.last_timings.get_untracked()).unwrap_or_default();
+        fields.insert("timings".into(), timings);
+        let tokens = store.tools.with_value(ToolCalls::tokens_under_way);
+        fields.insert("answering".into(), serde_json::json!({ "tokens": tokens }));
+    }
+    as_js(&value)
+}
+
+fn chat(store: Store, text: String, options: &JsValue) -> Promise {
+    let given = JSON::stringify(options).ok().and_then(|text| text.as_string());
+    let options: Options = given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let request = store.next_request();
+    Promise::new(&mut |resolve, reject| {
+        store.tools.update_value(|calls| {
+            calls.chats.insert(request, Chat { resolve, reject, text: String::new(), tokens: Vec::new() });
+        });
+        store.send(ToNode::Prompt(Prompt {
+            request,
+            conversation: format!("tool-{}", request.0),
+            messages: vec![Message { role: Role::User, content: text.clone() }],
+            raw: options.raw,
+            max_tokens: options.max_tokens.max(1),
+            sampling: SamplingChoice {
+                temperature: options.temperature,
+                top_k: options.top_k,
+                top_p: options.top_p,
+                min_p: options.min_p,
+                repetition_penalty: options.repetition_penalty,
+                seed: options.seed,
+            },
+        }));
+    })
+}
+
+fn trace(store: Store) -> Promise {
+    Promise::new(&mut |resolve, _reject| {
+        store.tools.update_value(|calls| calls.traces.push(resolve.unchecked_into()));
+        store.send(ToNode::Trace);
+    })
+}
+
+/// By way of JSON text, so that large numbers become numbers and not `BigInt`s.
+fn as_js<T: Serialize>(value: &T) -> JsValue {
+    serde_json::to_string(value).ok().and_then(|text| JSON::parse(&text).ok()).unwrap_or(JsValue::NULL)
+}

@@ -1,0 +1,118 @@
+//! The page as a whole: what is kept is read, then the tree is mounted and the node is told who this is.
+
+use leptos::{ev, prelude::*};
+use potluck_panel::NoticeLevel;
+use wasm_bindgen::{JsCast, prelude::Closure};
+
+use crate::{
+    actions::install_tools,
+    browser::{self, Kept},
+    chat::{ChatList, Shortcuts},
+    common::NoticeStack,
+    door::{Door, RoomPicker},
+    host::HostPicker,
+    link::NodeLink,
+    route::Route,
+    settings::SettingsDrawer,
+    state::{Sheet, Store},
+    table::{Invite, RoomPage},
+};
+
+/// Mounts the page into the document's body.
+pub fn mount(link: NodeLink) {
+    // Leptos' own executor exists only once something is mounted.
+    wasm_bindgen_futures::spawn_local(async move {
+        let (kept, trouble) = match browser::load().await {
+            Ok(kept) => (kept, None),
+            Err(error) => (Kept::default(), Some(error.to_string())),
+        };
+        clear_splash();
+        mount_to_body(move || view! { <App link kept trouble /> });
+    });
+}
+
+/// Takes away what `index.html` shows until the program is here.
+fn clear_splash() {
+    if let Some(splash) = browser::window().document().and_then(|document| document.get_element_by_id("splash")) {
+        splash.remove();
+    }
+}
+
+#[component]
+fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
+    let store = Store::new(link.clone(), kept, browser::load_session());
+    provide_context(store);
+    if let Some(details) = trouble {
+        store.tell(
+            NoticeLevel::Warning,
+            "This browser keeps nothing for this page: conversations end with the tab.",
+            details,
+        );
+    }
+    link.listen(move |message| store.take(message));
+    install_tools(store);
+    watch(store);
+    store.start();
+    let in_room = Memo::new(move |_| store.in_room());
+    view! {
+        <Show when=move || in_room.get() fallback=|| view! { <Door /> }>
+            <RoomPage />
+        </Show>
+        <HostPicker />
+        <RoomPicker />
+        <Invite />
+        <ChatList />
+        <SettingsDrawer />
+        <Shortcuts />
+        <NoticeStack />
+    }
+}
+
+impl Store {
+    /// The address names the room that this tab has a place in.
+    fn in_room(self) -> bool {
+        let route = self.route.get();
+        self.session.with(|session| match (&route, &session.place) {
+            (Route::Room(address), Some(place)) => address.id == place.room,
+            _ => false,
+        })
+    }
+}
+
+/// Listens to the browser: the back button, the page going away, the keyboard; follows the settings.
+fn watch(store: Store) {
+    Effect::new(move |_| browser::set_appearance(store.settings.with(|settings| settings.appearance)));
+    Effect::new(move |_| {
+        let awake = store.lends().is_some() && store.settings.with(|settings| settings.awake);
+        store.link.with_value(|link| link.keep_awake(awake));
+    });
+    let model = Memo::new(move |_| store.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
+    Effect::new(move |_| browser::set_title(&model.get().map_or("Potluck".into(), |name| format!("{name} · Potluck"))));
+    on_window("popstate", move |_| store.route.set(browser::current_route()));
+    on_window("pagehide", move |_| {
+        store.conversation.with_untracked(|conversation| {
+            if !conversation.turns.is_empty() {
+                browser::stash_conversation(conversation);
+            }
+        });
+    });
+    let keys = window_event_listener(ev::keydown, move |event| {
+        let typing = event
+            .target()
+            .and_then(|target| target.dyn_into::<web_sys::Element>().ok())
+            .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"));
+        match event.key().as_str() {
+            "?" if !typing && store.sheet.get_untracked().is_none() => store.sheet.set(Some(Sheet::Shortcuts)),
+            "Escape" if store.sheet.get_untracked().is_none() => store.stop(),
+            _ => {}
+        }
+    });
+    // The page lives as long as its document: so does the listener.
+    std::mem::forget(keys);
+}
+
+fn on_window(event: &'static str, handler: impl Fn(web_sys::Event) + 'static) {
+    let closure = Closure::<dyn Fn(web_sys::Event)>::new(handler).into_js_value();
+    // Adding a listener to the window cannot fail.
+    let _added = browser::window().add_event_listener_with_callback(event, closure.unchecked_ref());
+}

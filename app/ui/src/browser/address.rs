@@ -1,0 +1,34 @@
+//! The address bar.
+
+use wasm_bindgen::JsValue;
+
+use super::window;
+use crate::route::Route;
+
+/// Where the address bar points now.
+#[must_use]
+pub fn current_route() -> Route {
+    let location = window().location();
+    Route::parse(&location.pathname().unwrap_or_default(), &location.hash().unwrap_or_default())
+}
+
+/// Moves to an address of this page; the back button returns.
+pub fn go(path: &str) {
+    if let Ok(history) = window().history() {
+        // A refused push leaves the address as it is: the page itself changes all the same.
+        let _refused = history.push_state_with_url(&JsValue::NULL, "", Some(path));
+    }
+}
+
+/// Changes the address without a step in the history.
+pub fn replace(path: &str) {
+    if let Ok(history) = window().history() {
+        let _refused = history.replace_state_with_url(&JsValue::NULL, "", Some(path));
+    }
+}
+
+/// `http://localhost:8787`.
+#[must_use]
+pub fn origin() -> String {
+    window().location().origin().unwrap_or_default()
+}

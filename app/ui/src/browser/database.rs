@@ -1,0 +1,120 @@
+//! IndexedDB: conversations, drafts and settings, as JSON text. The newest write wins.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use idb::{Database, DatabaseEvent, Error, Factory, ObjectStoreParams, Query, TransactionMode};
+use serde::{Serialize, de::DeserializeOwned};
+use wasm_bindgen::JsValue;
+
+use crate::state::{Conversation, Settings};
+
+const NAME: &str = "potluck-page";
+const CONVERSATIONS: &str = "conversations";
+const PAGE: &str = "page";
+const SETTINGS: &str = "settings";
+const DRAFT: &str = "draft";
+
+thread_local! {
+    static OPEN: RefCell<Option<Rc<Database>>> = const { RefCell::new(None) };
+}
+
+/// Everything that was kept.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// All conversations, in no order.
+    pub conversations: Vec<Conversation>,
+    /// Settings.
+    pub settings: Settings,
+    /// What was written into the composer and not sent.
+    pub draft: String,
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// When the browser keeps no database for this page (some private windows).
+pub async fn load() -> Result<Kept, Error> {
+    let database = database().await?;
+    let transaction = database.transaction(&[CONVERSATIONS, PAGE], TransactionMode::ReadOnly)?;
+    let conversations = transaction.object_store(CONVERSATIONS)?.get_all(None, None)?.await?;
+    let page = transaction.object_store(PAGE)?;
+    let settings = page.get(key(SETTINGS))?.await?;
+    let draft = page.get(key(DRAFT))?.await?;
+    Ok(Kept {
+        // What an older version wrote and this one cannot read is left where it is.
+        conversations: conversations.iter().filter_map(read).collect(),
+        settings: settings.as_ref().and_then(read).unwrap_or_default(),
+        draft: draft.as_ref().and_then(read).unwrap_or_default(),
+    })
+}
+
+/// Keeps a conversation.
+///
+/// # Errors
+/// When the browser refuses the write (quota).
+pub async fn keep_conversation(conversation: &Conversation) -> Result<(), Error> {
+    put(CONVERSATIONS, &conversation.id, conversation).await
+}
+
+/// Forgets a conversation.
+///
+/// # Errors
+/// When the browser refuses.
+pub async fn delete_conversation(id: &str) -> Result<(), Error> {
+    let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
+    transaction.object_store(CONVERSATIONS)?.delete(key(id))?.await?;
+    transaction.commit()?.await?;
+    Ok(())
+}
+
+/// Keeps the settings.
+///
+/// # Errors
+/// When the browser refuses the write (quota).
+pub async fn keep_settings(settings: &Settings) -> Result<(), Error> {
+    put(PAGE, SETTINGS, settings).await
+}
+
+/// Keeps what is in the composer.
+///
+/// # Errors
+/// When the browser refuses the write (quota).
+pub async fn keep_draft(draft: &str) -> Result<(), Error> {
+    put(PAGE, DRAFT, &draft).await
+}
+
+async fn put<T: Serialize + ?Sized>(store: &str, id: &str, value: &T) -> Result<(), Error> {
+    // Plain structs of text and numbers always serialize.
+    let text = serde_json::to_string(value).unwrap_or_default();
+    let transaction = database().await?.transaction(&[store], TransactionMode::ReadWrite)?;
+    transaction.object_store(store)?.put(&JsValue::from_str(&text), Some(&JsValue::from_str(id)))?.await?;
+    transaction.commit()?.await?;
+    Ok(())
+}
+
+fn key(id: &str) -> Query {
+    Query::Key(JsValue::from_str(id))
+}
+
+fn read<T: DeserializeOwned>(value: &JsValue) -> Option<T> {
+    serde_json::from_str(&value.as_string()?).ok()
+}
+
+async fn database() -> Result<Rc<Database>, Error> {
+    if let Some(open) = OPEN.with_borrow(Clone::clone) {
+        return Ok(open);
+    }
+    let mut request = Factory::new()?.open(NAME, Some(1))?;
+    request.on_upgrade_needed(|event| {
+        if let Ok(database) = event.database() {
+            for store in [CONVERSATIONS, PAGE] {
+                // A store that exists already is just right.
+                let _exists = database.create_object_store(store, ObjectStoreParams::new());
+            }
+        }
+    });
+    let database = Rc::new(request.await?);
+    OPEN.with_borrow_mut(|open| *open = Some(Rc::clone(&database)));
+    Ok(database)
+}

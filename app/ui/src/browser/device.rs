@@ -1,0 +1,48 @@
+//! What the browser tells of this device, and the two things the page does to it.
+
+use potluck_panel::DeviceKind;
+use wasm_bindgen_futures::JsFuture;
+
+use super::window;
+use crate::{
+    state::Appearance,
+    text::{guess_kind, guess_name},
+};
+
+/// The browser's description of itself.
+#[must_use]
+fn user_agent() -> String {
+    window().navigator().user_agent().unwrap_or_default()
+}
+
+/// Icon to show for this device.
+#[must_use]
+pub fn device_kind() -> DeviceKind {
+    let touch_points = u32::try_from(window().navigator().max_touch_points()).unwrap_or(0);
+    guess_kind(&user_agent(), touch_points)
+}
+
+/// A first name for this device.
+#[must_use]
+pub fn device_name() -> String {
+    guess_name(&user_agent())
+}
+
+/// Puts text on the clipboard; `false` when the browser refuses.
+pub async fn copy_text(text: &str) -> bool {
+    JsFuture::from(window().navigator().clipboard().write_text(text)).await.is_ok()
+}
+
+/// Light, dark or as the system says.
+pub fn set_appearance(appearance: Appearance) {
+    if let Some(root) = window().document().and_then(|document| document.document_element()) {
+        let _refused = root.set_attribute("data-appearance", appearance.attribute());
+    }
+}
+
+/// What the tab is called.
+pub fn set_title(title: &str) {
+    if let Some(document) = window().document() {
+        document.set_title(title);
+    }
+}

@@ -1,0 +1,103 @@
+//! Under an answer: copy, regenerate, continue; pace and time to the first token, small.
+
+use leptos::prelude::*;
+use potluck_panel::AnswerTimings;
+
+use crate::{
+    common::{CopyButton, Icon, Symbol},
+    state::{Answer, split_thinking, store},
+    text::{count, duration_ms, tokens_per_second},
+};
+
+/// "6.1 tok/s · first token after 420 ms · 128 tokens".
+fn timing_words(timings: &AnswerTimings) -> String {
+    let mut words = Vec::new();
+    // The first token is paid for by the time to it: the pace is that of the others.
+    if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
+        let pace = f64::from(timings.answer_tokens - 1) * 1000.0 / timings.decode_ms;
+        words.push(tokens_per_second(pace));
+    }
+    if timings.first_token_ms > 0.0 {
+        words.push(format!("first token after {}", duration_ms(timings.first_token_ms)));
+    }
+    words.push(format!("{} tokens", count(u64::from(timings.answer_tokens))));
+    words.join(" · ")
+}
+
+/// What one can do with a finished answer.
+#[component]
+pub fn AnswerFoot(
+    /// The answer.
+    #[prop(into)]
+    answer: Signal<Option<Answer>>,
+    /// It is the last one: only that one can be made again.
+    #[prop(into)]
+    last: Signal<bool>,
+) -> impl IntoView {
+    let store = store();
+    let text = Signal::derive(move || {
+        answer.with(|answer| {
+            answer.as_ref().map(|answer| split_thinking(&answer.text).answer.to_owned()).unwrap_or_default()
+        })
+    });
+    let written = move || text.with(|text| !text.is_empty());
+    let can_continue = move || {
+        last.get()
+            && answer.with(|answer| {
+                answer.as_ref().is_some_and(|answer| answer.state.can_continue() && !answer.text.is_empty())
+            })
+    };
+    let ready = Memo::new(move |_| store.can_ask() && store.answering().is_none());
+    let numbers = move || {
+        answer.with(|answer| {
+            let answer = answer.as_ref()?;
+            let timings = answer.timings.as_ref().filter(|timings| timings.answer_tokens > 0)?;
+            Some(timing_words(timings))
+        })
+    };
+    let model = move || answer.with(|answer| answer.as_ref().map(|answer| answer.model.clone()));
+    view! {
+        <div class="answer-foot">
+            <Show when=written>
+                <CopyButton text class="button button-quiet button-small" />
+            </Show>
+            <Show when=move || last.get()>
+                <button
+                    type="button"
+                    class="button button-quiet button-small"
+                    disabled=move || !ready.get()
+                    on:click=move |_| store.regenerate()
+                >
+                    <Icon symbol=Symbol::Again />
+                    <span>"Regenerate"</span>
+                </button>
+            </Show>
+            <Show when=can_continue>
+                <button
+                    type="button"
+                    class="button button-quiet button-small"
+                    disabled=move || !ready.get()
+                    on:click=move |_| store.go_on()
+                >
+                    <Icon symbol=Symbol::Onward />
+                    <span>"Continue"</span>
+                </button>
+            </Show>
+            <span class="answer-numbers" title=model>{numbers}</span>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pace_leaves_out_the_first_token() {
+        let timings =
+            AnswerTimings { answer_tokens: 11, decode_ms: 2000.0, first_token_ms: 420.0, ..AnswerTimings::default() };
+        assert_eq!(timing_words(&timings), "5 tok/s · first token after 420 ms · 11 tokens");
+        let one = AnswerTimings { answer_tokens: 1, first_token_ms: 420.0, ..AnswerTimings::default() };
+        assert!(!timing_words(&one).contains("tok/s"));
+    }
+}

@@ -1,0 +1,98 @@
+//! All conversations: open, rename, delete.
+
+use leptos::{ev, prelude::*};
+
+use crate::{
+    common::{Dialog, Icon, Symbol},
+    state::{Heading, Sheet, store},
+};
+
+/// The drawer with all conversations.
+#[component]
+pub fn ChatList() -> impl IntoView {
+    view! {
+        <Dialog sheet=Sheet::Chats title="Conversations" drawer=true>
+            <List />
+        </Dialog>
+    }
+}
+
+#[component]
+fn List() -> impl IntoView {
+    let store = store();
+    let fresh = move |_| {
+        store.new_conversation();
+        store.sheet.set(None);
+    };
+    view! {
+        <button type="button" class="button button-main" on:click=fresh>
+            <Icon symbol=Symbol::Plus />
+            <span>"New conversation"</span>
+        </button>
+        <Show
+            when=move || store.headings.with(|headings| !headings.is_empty())
+            fallback=|| view! { <p class="hint">"Conversations appear here as soon as you ask something."</p> }
+        >
+            <ul class="chat-list">
+                <For each=move || store.headings.get() key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
+                    <Row heading />
+                </For>
+            </ul>
+        </Show>
+    }
+}
+
+#[component]
+fn Row(heading: Heading) -> impl IntoView {
+    let store = store();
+    let id = StoredValue::new(heading.id);
+    let title = StoredValue::new(heading.title);
+    let renaming = RwSignal::new(false);
+    let text = RwSignal::new(title.get_value());
+    let open = Memo::new(move |_| store.conversation.with(|open| id.with_value(|id| open.id == *id)));
+    let choose = move |_| {
+        id.with_value(|id| store.open_conversation(id));
+        store.sheet.set(None);
+    };
+    let rename = move |event: ev::SubmitEvent| {
+        event.prevent_default();
+        renaming.set(false);
+        id.with_value(|id| store.rename_conversation(id, &text.get_untracked()));
+    };
+    let delete = move |_| {
+        let question = format!("Delete “{}” for good?", title.get_value());
+        if crate::browser::window().confirm_with_message(&question).unwrap_or(false) {
+            store.delete_conversation(&id.get_value());
+        }
+    };
+    let name = move |verb: &str| format!("{verb} {}", title.get_value());
+    view! {
+        <li class="chat-row" class:chat-row-open=move || open.get()>
+            <Show
+                when=move || renaming.get()
+                fallback=move || view! {
+                    <button type="button" class="chat-name" aria-current=move || open.get().then_some("true") on:click=choose>
+                        {title.get_value()}
+                    </button>
+                    <button type="button" class="button button-icon" aria-label=name("Rename") on:click=move |_| renaming.set(true)>
+                        <Icon symbol=Symbol::Pencil />
+                    </button>
+                    <button type="button" class="button button-icon" aria-label=name("Delete") on:click=delete>
+                        <Icon symbol=Symbol::Bin />
+                    </button>
+                }
+            >
+                <form class="row chat-rename" on:submit=rename>
+                    <input
+                        class="field"
+                        type="text"
+                        aria-label="New title"
+                        prop:value=move || text.get()
+                        on:input=move |event| text.set(event_target_value(&event))
+                    />
+                    <button type="submit" class="button">"Rename"</button>
+                </form>
+            </Show>
+        </li>
+    }
+}

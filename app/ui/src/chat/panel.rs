@@ -1,0 +1,117 @@
+//! The chat: turns above, composer below.
+
+use leptos::{html, prelude::*};
+
+use super::{composer::Composer, turn_view::TurnView};
+use crate::{
+    common::{Icon, Symbol},
+    state::{Sheet, store},
+};
+
+/// Nearer than this to the end, new text keeps the end in sight, pixels.
+const NEAR: i32 = 120;
+
+/// The chat of the room.
+#[component]
+pub fn ChatPanel() -> impl IntoView {
+    let store = store();
+    let title = Memo::new(move |_| {
+        store.conversation.with(|conversation| {
+            if conversation.title.is_empty() { "New conversation".to_owned() } else { conversation.title.clone() }
+        })
+    });
+    let empty = Memo::new(move |_| store.conversation.with(|conversation| conversation.turns.is_empty()));
+    view! {
+        <header class="chat-top">
+            <button type="button" class="button button-quiet" on:click=move |_| store.sheet.set(Some(Sheet::Chats))>
+                <Icon symbol=Symbol::Chats />
+                <span>"Chats"</span>
+            </button>
+            <h2 class="chat-title">{title}</h2>
+            <button
+                type="button"
+                class="button button-quiet"
+                disabled=move || empty.get()
+                on:click=move |_| store.new_conversation()
+            >
+                <Icon symbol=Symbol::Plus />
+                <span>"New"</span>
+            </button>
+        </header>
+        <Show when=move || !empty.get() fallback=|| view! { <Welcome /> }>
+            <Turns />
+        </Show>
+        <Composer />
+    }
+}
+
+/// Turns, oldest first. The end stays in sight unless somebody scrolled up.
+#[component]
+fn Turns() -> impl IntoView {
+    let store = store();
+    let list = NodeRef::<html::Div>::new();
+    let follow = StoredValue::new(true);
+    let count = Memo::new(move |_| store.conversation.with(|conversation| conversation.turns.len()));
+    let open = Memo::new(move |_| store.conversation.with(|conversation| conversation.id.clone()));
+    let scrolled = move |_| {
+        if let Some(list) = list.get_untracked() {
+            follow.set_value(list.scroll_height() - list.scroll_top() - list.client_height() < NEAR);
+        }
+    };
+    Effect::new(move |before: Option<(usize, String)>| {
+        let now = (count.get(), open.get());
+        if before.is_none_or(|before| before != now) {
+            follow.set_value(true);
+        }
+        now
+    });
+    Effect::new(move |_| {
+        store.conversation.track();
+        if follow.get_value() {
+            request_animation_frame(move || {
+                if let Some(list) = list.get_untracked() {
+                    list.set_scroll_top(list.scroll_height());
+                }
+            });
+        }
+    });
+    let keys = move || {
+        let open = open.get();
+        (0..count.get()).map(move |index| (open.clone(), index)).collect::<Vec<_>>()
+    };
+    view! {
+        <div class="turns" node_ref=list on:scroll=scrolled tabindex="0" role="log" aria-label="Conversation" aria-live="off">
+            <div class="turns-column">
+                <For each=keys key=Clone::clone let((_, index))>
+                    <TurnView index />
+                </For>
+            </div>
+        </div>
+    }
+}
+
+/// Before the first question.
+#[component]
+fn Welcome() -> impl IntoView {
+    let store = store();
+    let try_it = ["Tell me a short story about a soup.", "Tell me a joke.", "What could I bring to a potluck?"];
+    let ready = Memo::new(move |_| store.can_ask());
+    let suggestion = move |text: &'static str| {
+        view! {
+            <button type="button" class="button suggestion" disabled=move || !ready.get() on:click=move |_| { store.ask(text); }>
+                {text}
+            </button>
+        }
+    };
+    view! {
+        <div class="turns welcome">
+            <div class="turns-column">
+                <h2>"What shall we cook up?"</h2>
+                <p class="hint">
+                    "Ask something. The devices at the table work out the answer together; the conversation stays in this browser."
+                </p>
+                <div class="suggestions">{try_it.map(suggestion).collect_view()}</div>
+            </div>
+        </div>
+    }
+}

@@ -1,0 +1,24 @@
+//! What the keyboard does.
+
+use leptos::prelude::*;
+
+use crate::{common::Dialog, state::Sheet};
+
+const KEYS: [(&str, &str); 4] = [
+    ("Enter", "Send the message"),
+    ("Shift + Enter", "Begin a new line"),
+    ("Escape", "Stop the answer, or close what is on top"),
+    ("?", "Show this list"),
+];
+
+/// The list behind `?`.
+#[component]
+pub fn Shortcuts() -> impl IntoView {
+    view! {
+        <Dialog sheet=Sheet::Shortcuts title="Keyboard">
+            <dl class="keys">
+                {KEYS.map(|(key, meaning)| view! { <dt><kbd>{key}</kbd></dt><dd>{meaning}</dd> }).collect_view()}
+            </dl>
+        </Dialog>
+    }
+}

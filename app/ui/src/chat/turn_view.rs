@@ -1,0 +1,32 @@
+//! A question with its answer.
+
+use leptos::prelude::*;
+
+use super::answer_view::AnswerView;
+use crate::state::store;
+
+/// One turn of the open conversation.
+#[component]
+pub fn TurnView(
+    /// Which one, from 0.
+    index: usize,
+) -> impl IntoView {
+    let store = store();
+    let question = Memo::new(move |_| {
+        store
+            .conversation
+            .with(|conversation| conversation.turns.get(index).map(|turn| turn.question.clone()).unwrap_or_default())
+    });
+    let answer = Memo::new(move |_| {
+        store.conversation.with(|conversation| conversation.turns.get(index).map(|turn| turn.answer.clone()))
+    });
+    let last = Memo::new(move |_| store.conversation.with(|conversation| conversation.turns.len() == index + 1));
+    view! {
+        <article class="turn">
+            <h3 class="visually-hidden">"You"</h3>
+            <p class="question">{question}</p>
+            <h3 class="visually-hidden">"Answer"</h3>
+            <AnswerView answer last />
+        </article>
+    }
+}

@@ -1,0 +1,50 @@
+//! A button that copies.
+
+use leptos::prelude::*;
+use potluck_panel::NoticeLevel;
+
+use super::{Icon, Symbol};
+use crate::{browser, state::store};
+
+/// How long "Copied" stays, milliseconds.
+const SHOWN: u32 = 1_800;
+
+/// Copies a text and says so.
+#[component]
+pub fn CopyButton(
+    /// What to copy.
+    #[prop(into)]
+    text: Signal<String>,
+    /// What the button says.
+    #[prop(optional, into)]
+    label: Option<&'static str>,
+    /// Class of the button.
+    #[prop(optional)]
+    class: Option<&'static str>,
+) -> impl IntoView {
+    let store = store();
+    let label = label.unwrap_or("Copy");
+    let copied = RwSignal::new(false);
+    let copy = move |_| {
+        let text = text.get_untracked();
+        leptos::task::spawn_local(async move {
+            if browser::copy_text(&text).await {
+                copied.set(true);
+                gloo_timers::future::TimeoutFuture::new(SHOWN).await;
+                copied.try_set(false);
+            } else {
+                store.tell(
+                    NoticeLevel::Warning,
+                    "The browser does not let this page copy. Select the text and copy it yourself.",
+                    text,
+                );
+            }
+        });
+    };
+    view! {
+        <button type="button" class=class.unwrap_or("button button-quiet") on:click=copy>
+            <Icon symbol=Signal::derive(move || if copied.get() { Symbol::Check } else { Symbol::Copy }) />
+            <span>{move || if copied.get() { "Copied" } else { label }}</span>
+        </button>
+    }
+}

@@ -1,0 +1,19 @@
+//! Small pieces that several parts of the page use.
+
+mod bar;
+mod copy_button;
+mod dialog;
+mod icon;
+mod lend_slider;
+mod notices;
+mod privacy;
+mod qr;
+
+pub use bar::Bar;
+pub use copy_button::CopyButton;
+pub use dialog::Dialog;
+pub use icon::{Icon, Symbol, device_symbol, device_symbol_path};
+pub use lend_slider::LendSlider;
+pub use notices::NoticeStack;
+pub use privacy::Privacy;
+pub use qr::QrCode;

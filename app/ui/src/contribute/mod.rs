@@ -1,0 +1,6 @@
+//! Lending this device's GPU.
+
+mod card;
+mod phases;
+
+pub use card::ContributeCard;

@@ -1,0 +1,65 @@
+//! What the adapter really tells of this device.
+
+use leptos::prelude::*;
+use potluck_panel::DeviceReport;
+
+use crate::{
+    common::{Icon, Symbol},
+    state::store,
+};
+
+/// "NVIDIA, WebGPU ready, 16-bit floats no".
+fn sentence(device: &DeviceReport) -> String {
+    let adapter = if device.adapter.is_empty() { "An unnamed GPU" } else { &device.adapter };
+    let speed = if device.software { ", a software adapter: slow" } else { "" };
+    let half = if device.shader_f16 { "yes" } else { "no" };
+    format!("{adapter}{speed}, WebGPU ready, 16-bit floats {half}")
+}
+
+/// One line on this device, with help when it cannot take part.
+#[component]
+pub fn DeviceLine() -> impl IntoView {
+    let store = store();
+    let device = Memo::new(move |_| store.status.with(|status| status.device.clone()));
+    let trouble = move || device.with(|device| device.trouble.clone());
+    view! {
+        <div class="device-line">
+            <Show
+                when=move || trouble().is_some()
+                fallback=move || view! {
+                    <p class="device-words">
+                        <Icon symbol=Symbol::Info />
+                        <span>
+                            {move || device.with(|device| {
+                                if device.webgpu { sentence(device) } else { "Asking this device what it can do".into() }
+                            })}
+                        </span>
+                    </p>
+                }
+            >
+                <details class="fold">
+                    <summary>"No WebGPU here: you can still chat. How to turn it on"</summary>
+                    <p>{trouble}</p>
+                    <ul class="plain">
+                        <li>"Chrome or Edge 121 or newer: open chrome://gpu and look for WebGPU; update the graphics driver if it is off."</li>
+                        <li>"Safari 26 or newer has it. Firefox has it on Windows and on Macs."</li>
+                        <li>"The page must come by https or from localhost: browsers hide the GPU from anything else."</li>
+                    </ul>
+                </details>
+            </Show>
+        </div>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_the_adapter_told() {
+        let device = DeviceReport { webgpu: true, adapter: "NVIDIA".into(), ..DeviceReport::default() };
+        assert_eq!(sentence(&device), "NVIDIA, WebGPU ready, 16-bit floats no");
+        let slow = DeviceReport { software: true, shader_f16: true, ..device };
+        assert_eq!(sentence(&slow), "NVIDIA, a software adapter: slow, WebGPU ready, 16-bit floats yes");
+    }
+}

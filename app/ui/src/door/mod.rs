@@ -1,0 +1,12 @@
+//! The door: host, contribute, or come in by a link.
+
+mod device_line;
+
+mod join;
+mod page;
+mod picture;
+mod room_list;
+mod room_picker;
+
+pub use page::Door;
+pub use room_picker::RoomPicker;

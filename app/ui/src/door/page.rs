@@ -1,0 +1,124 @@
+//! The first page.
+
+use leptos::prelude::*;
+
+use super::{device_line::DeviceLine, join::JoinCard, picture::Picture, room_list::watch_rooms};
+use crate::{
+    common::{Icon, Privacy, Symbol},
+    relay::Room,
+    route::{RoomAddress, Route},
+    state::{Sheet, store},
+    text::plural,
+};
+
+/// The door.
+#[component]
+pub fn Door() -> impl IntoView {
+    let store = store();
+    let rooms = watch_rooms();
+    let invited = Memo::new(move |_| match store.route.get() {
+        Route::Room(address) => Some(address),
+        Route::Door => None,
+    });
+    view! {
+        <main class="door">
+            <div class="door-column">
+                <header class="door-top">
+                    <button
+                        type="button"
+                        class="button button-icon"
+                        aria-label="Settings"
+                        on:click=move |_| store.sheet.set(Some(Sheet::Settings))
+                    >
+                        <Icon symbol=Symbol::Sliders />
+                    </button>
+                </header>
+                <Picture />
+                <h1 class="door-name">"Potluck"</h1>
+                <p class="door-sentence">
+                    "Run a model together that none of your devices could run alone."
+                </p>
+                <Show when=move || invited.get().is_some() fallback=move || view! { <Presses rooms /> }>
+                    {move || invited.get().map(|address| view! { <JoinCard address /> })}
+                </Show>
+                <BackToTable />
+                <footer class="door-foot">
+                    <DeviceLine />
+                    <Privacy />
+                </footer>
+            </div>
+        </main>
+    }
+}
+
+/// The two large buttons.
+#[component]
+fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
+    let store = store();
+    // One open room: straight in. Otherwise the list, which also takes a link.
+    let contribute = move |_| {
+        let only = rooms.with_untracked(|rooms| match rooms.as_deref() {
+            Some([room]) => Some(room.id.clone()),
+            _ => None,
+        });
+        match only {
+            Some(id) => store.enter(RoomAddress { id, key: None }, Some(untrack(|| store.lend_by_default()))),
+            None => store.sheet.set(Some(Sheet::Rooms)),
+        }
+    };
+    let hint = move || match rooms.get().as_deref() {
+        None => "Looking for open rooms".to_owned(),
+        Some([]) => "No room is open here yet".to_owned(),
+        Some([room]) if room.title.is_empty() => "One room is open here".to_owned(),
+        Some([room]) => format!("Helps “{}”", room.title),
+        Some(rooms) => plural(rooms.len(), "room is open here", "rooms are open here"),
+    };
+    view! {
+        <div class="presses">
+            <button
+                type="button"
+                class="press press-main"
+                aria-describedby="host-hint"
+                on:click=move |_| store.sheet.set(Some(Sheet::Host))
+            >
+                <Icon symbol=Symbol::Pot />
+                <span class="press-name">"Host a model"</span>
+                <span class="press-hint" aria-hidden="true" id="host-hint">"Pick a model, open a room"</span>
+            </button>
+            <button
+                type="button"
+                class="press"
+                aria-describedby="contribute-hint"
+                on:click=contribute
+            >
+                <Icon symbol=Symbol::Plus />
+                <span class="press-name">"Contribute GPU"</span>
+                <span class="press-hint" aria-hidden="true" id="contribute-hint">{hint}</span>
+            </button>
+        </div>
+    }
+}
+
+/// The way back for somebody who left the table by the browser's back button.
+#[component]
+fn BackToTable() -> impl IntoView {
+    let store = store();
+    let address = move || {
+        let here = matches!(store.route.get(), Route::Door);
+        store.session.with(|session| session.place.as_ref().filter(|_| here).map(crate::state::Place::address))
+    };
+    let back = move |_| {
+        if let Some(address) = untrack(address) {
+            crate::browser::go(&address.path());
+            store.route.set(Route::Room(address));
+        }
+    };
+    view! {
+        <Show when=move || address().is_some()>
+            <p class="door-back">
+                "You still have a place at a table. "
+                <button type="button" class="button" on:click=back>"Back to the table"</button>
+            </p>
+        </Show>
+    }
+}

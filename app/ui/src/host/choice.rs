@@ -1,0 +1,160 @@
+//! What is chosen in the picker, while it is open.
+
+use leptos::prelude::*;
+use potluck_panel::{HostChoice, ModelSource, Share};
+
+use super::verdict::Case;
+use crate::{relay::Model, state::Store};
+
+/// Where the model comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tab {
+    /// The relay's models.
+    Here,
+    /// An address.
+    Link,
+    /// A file.
+    Device,
+}
+
+impl Tab {
+    /// All tabs, in order.
+    pub const ALL: [Self; 3] = [Self::Here, Self::Link, Self::Device];
+
+    /// What the tab says.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Here => "Here",
+            Self::Link => "Link",
+            Self::Device => "This device",
+        }
+    }
+
+    /// Its id in the document, by which its panel names it.
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Here => "tab-here",
+            Self::Link => "tab-link",
+            Self::Device => "tab-device",
+        }
+    }
+}
+
+/// Context of a room unless the model has less or somebody chooses otherwise.
+pub const CONTEXT: u32 = 4096;
+
+/// What is chosen in the picker. Copies are handles to the same choice.
+#[derive(Clone, Copy)]
+pub struct Choice {
+    /// The tab in front.
+    pub tab: RwSignal<Tab>,
+    /// The relay's model.
+    pub model: RwSignal<Option<Model>>,
+    /// The address.
+    pub link: RwSignal<String>,
+    /// The file.
+    pub file: RwSignal<Option<web_sys::File>, LocalStorage>,
+    /// Positions of context.
+    pub context: RwSignal<u32>,
+    /// How work is shared out; nothing for what suits the model.
+    pub share: RwSignal<Option<Share>>,
+    /// Bytes this device lends.
+    pub lend: RwSignal<u64>,
+    /// On everyone's door.
+    pub visible: RwSignal<bool>,
+}
+
+impl Choice {
+    /// A fresh choice.
+    pub fn new(store: Store) -> Self {
+        Self {
+            tab: RwSignal::new(Tab::Here),
+            model: RwSignal::new(None),
+            link: RwSignal::new(String::new()),
+            file: RwSignal::new_local(None),
+            context: RwSignal::new(CONTEXT),
+            share: RwSignal::new(None),
+            lend: RwSignal::new(untrack(|| store.lend_by_default())),
+            visible: RwSignal::new(true),
+        }
+    }
+
+    /// Where the chosen model comes from; nothing while none is chosen.
+    pub fn source(self) -> Option<ModelSource> {
+        match self.tab.get() {
+            Tab::Here => {
+                self.model.with(|model| model.as_ref().map(|model| ModelSource::Relay { name: model.name.clone() }))
+            }
+            Tab::Link => {
+                let url = self.link.get().trim().to_owned();
+                is_gguf_address(&url).then_some(ModelSource::Link { url })
+            }
+            Tab::Device => self.file.with(|file| {
+                file.as_ref().map(|file| ModelSource::File { name: file.name(), bytes: file.size() as u64 })
+            }),
+        }
+    }
+
+    /// Everyone takes part in the embedded model, so that a second device is seen to work; else the fastest plan.
+    pub fn shared(self) -> Share {
+        let embedded =
+            self.tab.get() == Tab::Here && self.model.with(|model| model.as_ref().is_some_and(Model::comes_along));
+        self.share.get().unwrap_or(if embedded { Share::Everyone } else { Share::Fastest })
+    }
+
+    /// The room's context: what was chosen, or less if the model has less.
+    pub fn context(self) -> u32 {
+        let most = self.tab.get() == Tab::Here;
+        let most = self.model.with(|model| model.as_ref().filter(|_| most).and_then(|model| model.context));
+        self.context.get().min(most.unwrap_or(u32::MAX)).max(64)
+    }
+
+    /// The arithmetic for `weights` bytes.
+    pub fn case(self, weights: u64, model: Option<&Model>, bandwidth: f64) -> Case {
+        let share_active = model.and_then(|model| {
+            let (active, all) = (model.active_parameters?, model.parameters?);
+            (all > 0).then(|| active as f64 / all as f64)
+        });
+        Case {
+            weights,
+            context: self.context(),
+            state_per_position: model.and_then(|model| model.state_bytes_per_position),
+            lent: self.lend.get(),
+            devices: 1,
+            active: (weights as f64 * share_active.unwrap_or(1.0)) as u64,
+            bandwidth,
+        }
+    }
+
+    /// What to tell the node; nothing while no model is chosen.
+    pub fn finish(self) -> Option<HostChoice> {
+        Some(HostChoice {
+            model: self.source()?,
+            budget: self.lend.get(),
+            context: self.context(),
+            share: self.shared(),
+            visible: self.visible.get(),
+            resume: None,
+        })
+    }
+}
+
+/// An address that can name a GGUF file.
+pub fn is_gguf_address(url: &str) -> bool {
+    let web = url.starts_with("https://") || url.starts_with("http://");
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    web && path.to_ascii_lowercase().ends_with(".gguf")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_gguf_files_pass() {
+        assert!(is_gguf_address("https://example.org/a/model-00001-of-00003.gguf?download=true"));
+        assert!(is_gguf_address("http://localhost:9/M.GGUF"));
+        assert!(!is_gguf_address("https://example.org/model.safetensors"));
+        assert!(!is_gguf_address("model.gguf"));
+    }
+}

@@ -1,0 +1,34 @@
+//! The tab "Link": a GGUF file by its address.
+
+use leptos::prelude::*;
+
+use super::choice::{Choice, is_gguf_address};
+
+/// A field for an address.
+#[component]
+pub fn FromLink(choice: Choice) -> impl IntoView {
+    let wrong = move || {
+        let link = choice.link.get();
+        let link = link.trim();
+        (!link.is_empty() && !is_gguf_address(link))
+            .then_some("This does not look like a GGUF file. The address must begin with https:// and end in .gguf.")
+    };
+    view! {
+        <label class="labelled">
+            <span>"Address of a GGUF file"</span>
+            <input
+                class="field"
+                type="url"
+                autocomplete="off"
+                placeholder="https://…/model.gguf"
+                aria-describedby="gguf-wrong"
+                prop:value=move || choice.link.get()
+                on:input=move |event| choice.link.set(event_target_value(&event))
+            />
+        </label>
+        <p class="field-wrong" id="gguf-wrong" aria-live="polite">{wrong}</p>
+        <p class="hint">
+            "For a split model give its first part, the others are found. Every device of the room must be able to reach the address."
+        </p>
+    }
+}

@@ -1,0 +1,77 @@
+//! How much to lend, how to share the work, how much context.
+
+use leptos::prelude::*;
+use potluck_panel::Share;
+
+use super::choice::Choice;
+use crate::{common::LendSlider, text::count};
+
+const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
+
+/// The choices under the model.
+#[component]
+pub fn Options(choice: Choice) -> impl IntoView {
+    view! {
+        <LendSlider value=choice.lend label="Memory this device lends" />
+        <p class="hint">"A page cannot read how much GPU memory there is: you know better."</p>
+        <ShareChoice choice />
+        <ContextChoice choice />
+    }
+}
+
+#[component]
+fn ShareChoice(choice: Choice) -> impl IntoView {
+    let option = move |share: Share, name: &'static str, cost: &'static str| {
+        let chosen = move || choice.shared() == share;
+        view! {
+            <label class="card option-card" class:card-chosen=chosen>
+                <input
+                    type="radio"
+                    name="share"
+                    prop:checked=chosen
+                    on:change=move |_| choice.share.set(Some(share))
+                />
+                <span class="card-words"><strong>{name}</strong><span class="hint">{cost}</span></span>
+            </label>
+        }
+    };
+    view! {
+        <fieldset class="group">
+            <legend>"Share the work"</legend>
+            <div class="option-cards">
+                {option(Share::Fastest, "Fastest", "The plan that answers soonest. Slower devices wait as spares.")}
+                {option(Share::Everyone, "Everyone takes part", "Each device gets work. Each one adds a hop, so answers come slower.")}
+            </div>
+        </fieldset>
+    }
+}
+
+#[component]
+fn ContextChoice(choice: Choice) -> impl IntoView {
+    let change = move |event| {
+        if let Ok(context) = event_target_value(&event).parse() {
+            choice.context.set(context);
+        }
+    };
+    // A model may have less than any step: then its own context is the one in force.
+    let steps = move || {
+        let now = choice.context();
+        let mut steps: Vec<u32> = CONTEXTS.to_vec();
+        if !steps.contains(&now) {
+            steps.push(now);
+            steps.sort_unstable();
+        }
+        steps
+            .into_iter()
+            .map(|step| view! {
+                <option value=step.to_string() prop:selected=step == now>{format!("{} tokens", count(u64::from(step)))}</option>
+            })
+            .collect_view()
+    };
+    view! {
+        <label class="labelled labelled-row">
+            <span>"Context, all conversations together"</span>
+            <select class="field" on:change=change>{steps}</select>
+        </label>
+    }
+}

@@ -1,0 +1,107 @@
+//! The picker: three tabs, the verdict, one button.
+
+use leptos::{ev, prelude::*};
+use wasm_bindgen::JsCast;
+
+use super::{
+    choice::{Choice, Tab},
+    from_device::FromDevice,
+    from_link::FromLink,
+    from_relay::FromRelay,
+    options::Options,
+};
+use crate::{
+    browser,
+    common::Dialog,
+    state::{Sheet, store},
+};
+
+/// The dialog behind "Host a model".
+#[component]
+pub fn HostPicker() -> impl IntoView {
+    view! {
+        <Dialog sheet=Sheet::Host title="Host a model" wide=true>
+            <Picker />
+        </Dialog>
+    }
+}
+
+#[component]
+fn Picker() -> impl IntoView {
+    let store = store();
+    let choice = Choice::new(store);
+    let opening = move || store.opening.with(Option::is_some);
+    let ready = move || choice.source().is_some() && !opening();
+    let open = move |_| {
+        if let Some(host) = untrack(|| choice.finish()) {
+            let file = choice.file.get_untracked().filter(|_| choice.tab.get_untracked() == Tab::Device);
+            store.set(|settings| settings.lend = Some(host.budget));
+            store.host(host, file);
+        }
+    };
+    view! {
+        <Tabs choice />
+        <div class="dialog-body" role="tabpanel" aria-labelledby=move || choice.tab.get().id()>
+            {move || match choice.tab.get() {
+                Tab::Here => view! { <FromRelay choice /> }.into_any(),
+                Tab::Link => view! { <FromLink choice /> }.into_any(),
+                Tab::Device => view! { <FromDevice choice /> }.into_any(),
+            }}
+            <Options choice />
+        </div>
+        <footer class="dialog-foot">
+            <label class="check">
+                <input
+                    type="checkbox"
+                    prop:checked=move || choice.visible.get()
+                    on:change=move |event| choice.visible.set(event_target_checked(&event))
+                />
+                <span>"Show this room on the door of everyone here"</span>
+            </label>
+            <button type="button" class="button button-main button-large" disabled=move || !ready() on:click=open>
+                {move || if opening() { "Opening the room…" } else { "Open the room" }}
+            </button>
+        </footer>
+    }
+}
+
+/// The tabs; the arrow keys move between them.
+#[component]
+fn Tabs(choice: Choice) -> impl IntoView {
+    let keys = move |event: ev::KeyboardEvent| {
+        let step = match event.key().as_str() {
+            "ArrowRight" => 1,
+            "ArrowLeft" => Tab::ALL.len() - 1,
+            _ => return,
+        };
+        let now = Tab::ALL.iter().position(|tab| *tab == choice.tab.get_untracked()).unwrap_or(0);
+        let next = Tab::ALL[(now + step) % Tab::ALL.len()];
+        choice.tab.set(next);
+        let element = browser::window().document().and_then(|document| document.get_element_by_id(next.id()));
+        if let Some(element) = element.and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
+            // An element that cannot take the focus leaves it where it is.
+            let _focused = element.focus();
+        }
+    };
+    let tab = move |tab: Tab| {
+        let chosen = move || choice.tab.get() == tab;
+        view! {
+            <button
+                type="button"
+                role="tab"
+                class="tab"
+                id=tab.id()
+                aria-selected=move || chosen().to_string()
+                tabindex=move || if chosen() { "0" } else { "-1" }
+                on:click=move |_| choice.tab.set(tab)
+            >
+                {tab.name()}
+            </button>
+        }
+    };
+    view! {
+        <div class="tabs" role="tablist" aria-label="Where the model comes from" on:keydown=keys>
+            {Tab::ALL.map(tab).collect_view()}
+        </div>
+    }
+}

@@ -1,0 +1,63 @@
+//! The verdict with its arithmetic, as it is shown.
+
+use leptos::prelude::*;
+
+use super::{
+    choice::Choice,
+    verdict::{Case, judge},
+};
+use crate::text::{bytes, count, tokens_per_second};
+
+/// "Fits what is lent": weights + cache + scratch against what is lent.
+#[component]
+pub fn VerdictView(
+    /// What counts.
+    #[prop(into)]
+    case: Signal<Case>,
+    /// The choice that the offered help changes.
+    choice: Choice,
+) -> impl IntoView {
+    let verdict = Memo::new(move |_| judge(case.get()));
+    let fits = move || verdict.with(super::verdict::Verdict::fits);
+    let sum = move || {
+        let case = case.get();
+        verdict.with(|verdict| {
+            let cache = verdict.cache.map_or_else(
+                || format!("cache for {} tokens", count(u64::from(case.context))),
+                |cache| format!("cache {}", bytes(cache)),
+            );
+            let about = if verdict.cache.is_some() { "about" } else { "at least" };
+            format!(
+                "Weights {} + {cache} + scratch {} = {about} {}. This device lends {}.",
+                bytes(case.weights),
+                bytes(verdict.scratch),
+                bytes(verdict.needed),
+                bytes(case.lent)
+            )
+        })
+    };
+    let sentence = move || {
+        verdict.with(|verdict| {
+            let alone = verdict.tokens_per_second;
+            let speed = alone.map(|speed| format!(" At most about {} on this device alone.", tokens_per_second(speed)));
+            format!("{}{}", verdict.sentence(), speed.unwrap_or_default())
+        })
+    };
+    let help = move || verdict.with(|verdict| verdict.fits_with_context);
+    view! {
+        <span class="verdict" class:verdict-fits=fits>
+            <span class="verdict-word">{sentence}</span>
+            <span class="hint">{sum}</span>
+            {move || (!fits()).then(|| view! {
+                <span class="hint">
+                    "You can open the room anyway: it waits until enough devices have joined."
+                </span>
+            })}
+            {move || help().map(|context| view! {
+                <button type="button" class="button" on:click=move |_| choice.context.set(context)>
+                    {format!("Take {} tokens of context", count(u64::from(context)))}
+                </button>
+            })}
+        </span>
+    }
+}

@@ -1,0 +1,24 @@
+//! The page: door, table, host, contribute, chat, settings. Floor 4.
+//!
+//! It knows `panel`, not `node`: everything it learns comes through a [`NodeLink`], everything it wants goes out by it.
+//! It never touches wgpu, sockets or files. [`mount`] is the only entry.
+#![forbid(unsafe_code)]
+
+mod actions;
+mod app;
+mod browser;
+mod chat;
+mod common;
+mod contribute;
+mod door;
+mod host;
+mod link;
+mod relay;
+mod route;
+mod settings;
+mod state;
+mod table;
+mod text;
+
+pub use app::mount;
+pub use link::{NodeLink, OnMessage, PageServices};

@@ -1,0 +1,93 @@
+//! Addresses of the page: `/` is the door, `/r/ID#KEY` a room.
+
+/// Where the address bar points.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// The door.
+    Door,
+    /// A room, by its link.
+    Room(RoomAddress),
+}
+
+/// A room's id and, from the link's fragment, its key. The fragment never reaches the relay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RoomAddress {
+    /// The room's id on the relay.
+    pub id: String,
+    /// The key that lets a guest in without being asked.
+    pub key: Option<String>,
+}
+
+impl RoomAddress {
+    /// Path and fragment: `/r/ID#KEY`.
+    #[must_use]
+    pub fn path(&self) -> String {
+        match &self.key {
+            Some(key) => format!("/r/{}#{key}", self.id),
+            None => format!("/r/{}", self.id),
+        }
+    }
+}
+
+impl Route {
+    /// Reads a path and a fragment (with or without its `#`).
+    #[must_use]
+    pub fn parse(path: &str, fragment: &str) -> Self {
+        let Some(id) = path.strip_prefix("/r/").map(|rest| rest.trim_end_matches('/')) else { return Self::Door };
+        if !is_room_id(id) {
+            return Self::Door;
+        }
+        let key = fragment.trim_start_matches('#');
+        Self::Room(RoomAddress { id: id.to_owned(), key: (!key.is_empty()).then(|| key.to_owned()) })
+    }
+
+    /// Reads what somebody pasted: a whole link, its path, or just the room's id.
+    #[must_use]
+    pub fn parse_link(text: &str) -> Option<RoomAddress> {
+        let text = text.trim();
+        if is_room_id(text) {
+            return Some(RoomAddress { id: text.to_owned(), key: None });
+        }
+        let (address, fragment) = text.split_once('#').unwrap_or((text, ""));
+        let path = &address[address.find("/r/")?..];
+        match Self::parse(path.split('?').next().unwrap_or(path), fragment) {
+            Self::Room(room) => Some(room),
+            Self::Door => None,
+        }
+    }
+}
+
+/// The relay's rule for ids.
+fn is_room_id(text: &str) -> bool {
+    (4..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_room_link_reads_back() {
+        let room = RoomAddress { id: "k3v9abcd".into(), key: Some("Zm9v_-x".into()) };
+        assert_eq!(Route::parse("/r/k3v9abcd", "#Zm9v_-x"), Route::Room(room.clone()));
+        assert_eq!(room.path(), "/r/k3v9abcd#Zm9v_-x");
+    }
+
+    #[test]
+    fn anything_else_is_the_door() {
+        for path in ["/", "", "/r/", "/r/UPPER", "/r/a/b", "/other"] {
+            assert_eq!(Route::parse(path, ""), Route::Door, "{path}");
+        }
+    }
+
+    #[test]
+    fn pasted_links_are_forgiving() {
+        let room = Route::parse_link("  https://192.168.1.5:8787/r/k3v9abcd#key ").unwrap();
+        assert_eq!((room.id.as_str(), room.key.as_deref()), ("k3v9abcd", Some("key")));
+        assert_eq!(Route::parse_link("k3v9abcd").unwrap().key, None);
+        assert_eq!(Route::parse_link("https://example.org/r/k3v9abcd?x=1#k").unwrap().key.as_deref(), Some("k"));
+        assert_eq!(Route::parse_link("hello there"), None);
+    }
+}

@@ -1,0 +1,33 @@
+//! System, light, dark.
+
+use leptos::prelude::*;
+
+use crate::state::{Appearance, store};
+
+/// The choice of light and dark.
+#[component]
+pub fn AppearanceChoice() -> impl IntoView {
+    let store = store();
+    let option = move |appearance: Appearance, name: &'static str| {
+        let chosen = move || store.settings.with(|settings| settings.appearance == appearance);
+        view! {
+            <label class="segment">
+                <input
+                    type="radio"
+                    name="appearance"
+                    prop:checked=chosen
+                    on:change=move |_| store.set(|settings| settings.appearance = appearance)
+                />
+                <span>{name}</span>
+            </label>
+        }
+    };
+    view! {
+        <fieldset class="group">
+            <legend>"Appearance"</legend>
+            <div class="segments">
+                {option(Appearance::System, "System")} {option(Appearance::Light, "Light")} {option(Appearance::Dark, "Dark")}
+            </div>
+        </fieldset>
+    }
+}

@@ -1,0 +1,312 @@
+//! A conversation and how an answer grows. Pure: the same events give the same conversation.
+
+use potluck_panel::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role};
+use serde::{Deserialize, Serialize};
+
+/// One conversation, as it is kept in the browser.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Conversation {
+    /// Random text; names the state that devices keep for it.
+    pub id: String,
+    /// Shown in the list: the first question until somebody renames it.
+    pub title: String,
+    /// Somebody gave the title.
+    pub renamed: bool,
+    /// Milliseconds since 1970 of the last change.
+    pub changed: f64,
+    /// Questions with their answers, oldest first.
+    pub turns: Vec<Turn>,
+}
+
+/// What the list of conversations needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heading {
+    /// The conversation's id.
+    pub id: String,
+    /// Its title.
+    pub title: String,
+    /// Milliseconds since 1970 of the last change.
+    pub changed: f64,
+}
+
+/// A question and its answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// What the person wrote.
+    pub question: String,
+    /// What the model wrote.
+    pub answer: Answer,
+}
+
+/// An answer, finished or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The prompt that it belongs to, while one runs.
+    pub request: Option<RequestId>,
+    /// What was written so far.
+    pub text: String,
+    /// How far it is.
+    pub state: AnswerState,
+    /// What it took, once it ended.
+    pub timings: Option<AnswerTimings>,
+    /// The model that wrote it.
+    pub model: String,
+}
+
+/// How far an answer is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum AnswerState {
+    /// Sent; 0 until the room tells the position.
+    Queued(u32),
+    /// The prompt is being read.
+    Reading {
+        /// Tokens read.
+        done: u32,
+        /// Tokens of the prompt.
+        total: u32,
+    },
+    /// Text comes.
+    Writing,
+    /// The room rebuilds what a lost device held.
+    Recovering(String),
+    /// The model was done.
+    Complete,
+    /// The limit was reached.
+    Length,
+    /// Somebody pressed Stop.
+    Stopped,
+    /// It could not go on.
+    Failed(String),
+    /// The page was reloaded meanwhile.
+    Interrupted,
+}
+
+impl AnswerState {
+    /// More may come.
+    #[must_use]
+    pub const fn running(&self) -> bool {
+        matches!(self, Self::Queued(_) | Self::Reading { .. } | Self::Writing | Self::Recovering(_))
+    }
+
+    /// It ended before the model was done, so going on makes sense.
+    #[must_use]
+    pub const fn can_continue(&self) -> bool {
+        matches!(self, Self::Length | Self::Stopped | Self::Failed(_) | Self::Interrupted)
+    }
+}
+
+impl Answer {
+    fn new(request: RequestId, model: &str) -> Self {
+        Self {
+            request: Some(request),
+            text: String::new(),
+            state: AnswerState::Queued(0),
+            timings: None,
+            model: model.to_owned(),
+        }
+    }
+}
+
+/// Longest title taken from a question, in characters.
+const TITLE: usize = 60;
+
+impl Conversation {
+    /// An empty one.
+    #[must_use]
+    pub fn new(id: String) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// What the list shows.
+    #[must_use]
+    pub fn heading(&self) -> Heading {
+        Heading { id: self.id.clone(), title: self.title.clone(), changed: self.changed }
+    }
+
+    /// The prompt that runs now.
+    #[must_use]
+    pub fn running(&self) -> Option<RequestId> {
+        self.turns.iter().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
+    }
+
+    /// Adds a question; its answer is awaited under `request`.
+    pub fn ask(&mut self, question: &str, request: RequestId, model: &str) {
+        if self.turns.is_empty() && !self.renamed {
+            self.title = title_of(question);
+        }
+        self.turns.push(Turn { question: question.to_owned(), answer: Answer::new(request, model) });
+    }
+
+    /// Drops the last answer and awaits another; `false` if there is nothing to answer.
+    pub fn regenerate(&mut self, request: RequestId, model: &str) -> bool {
+        let Some(turn) = self.turns.last_mut() else { return false };
+        turn.answer = Answer::new(request, model);
+        true
+    }
+
+    /// Goes on with the last answer; `false` if there is none.
+    pub fn go_on(&mut self, request: RequestId) -> bool {
+        let Some(turn) = self.turns.last_mut() else { return false };
+        turn.answer.request = Some(request);
+        turn.answer.state = AnswerState::Queued(0);
+        true
+    }
+
+    /// Takes a step of an answer; `false` if no answer waits for it.
+    pub fn apply(&mut self, request: RequestId, event: &AnswerEvent) -> bool {
+        let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
+        let Some(answer) = self.turns.iter_mut().find(waiting).map(|turn| &mut turn.answer) else { return false };
+        match event {
+            AnswerEvent::Queued { position } => answer.state = AnswerState::Queued(*position),
+            AnswerEvent::Reading { done, total } => {
+                answer.state = AnswerState::Reading { done: *done, total: *total };
+            }
+            AnswerEvent::Text { delta, .. } => {
+                answer.text.push_str(delta);
+                answer.state = AnswerState::Writing;
+            }
+            AnswerEvent::Recovering { reason } => answer.state = AnswerState::Recovering(reason.clone()),
+            AnswerEvent::End { end, timings } => {
+                answer.request = None;
+                answer.timings = Some(*timings);
+                answer.state = match end {
+                    AnswerEnd::Complete => AnswerState::Complete,
+                    AnswerEnd::Length => AnswerState::Length,
+                    AnswerEnd::Stopped => AnswerState::Stopped,
+                    AnswerEnd::Failed(why) => AnswerState::Failed(why.clone()),
+                };
+            }
+        }
+        true
+    }
+
+    /// Nothing comes any more: answers that were under way end in `state`. `false` if there was none.
+    pub fn break_off(&mut self, state: &AnswerState) -> bool {
+        let mut any = false;
+        for turn in self.turns.iter_mut().filter(|turn| turn.answer.state.running()) {
+            turn.answer.state = state.clone();
+            turn.answer.request = None;
+            any = true;
+        }
+        any
+    }
+
+    /// The messages of a prompt: instructions, then the turns. An answer without text is left out; the last answer is
+    /// included when it shall go on.
+    #[must_use]
+    pub fn messages(&self, instructions: &str) -> Vec<Message> {
+        let mut messages = Vec::with_capacity(self.turns.len() * 2 + 1);
+        if !instructions.trim().is_empty() {
+            messages.push(Message { role: Role::System, content: instructions.trim().to_owned() });
+        }
+        for turn in &self.turns {
+            messages.push(Message { role: Role::User, content: turn.question.clone() });
+            if !turn.answer.text.is_empty() {
+                messages.push(Message { role: Role::Assistant, content: turn.answer.text.clone() });
+            }
+        }
+        messages
+    }
+}
+
+/// The first line of a question, cut at a word.
+fn title_of(question: &str) -> String {
+    let line = question.trim().lines().next().unwrap_or_default();
+    if line.chars().count() <= TITLE {
+        return line.to_owned();
+    }
+    let cut: String = line.chars().take(TITLE).collect();
+    let whole = cut.rfind(' ').filter(|&at| at > TITLE / 2).map_or(cut.as_str(), |at| &cut[..at]);
+    format!("{}…", whole.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: RequestId = RequestId(1);
+
+    fn text(delta: &str) -> AnswerEvent {
+        AnswerEvent::Text { delta: delta.into(), tokens: vec![1] }
+    }
+
+    fn end(end: AnswerEnd) -> AnswerEvent {
+        AnswerEvent::End { end, timings: AnswerTimings::default() }
+    }
+
+    fn asked() -> Conversation {
+        let mut conversation = Conversation::new("c".into());
+        conversation.ask("Why is the sky blue?", FIRST, "tiny");
+        conversation
+    }
+
+    #[test]
+    fn an_answer_grows_and_ends() {
+        let mut conversation = asked();
+        assert_eq!(conversation.running(), Some(FIRST));
+        assert!(conversation.apply(FIRST, &AnswerEvent::Reading { done: 4, total: 9 }));
+        assert!(conversation.apply(FIRST, &text("Because ")));
+        assert!(conversation.apply(FIRST, &AnswerEvent::Recovering { reason: "Phone left.".into() }));
+        assert!(conversation.apply(FIRST, &text("of air.")));
+        assert!(conversation.apply(FIRST, &end(AnswerEnd::Complete)));
+        assert_eq!(conversation.turns[0].answer.text, "Because of air.");
+        assert_eq!(conversation.turns[0].answer.state, AnswerState::Complete);
+        assert_eq!(conversation.running(), None);
+    }
+
+    #[test]
+    fn events_of_other_prompts_change_nothing() {
+        let mut conversation = asked();
+        let before = conversation.clone();
+        assert!(!conversation.apply(RequestId(2), &text("x")));
+        assert_eq!(conversation, before);
+        conversation.apply(FIRST, &end(AnswerEnd::Stopped));
+        assert!(!conversation.apply(FIRST, &text("late")));
+        assert_eq!(conversation.turns[0].answer.text, "");
+    }
+
+    #[test]
+    fn a_reload_keeps_what_was_written() {
+        let mut conversation = asked();
+        conversation.apply(FIRST, &text("Because"));
+        assert!(conversation.break_off(&AnswerState::Interrupted));
+        assert!(!conversation.break_off(&AnswerState::Interrupted));
+        assert_eq!(conversation.turns[0].answer.state, AnswerState::Interrupted);
+        assert!(conversation.turns[0].answer.state.can_continue());
+        assert_eq!(conversation.turns[0].answer.text, "Because");
+    }
+
+    #[test]
+    fn going_on_sends_the_answer_so_far_last() {
+        let mut conversation = asked();
+        conversation.apply(FIRST, &text("Because"));
+        conversation.apply(FIRST, &end(AnswerEnd::Length));
+        assert!(conversation.go_on(RequestId(2)));
+        let messages = conversation.messages("Be brief.");
+        assert_eq!(messages[0].role, Role::System);
+        assert_eq!(messages[2], Message { role: Role::Assistant, content: "Because".into() });
+        conversation.apply(RequestId(2), &text(" of air."));
+        assert_eq!(conversation.turns[0].answer.text, "Because of air.");
+    }
+
+    #[test]
+    fn regenerating_asks_the_same_question_again() {
+        let mut conversation = asked();
+        conversation.apply(FIRST, &text("Wrong"));
+        assert!(conversation.regenerate(RequestId(2), "tiny"));
+        assert_eq!(
+            conversation.messages(" "),
+            vec![Message { role: Role::User, content: "Why is the sky blue?".into() }]
+        );
+        assert!(!Conversation::default().regenerate(FIRST, "tiny"));
+    }
+
+    #[test]
+    fn titles_are_the_first_line_cut_at_a_word() {
+        assert_eq!(asked().title, "Why is the sky blue?");
+        let long = "word ".repeat(40);
+        let title = title_of(&long);
+        assert!(title.ends_with("word…") && title.chars().count() <= TITLE + 1, "{title}");
+        assert_eq!(title_of("\n  one\ntwo"), "one");
+    }
+}

@@ -1,0 +1,15 @@
+//! What the page remembers. Everything but [`Store`] is plain data with pure functions.
+
+mod conversation;
+mod notices;
+mod session;
+mod settings;
+mod store;
+mod thinking;
+
+pub use conversation::{Answer, AnswerState, Conversation, Heading};
+pub use notices::{Notices, Shown};
+pub use session::{Part, Place, Session};
+pub use settings::{Appearance, Settings};
+pub use store::{Opening, Sheet, StorageReport, Store, store};
+pub use thinking::split_thinking;

@@ -1,0 +1,72 @@
+//! Sentences on the screen: newest last, the same one never twice.
+
+use potluck_panel::Notice;
+
+/// A notice on the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Names it on this page.
+    pub id: u32,
+    /// What it says.
+    pub notice: Notice,
+}
+
+/// The notices on the screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notices {
+    next: u32,
+    shown: Vec<Shown>,
+}
+
+/// More than this would cover the page; the oldest goes.
+const MOST: usize = 3;
+
+impl Notices {
+    /// Shows a notice and returns its id. One with the same sentence is replaced.
+    pub fn show(&mut self, notice: Notice) -> u32 {
+        self.shown.retain(|shown| shown.notice.sentence != notice.sentence);
+        let id = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.shown.push(Shown { id, notice });
+        if self.shown.len() > MOST {
+            self.shown.remove(0);
+        }
+        id
+    }
+
+    /// Takes one away.
+    pub fn dismiss(&mut self, id: u32) {
+        self.shown.retain(|shown| shown.id != id);
+    }
+
+    /// Those on the screen, newest last.
+    #[must_use]
+    pub fn shown(&self) -> &[Shown] {
+        &self.shown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use potluck_panel::NoticeLevel;
+
+    fn notice(sentence: &str) -> Notice {
+        Notice { level: NoticeLevel::Info, sentence: sentence.into(), details: String::new() }
+    }
+
+    #[test]
+    fn the_same_sentence_is_shown_once_and_the_screen_is_never_covered() {
+        let mut notices = Notices::default();
+        notices.show(notice("a"));
+        let again = notices.show(notice("a"));
+        assert_eq!(notices.shown().len(), 1);
+        for sentence in ["b", "c", "d"] {
+            notices.show(notice(sentence));
+        }
+        let sentences: Vec<_> = notices.shown().iter().map(|shown| shown.notice.sentence.as_str()).collect();
+        assert_eq!(sentences, ["b", "c", "d"]);
+        notices.dismiss(again);
+        assert_eq!(notices.shown().len(), 3);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a tab remembers over a reload: who it is and which place it had at which table.
+
+use potluck_panel::HostChoice;
+use serde::{Deserialize, Serialize};
+
+use crate::route::RoomAddress;
+
+/// Kept in the tab's session storage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// The tab's peer id, 32 hexadecimal digits.
+    pub peer: String,
+    /// The next prompt's number; never used twice in the tab's life.
+    pub next_request: u32,
+    /// The conversation that is open.
+    pub conversation: Option<String>,
+    /// The place at a table.
+    pub place: Option<Place>,
+    /// Peers that this host let in: after a reload they need not be asked about again.
+    #[serde(default)]
+    pub admitted: Vec<String>,
+}
+
+/// A place at a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The room's id.
+    pub room: String,
+    /// Its key, if this tab has it.
+    pub key: Option<String>,
+    /// What this tab does there.
+    pub part: Part,
+    /// Bytes this tab lends; nothing if it does not.
+    pub lends: Option<u64>,
+}
+
+/// What a tab does in a room.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Part {
+    /// It opened the room.
+    Host(HostChoice),
+    /// It came by a link or the list.
+    Guest,
+}
+
+impl Place {
+    /// The address to come back to.
+    #[must_use]
+    pub fn address(&self) -> RoomAddress {
+        RoomAddress { id: self.room.clone(), key: self.key.clone() }
+    }
+
+    /// The choice that opens the same room again.
+    #[must_use]
+    pub fn resume(&self) -> Option<HostChoice> {
+        let Part::Host(choice) = &self.part else { return None };
+        let resume = self.key.clone().map(|key| (self.room.clone(), key));
+        Some(HostChoice { resume, budget: self.lends.unwrap_or(0), ..choice.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use potluck_panel::{ModelSource, Share};
+
+    #[test]
+    fn a_host_comes_back_to_its_own_room_with_what_it_lends_now() {
+        let choice = HostChoice {
+            model: ModelSource::Relay { name: "tiny".into() },
+            budget: 1,
+            context: 4096,
+            share: Share::Everyone,
+            visible: true,
+            resume: None,
+        };
+        let place =
+            Place { room: "room".into(), key: Some("key".into()), part: Part::Host(choice.clone()), lends: Some(7) };
+        let again = place.resume().unwrap();
+        assert_eq!(again.resume, Some(("room".into(), "key".into())));
+        assert_eq!((again.budget, again.context), (7, 4096));
+        assert_eq!(Place { part: Part::Guest, ..place }.resume(), None);
+    }
+}

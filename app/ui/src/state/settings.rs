@@ -1,0 +1,115 @@
+//! What a person set, kept in the browser.
+
+use potluck_panel::SamplingChoice;
+use serde::{Deserialize, Serialize};
+
+/// Light or dark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Appearance {
+    /// As the system says.
+    #[default]
+    System,
+    /// Always light.
+    Light,
+    /// Always dark.
+    Dark,
+}
+
+impl Appearance {
+    /// Value of the document's `data-appearance`, which the style sheet reads.
+    #[must_use]
+    pub const fn attribute(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+}
+
+/// What a person set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Light or dark.
+    pub appearance: Appearance,
+    /// What others see; nothing for the guess from the browser.
+    pub name: Option<String>,
+    /// Bytes to lend; nothing for the default of the device's kind.
+    pub lend: Option<u64>,
+    /// Keep the screen awake while lending.
+    pub awake: bool,
+    /// Instructions before every conversation.
+    pub instructions: String,
+    /// Most tokens an answer.
+    pub max_tokens: u32,
+    /// 0 is greedy.
+    pub temperature: f32,
+    /// Keep the best `k`; 0 keeps all.
+    pub top_k: u32,
+    /// Keep the most likely up to this probability.
+    pub top_p: f32,
+    /// Drop those below this share of the best.
+    pub min_p: f32,
+    /// 1 is off.
+    pub repetition_penalty: f32,
+    /// A fixed seed; nothing for a new one each time.
+    pub seed: Option<u64>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let sampling = SamplingChoice::default();
+        Self {
+            appearance: Appearance::System,
+            name: None,
+            lend: None,
+            awake: true,
+            instructions: String::new(),
+            max_tokens: 1024,
+            temperature: sampling.temperature,
+            top_k: sampling.top_k,
+            top_p: sampling.top_p,
+            min_p: sampling.min_p,
+            repetition_penalty: sampling.repetition_penalty,
+            seed: None,
+        }
+    }
+}
+
+impl Settings {
+    /// The sampling of a prompt; `fresh` is the seed when none is fixed.
+    #[must_use]
+    pub fn sampling(&self, fresh: u64) -> SamplingChoice {
+        SamplingChoice {
+            temperature: self.temperature.clamp(0.0, 5.0),
+            top_k: self.top_k,
+            top_p: self.top_p.clamp(0.01, 1.0),
+            min_p: self.min_p.clamp(0.0, 1.0),
+            repetition_penalty: self.repetition_penalty.clamp(0.5, 2.0),
+            seed: self.seed.unwrap_or(fresh),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn old_settings_still_read() {
+        let settings: Settings = serde_json::from_str(r#"{"appearance":"Dark","temperature":0.2}"#).unwrap();
+        assert_eq!(settings.appearance, Appearance::Dark);
+        assert_eq!(settings.max_tokens, Settings::default().max_tokens);
+    }
+
+    #[test]
+    fn a_fixed_seed_wins_and_values_stay_sane() {
+        let settings = Settings { seed: Some(5), temperature: 90.0, ..Settings::default() };
+        let sampling = settings.sampling(9);
+        assert_eq!(sampling.seed, 5);
+        assert!(sampling.temperature <= 5.0);
+        assert_eq!(Settings::default().sampling(9).seed, 9);
+    }
+}

@@ -1,0 +1,54 @@
+//! The line that joins the stages in their order, and the light that runs along it once for each token.
+
+use leptos::{prelude::*, svg};
+use wasm_bindgen::JsCast;
+
+use super::{geometry::way, svg::Seating};
+use crate::{browser, state::store};
+
+/// Shortest and longest run of the light, seconds.
+const RUN: (f64, f64) = (0.12, 1.2);
+
+/// The stages' line with its light.
+#[component]
+pub fn StageLine(
+    /// Who sits where.
+    #[prop(into)]
+    seating: Signal<Seating>,
+) -> impl IntoView {
+    let store = store();
+    let path = Memo::new(move |_| store.status.with(|status| way(&seating.with(|seating| seating.stops(status)))));
+    let motion = NodeRef::<svg::AnimateMotion>::new();
+    let run = RwSignal::new(RUN.1);
+    let last = StoredValue::new(0.0_f64);
+    // The light takes as long as the tokens do that arrive: the time since the last one.
+    Effect::new(move |_| {
+        if store.tokens.get() == 0 {
+            return;
+        }
+        let now = browser::now();
+        let since = (now - last.get_value()) / 1000.0;
+        last.set_value(now);
+        run.set(since.clamp(RUN.0, RUN.1));
+        let light = motion.get_untracked().and_then(|motion| motion.dyn_into::<web_sys::SvgAnimationElement>().ok());
+        if let Some(light) = light {
+            // It throws only for an element outside of a document.
+            let _begun = light.begin_element();
+        }
+    });
+    view! {
+        <Show when=move || path.with(|path| !path.is_empty())>
+            <path class="stage-line" d=move || path.get() />
+            <circle class="stage-light" r="6">
+                <animateMotion
+                    node_ref=motion
+                    id="stage-run"
+                    begin="indefinite"
+                    dur=move || format!("{:.2}s", run.get())
+                    path=move || path.get()
+                />
+                <set attributeName="opacity" to="1" begin="stage-run.begin" dur=move || format!("{:.2}s", run.get()) />
+            </circle>
+        </Show>
+    }
+}

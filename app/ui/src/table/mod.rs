@@ -1,0 +1,17 @@
+//! The room: the round table with its seats, and the chat beside it.
+
+mod admit;
+mod geometry;
+mod invite;
+mod line;
+mod page;
+mod panel;
+mod seat_list;
+mod seat_row;
+mod summary;
+mod svg;
+mod waiting;
+
+pub use invite::Invite;
+pub use page::RoomPage;
+pub use summary::why_not_yet;

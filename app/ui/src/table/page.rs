@@ -1,0 +1,55 @@
+//! The room's page: the table on the left, the chat on the right; one column on narrow screens, the table folded.
+
+use leptos::prelude::*;
+
+use super::{panel::TablePanel, summary::summary};
+use crate::{
+    chat::ChatPanel,
+    common::{Icon, Symbol},
+    state::{Sheet, store},
+};
+
+/// The room.
+#[component]
+pub fn RoomPage() -> impl IntoView {
+    let store = store();
+    let unfolded = RwSignal::new(false);
+    let line = Memo::new(move |_| store.status.with(summary));
+    view! {
+            <div class="room">
+                <header class="room-top">
+                    <h1 class="wordmark"><Icon symbol=Symbol::Pot /><span>"Potluck"</span></h1>
+                    <button
+                        type="button"
+                        class="strip"
+                        aria-controls="table"
+                        aria-expanded=move || unfolded.get().to_string()
+                        on:click=move |_| unfolded.update(|open| *open = !*open)
+                    >
+                        <span>{line}</span>
+                        <Icon symbol=Symbol::Down />
+                    </button>
+                    <span class="room-line" aria-hidden="true">{line}</span>
+                    <button
+                        type="button"
+                        class="button button-icon"
+                        aria-label="Settings"
+                        on:click=move |_| store.sheet.set(Some(Sheet::Settings))
+                    >
+                        <Icon symbol=Symbol::Sliders />
+                    </button>
+                    <button type="button" class="button button-icon" aria-label="Leave the table" title="Leave the table" on:click=move |_| store.leave()>
+                        <Icon symbol=Symbol::Leave />
+                    </button>
+                </header>
+                <main class="room-body">
+    <section class="room-table" id="table" aria-label="The table" class:room-table-open=move || unfolded.get()>
+                    <TablePanel />
+                </section>
+                <section class="room-chat" aria-label="Chat">
+                    <ChatPanel />
+                </section>
+    </main>
+            </div>
+        }
+}

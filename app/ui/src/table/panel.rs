@@ -1,0 +1,173 @@
+//! Everything about the table: the model, the drawing, this device, the list.
+
+use leptos::prelude::*;
+use potluck_panel::{Connection, PlanReport, Share, Status, ToNode};
+
+use super::{admit::Admissions, seat_list::SeatList, svg::TableSvg, waiting::Threshold};
+use crate::{
+    common::{Icon, Symbol},
+    contribute::ContributeCard,
+    state::{Sheet, store},
+    text::{bytes, model_size, plural, tokens_per_second},
+};
+
+/// The table's side of the room.
+#[component]
+pub fn TablePanel() -> impl IntoView {
+    let store = store();
+    let selected = RwSignal::new(None);
+    let seated = Memo::new(move |_| store.status.with(|status| !status.peers.is_empty()));
+    let inside = Memo::new(move |_| {
+        store.status.with(|status| !matches!(status.connection, Connection::Closed { .. } | Connection::WaitingForHost))
+    });
+    view! {
+        <Threshold />
+        <Admissions />
+        <Show when=move || inside.get()>
+            <ModelLine />
+            <Show when=move || seated.get() fallback=|| view! { <div class="table-svg table-none"></div> }>
+                <TableSvg selected />
+                <PlanLine />
+            </Show>
+            <Missing />
+            <ContributeCard />
+            <SeatList selected />
+            <ShareSwitch />
+        </Show>
+    }
+}
+
+#[component]
+fn ModelLine() -> impl IntoView {
+    let store = store();
+    let name = move || {
+        store.status.with(|status| {
+            status.model.as_ref().map_or_else(|| "The table is being laid".into(), |model| model.name.clone())
+        })
+    };
+    view! {
+        <header class="model-line">
+            <div>
+                <h2>{name}</h2>
+                <p class="hint">{move || store.status.with(model_facts)}</p>
+            </div>
+            <button type="button" class="button" on:click=move |_| store.sheet.set(Some(Sheet::Invite))>
+                <Icon symbol=Symbol::Link />
+                <span>"Invite"</span>
+            </button>
+        </header>
+    }
+}
+
+/// "11.8 M parameters · Q8_0 · 12.6 MB · Apache-2.0".
+fn model_facts(status: &Status) -> String {
+    let Some(model) = &status.model else { return String::new() };
+    let mut facts = vec![model_size(model.parameters, model.active_parameters)];
+    if !model.quantization.is_empty() {
+        facts.push(model.quantization.clone());
+    }
+    facts.push(bytes(model.bytes));
+    if !model.licence.is_empty() {
+        facts.push(model.licence.clone());
+    }
+    facts.join(" · ")
+}
+
+/// Why this plan, and what it costs.
+#[component]
+fn PlanLine() -> impl IntoView {
+    let store = store();
+    let line = move || {
+        store.status.with(|status| {
+            let plan = status.plan.as_ref()?;
+            Some(plan_line(plan, status.tokens_per_second))
+        })
+    };
+    view! { <p class="plan-line hint">{line}</p> }
+}
+
+fn plan_line(plan: &PlanReport, pace: f64) -> String {
+    let mut words = Vec::new();
+    if !plan.stages.is_empty() {
+        words.push(plural(plan.stages.len(), "stage", "stages"));
+        words.push(plural(plan.crossings as usize, "hop a token", "hops a token"));
+    }
+    if pace > 0.0 {
+        words.push(format!("{} measured", tokens_per_second(pace)));
+    }
+    let mut line = words.join(" · ");
+    if !plan.reason.is_empty() {
+        if !line.is_empty() {
+            line.push_str(". ");
+        }
+        line.push_str(&plan.reason);
+    }
+    line
+}
+
+/// What is missing for a plan.
+#[component]
+fn Missing() -> impl IntoView {
+    let store = store();
+    let waiting =
+        Memo::new(move |_| store.status.with(|status| status.plan.as_ref().and_then(|plan| plan.waiting.clone())));
+    view! {
+        {move || waiting.get().map(|waiting| view! {
+            <section class="card missing" aria-live="polite">
+                <p><strong>{waiting.sentence}</strong></p>
+                <p class="hint">{format!("{} needed, {} lent so far.", bytes(waiting.needed), bytes(waiting.lent))}</p>
+            </section>
+        })}
+    }
+}
+
+/// The host may change how work is shared at any time.
+#[component]
+fn ShareSwitch() -> impl IntoView {
+    let store = store();
+    let share = Memo::new(move |_| {
+        store.status.with(|status| {
+            let host = status.role.coordinator;
+            status.plan.as_ref().filter(|_| host).map(|plan| plan.share)
+        })
+    });
+    let change = move |event| {
+        let everyone = event_target_checked(&event);
+        store.send(ToNode::SetShare(if everyone { Share::Everyone } else { Share::Fastest }));
+    };
+    view! {
+        <Show when=move || share.get().is_some()>
+            <label class="check share-switch">
+                <input
+                    type="checkbox"
+                    role="switch"
+                    class="switch"
+                    prop:checked=move || share.get() == Some(Share::Everyone)
+                    on:change=change
+                />
+                <span>"Everyone takes part"<small class="hint">"Off: the fastest plan, others wait as spares"</small></span>
+            </label>
+        </Show>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use potluck_panel::PlanState;
+
+    #[test]
+    fn the_plan_line_counts_and_gives_the_reason() {
+        let plan = PlanReport {
+            epoch: 1,
+            state: PlanState::Up,
+            stages: vec![],
+            crossings: 2,
+            share: Share::Everyone,
+            waiting: None,
+            reason: "Everyone takes part.".into(),
+        };
+        assert_eq!(plan_line(&plan, 0.0), "Everyone takes part.");
+        assert_eq!(plan_line(&plan, 6.1), "6.1 tok/s measured. Everyone takes part.");
+    }
+}

@@ -1,0 +1,26 @@
+//! The table as a list: for screen readers, narrow screens and those who like words.
+
+use leptos::prelude::*;
+
+use super::{seat_row::SeatRow, svg::slowest};
+use crate::state::store;
+
+/// Everyone at the table.
+#[component]
+pub fn SeatList(
+    /// The seat whose numbers are open.
+    selected: RwSignal<Option<String>>,
+) -> impl IntoView {
+    let store = store();
+    let peers = Memo::new(move |_| {
+        store.status.with(|status| status.peers.iter().map(|member| member.peer.clone()).collect::<Vec<_>>())
+    });
+    let slow = Memo::new(move |_| store.status.with(slowest));
+    view! {
+        <ul class="seat-list" aria-label="Devices at the table">
+            <For each=move || peers.get() key=Clone::clone let:peer>
+                <SeatRow peer selected slow />
+            </For>
+        </ul>
+    }
+}

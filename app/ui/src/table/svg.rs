@@ -1,0 +1,259 @@
+//! The drawn table. The list beside it says the same in words, so the drawing is hidden from screen readers.
+
+use leptos::prelude::*;
+use potluck_panel::{Member, MemberState, PlanState, Status};
+
+use super::{
+    geometry::{CENTRE, HEIGHT, Point, TABLE, WIDTH, label, plate, ring, seat, seat_radius, short},
+    line::StageLine,
+};
+use crate::{
+    common::device_symbol_path,
+    state::store,
+    text::{bytes, state_words},
+};
+
+/// Who sits where; the last seat may be empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seating {
+    /// Members in the order of their seats.
+    pub members: Vec<Member>,
+    /// Seats, the empty one included.
+    pub seats: usize,
+    /// The seat of this tab.
+    pub own: usize,
+    /// What the empty seat is missing.
+    pub missing: Option<String>,
+}
+
+impl Seating {
+    /// Seats of a snapshot. There is an empty one while something is missing, and while the host sits alone.
+    pub fn of(status: &Status) -> Self {
+        let members: Vec<_> =
+            status.peers.iter().filter(|member| member.state != MemberState::Asking).cloned().collect();
+        let waiting = status.plan.as_ref().filter(|plan| plan.state == PlanState::Waiting);
+        let missing = waiting.and_then(|plan| plan.waiting.as_ref()).map(|waiting| {
+            let short = waiting.needed.saturating_sub(waiting.lent);
+            if short > 0 { format!("{} more", bytes(short)) } else { "one more device".into() }
+        });
+        let missing = missing.or_else(|| (members.len() == 1).then(|| "invite someone".into()));
+        Self {
+            seats: members.len() + usize::from(missing.is_some()),
+            own: members.iter().position(|member| member.is_self).unwrap_or(0),
+            members,
+            missing,
+        }
+    }
+
+    fn plate_of(&self, peer: &str) -> Option<Point> {
+        let index = self.members.iter().position(|member| member.peer == peer)?;
+        Some(plate(index, self.own, self.seats))
+    }
+
+    /// Plates in the order that a token visits them.
+    pub fn stops(&self, status: &Status) -> Vec<Point> {
+        let stages = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up).map(|plan| &plan.stages);
+        stages.into_iter().flatten().filter_map(|stage| self.plate_of(&stage.peer)).collect()
+    }
+}
+
+/// The peer whose stage takes longest, if that is known and there is more than one.
+pub fn slowest(status: &Status) -> Option<String> {
+    let stages = &status.plan.as_ref().filter(|plan| plan.stages.len() > 1)?.stages;
+    if stages.iter().any(|stage| stage.measured_ms <= 0.0) {
+        return None;
+    }
+    stages.iter().max_by(|left, right| left.measured_ms.total_cmp(&right.measured_ms)).map(|stage| stage.peer.clone())
+}
+
+/// The drawn table.
+#[component]
+pub fn TableSvg(
+    /// The seat whose numbers are open.
+    selected: RwSignal<Option<String>>,
+) -> impl IntoView {
+    let store = store();
+    let seating = Memo::new(move |_| store.status.with(Seating::of));
+    let slow = Memo::new(move |_| store.status.with(slowest));
+    let seats = move || {
+        let seating = seating.get();
+        let slow = slow.get();
+        let radius = seat_radius(seating.seats);
+        let drawn = seating.members.iter().enumerate().map(|(index, member)| {
+            let here = seat(index, seating.own, seating.seats);
+            let dish = plate(index, seating.own, seating.seats);
+            let slow = slow.as_deref() == Some(member.peer.as_str());
+            seat_view(member.clone(), here, dish, radius, slow, selected)
+        });
+        let drawn = drawn.collect_view();
+        let empty = seating.missing.clone().map(|missing| {
+            let here = seat(seating.members.len(), seating.own, seating.seats);
+            view! { <EmptySeat here radius missing /> }
+        });
+        view! { {drawn} {empty} }
+    };
+    view! {
+        <svg class="table-svg" viewBox=format!("0 0 {WIDTH} {HEIGHT}") aria-hidden="true" focusable="false">
+            <circle class="art-shadow" cx=CENTRE.x cy=CENTRE.y + 8.0 r=TABLE />
+            <circle class="art-table" cx=CENTRE.x cy=CENTRE.y r=TABLE />
+            <circle class="art-rim" cx=CENTRE.x cy=CENTRE.y r=TABLE - 7.0 />
+            <StageLine seating />
+            <g class="table-pot">
+                <circle class="art-pot" cx=CENTRE.x cy=CENTRE.y r="25" />
+                <circle class="art-soup" cx=CENTRE.x cy=CENTRE.y r="18" />
+                <path class="art-steam" d="M231 217c5-5-4-8 1-14M240 217c5-5-4-8 1-14M249 217c5-5-4-8 1-14" />
+            </g>
+            {seats}
+        </svg>
+    }
+}
+
+fn seat_view(
+    member: Member,
+    here: Point,
+    dish: Point,
+    radius: f64,
+    slow: bool,
+    selected: RwSignal<Option<String>>,
+) -> impl IntoView {
+    let works = matches!(member.state, MemberState::Ready | MemberState::Loading);
+    let share = if member.lent > 0 { member.used as f64 / member.lent as f64 } else { 0.0 };
+    let class = match (member.state, member.hidden) {
+        (MemberState::Failed, _) => "seat seat-failed",
+        (MemberState::Silent, _) => "seat seat-silent",
+        (MemberState::Loading, _) => "seat seat-loading",
+        (_, true) => "seat seat-slow",
+        (MemberState::Ready, _) => "seat seat-ready",
+        (MemberState::Spare, _) => "seat seat-spare",
+        (MemberState::Guest | MemberState::Asking, _) => "seat seat-guest",
+    };
+    let blocks = member.holds.iter().find(|held| held.starts_with("block"));
+    let below = blocks
+        .or(member.holds.first())
+        .cloned()
+        .filter(|_| works)
+        .unwrap_or_else(|| state_words(member.state, member.hidden).to_owned());
+    let name = if member.is_self { "You".to_owned() } else { short(&member.name, 15) };
+    let (name_y, words_y) = label(here, radius);
+    let scale = radius / 30.0;
+    let icon = format!("translate({:.1} {:.1}) scale({scale:.2}) translate(-12 -12)", here.x, here.y);
+    let peer = member.peer.clone();
+    let chosen_peer = member.peer.clone();
+    let select =
+        move |_| selected.update(|open| *open = (open.as_deref() != Some(peer.as_str())).then(|| peer.clone()));
+    view! {
+        <g class=class class:seat-slowest=slow class:seat-chosen=move || selected.get().as_deref() == Some(chosen_peer.as_str()) on:click=select>
+            {works.then(|| view! {
+                <circle class="art-plate" cx=dish.x cy=dish.y r="14" />
+                <circle class="seat-dish" cx=dish.x cy=dish.y r="8.5" />
+            })}
+            <circle class="seat-ground" cx=here.x cy=here.y r=radius />
+            <circle class="seat-track" cx=here.x cy=here.y r=radius />
+            <path class="seat-ring" d=ring(here, radius, share) />
+            <g class="seat-icon" transform=icon><path d=device_symbol_path(member.kind) /></g>
+            <text class="seat-name" x=here.x y=name_y>{name}</text>
+            <text class="seat-words" x=here.x y=words_y>
+                {if slow { "slowest hop".to_owned() } else { short(&below, 20) }}
+            </text>
+        </g>
+    }
+}
+
+#[component]
+fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
+    let store = store();
+    let (name_y, words_y) = label(here, radius);
+    let cross = format!("M{0:.1} {2:.1}h16M{1:.1} {3:.1}v16", here.x - 8.0, here.x, here.y, here.y - 8.0);
+    view! {
+        <g class="seat seat-empty" on:click=move |_| store.sheet.set(Some(crate::state::Sheet::Invite))>
+            <circle class="seat-ground" cx=here.x cy=here.y r=radius />
+            <path class="seat-cross" d=cross />
+            <text class="seat-name" x=here.x y=name_y>"Empty seat"</text>
+            <text class="seat-words" x=here.x y=words_y>{missing}</text>
+        </g>
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use potluck_panel::{DeviceKind, PlanReport, Roles, Share, StageReport, Waiting};
+
+    pub fn member(peer: &str, is_self: bool) -> Member {
+        Member {
+            peer: peer.into(),
+            name: peer.into(),
+            kind: DeviceKind::Computer,
+            role: Roles { coordinator: is_self, worker: true, guest: true },
+            is_self,
+            lent: 4,
+            used: 2,
+            holds: vec!["blocks 0–5".into()],
+            state: MemberState::Ready,
+            loading: None,
+            link: None,
+            hidden: false,
+            adapter: String::new(),
+        }
+    }
+
+    fn stage(peer: &str, measured_ms: f64) -> StageReport {
+        StageReport {
+            id: 0,
+            peer: peer.into(),
+            first_block: 0,
+            end_block: 6,
+            embeds: false,
+            head: false,
+            expert_peers: vec![],
+            bytes: 1,
+            predicted_ms: 1.0,
+            measured_ms,
+        }
+    }
+
+    fn status(state: PlanState, stages: Vec<StageReport>) -> Status {
+        let waiting = Waiting { needed: 5_200_000_000, lent: 2_000_000_000, sentence: "More.".into() };
+        let plan = PlanReport {
+            epoch: 1,
+            state,
+            stages,
+            crossings: 2,
+            share: Share::Everyone,
+            waiting: (state == PlanState::Waiting).then_some(waiting),
+            reason: String::new(),
+        };
+        Status { plan: Some(plan), peers: vec![member("a", false), member("b", true)], ..Status::default() }
+    }
+
+    #[test]
+    fn an_empty_seat_says_what_is_missing() {
+        let seating = Seating::of(&status(PlanState::Waiting, vec![]));
+        assert_eq!(seating.missing.as_deref(), Some("3.2 GB more"));
+        assert_eq!((seating.seats, seating.own), (3, 1));
+    }
+
+    #[test]
+    fn a_token_visits_the_plates_of_its_stages() {
+        let status = status(PlanState::Up, vec![stage("b", 1.0), stage("a", 9.0), stage("gone", 1.0)]);
+        let seating = Seating::of(&status);
+        assert_eq!(seating.missing, None);
+        let stops = seating.stops(&status);
+        assert_eq!(stops, vec![plate(1, 1, 2), plate(0, 1, 2)]);
+    }
+
+    #[test]
+    fn the_slowest_hop_is_marked_once_all_are_measured() {
+        assert_eq!(slowest(&status(PlanState::Up, vec![stage("b", 1.0), stage("a", 9.0)])).as_deref(), Some("a"));
+        assert_eq!(slowest(&status(PlanState::Up, vec![stage("b", 1.0), stage("a", 0.0)])), None);
+        assert_eq!(slowest(&status(PlanState::Up, vec![stage("b", 1.0)])), None);
+    }
+
+    #[test]
+    fn a_lone_host_has_a_free_seat_beside_it() {
+        let mut alone = status(PlanState::Up, vec![stage("b", 1.0)]);
+        alone.peers.remove(0);
+        assert_eq!(Seating::of(&alone).seats, 2);
+    }
+}

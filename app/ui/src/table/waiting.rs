@@ -1,0 +1,56 @@
+//! Before the table: connecting, waiting for the host, or closed.
+
+use leptos::prelude::*;
+use potluck_panel::Connection;
+
+use crate::{
+    common::{Icon, Symbol},
+    state::store,
+};
+
+/// What stands between this device and the table; nothing once it sits there.
+#[component]
+pub fn Threshold() -> impl IntoView {
+    let store = store();
+    let connection = Memo::new(move |_| store.status.with(|status| status.connection.clone()));
+    let name = move || store.own_name();
+    move || {
+        match connection.get() {
+        Connection::WaitingForHost => view! {
+            <section class="card threshold" aria-live="polite">
+                <Icon symbol=Symbol::Pot />
+                <div>
+                    <h2>"Asking the host to let you in"</h2>
+                    <p class="hint">{move || format!("They see “{} wants to come in”. Nothing more to do here.", name())}</p>
+                </div>
+            </section>
+        }
+        .into_any(),
+        Connection::Closed { reason } => view! {
+            <section class="card threshold threshold-closed" role="alert">
+                <Icon symbol=Symbol::Warning />
+                <div>
+                    <h2>"This table is closed to you now"</h2>
+                    <p>{reason}</p>
+                    <div class="row">
+                        <button type="button" class="button button-main" on:click=move |_| store.resume()>"Try again"</button>
+                        <button type="button" class="button" on:click=move |_| store.leave()>"Go to the front door"</button>
+                    </div>
+                </div>
+            </section>
+        }
+        .into_any(),
+        Connection::Reconnecting { attempt } => view! {
+            <section class="card threshold" aria-live="polite">
+                <Icon symbol=Symbol::Again />
+                <div>
+                    <h2>"The line to the relay is lost"</h2>
+                    <p class="hint">{format!("Trying again, attempt {attempt}. The answer goes on when the line is back.")}</p>
+                </div>
+            </section>
+        }
+        .into_any(),
+        Connection::Idle | Connection::Connecting | Connection::Connected => ().into_any(),
+    }
+    }
+}
