@@ -1,0 +1,1 @@
+"""Topics: each function writes one short exchange, a list of (user, assistant) turns."""
