@@ -1,0 +1,93 @@
+// Real Chromium with WebGPU on a software adapter; one persistent profile a device.
+import { mkdtemp, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { chromium } from 'playwright-core';
+
+const executablePath = process.env.POTLUCK_CHROMIUM ?? '/usr/bin/chromium';
+
+// Chromium takes only the last of several --disable-features: everything is merged here.
+const flags = [
+  '--headless=new',
+  '--no-sandbox',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider',
+];
+const webgpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+const ours = ['--headless', '--disable-gpu', '--hide-scrollbars', '--mute-audio', '--disable-field-trial-config'];
+
+/** One person's browser, with a profile of its own that outlives a restart. */
+export class Device {
+  static async start(name, options = {}) {
+    const device = new Device();
+    device.name = name;
+    device.options = options;
+    device.profile = await mkdtemp(join(tmpdir(), 'potluck-profile-'));
+    await device.launch();
+    return device;
+  }
+
+  async launch() {
+    const { gpu = true, viewport = { width: 1280, height: 800 }, colorScheme = 'light', args = [] } = this.options;
+    this.errors = [];
+    this.context = await chromium.launchPersistentContext(this.profile, {
+      executablePath,
+      args: [...flags, ...(gpu ? webgpu : ['--disable-features=WebGPU', '--disable-webgpu']), ...args],
+      ignoreDefaultArgs: ours,
+      viewport,
+      colorScheme,
+    });
+    this.page = this.context.pages()[0] ?? (await this.context.newPage());
+    this.watch(this.page);
+  }
+
+  watch(page) {
+    page.setDefaultTimeout(120_000);
+    page.on('console', (message) => {
+      if (message.type() === 'error') this.errors.push(message.text());
+    });
+    page.on('pageerror', (error) => this.errors.push(String(error)));
+  }
+
+  async newTab() {
+    const page = await this.context.newPage();
+    this.watch(page);
+    return page;
+  }
+
+  /** SIGKILL to the whole browser: nothing gets to say goodbye. */
+  async kill() {
+    const closed = new Promise((done) => this.context.once('close', done));
+    // The profile's folder is in the command line of every process of this browser and of no other.
+    const pids = execFileSync('pgrep', ['-f', '--', this.profile], { encoding: 'utf8' }).trim().split('\n');
+    for (const pid of pids) {
+      try {
+        process.kill(Number(pid), 'SIGKILL');
+      } catch (error) {
+        if (error.code !== 'ESRCH') throw error;
+      }
+    }
+    await closed;
+  }
+
+  /** Closes the browser and opens a new one on the same profile: a second visit. */
+  async restart() {
+    await this.context.close();
+    await this.launch();
+  }
+
+  async stop() {
+    await this.context.close().catch(() => {});
+    await this.forget();
+  }
+
+  async forget() {
+    await rm(this.profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

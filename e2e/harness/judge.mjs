@@ -1,0 +1,41 @@
+// The judge's page: the engine alone in a browser, held against llama.cpp's answers.
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { homedir } from 'node:os';
+import { extname, join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '../..');
+const out = join(root, 'e2e/out/judge');
+const types = { '.js': 'text/javascript', '.wasm': 'application/wasm', '.html': 'text/html' };
+const page = `<!doctype html><title>Judge</title><script type="module">
+import init from '/potluck-judge.js';
+await init();
+document.body.textContent = 'Ready';
+</script>`;
+
+/** Builds the judge for the browser. Its dependencies are those of the page. */
+export function build() {
+  const target = 'wasm32-unknown-unknown';
+  const quiet = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] };
+  execFileSync('cargo', ['build', '--quiet', '--profile', 'web', '--target', target, '-p', 'potluck-judge'], quiet);
+  const installed = join(process.env.CARGO_HOME ?? join(homedir(), '.cargo'), 'bin/wasm-bindgen');
+  const bindgen = existsSync(installed) ? installed : 'wasm-bindgen';
+  const folder = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
+  execFileSync(bindgen, ['--target', 'web', '--no-typescript', '--out-dir', out, join(folder, target, 'web/potluck-judge.wasm')], quiet);
+}
+
+/** Serves the judge's page. */
+export async function serve() {
+  const server = createServer(async (request, response) => {
+    try {
+      const body = request.url === '/' ? page : await readFile(join(out, request.url));
+      response.writeHead(200, { 'content-type': types[extname(request.url)] ?? 'text/html' }).end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { url: `http://localhost:${server.address().port}/`, stop: () => server.close() };
+}

@@ -1,0 +1,32 @@
+// Synthetic models of the tests, made from seeds by the repository's own writer.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, renameSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const root = resolve(import.meta.dirname, '../..');
+export const folder = join(root, 'e2e/out/models');
+
+const models = {
+  // Less than 3 MB in four blocks, for everything that is not about size.
+  tiny: ['--arch', 'qwen3', '--type', 'Q8_0', '--hidden', '256', '--blocks', '4', '--heads', '4', '--kv-heads', '2',
+    '--head-dim', '64', '--intermediate', '512', '--vocabulary', '512', '--context', '2048', '--seed', '40'],
+  // About 29 MB in six blocks: small enough for a software adapter, large enough to be cut in three.
+  'six-blocks': ['--arch', 'qwen3', '--type', 'Q8_0', '--hidden', '512', '--blocks', '6', '--heads', '8', '--kv-heads', '4',
+    '--head-dim', '64', '--intermediate', '2048', '--vocabulary', '512', '--context', '2048', '--seed', '41'],
+  // Experts make up most of it, so that helpers too small for a block hold experts.
+  'many-experts': ['--arch', 'qwen3moe', '--type', 'Q8_0', '--hidden', '256', '--blocks', '4', '--heads', '4', '--kv-heads', '2',
+    '--head-dim', '64', '--intermediate', '512', '--experts', '16', '--used', '4', '--vocabulary', '512', '--context', '2048', '--seed', '42'],
+};
+
+/** Makes the named models that are not there yet; returns their folder. */
+export function make(...names) {
+  mkdirSync(folder, { recursive: true });
+  for (const name of names) {
+    const path = join(folder, `${name}.gguf`);
+    if (existsSync(path)) continue;
+    const args = ['run', '--quiet', '--release', '-p', 'potluck-gguf', '--example', 'synthetic', '--', ...models[name], `${path}.part`];
+    execFileSync('cargo', args, { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+    renameSync(`${path}.part`, path);
+  }
+  return folder;
+}

@@ -1,0 +1,111 @@
+// What a person does on the page, by accessible names, and what tools read from window.potluck.
+import assert from 'node:assert/strict';
+
+export const MB = 1_000_000;
+
+/** The snapshot that window.potluck.status() gives. */
+export const status = (page) => page.evaluate(() => window.potluck.status());
+
+/** Longest wait for a state; a loaded machine with a software adapter takes its time. */
+const PATIENCE = 240_000;
+
+/** Waits until the snapshot fulfils a condition. */
+export async function until(page, condition, what = String(condition)) {
+  const deadline = Date.now() + PATIENCE;
+  for (;;) {
+    const now = await page.evaluate(() => window.potluck?.status?.() ?? null);
+    if (now && condition(now)) return now;
+    if (Date.now() > deadline) throw new Error(`never came true: ${what}\n${JSON.stringify(now, null, 1)}`);
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+export const isUp = (status) => status.plan?.state === 'Up';
+
+/** The picker shows a file's own title; the tests' models are told apart by their sizes. */
+const sizes = { tiny: '2.8 MB', 'six-blocks': '25.7 MB', 'many-experts': '27.9 MB' };
+const named = (model) => new RegExp(`(^|[^0-9.])${(sizes[model] ?? model).replaceAll('.', '\\.')}`);
+
+async function lend(scope, bytes) {
+  const field = scope.getByLabel('Memory this device lends, exactly');
+  await field.fill(`${bytes / MB} MB`);
+  await field.press('Tab');
+}
+
+/** Host a model: the picker, a model, what to lend, open. Returns the room's link. */
+export async function host(page, relay, { model, lends, share, context } = {}) {
+  await page.goto(relay.url);
+  await page.getByRole('button', { name: 'Host a model' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Host a model' });
+  if (model) await dialog.locator('label', { hasText: named(model) }).click();
+  if (lends) await lend(dialog, lends);
+  if (share) await dialog.locator('label', { hasText: share }).first().click();
+  if (context) await dialog.getByLabel('Context, all conversations together').selectOption(String(context));
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  await until(page, (status) => status.room !== null && status.connection === 'Connected');
+  const { link } = (await status(page)).room;
+  return relay.url + link;
+}
+
+/** Host a file of this device's disk. Does not wait: a bad file never becomes a room with a plan. */
+export async function hostFile(page, relay, path, { share } = {}) {
+  await page.goto(relay.url);
+  await page.getByRole('button', { name: 'Host a model' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Host a model' });
+  await dialog.getByRole('tab', { name: 'This device' }).click();
+  await dialog.locator('input[type=file]').setInputFiles(path);
+  if (share) await dialog.locator('label', { hasText: share }).first().click();
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+}
+
+/** Opens a room's link and lends the GPU. */
+export async function contribute(page, link, { lends } = {}) {
+  await page.goto(link);
+  await page.getByRole('button', { name: 'Contribute GPU' }).click();
+  await until(page, (status) => status.role.worker);
+  if (!lends) return;
+  // With what the page lends by default the model fits; from there the loan is changed.
+  await until(page, isUp);
+  await changeLoan(page, lends);
+}
+
+/** Changes what a device lends already. */
+export async function changeLoan(page, bytes) {
+  await openTable(page);
+  await page.getByText('Change what this device lends').click();
+  await lend(page, bytes);
+  await page.getByRole('button', { name: 'Lend this much' }).click();
+}
+
+/** On narrow screens the table is folded into a strip. */
+async function openTable(page) {
+  const strip = page.getByRole('button', { name: /^Table/ });
+  if ((await strip.count()) > 0 && (await strip.first().isVisible()) && (await strip.first().getAttribute('aria-expanded')) === 'false') {
+    await strip.first().click();
+  }
+}
+
+/** Opens a room's link to chat only. */
+export async function enter(page, link) {
+  await page.goto(link);
+  await page.getByRole('button', { name: 'Just chat' }).click();
+  await until(page, (status) => status.connection === 'Connected' && status.room !== null);
+}
+
+/** Asks through the tools' handle. */
+export const ask = (page, text, options) =>
+  page.evaluate(([text, options]) => window.potluck.chat(text, options), [text, options]);
+
+/** Writes a message as a person does. */
+export async function send(page, text) {
+  const message = page.getByRole('textbox', { name: 'Message' });
+  await message.fill(text);
+  await page.getByRole('button', { name: 'Send' }).click();
+}
+
+/** No error on any console. */
+export function assertQuiet(...devices) {
+  for (const device of devices) {
+    assert.deepEqual(device.errors, [], `the console of ${device.name} must be free of errors`);
+  }
+}

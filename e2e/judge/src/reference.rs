@@ -1,0 +1,60 @@
+//! The embedded model's reference answers (`train/eval/reference.jsonl`): chat prompts, teacher-forced by llama.cpp on the
+//! shipped file's weights in F32.
+
+use anyhow::{Result, bail};
+use potluck_engine::Gpu;
+use potluck_plan::{HeadRequest, HeadRows, KernelClass, Outcome, Pick};
+use serde::Deserialize;
+
+use crate::{Room, Split, Verdict};
+
+const HEAD: HeadRequest = HeadRequest { rows: HeadRows::All, pick: Pick::Top(1) };
+/// Rows of one chunk, as the coordinator cuts a prompt.
+const ROWS: usize = 64;
+
+/// One prompt and what follows it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Reference {
+    /// Tokens of the rendered prompt.
+    pub prompt: Vec<u32>,
+    /// The reference's own answer, which is forced.
+    pub ids: Vec<u32>,
+    /// The reference's best token at each position of the answer.
+    pub best: Vec<u32>,
+    /// How far its second is behind.
+    pub margin: Vec<f32>,
+}
+
+/// Compares a model file with its references.
+///
+/// # Errors
+/// What the file or the engine says.
+pub async fn compare(
+    gpu: &Gpu,
+    file: &[u8],
+    references: &[Reference],
+    split: Split,
+    tolerance: f32,
+) -> Result<Verdict> {
+    let room = Room::open(gpu, file, split).await?;
+    let mut verdict = Verdict::new(format!("embedded model {split:?}"));
+    for (index, reference) in references.iter().enumerate() {
+        let conversation = room.conversation();
+        let tokens: Vec<u32> = reference.prompt.iter().chain(&reference.ids).copied().collect();
+        let mut ours = Vec::new();
+        for (chunk, rows) in tokens[..tokens.len() - 1].chunks(ROWS).enumerate() {
+            match room.forward(conversation, chunk * ROWS, rows, KernelClass::Prefill, HEAD).await? {
+                Outcome::Candidates(rows) => ours.extend(rows.into_iter().map(|row| row.ids[0])),
+                other => bail!("no candidates came back: {other:?}"),
+            }
+        }
+        let answer = &ours[reference.prompt.len() - 1..];
+        for (position, (ours, (best, margin))) in
+            answer.iter().zip(reference.best.iter().zip(&reference.margin)).enumerate()
+        {
+            verdict.count(index, position, *ours, *best, *margin > tolerance);
+        }
+        room.forget(conversation);
+    }
+    Ok(verdict)
+}

@@ -1,0 +1,227 @@
+//! Devices that share a model by a plan, each with an engine of its own on the same adapter.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result, bail, ensure};
+use futures::StreamExt;
+use futures::channel::mpsc::{self, UnboundedReceiver};
+use futures::lock::Mutex;
+use potluck_engine::{Engine, Gpu, Piece, Settings};
+use potluck_gguf::{join, parse};
+use potluck_model::{ModelSpec, UnitMap};
+use potluck_plan::{
+    BlockRange, Computed, ConversationId, HeadRequest, Holder, Input, KernelClass, ModelId, ModelShape, Outcome,
+    PeerId, Plan, PlanEpoch, Position, RemoteExperts, Row, Stage, StageId, Task, Then, Ticket, WireType, Work,
+};
+
+/// How a model is split over devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Split {
+    /// One device.
+    One,
+    /// Three stages on three devices.
+    ThreeStages,
+    /// One stage, and all experts of every block on two other devices.
+    ExpertsElsewhere,
+}
+
+/// Devices with engines, and the plan they follow.
+pub struct Room {
+    plan: Plan,
+    engines: BTreeMap<PeerId, Device>,
+    hidden: usize,
+    conversations: Cell<u32>,
+}
+
+struct Device {
+    engine: Engine,
+    units: UnitMap,
+    results: Mutex<UnboundedReceiver<Computed>>,
+    tickets: Cell<u64>,
+}
+
+impl Room {
+    /// Loads a model, given as the bytes of its file.
+    ///
+    /// # Errors
+    /// What the file or an engine says.
+    pub async fn open(gpu: &Gpu, file: &[u8], split: Split) -> Result<Self> {
+        let model = join([parse(file)?])?;
+        let (spec, units) = ModelSpec::from_gguf(&model)?;
+        let shape = spec.shape(&units, ModelId([0; 32]), 4);
+        let plan = plan(&shape, split);
+        plan.validate(&shape)?;
+        let mut engines = BTreeMap::new();
+        for peer in plan.peers() {
+            let held: BTreeSet<_> = plan.units_for(peer, &shape).into_iter().collect();
+            let device = Device::open(gpu, spec.clone(), units.clone()).await?;
+            device.engine.hold(&held)?;
+            device.load(file).await?;
+            engines.insert(peer, device);
+        }
+        Ok(Self { plan, engines, hidden: spec.hidden as usize, conversations: Cell::new(0) })
+    }
+
+    /// A conversation without any state yet.
+    pub fn conversation(&self) -> ConversationId {
+        self.conversations.set(self.conversations.get() + 1);
+        ConversationId(self.conversations.get())
+    }
+
+    /// Frees a conversation's state on all devices.
+    pub fn forget(&self, conversation: ConversationId) {
+        self.engines.values().for_each(|device| device.engine.forget(conversation));
+    }
+
+    /// Passes tokens from `base` on through all stages.
+    ///
+    /// # Errors
+    /// What an engine says.
+    pub async fn forward(
+        &self,
+        conversation: ConversationId,
+        base: usize,
+        tokens: &[u32],
+        class: KernelClass,
+        head: HeadRequest,
+    ) -> Result<Outcome> {
+        let position = |i: usize| Position((base + i) as u32);
+        let rows: Vec<Row> = (0..tokens.len()).map(|i| Row { conversation, position: position(i) }).collect();
+        let mut input = Input::Tokens(tokens.to_vec());
+        for stage in &self.plan.stages {
+            let then = if self.plan.has_head(stage.id) { Then::Head(head) } else { Then::Hidden };
+            match self.stage(stage, &rows, class, input, then).await? {
+                Outcome::Hidden(hidden) => input = Input::Hidden(hidden),
+                outcome => return Ok(outcome),
+            }
+        }
+        bail!("the last stage has no head")
+    }
+
+    async fn stage(
+        &self,
+        stage: &Stage,
+        rows: &[Row],
+        class: KernelClass,
+        mut input: Input,
+        then: Then,
+    ) -> Result<Outcome> {
+        let device = &self.engines[&stage.peer];
+        let mut cursor = stage.blocks.start;
+        for remote in &stage.remote {
+            let blocks = BlockRange::new(cursor, remote.block.0);
+            let task = Task::Forward { rows: rows.to_vec(), class, input, blocks, then: Then::Route(remote.block) };
+            let Outcome::Routed { mut residual, normed, routes } = device.run(task).await? else {
+                bail!("a routed block did not come back routed");
+            };
+            for peer in remote.holders.iter().flatten().collect::<BTreeSet<_>>() {
+                let Holder::Peer(holder) = peer else { bail!("every expert is elsewhere here") };
+                let mut own = routes.clone();
+                for route in &mut own {
+                    route.experts.retain(|(expert, _)| remote.holders[usize::from(expert.0)].contains(peer));
+                }
+                let task = Task::Experts { block: remote.block, class, normed: normed.clone(), routes: own };
+                let Outcome::Sum(sum) = self.engines[holder].run(task).await? else { bail!("no sum came back") };
+                ensure!(sum.len() == rows.len() * self.hidden, "a sum has {} values", sum.len());
+                residual.iter_mut().zip(&sum).for_each(|(residual, value)| *residual += value);
+            }
+            input = Input::Hidden(residual);
+            cursor = remote.block.0 + 1;
+        }
+        let blocks = BlockRange::new(cursor, stage.blocks.end);
+        device.run(Task::Forward { rows: rows.to_vec(), class, input, blocks, then }).await
+    }
+}
+
+impl Device {
+    async fn open(gpu: &Gpu, spec: ModelSpec, units: UnitMap) -> Result<Self> {
+        let (sink, results) = mpsc::unbounded();
+        let settings = Settings { context: 1024, ..Settings::default() };
+        // A result nobody waits for any more may be dropped.
+        let on_result = Box::new(move |computed| drop(sink.unbounded_send(computed)));
+        let engine = Engine::new(gpu, spec, units.clone(), settings, on_result)?;
+        Ok(Self { engine, units, results: Mutex::new(results), tickets: Cell::new(0) })
+    }
+
+    async fn load(&self, file: &[u8]) -> Result<()> {
+        for unit in self.engine.missing() {
+            let tensors = self.units.tensors(unit);
+            for (index, tensor) in tensors.iter().enumerate().filter(|(index, _)| self.engine.needs(unit, *index)) {
+                let start = usize::try_from(tensor.range.offset)?;
+                let bytes = file.get(start..start + usize::try_from(tensor.range.len)?).context("outside the file")?;
+                let mut done = 0;
+                while done < bytes.len() {
+                    let mut staging = drive(&self.engine, self.engine.staging()).await?;
+                    let len = (bytes.len() - done).min(usize::try_from(staging.len())? / 4 * 4);
+                    staging.write(0, &bytes[done..done + len]);
+                    let (tensor_offset, len) = (done as u64, len as u64);
+                    self.engine
+                        .upload(staging, &[Piece { unit, tensor: index, tensor_offset, staging_offset: 0, len }])?;
+                    done += usize::try_from(len)?;
+                }
+            }
+            self.engine.finish(unit)?;
+        }
+        drive(&self.engine, self.engine.prepare()).await?;
+        Ok(())
+    }
+
+    async fn run(&self, task: Task) -> Result<Outcome> {
+        let ticket = Ticket(self.tickets.get());
+        self.tickets.set(ticket.0 + 1);
+        self.engine.submit(Work { ticket, task })?;
+        let mut results = self.results.lock().await;
+        let computed = drive(&self.engine, results.next()).await.context("the engine is gone")?;
+        ensure!(computed.ticket == ticket, "a result of other work came back");
+        match computed.outcome {
+            Outcome::Failed(sentence) => bail!(sentence),
+            Outcome::DeviceLost => bail!("the GPU device was lost"),
+            outcome => Ok(outcome),
+        }
+    }
+}
+
+/// Waits for a future of the engine. Natively nobody else pumps the device.
+#[cfg(not(target_arch = "wasm32"))]
+async fn drive<T>(engine: &Engine, future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| {
+        engine.poll();
+        let poll = future.as_mut().poll(context);
+        if poll.is_pending() {
+            std::thread::yield_now();
+            context.waker().wake_by_ref();
+        }
+        poll
+    })
+    .await
+}
+
+/// Waits for a future of the engine; the browser pumps the device.
+#[cfg(target_arch = "wasm32")]
+async fn drive<T>(_: &Engine, future: impl Future<Output = T>) -> T {
+    future.await
+}
+
+fn plan(shape: &ModelShape, split: Split) -> Plan {
+    let peer = |id: u8| PeerId([id; 16]);
+    let blocks = shape.all_blocks().end;
+    let stages = match split {
+        Split::One => vec![Stage::new(StageId(0), peer(0), BlockRange::new(0, blocks))],
+        Split::ThreeStages => {
+            let cuts = [0, 1, blocks - 1, blocks];
+            let stage = |i: usize| Stage::new(StageId(i as u16), peer(i as u8), BlockRange::new(cuts[i], cuts[i + 1]));
+            (0..3).map(stage).collect()
+        }
+        Split::ExpertsElsewhere => {
+            let mut stage = Stage::new(StageId(0), peer(0), BlockRange::new(0, blocks));
+            let holder = |expert: usize| vec![Holder::Peer(peer(1 + (expert % 2) as u8))];
+            let remote =
+                |block| RemoteExperts { block, holders: (0..shape.block_experts(block).len()).map(holder).collect() };
+            stage.remote = shape.all_blocks().iter().map(remote).collect();
+            vec![stage]
+        }
+    };
+    Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 1024 }
+}

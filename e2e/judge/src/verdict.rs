@@ -1,0 +1,103 @@
+//! Comparing a room with a golden file.
+
+use anyhow::{Result, bail, ensure};
+use potluck_engine::Gpu;
+use potluck_plan::{Candidates, HeadRequest, HeadRows, KernelClass, Outcome, Pick};
+use serde::Serialize;
+
+use crate::{Golden, Prompt, Room, Split};
+
+/// JavaScript's numbers do not hold 64 bits.
+fn as_text<S: serde::Serializer>(bits: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(bits)
+}
+
+const HEAD: HeadRequest = HeadRequest { rows: HeadRows::All, pick: Pick::Top(8) };
+
+/// How a room did.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// Model and split.
+    pub name: String,
+    /// Positions whose reference margin counts.
+    pub counted: usize,
+    /// Positions that differ: prompt, position, ours, theirs.
+    pub wrong: Vec<(usize, usize, u32, u32)>,
+    /// Largest difference of a logit that both list.
+    pub worst: f32,
+    /// A bit pattern of all our answers: equal patterns are equal answers, bit for bit.
+    #[serde(serialize_with = "as_text")]
+    pub bits: u64,
+}
+
+/// Runs a golden file on a split: each prompt in one chunk, then each prompt token by token.
+///
+/// # Errors
+/// What the engine says, or an answer that cannot be read.
+pub async fn judge(gpu: &Gpu, golden: &Golden, split: Split) -> Result<Verdict> {
+    let file = golden.model.to_bytes()?;
+    let room = Room::open(gpu, &file, split).await?;
+    let mut verdict = Verdict::new(format!("{} {split:?}", golden.name));
+    for (index, prompt) in golden.prompts.iter().enumerate() {
+        let chunk = forward(&room, prompt, KernelClass::Prefill, prompt.ids.len()).await?;
+        verdict.compare(index, prompt, &chunk, golden.tolerance);
+        let single = forward(&room, prompt, KernelClass::Decode, 1).await?;
+        verdict.compare(index, prompt, &single, golden.tolerance);
+        if index == 0 {
+            // Verification and replay pass several rows at once through decode's kernels.
+            let batched = forward(&room, prompt, KernelClass::Decode, 16).await?;
+            ensure!(single == batched, "{}: a row depends on the rows beside it", verdict.name);
+        }
+    }
+    Ok(verdict)
+}
+
+async fn forward(room: &Room, prompt: &Prompt, class: KernelClass, rows: usize) -> Result<Vec<Candidates>> {
+    let conversation = room.conversation();
+    let mut answers = Vec::new();
+    for (index, tokens) in prompt.ids.chunks(rows).enumerate() {
+        match room.forward(conversation, index * rows, tokens, class, HEAD).await? {
+            Outcome::Candidates(rows) => answers.extend(rows),
+            other => bail!("no candidates came back: {other:?}"),
+        }
+    }
+    ensure!(answers.len() == prompt.ids.len(), "{} answers for {} tokens", answers.len(), prompt.ids.len());
+    room.forget(conversation);
+    Ok(answers)
+}
+
+impl Verdict {
+    pub(crate) fn new(name: String) -> Self {
+        Self { name, counted: 0, wrong: Vec::new(), worst: 0.0, bits: 0 }
+    }
+
+    /// True if every position that counts is right.
+    pub fn is_right(&self) -> bool {
+        self.counted > 0 && self.wrong.is_empty()
+    }
+
+    fn compare(&mut self, index: usize, prompt: &Prompt, ours: &[Candidates], tolerance: f32) {
+        for (position, candidates) in ours.iter().enumerate() {
+            for (id, logit) in candidates.ids.iter().zip(&candidates.logits) {
+                self.bits = self.bits.rotate_left(5) ^ u64::from(*id) ^ u64::from(logit.to_bits()) << 20;
+                self.bits = self.bits.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let listed = prompt.top[position].iter().position(|other| other == id);
+                if let Some(listed) = listed {
+                    self.worst = self.worst.max((logit - prompt.logits[position][listed]).abs());
+                }
+            }
+            let counts = prompt.margin[position] > tolerance;
+            self.count(index, position, candidates.ids[0], prompt.argmax[position], counts);
+        }
+    }
+
+    /// One position.
+    pub(crate) fn count(&mut self, prompt: usize, position: usize, ours: u32, theirs: u32, counts: bool) {
+        if counts {
+            self.counted += 1;
+            if ours != theirs {
+                self.wrong.push((prompt, position, ours, theirs));
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Every architecture in Q4_K and every weight type on `qwen3moe`, against llama.cpp, on whatever adapter is here.
+#![allow(clippy::unwrap_used)]
+
+use futures::executor::block_on;
+use potluck_engine::{Gpu, GpuOptions};
+use potluck_judge::{Golden, Split, Verdict, judge};
+
+fn golden(name: &str) -> Golden {
+    let path = format!("{}/../golden/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn verdict(gpu: &Gpu, golden: &Golden, split: Split) -> Verdict {
+    let verdict =
+        block_on(judge(gpu, golden, split)).unwrap_or_else(|error| panic!("{} {split:?}: {error:#}", golden.name));
+    println!("{}: {} positions, worst logit {:.1e}", verdict.name, verdict.counted, verdict.worst);
+    assert!(verdict.is_right(), "answers differ from llama.cpp's: {verdict:?}");
+    verdict
+}
+
+fn is_right_however_split(name: &str) {
+    let gpu =
+        block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter, a software one will do");
+    let golden = golden(name);
+    let one = verdict(&gpu, &golden, Split::One);
+    let three = verdict(&gpu, &golden, Split::ThreeStages);
+    assert_eq!(one.bits, three.bits, "{name}: three stages must answer bit for bit what one answers");
+    if golden.model.architecture.has_experts() {
+        verdict(&gpu, &golden, Split::ExpertsElsewhere);
+    }
+}
+
+macro_rules! models {
+    ($($test:ident: $name:literal,)*) => {
+        $(#[test] fn $test() { is_right_however_split($name); })*
+    };
+}
+
+models! {
+    llama: "llama-Q4_K",
+    llama_of_several_types: "llama-mixed",
+    mixtral: "mixtral-Q4_K",
+    qwen2: "qwen2-Q4_K",
+    qwen3: "qwen3-Q4_K",
+    qwen3moe_f32: "qwen3moe-F32",
+    qwen3moe_f16: "qwen3moe-F16",
+    qwen3moe_q8_0: "qwen3moe-Q8_0",
+    qwen3moe_q4_0: "qwen3moe-Q4_0",
+    qwen3moe_q4_k: "qwen3moe-Q4_K",
+    qwen3moe_q6_k: "qwen3moe-Q6_K",
+}

@@ -1,0 +1,93 @@
+// Pictures for the README: a real room of a desktop, a laptop and a phone that run the embedded model together.
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+
+import { Device } from './harness/browser.mjs';
+import { Relay } from './harness/relay.mjs';
+import { contribute, host, send, until } from './harness/table.mjs';
+
+const root = resolve(import.meta.dirname, '..');
+const folder = join(root, 'docs/screenshots');
+const WIDE = { width: 1280, height: 800 };
+const NARROW = { width: 390, height: 844 };
+// A story of 170 tokens over three software adapters on one loaded machine.
+const PATIENCE = 600_000;
+// The page guesses icon, name and loan of a device from these.
+const MAC = 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Safari/537.36';
+const ANDROID = 'Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Mobile Safari/537.36';
+
+/** Writes what the window shows; Chromium itself encodes WebP. */
+async function shoot(device, name) {
+  await device.page.bringToFront();
+  // Fonts are there and transitions are over.
+  await device.page.evaluate(async () => {
+    await document.fonts.ready;
+    const finite = document.getAnimations().filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity);
+    await Promise.allSettled(finite.map((animation) => animation.finished));
+  });
+  const chromium = await device.context.newCDPSession(device.page);
+  const { data } = await chromium.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
+  await chromium.detach();
+  const path = join(folder, `${name}-${device.options.viewport === NARROW ? 'phone' : 'desktop'}.webp`);
+  await writeFile(path, Buffer.from(data, 'base64'));
+  console.log(path.slice(root.length + 1));
+}
+
+/** In the middle of a download, or past it where that is too quick to be caught. */
+const loads = ({ loading }) => (loading?.phase === 'download' ? loading.done > 100_000 : loading !== null && loading.phase !== 'find');
+const stages = (count) => ({ plan }) => plan?.state === 'Up' && plan.stages.length === count;
+const fold = (device) => device.page.locator('button[aria-controls=table]').click();
+
+/** Opens the picker and waits until a model is chosen. */
+async function picker(device, relay) {
+  await device.page.goto(relay.url);
+  await device.page.getByRole('button', { name: 'Host a model' }).waitFor();
+  await shoot(device, 'door');
+  await device.page.getByRole('button', { name: 'Host a model' }).click();
+  await device.page.locator('button:enabled', { hasText: 'Open the room' }).waitFor();
+  await shoot(device, 'host');
+}
+
+async function answered(device, question) {
+  await send(device.page, question);
+  await device.page.getByText(/first token after/).first().waitFor({ timeout: PATIENCE });
+  await shoot(device, 'chat');
+}
+
+await mkdir(folder, { recursive: true });
+const relay = await Relay.start({ models: join(root, 'public/models') });
+const devices = [];
+const start = async (name, viewport, ...args) => {
+  const device = await Device.start(name, { viewport, args });
+  devices.push(device);
+  return device;
+};
+try {
+  const desktop = await start('desktop', WIDE);
+  const laptop = await start('laptop', WIDE, `--user-agent=${MAC}`);
+  const phone = await start('phone', NARROW, `--user-agent=${ANDROID}`);
+
+  await picker(phone, relay);
+  await picker(desktop, relay);
+  const link = await host(desktop.page, relay);
+  await until(desktop.page, stages(1));
+
+  await contribute(laptop.page, link);
+  await until(laptop.page, loads);
+  await shoot(laptop, 'contribute');
+  await until(desktop.page, stages(2));
+  await contribute(phone.page, link);
+  await fold(phone);
+  await until(phone.page, loads);
+  await shoot(phone, 'contribute');
+
+  for (const device of devices) await until(device.page, stages(3));
+  await shoot(desktop, 'table');
+  await shoot(phone, 'table');
+  await fold(phone);
+  await answered(phone, 'What could I bring to a potluck?');
+  await answered(desktop, 'Tell me a story about a fox and the rain.');
+} finally {
+  for (const device of devices) await device.stop();
+  await relay.stop();
+}

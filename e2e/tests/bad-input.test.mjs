@@ -1,0 +1,153 @@
+// Bad input is normal: each gets one clear sentence on the page, nothing hangs, nothing already computed is lost.
+import assert from 'node:assert/strict';
+import { mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+
+import { Device } from '../harness/browser.mjs';
+import { make } from '../harness/models.mjs';
+import { Relay } from '../harness/relay.mjs';
+import { ask, contribute, enter, host, hostFile, isUp, status, until } from '../harness/table.mjs';
+
+const PROMPT = { max_tokens: 16, temperature: 0, raw: true };
+const TEXT = 'Once upon a time there was a table';
+
+let relay;
+let folder;
+let model;
+const devices = [];
+
+const start = async (name, options) => {
+  const device = await Device.start(name, options);
+  devices.push(device);
+  return device;
+};
+
+before(async () => {
+  model = join(make('tiny'), 'tiny.gguf');
+  folder = await mkdtemp(join(tmpdir(), 'potluck-bad-'));
+  relay = await Relay.start({ models: make('tiny', 'six-blocks') });
+});
+
+afterEach(async () => {
+  for (const device of devices.splice(0)) await device.stop();
+});
+
+after(async () => {
+  await relay?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('a room that does not exist', async () => {
+  const { page } = await start('guest');
+  await page.goto(`${relay.url}/r/nosuchroom234567#key`);
+  await page.getByRole('button', { name: 'Just chat' }).click();
+  await page.getByText(/no such room|does not exist|is not open/i).first().waitFor();
+});
+
+test('no WebGPU: the door says so, and one can still chat', async () => {
+  const host_ = await start('host');
+  const link = await host(host_.page, relay, { model: 'tiny' });
+  await until(host_.page, isUp);
+  const { page } = await start('old', { gpu: false });
+  await page.goto(relay.url);
+  await page.getByText(/No WebGPU here/).first().waitFor();
+  await enter(page, link);
+  await until(page, isUp);
+  const answer = await ask(page, TEXT, PROMPT);
+  assert.equal(answer.tokens.length, PROMPT.max_tokens);
+});
+
+test('a truncated file names what is missing', async () => {
+  const bytes = await readFile(model);
+  const path = join(folder, 'truncated.gguf');
+  await writeFile(path, bytes.subarray(0, bytes.length - 200_000));
+  const { page } = await start('host');
+  await hostFile(page, relay, path);
+  await page.getByText(/truncated|ends before|too short|is missing|outside the file/i).first().waitFor();
+});
+
+test('a file that is no GGUF says so', async () => {
+  const path = join(folder, 'noise.gguf');
+  await writeFile(path, Buffer.alloc(100_000, 7));
+  const { page } = await start('host');
+  await hostFile(page, relay, path);
+  await page.getByText(/not a GGUF/i).first().waitFor();
+});
+
+test("a file on the host's disk reaches a contributor as frames", async () => {
+  const host_ = await start('host');
+  await hostFile(host_.page, relay, model, { share: 'Everyone takes part' });
+  await until(host_.page, isUp);
+  const alone = await ask(host_.page, TEXT, PROMPT);
+  const helper = await start('helper');
+  const served = await relay.metric('potluck_relay_model_bytes_total').catch(() => 0);
+  await contribute(helper.page, relay.url + (await status(host_.page)).room.link);
+  await until(host_.page, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  const together = await ask(host_.page, TEXT, PROMPT);
+  assert.deepEqual(together.tokens, alone.tokens);
+  assert.equal(await relay.metric('potluck_relay_model_bytes_total').catch(() => 0), served, 'no weight came from the relay');
+});
+
+test('the relay dies and comes back in the middle of an answer', async () => {
+  const host_ = await start('host');
+  const link = await host(host_.page, relay, { model: 'tiny', share: 'Everyone takes part' });
+  const helper = await start('helper');
+  await contribute(helper.page, link);
+  await until(host_.page, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  const long = { ...PROMPT, max_tokens: 60 };
+  const calm = await ask(host_.page, TEXT, long);
+  const asked = ask(host_.page, TEXT, long);
+  await until(host_.page, (status) => status.pending.length > 0);
+  await relay.kill();
+  await until(host_.page, (status) => status.connection !== 'Connected');
+  await relay.spawn();
+  assert.deepEqual((await asked).tokens, calm.tokens, 'the answer goes on and is the undisturbed one');
+});
+
+test('a dead node worker is started again and the room is still there', async () => {
+  const host_ = await start('host');
+  await host(host_.page, relay, { model: 'tiny' });
+  await until(host_.page, isUp);
+  const calm = await ask(host_.page, TEXT, PROMPT);
+  const worker = host_.page.workers().find((worker) => worker.url().includes('node'));
+  await worker.evaluate(() => self.close());
+  await until(host_.page, (status) => status.plan?.state !== 'Up');
+  await until(host_.page, isUp);
+  assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens);
+});
+
+test('devices that join while a plan is still loading do not spoil what is loaded', async () => {
+  // Loads are replaced in the middle of an upload, which once left weights half written.
+  const models = { model: 'six-blocks', share: 'Everyone takes part' };
+  const all = await Promise.all(['host', 'first', 'second'].map((name) => start(name)));
+  const [host_, first, second] = all.map((device) => device.page);
+  const link = await host(host_, relay, models);
+  await Promise.all([contribute(first, link), contribute(second, link)]);
+  await until(host_, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 3);
+  const together = await ask(host_, TEXT, PROMPT);
+  await first.close();
+  await second.close();
+  await until(host_, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 1);
+  await host_.reload();
+  await until(host_, isUp);
+  assert.deepEqual(together.tokens, (await ask(host_, TEXT, PROMPT)).tokens);
+});
+
+test('two tabs of one profile share the cache: one downloads', async () => {
+  const device = await start('twins');
+  const before = await relay.metric('potluck_relay_model_bytes_total');
+  const link = await host(device.page, relay, { model: 'six-blocks', share: 'Everyone takes part' });
+  const second = await device.newTab();
+  await contribute(second, link);
+  await until(device.page, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  const first = await status(device.page);
+  const served = (await relay.metric('potluck_relay_model_bytes_total')) - before;
+  // Both tabs read the file's header; the weights are fetched once.
+  const file = await open(model.replace('tiny', 'six-blocks'));
+  const { size } = await file.stat();
+  await file.close();
+  assert.ok(served <= size * 1.2, `the relay served ${served} bytes of a file of ${size}`);
+  assert.notEqual(first.peer, (await status(second)).peer, 'a tab of its own is a peer of its own');
+});

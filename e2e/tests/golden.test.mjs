@@ -1,0 +1,45 @@
+// Every architecture in Q4_K and every weight type on qwen3moe, in a real browser: one device, three stages, and for the
+// models with experts all experts on two other devices.
+import assert from 'node:assert/strict';
+import { readFile, readdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { after, before, test } from 'node:test';
+
+import { Device } from '../harness/browser.mjs';
+import { build, serve } from '../harness/judge.mjs';
+
+const data = resolve(import.meta.dirname, '../golden/data');
+const names = (await readdir(data)).filter((name) => name.endsWith('.json')).sort();
+let device;
+let site;
+
+before(async () => {
+  build();
+  site = await serve();
+  device = await Device.start('judge');
+  await device.page.goto(site.url);
+  await device.page.getByText('Ready').waitFor();
+});
+
+after(async () => {
+  await device?.stop();
+  site?.stop();
+});
+
+test('there are golden files for every architecture and weight type', () => {
+  assert.ok(names.length >= 10, names.join(' '));
+});
+
+for (const name of names) {
+  test(`${name} in the browser answers as llama.cpp`, async () => {
+    const golden = await readFile(join(data, name), 'utf8');
+    const verdicts = JSON.parse(await device.page.evaluate((golden) => window.judge(golden), golden));
+    for (const { name, counted, wrong, worst } of verdicts) {
+      console.log(`${name}: ${counted} positions, worst logit ${worst.toExponential(1)}`);
+      assert.deepEqual(wrong, [], `${name}: positions that differ (prompt, position, ours, theirs)`);
+      assert.ok(counted >= 300, `${name}: only ${counted} positions count`);
+    }
+    const [one, three] = verdicts;
+    assert.equal(three.bits, one.bits, 'three stages must answer bit for bit what one answers');
+  });
+}

@@ -1,0 +1,123 @@
+// Four people: a host, two contributors whose parts are needed, a guest. Kill, reload, second visit.
+import assert from 'node:assert/strict';
+import { after, before } from 'node:test';
+
+import { Device } from '../harness/browser.mjs';
+import { make } from '../harness/models.mjs';
+import { Relay } from '../harness/relay.mjs';
+import { story } from '../harness/story.mjs';
+import { MB, ask, assertQuiet, contribute, enter, host, isUp, send, status, until } from '../harness/table.mjs';
+
+const MODEL = 'six-blocks';
+// One device is too small, two are enough, three share: so each holds a part, and one can be lost.
+const LENDS = 52 * MB;
+const THREE = (status) => status.plan?.state === 'Up' && status.plan.stages.length === 3;
+const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
+const TEXT = 'Once upon a time there was a table';
+
+let relay;
+const devices = {};
+let link;
+let undisturbed;
+const step = story();
+
+before(async () => {
+  relay = await Relay.start({ models: make(MODEL) });
+  for (const name of ['host', 'first', 'second', 'guest']) devices[name] = await Device.start(name);
+});
+
+after(async () => {
+  for (const device of Object.values(devices)) await device.stop();
+  await relay?.stop();
+});
+
+step('a tab with room for everything gives the answer that all others are held against', async () => {
+  const alone = await Device.start('alone');
+  try {
+    await host(alone.page, relay, { model: MODEL, context: 512 });
+    await until(alone.page, isUp);
+    undisturbed = (await ask(alone.page, TEXT, PROMPT)).tokens;
+    assert.equal(undisturbed.length, PROMPT.max_tokens);
+  } finally {
+    await alone.stop();
+  }
+});
+
+step('one tab alone says by how much the room is too small', async () => {
+  link = await host(devices.host.page, relay, { model: MODEL, lends: LENDS, share: 'Everyone takes part', context: 512 });
+  await until(devices.host.page, (status) => status.plan?.waiting != null);
+  const { waiting } = (await status(devices.host.page)).plan;
+  assert.ok(waiting.needed > waiting.lent, JSON.stringify(waiting));
+  assert.match(waiting.sentence, /MB more/);
+  const sentence = devices.host.page.getByText(waiting.sentence).first();
+  await sentence.waitFor();
+});
+
+step('two contributors make it fit, and each holds a stage that is needed', async () => {
+  await contribute(devices.first.page, link, { lends: LENDS });
+  await contribute(devices.second.page, link, { lends: LENDS });
+  await until(devices.host.page, THREE);
+  const { plan, peers } = await status(devices.host.page);
+  const working = new Set(plan.stages.filter((stage) => stage.end_block > stage.first_block).map((stage) => stage.peer));
+  for (const name of ['first', 'second']) {
+    const { peer } = await status(devices[name].page);
+    assert.ok(working.has(peer), `${name} must hold blocks: ${JSON.stringify(plan.stages)}`);
+  }
+  assert.equal(peers.length, 3);
+});
+
+step('a guest asks and reads the answer, as text on the page', async () => {
+  await enter(devices.guest.page, link);
+  await until(devices.guest.page, isUp);
+  const answer = await ask(devices.guest.page, TEXT, PROMPT);
+  assert.deepEqual(answer.tokens, undisturbed, 'three stages answer what one device answers');
+  const again = await ask(devices.host.page, TEXT, PROMPT);
+  assert.deepEqual(again.tokens, undisturbed, 'the same question has the same greedy answer for everyone');
+  await send(devices.guest.page, 'Hello');
+  const { page } = devices.guest;
+  await page.locator('.answer .prose').getByText(/\S/).first().waitFor();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  await page.getByText(/first token after/).first().waitFor();
+});
+
+step('a second visit downloads nothing', async () => {
+  await devices.second.restart();
+  const before = await relay.metric('potluck_relay_model_bytes_total');
+  // What this device lent the last time is remembered.
+  await contribute(devices.second.page, link);
+  await until(devices.host.page, THREE);
+  const after = await relay.metric('potluck_relay_model_bytes_total');
+  assert.equal(after - before, 0, 'every weight was in the cache already');
+  const answer = await ask(devices.guest.page, TEXT, PROMPT);
+  assert.deepEqual(answer.tokens, undisturbed);
+});
+
+step('the host reloads in the middle of an answer: the room is still there', async () => {
+  const asked = ask(devices.guest.page, TEXT, { ...PROMPT, max_tokens: 200 }).catch((error) => error);
+  await until(devices.guest.page, (status) => status.pending.length > 0);
+  await devices.host.page.reload();
+  await until(devices.host.page, isUp);
+  await asked;
+  const answer = await ask(devices.guest.page, TEXT, PROMPT);
+  assert.deepEqual(answer.tokens, undisturbed, 'the next prompt needs no press');
+  await ask(devices.host.page, TEXT, PROMPT);
+});
+
+step('a contributor is killed in the middle of an answer: it finishes and is the undisturbed one', async () => {
+  const long = { ...PROMPT, max_tokens: 60 };
+  const calm = await ask(devices.guest.page, TEXT, long);
+  const asked = ask(devices.guest.page, TEXT, long);
+  await until(devices.guest.page, (status) => status.pending.length > 0);
+  await until(devices.guest.page, (status) => status.answering?.tokens >= 10, 'ten tokens are here');
+  await devices.second.kill();
+  const answer = await asked;
+  assert.deepEqual(answer.tokens, calm.tokens, 'the answer must be the undisturbed one');
+  const { plan } = await status(devices.host.page);
+  assert.equal(plan.stages.length, 2, JSON.stringify(plan));
+  await devices.second.forget();
+  delete devices.second;
+});
+
+step('no console shows an error', () => {
+  assertQuiet(...Object.values(devices));
+});
