@@ -7,6 +7,7 @@
 mod answer;
 mod command;
 mod status;
+mod timeline;
 
 pub use answer::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role, SamplingChoice};
 pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, Share, StoredModel, ToNode, ToPage};
@@ -14,6 +15,7 @@ pub use status::{
     Connection, DeviceKind, DeviceReport, Loading, Member, MemberLink, MemberState, ModelReport, Notice, NoticeLevel,
     PlanReport, PlanState, Roles, RoomReport, SelfTest, SelfTestState, StageReport, Status, Waiting,
 };
+pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 
 /// Identifies the build that both sides came from (`POTLUCK_BUILD` at compile time, else the crate's version).
 pub const BUILD: &str = match option_env!("POTLUCK_BUILD") {

@@ -3,21 +3,17 @@
 
 use potluck_protocol::{AnswerStop, MemberStanding, PlanStanding, Share};
 use potluck_swarm::Standing;
-use potluck_swarm::sim::{Answer, Fault, Link, SimDevice, SimModel, World, undisturbed};
+use potluck_swarm::sim::{Answer, Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 24;
 
-fn link(latency: f64) -> Link {
-    Link { latency, jitter: latency / 2.0 }
-}
-
 fn device(budget: u64) -> SimDevice {
-    SimDevice { budget: Some(budget), block_millis: 1.0, download: 5_000.0, link: link(5.0), invited: true }
+    SimDevice::lending(budget)
 }
 
 fn guest() -> SimDevice {
-    SimDevice { budget: None, ..device(0) }
+    SimDevice::default()
 }
 
 fn dense() -> SimModel {

@@ -59,6 +59,10 @@ pub(crate) struct SimEngine {
 }
 
 impl SimEngine {
+    pub fn held(&self) -> &BTreeSet<WeightUnit> {
+        &self.held
+    }
+
     pub fn hold(&mut self, units: &[WeightUnit]) {
         self.held = units.iter().copied().collect();
         let held = &self.held;

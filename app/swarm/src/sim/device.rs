@@ -1,0 +1,128 @@
+//! Simulated devices: what they lend, how fast they are.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::{Bytes, KernelClass, Task, Then, WeightUnit};
+use potluck_protocol::Contribution;
+
+use super::engine::SimModel;
+use super::network::Link;
+
+/// Loading what the device has in its storage is so many times quicker than downloading it.
+const CACHE_SPEED: f64 = 10.0;
+/// Weight bytes that take [`SimDevice::block_millis`]: a dense block of [`SimModel`].
+const BLOCK_BYTES: f64 = 160.0;
+
+/// A peer's device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SimDevice {
+    /// Bytes it lends; `None`: a guest.
+    pub budget: Option<u64>,
+    /// Milliseconds for one decoded row through one dense block of [`SimModel`]; other parts by their bytes.
+    pub block_millis: f64,
+    /// Milliseconds for one further row of a prompt's chunk through one block: the weights are read once a chunk.
+    pub prefill_millis: f64,
+    /// Milliseconds of a submit with its readback.
+    pub submit_millis: f64,
+    /// Compute times vary by up to this share, both ways.
+    pub noise: f64,
+    /// It claims to be so many times as fast as it is.
+    pub boast: f64,
+    /// Bytes a second of its downloads.
+    pub download: f64,
+    /// Its line.
+    pub link: Link,
+    /// It came by the room's link; otherwise the host has to let it in.
+    pub invited: bool,
+}
+
+impl Default for SimDevice {
+    /// A guest with a quick device and a good line.
+    fn default() -> Self {
+        Self {
+            budget: None,
+            block_millis: 1.0,
+            prefill_millis: 0.25,
+            submit_millis: 1.0,
+            noise: 0.0,
+            boast: 1.0,
+            download: 5_000.0,
+            link: Link { latency: 5.0, jitter: 2.5, ..Link::default() },
+            invited: true,
+        }
+    }
+}
+
+impl SimDevice {
+    /// A device that lends so many bytes.
+    pub fn lending(budget: u64) -> Self {
+        Self { budget: Some(budget), ..Self::default() }
+    }
+
+    /// The same device, `speed` times as fast.
+    #[must_use]
+    pub fn at_speed(self, speed: f64) -> Self {
+        Self { block_millis: self.block_millis / speed, prefill_millis: self.prefill_millis / speed, ..self }
+    }
+
+    /// The same device behind another line.
+    #[must_use]
+    pub fn behind(self, link: Link) -> Self {
+        Self { link, ..self }
+    }
+
+    /// What it says of itself.
+    pub(crate) fn contribution(&self) -> Option<Contribution> {
+        self.budget.map(|budget| Contribution {
+            budget: Bytes(budget),
+            bandwidth: BLOCK_BYTES / self.block_millis * 1e3 * self.boast,
+            sync_millis: self.submit_millis / self.boast,
+        })
+    }
+
+    /// Milliseconds from submit to result of one piece of work on an idle device, before noise.
+    pub(crate) fn millis(&self, model: &SimModel, task: &Task) -> f64 {
+        let shape = model.shape();
+        let blocks = |bytes: Bytes| bytes.0 as f64 / BLOCK_BYTES;
+        let (rows, class, read) = match task {
+            Task::Forward { rows, class, blocks: range, then, .. } => {
+                let active = |block: u16| shape.blocks[usize::from(block)].active_weights();
+                let range: f64 = range.iter().map(|block| blocks(active(block.0))).sum();
+                let end = match then {
+                    Then::Head(_) => blocks(shape.head),
+                    Then::Route(block) => blocks(shape.blocks[usize::from(block.0)].mixer),
+                    Then::Hidden | Then::Nothing => 0.0,
+                };
+                (rows.len(), *class, range + end)
+            }
+            Task::Experts { class, routes, block, .. } => {
+                let expert = shape.blocks[usize::from(block.0)].expert_bytes();
+                let most = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);
+                (routes.len(), *class, blocks(expert) * most as f64)
+            }
+        };
+        let further = rows.saturating_sub(1) as f64;
+        let further = match class {
+            KernelClass::Decode => further * self.block_millis * 0.25,
+            KernelClass::Prefill => further * self.prefill_millis,
+        };
+        self.submit_millis + read * (self.block_millis + further)
+    }
+
+    /// Milliseconds to bring units to the GPU: what is on it already takes none.
+    pub(crate) fn load_millis(
+        &self,
+        model: &SimModel,
+        units: &[WeightUnit],
+        held: &BTreeSet<WeightUnit>,
+        cached: &BTreeSet<WeightUnit>,
+    ) -> f64 {
+        let shape = model.shape();
+        let wanted = units.iter().filter(|unit| !held.contains(*unit));
+        let seconds = wanted.map(|unit| {
+            let rate = if cached.contains(unit) { self.download * CACHE_SPEED } else { self.download };
+            shape.unit_bytes(*unit).0 as f64 / rate
+        });
+        seconds.sum::<f64>() * 1e3
+    }
+}

@@ -1,0 +1,118 @@
+//! What can go wrong with a room, and what it does to the world.
+
+use crate::Event;
+
+use super::engine::SimEngine;
+use super::peer::SimPeer;
+use super::world::{Happening, World};
+
+/// What can go wrong. Devices by their index, times in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// The tab is killed.
+    Kill(usize),
+    /// The tab is reloaded: a new session of the same peer enters after so long.
+    Reload(usize, f64),
+    /// The connection drops and is back after so long; what was on its way is lost.
+    Outage(usize, f64),
+    /// The whole relay restarts.
+    RelayRestart(f64),
+    /// The GPU device is lost.
+    DeviceLost(usize),
+    /// The tab stands still for so long: it computes nothing and hears nothing, but its connection stays.
+    Freeze(usize, f64),
+    /// Nothing gets through to and from the device for so long; afterwards everything comes at once.
+    Cut(usize, f64),
+    /// From now on the device takes so many times as long (1 is its own speed again).
+    Slow(usize, f64),
+    /// Its owner presses Stop contributing.
+    StopLending(usize),
+    /// Its owner lends it again.
+    LendAgain(usize),
+    /// Its owner leaves the room; the others are told.
+    Leave(usize),
+}
+
+impl Fault {
+    /// The device it strikes; the relay's restart strikes them all.
+    pub fn device(&self) -> Option<usize> {
+        match *self {
+            Self::Kill(index)
+            | Self::Reload(index, _)
+            | Self::Outage(index, _)
+            | Self::DeviceLost(index)
+            | Self::Freeze(index, _)
+            | Self::Cut(index, _)
+            | Self::Slow(index, _)
+            | Self::StopLending(index)
+            | Self::LendAgain(index)
+            | Self::Leave(index) => Some(index),
+            Self::RelayRestart(_) => None,
+        }
+    }
+
+    /// The device is away afterwards and does not come back by itself.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Kill(_) | Self::Leave(_) | Self::StopLending(_))
+    }
+}
+
+impl World {
+    pub(super) fn strike(&mut self, fault: Fault) {
+        self.note(fault);
+        match fault {
+            Fault::Kill(index) => self.kill(index),
+            Fault::Reload(index, back) => {
+                self.kill(index);
+                let peer = &mut self.peers[index];
+                peer.machine = peer.fresh_machine();
+                self.schedule(self.now + back, index, Happening::Enter);
+            }
+            Fault::Outage(index, back) => self.outage(index, back),
+            Fault::RelayRestart(back) => (0..self.peers.len()).for_each(|index| self.outage(index, back)),
+            Fault::DeviceLost(index) => {
+                self.peers[index].lose_device();
+                self.event(index, Event::DeviceLost("the GPU device was lost".into()));
+            }
+            Fault::Freeze(index, millis) => {
+                let until = self.now + millis;
+                let peer = &mut self.peers[index];
+                peer.frozen_until = peer.frozen_until.max(until);
+            }
+            Fault::Cut(index, millis) => self.cut(index, millis),
+            Fault::Slow(index, factor) => self.peers[index].slowed = factor,
+            Fault::StopLending(index) => self.event(index, Event::StopContributing),
+            Fault::LendAgain(index) => self.lend(index),
+            Fault::Leave(index) => {
+                self.event(index, Event::Leave);
+                self.hang_up(index);
+                self.peers[index].present = false;
+            }
+        }
+    }
+
+    /// The process is gone; what it had sent still arrives, and then the relay notices.
+    fn kill(&mut self, index: usize) {
+        self.hang_up(index);
+        let peer = &mut self.peers[index];
+        peer.life += 1;
+        peer.present = false;
+        peer.lose_device();
+    }
+
+    fn outage(&mut self, index: usize, back: f64) {
+        if self.peers[index].line.is_none() {
+            return;
+        }
+        self.drop_line(index);
+        self.event(index, Event::Disconnected);
+        self.schedule(self.now + back, index, Happening::Dial);
+    }
+}
+
+impl SimPeer {
+    fn lose_device(&mut self) {
+        self.engine = SimEngine::default();
+        self.load = None;
+    }
+}

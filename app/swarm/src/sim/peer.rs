@@ -1,0 +1,119 @@
+//! One peer of the world: its state machine, its device, and what its page was told.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_plan::{PeerId, WeightUnit};
+use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session};
+
+use super::device::SimDevice;
+use super::engine::SimEngine;
+use super::relay::Line;
+use crate::{Identity, LoadRequest, Peer};
+
+/// What came of a question.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Tokens.
+    pub tokens: Vec<u32>,
+    /// When each of them came, milliseconds.
+    pub times: Vec<f64>,
+    /// How it ended.
+    pub end: Option<AnswerStop>,
+    /// Recoveries on the way.
+    pub recoveries: u32,
+}
+
+impl Answer {
+    /// Mean milliseconds a token, from token `first` (counted from 0) to the last one.
+    pub fn token_millis(&self, first: usize) -> Option<f64> {
+        let (from, to) = (self.times.get(first)?, self.times.last()?);
+        let tokens = self.times.len() - 1 - first;
+        (tokens > 0).then(|| (to - from) / tokens as f64)
+    }
+
+    pub(super) fn record(&mut self, part: AnswerPart, now: f64) -> usize {
+        match part {
+            AnswerPart::Text { tokens, .. } => {
+                self.times.extend(tokens.iter().map(|_| now));
+                self.tokens.extend(&tokens);
+                return tokens.len();
+            }
+            AnswerPart::Recovering(_) => self.recoveries += 1,
+            AnswerPart::End { stop, .. } => self.end = Some(stop),
+            _ => {}
+        }
+        0
+    }
+}
+
+pub(super) struct SimPeer {
+    pub id: PeerId,
+    pub device: SimDevice,
+    pub machine: Peer,
+    /// Counts restarts; what was under way for an earlier life is dropped.
+    pub life: u64,
+    /// Its tab is open.
+    pub present: bool,
+    pub line: Option<Line>,
+    /// Its line lets nothing through before this time.
+    pub cut_until: f64,
+    pub engine: SimEngine,
+    pub engine_free: f64,
+    /// Its tab stands still until this time.
+    pub frozen_until: f64,
+    /// Its device takes so many times as long.
+    pub slowed: f64,
+    pub load: Option<LoadRequest>,
+    /// What its storage keeps over reloads.
+    pub stored: BTreeSet<WeightUnit>,
+    pub answers: BTreeMap<RequestId, Answer>,
+    pub is_host: bool,
+}
+
+impl SimPeer {
+    pub fn new(index: usize, device: SimDevice) -> Self {
+        let id = PeerId([index as u8 + 1; 16]);
+        Self {
+            id,
+            device,
+            machine: Peer::new(identity(id, 0)),
+            life: 0,
+            present: false,
+            line: None,
+            cut_until: 0.0,
+            engine: SimEngine::default(),
+            engine_free: 0.0,
+            frozen_until: 0.0,
+            slowed: 1.0,
+            load: None,
+            stored: BTreeSet::new(),
+            answers: BTreeMap::new(),
+            is_host: false,
+        }
+    }
+
+    /// A new session of the same peer.
+    pub fn fresh_machine(&self) -> Peer {
+        Peer::new(identity(self.id, self.life))
+    }
+
+    pub fn name(&self) -> String {
+        name(self.id)
+    }
+}
+
+fn name(peer: PeerId) -> String {
+    format!("Device {}", peer.0[0])
+}
+
+fn identity(peer: PeerId, session: u64) -> Identity {
+    Identity {
+        peer,
+        session: Session(session),
+        build: "sim".into(),
+        kernel_class: 1,
+        name: name(peer),
+        kind: DeviceKind::Native,
+        adapter: "simulated".into(),
+    }
+}

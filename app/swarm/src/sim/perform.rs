@@ -1,0 +1,94 @@
+//! What a driver does for a state machine, on the virtual clock.
+
+use std::sync::Arc;
+
+use potluck_plan::{Bytes, Computed, PlanEpoch, Work};
+use potluck_protocol::{ModelCard, ModelSource};
+
+use super::engine::{SimEngine, SimModel};
+use super::language::Bytewise;
+use super::world::{Happening, World};
+use crate::{Action, Event, LoadRequest, OpenedModel};
+
+/// Milliseconds to read a model's header.
+const OPEN_MILLIS: f64 = 5.0;
+
+impl World {
+    pub(super) fn perform(&mut self, index: usize, action: Action) {
+        match action {
+            Action::Send { to, frame } => self.send(index, to, frame),
+            Action::OpenModel(source) => {
+                let model = Arc::new(opened(&self.model, source));
+                self.schedule(self.now + OPEN_MILLIS, index, Happening::Event(Event::ModelOpened(model)));
+            }
+            Action::Load(load) => self.load(index, load),
+            Action::Unload => {
+                self.peers[index].engine = SimEngine::default();
+                self.peers[index].load = None;
+            }
+            Action::Compute(work) => self.compute(index, &work),
+            Action::Forget(conversation) => self.peers[index].engine.forget(conversation),
+            Action::Answer(request, part) => {
+                let now = self.now;
+                let tokens = self.peers[index].answers.entry(request).or_default().record(part, now);
+                self.timeline.tokens(now, tokens as u32);
+            }
+            _ => {}
+        }
+    }
+
+    fn load(&mut self, index: usize, load: LoadRequest) {
+        let peer = &mut self.peers[index];
+        let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
+        let epoch = load.epoch;
+        peer.load = Some(load);
+        self.schedule(self.now + millis, index, Happening::Loaded(epoch));
+    }
+
+    pub(super) fn loaded(&mut self, index: usize, epoch: PlanEpoch) {
+        let peer = &mut self.peers[index];
+        let Some(load) = peer.load.as_ref().filter(|load| load.epoch == epoch) else { return };
+        let shape = self.model.shape();
+        let bytes: Bytes = load.units.iter().map(|unit| shape.unit_bytes(*unit)).sum();
+        assert!(bytes <= load.budget, "peer {index} was told to hold {bytes} of {}", load.budget);
+        peer.engine.hold(&load.units);
+        peer.stored.extend(&load.units);
+        self.event(index, Event::Loaded(epoch));
+    }
+
+    /// One queue a device: its state changes in the order of submission, results come when their time is over.
+    fn compute(&mut self, index: usize, work: &Work) {
+        let noise = self.random.unit();
+        let peer = &mut self.peers[index];
+        let outcome = peer.engine.run(&self.model, work);
+        let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
+        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * noise;
+        peer.engine_free = peer.engine_free.max(self.now) + millis;
+        let at = peer.engine_free;
+        let computed = Computed { ticket: work.ticket, outcome, millis };
+        self.schedule(at, index, Happening::Event(Event::Computed(computed)));
+    }
+}
+
+fn opened(model: &SimModel, source: ModelSource) -> OpenedModel {
+    let shape = model.shape();
+    OpenedModel {
+        card: ModelCard {
+            id: shape.model,
+            source,
+            name: "sim".into(),
+            architecture: "sim".into(),
+            quantization: "F32".into(),
+            bytes: Bytes(1),
+            parameters: 1,
+            active_parameters: 1,
+            blocks: model.blocks,
+            experts: model.experts,
+            context: 4096,
+            licence: "MIT".into(),
+        },
+        shape,
+        overhead: Bytes(10),
+        language: Arc::new(Bytewise),
+    }
+}
