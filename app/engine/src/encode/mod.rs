@@ -1,15 +1,17 @@
-//! The kernels of each half of a block, in order.
+//! The kernels of each half of a block, in order; what differs by kernel class is in `decode` and `prefill`.
 
 use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Kernel, Operand, Pairs, SEGMENT, params};
+use potluck_shaders::{Kernel, Pairs, SEGMENT, params};
 
 use crate::core::Core;
 use crate::error::EngineError;
 use crate::layout::{ExpertMatrix, ExpertPlaces, Key, Layout, Place, Scratch};
 use crate::memory::Slice;
 use crate::recorder::Recorder;
-use crate::sizes::tile_count;
+
+mod decode;
+mod prefill;
 
 /// How many rows pass, by which kernels.
 #[derive(Clone, Copy, Debug)]
@@ -52,25 +54,31 @@ impl Core {
         rec.dispatch(&mut self.tools(), kernel, &[&x, gain, &y], &params, groups, 1);
     }
 
-    /// A matrix times the batch, segment by segment.
+    /// A matrix times the batch.
     fn product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
+        match batch.class {
+            KernelClass::Decode => self.decode_product(rec, place, batch, to),
+            KernelClass::Prefill => self.prefill_product(rec, place, batch, to),
+        }
+    }
+
+    /// A matrix times `n` vectors by a kernel that takes `vectors` at a time, segment by segment.
+    fn segments_product(
+        &mut self,
+        rec: &mut Recorder,
+        (kernel, vectors): (Kernel, u32),
+        place: &Place,
+        n: u32,
+        to: Product<'_>,
+    ) {
         let shape = place.shape;
-        let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
-        let kernel = match batch.class {
-            KernelClass::Decode => self.profile.decode(shape.format, operand, batch.n as usize),
-            KernelClass::Prefill => self.profile.prefill(shape.format, operand),
-        };
-        let vectors = match kernel {
-            Kernel::MatVec { rows, .. } => u32::from(rows),
-            _ => potluck_shaders::TILE,
-        };
         for segment in &place.segments {
             let params = params::MatVec {
                 rows: segment.rows,
                 row_bytes: shape.row_bytes,
                 cols: shape.cols,
                 chunks: shape.chunks(),
-                n: batch.n,
+                n,
                 x_stride: shape.cols / 4,
                 y_stride: to.y_stride,
                 y_offset: to.y_offset + segment.first_row,
@@ -86,7 +94,7 @@ impl Core {
             let mut bindings = vec![&weights, to.x, to.y];
             bindings.extend(&bias);
             let x = segment.rows.div_ceil(kernel.matrix_rows());
-            let z = batch.n.div_ceil(vectors);
+            let z = n.div_ceil(vectors);
             rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
             rec.cost(segment.bytes * u64::from(z));
         }
@@ -171,6 +179,25 @@ impl Core {
         let bound: Vec<&Slice> = bindings.iter().collect();
         rec.dispatch(&mut self.tools(), kernel, &bound, &params, Self::groups(kernel, threads), 1);
 
+        match batch.class {
+            KernelClass::Decode => self.decode_attention(rec, block, batch),
+            KernelClass::Prefill => self.prefill_attention(rec, block, batch),
+        }
+        let attended = self.scratch(Scratch::Attended);
+        let hidden = self.scratch(Scratch::Hidden);
+        let place = self.place(layout, unit, TensorRole::AttentionOutput)?;
+        let to = Product { x: &attended, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
+        self.product(rec, place, batch, to);
+        Ok(())
+    }
+
+    /// Every query of the batch by itself over the pages of its conversation.
+    fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
+        let a = self.spec.attention(usize::from(block.0)).clone();
+        let state = self.settings.state.kernel();
+        let keys = self.memory.whole(Key::Keys(block));
+        let values = self.memory.whole(Key::Values(block));
+        let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
         let kernel = self.profile.attention(state, (a.head_dim / 4) as u16);
         let params = params::Attention {
             n: batch.n,
@@ -185,12 +212,6 @@ impl Core {
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
         let values = u64::from(batch.n) * u64::from(batch.reach) * u64::from(a.heads * a.head_dim);
         rec.cost(2 * values * self.settings.state.bytes());
-
-        let hidden = self.scratch(Scratch::Hidden);
-        let place = self.place(layout, unit, TensorRole::AttentionOutput)?;
-        let to = Product { x: &attended, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
-        self.product(rec, place, batch, to);
-        Ok(())
     }
 
     /// Norm and dense network, added to the hidden vectors.
@@ -274,30 +295,25 @@ impl Core {
         let first = WeightUnit::Expert(block, potluck_plan::ExpertId(0));
         let places = layout.experts.get(&block).ok_or(EngineError::NotResident(first))?;
         let pairing = Pairing { places, used, experts };
-        let grouped = batch.class == KernelClass::Prefill
-            && [&places.gate, &places.up, &places.down].into_iter().any(|matrix| {
-                matches!(self.profile.prefill(matrix.shape.format, Operand::Expert), Kernel::MatMul { .. })
-            });
-        if grouped {
-            self.group(rec, &pairing, batch);
+        match batch.class {
+            KernelClass::Decode => self.decode_experts(rec, &pairing, batch),
+            KernelClass::Prefill => self.prefill_experts(rec, &pairing, batch),
         }
-        let normed = self.scratch(Scratch::Normed);
-        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
-        let parts = self.scratch(Scratch::Parts);
-        self.expert_product(rec, &pairing, &places.gate, batch, &normed, &gate, false);
-        self.expert_product(rec, &pairing, &places.up, batch, &normed, &up, false);
-        self.swiglu(rec, batch.n * used * places.gate.shape.rows / 4);
-        self.expert_product(rec, &pairing, &places.down, batch, &up, &parts, true);
+        self.combine(rec, &pairing, batch, add);
+        Ok(())
+    }
 
-        let slots = self.slot_table(&pairing);
+    /// The weighted sum of the experts' outputs in `Scratch::Parts`.
+    fn combine(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch, add: bool) {
+        let (used, experts) = (pairing.used, pairing.experts);
+        let slots = self.slot_table(pairing);
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
-        let hidden = self.scratch(Scratch::Hidden);
+        let (parts, hidden) = (self.scratch(Scratch::Parts), self.scratch(Scratch::Hidden));
         let width = self.spec.hidden / 4;
         let params = params::Combine { n: batch.n, width, experts, used, add: u32::from(add) };
         let kernel = Kernel::Combine;
         let groups = Self::groups(kernel, batch.n * width);
         rec.dispatch(&mut self.tools(), kernel, &[&slots, &chosen, &gates, &parts, &hidden], &params, groups, 1);
-        Ok(())
     }
 
     fn slot_table(&self, pairing: &Pairing<'_>) -> Slice {
@@ -305,49 +321,24 @@ impl Core {
         self.memory.slice(Key::Scratch(Scratch::Tables), pairing.places.table, bytes)
     }
 
-    /// Lists the pairs by expert.
-    fn group(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
-        let pairs = batch.n * pairing.used;
-        let tiles = tile_count(u64::from(pairs), u64::from(pairing.experts)) as u32;
-        let params = params::Groups { experts: pairing.experts, pairs, tiles };
-        let slots = self.slot_table(pairing);
-        let (chosen, tiles, list) =
-            (self.scratch(Scratch::Chosen), self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs));
-        rec.dispatch(&mut self.tools(), Kernel::Groups, &[&slots, &chosen, &tiles, &list], &params, 1, 1);
-    }
-
-    /// One matrix of the chosen experts.
-    #[allow(clippy::too_many_arguments)]
+    /// One matrix of the chosen experts, by a kernel that takes `z` pairs or tiles, which `first` and `second` describe.
     fn expert_product(
         &mut self,
         rec: &mut Recorder,
         pairing: &Pairing<'_>,
-        matrix: &ExpertMatrix,
         batch: Batch,
-        x: &Slice,
-        y: &Slice,
-        by_pair: bool,
+        (kernel, matrix, by_pair): (Kernel, &ExpertMatrix, bool),
+        (x, y): (&Slice, &Slice),
+        (first, second, z): (&Slice, &Slice, u32),
     ) {
         let shape = matrix.shape;
-        let kernel = match batch.class {
-            KernelClass::Decode => self.profile.decode(shape.format, Operand::Expert, 1),
-            KernelClass::Prefill => self.profile.prefill(shape.format, Operand::Expert),
-        };
-        let pairs = batch.n * pairing.used;
-        let grouped = matches!(kernel, Kernel::MatMul { .. });
-        let (first, second, z) = if grouped {
-            let tiles = tile_count(u64::from(pairs), u64::from(pairing.experts)) as u32;
-            (self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs), tiles)
-        } else {
-            (self.slot_table(pairing), self.scratch(Scratch::Chosen), pairs)
-        };
         for &(slot_first, slot_count, key) in &matrix.chunks {
             let params = params::MatVec {
                 rows: shape.rows,
                 row_bytes: shape.row_bytes,
                 cols: shape.cols,
                 chunks: shape.chunks(),
-                n: pairs,
+                n: batch.n * pairing.used,
                 x_stride: shape.cols / 4,
                 y_stride: shape.rows,
                 y_offset: 0,
@@ -361,7 +352,7 @@ impl Core {
             };
             let weights = self.memory.whole(key);
             let groups = shape.rows.div_ceil(kernel.matrix_rows());
-            rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, &first, &second], &params, groups, z);
+            rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, first, second], &params, groups, z);
             rec.cost(shape.bytes() * u64::from(z));
         }
     }
