@@ -1,5 +1,8 @@
 //! Writes a synthetic model: `cargo run --release -p potluck-gguf --example synthetic -- --arch qwen3moe --type Q4_K OUT`.
 //!
+//! `--shape llama-3.2-1b` begins with a published model's sizes, in `Q4_K_M` and with random blocks: benchmarks run on these.
+//! `--shape qwen3-30b-a3b --blocks 4` cuts one.
+//!
 //! Every field of `synthetic::Synthetic` is an option (`--hidden 2048 --fill blocks --rope-base 1000000 --tied true`), and so
 //! are `--arch NAME`, `--type TYPE` (embedding, weights and head at once), `--spec FILE` (a description in JSON that later
 //! options change) and `--print` (writes the description to the standard output, and no model).
@@ -8,7 +11,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::process::ExitCode;
 
-use potluck_gguf::synthetic::Synthetic;
+use potluck_gguf::synthetic::{Shape, Synthetic};
 use serde_json::{Map, Value};
 
 type Error = Box<dyn std::error::Error>;
@@ -41,6 +44,7 @@ fn run() -> Result<(), Error> {
         match option {
             "arch" => set(&mut fields, "architecture", &value),
             "type" => ["weights", "embedding", "head"].into_iter().for_each(|field| set(&mut fields, field, &value)),
+            "shape" => fields.extend(described(shape(&value)?)?),
             "spec" => fields.extend(serde_json::from_slice::<Map<_, _>>(&std::fs::read(value)?)?),
             _ => set(&mut fields, &option.replace('-', "_"), &value),
         }
@@ -54,6 +58,18 @@ fn run() -> Result<(), Error> {
     let header = model.write_to(BufWriter::with_capacity(1 << 20, File::create(&out)?))?;
     println!("{out}: {} tensors, {} bytes", header.tensors.len(), header.required_length());
     Ok(())
+}
+
+fn shape(name: &str) -> Result<Synthetic, Error> {
+    let names = || Shape::ALL.map(Shape::name).join(", ");
+    Ok(Shape::from_name(name)
+        .ok_or_else(|| format!("There is no shape {name:?}; there are: {}.", names()))?
+        .synthetic())
+}
+
+/// All fields of a description.
+fn described(model: Synthetic) -> Result<Map<String, Value>, Error> {
+    Ok(serde_json::from_value(serde_json::to_value(model)?)?)
 }
 
 /// Numbers and truth values become such, anything else a text.

@@ -1,7 +1,7 @@
 //! Synthetic models: valid, the same everywhere, and split files that join.
 #![allow(clippy::unwrap_used)]
 
-use potluck_gguf::synthetic::{Architecture, Fill, MIN_VOCABULARY, Random, Synthetic};
+use potluck_gguf::synthetic::{Architecture, Fill, MIN_VOCABULARY, Mixture, Random, Shape, Synthetic};
 use potluck_gguf::{Array, GgufError, Model, TensorType, Value, dequantize, join, parse};
 
 fn small(architecture: Architecture) -> Synthetic {
@@ -72,7 +72,7 @@ fn values_have_the_deviation_they_were_made_for() {
 
 #[test]
 fn types_that_only_random_blocks_can_make() {
-    for kind in ["Q5_K", "IQ4_NL", "IQ4_XS", "IQ2_XXS", "IQ3_XXS", "TQ2_0", "BF16"] {
+    for kind in ["Q5_0", "Q5_1", "Q5_K", "IQ4_NL", "IQ4_XS", "IQ2_XXS", "IQ3_XXS", "TQ2_0", "BF16"] {
         let kind = TensorType::from_name(kind).unwrap();
         let spec = Synthetic { fill: Fill::Blocks, ..small(Architecture::Llama) }.with_type(kind);
         let file = spec.to_bytes().unwrap();
@@ -154,4 +154,57 @@ fn the_tokenizer_is_a_whole_byte_level_vocabulary() {
         assert_eq!(types.iter().filter(|&&kind| kind == 3).count(), 3);
     }
     assert!(Synthetic { vocabulary: 258, ..small(Architecture::Llama) }.header().is_err());
+}
+
+/// Bytes of all tensors, and how many matrices have each type.
+fn types(shape: &Synthetic) -> (u64, Vec<(TensorType, usize)>) {
+    let header = shape.header().unwrap();
+    let mut types = std::collections::BTreeMap::new();
+    for tensor in header.tensors.iter().filter(|tensor| tensor.dims.len() > 1) {
+        *types.entry(tensor.kind).or_default() += 1;
+    }
+    (header.tensors.iter().map(|tensor| tensor.bytes).sum(), types.into_iter().collect())
+}
+
+#[test]
+fn published_shapes_have_the_sizes_and_types_of_published_files() {
+    const MIB: u64 = 1 << 20;
+    let [f32, q4_k, q6_k] = [TensorType::F32, TensorType::Q4_K, TensorType::Q6_K];
+    // Llama-3.2-1B-Instruct-Q4_K_M.gguf: 112 matrices, llama.cpp loads 762.8 MiB of tensors.
+    let (bytes, kinds) = types(&Shape::Llama3_2_1B.synthetic());
+    assert_eq!((bytes / MIB, kinds), (762, vec![(q4_k, 96), (q6_k, 17)]));
+    // Qwen3-30B-A3B-Q4_K_M.gguf: 18.6 GB; 48 routers in F32.
+    let (bytes, kinds) = types(&Shape::Qwen3_30B_A3B.synthetic());
+    assert_eq!((bytes / 100_000_000, kinds), (185, vec![(f32, 48), (q4_k, 289), (q6_k, 49)]));
+    // Four of its blocks: llama.cpp puts 1,684 MiB on the GPU, and the embedding's 167 MiB beside it.
+    let (bytes, _) = types(&Synthetic { blocks: 4, ..Shape::Qwen3_30B_A3B.synthetic() });
+    assert_eq!(bytes / MIB, 1684 + 166);
+    let (bytes, _) = types(&Shape::Llama160M.synthetic());
+    assert_eq!(bytes / MIB, 97);
+    for shape in Shape::ALL {
+        assert_eq!(Shape::from_name(shape.name()), Some(shape));
+    }
+}
+
+#[test]
+fn a_mixture_keeps_more_bits_where_llama_cpp_does() {
+    let kinds = |spec: &Synthetic, name: &str| -> Vec<&'static str> {
+        let header = spec.header().unwrap();
+        (0..spec.blocks).map(|block| header.tensor(&format!("blk.{block}.{name}")).unwrap().kind.name()).collect()
+    };
+    let dense = Synthetic { mixture: Mixture::Q4_K_M, blocks: 8, ..small(Architecture::Qwen3) };
+    let mixed = ["Q6_K", "Q4_K", "Q4_K", "Q6_K", "Q4_K", "Q4_K", "Q6_K", "Q6_K"];
+    assert_eq!(kinds(&dense, "attn_v.weight"), mixed);
+    assert_eq!(kinds(&dense, "ffn_down.weight"), mixed);
+    assert_eq!(kinds(&dense, "attn_k.weight"), ["Q4_K"; 8]);
+    // Rows that are not whole super-blocks fall back, as those of a model of width 576 do.
+    let narrow = Synthetic { hidden: 576, fill: Fill::Blocks, ..dense };
+    let fallen = ["Q8_0", "Q5_0", "Q5_0", "Q8_0", "Q5_0", "Q5_0", "Q8_0", "Q8_0"];
+    assert_eq!(kinds(&narrow, "attn_v.weight"), fallen);
+    assert_eq!(kinds(&narrow, "ffn_down.weight"), mixed);
+    narrow.to_bytes().unwrap();
+    let eight = Synthetic { mixture: Mixture::Q4_K_M, experts: 8, ..small(Architecture::Mixtral) };
+    assert_eq!(kinds(&eight, "attn_k.weight"), ["Q8_0"; 2]);
+    assert_eq!(kinds(&eight, "attn_output.weight"), ["Q5_K"; 2]);
+    assert_eq!(kinds(&eight, "ffn_down_exps.weight"), ["Q4_K", "Q6_K"]);
 }

@@ -17,6 +17,8 @@ pub(super) fn supports(kind: TensorType) -> bool {
 fn scales(kind: TensorType) -> Option<&'static [(usize, f32)]> {
     Some(match kind {
         TensorType::Q4_0 => &[(0, 1.0 / 4.64)],
+        TensorType::Q5_0 => &[(0, 1.0 / 9.25)],
+        TensorType::Q5_1 => &[(0, 1.0 / 9.23), (2, -15.5 / 9.23)],
         TensorType::Q8_0 => &[(0, 1.0 / 73.9)],
         TensorType::Q4_K => &[(0, 1.0 / 258.0), (2, 7.5 / 258.0)],
         TensorType::Q5_K => &[(0, 1.0 / 530.0), (2, 15.5 / 530.0)],

@@ -1,6 +1,7 @@
 //! What metadata and tensors each architecture has, and how their values are distributed.
 
-use super::{Architecture, Synthetic, tokenizer};
+use super::mixture::Part;
+use super::{Architecture, Mixture, Synthetic, tokenizer};
 use crate::{GgufError, Metadata, TensorType, Value};
 
 /// How a tensor's values are distributed.
@@ -22,7 +23,7 @@ impl Synthetic {
         let architecture = self.architecture.key();
         metadata.insert("general.architecture", Value::from(architecture));
         metadata
-            .insert("general.name", Value::String(format!("synthetic {} {}", self.architecture.name(), self.weights)));
+            .insert("general.name", Value::String(format!("synthetic {} {}", self.architecture.name(), self.types())));
         metadata.insert("general.license", Value::from("CC0-1.0"));
         metadata.insert("general.quantization_version", Value::U32(2));
         let mut set = |key: &str, value: Value| metadata.insert(format!("{architecture}.{key}"), value);
@@ -46,18 +47,30 @@ impl Synthetic {
         tokenizer::describe(metadata, self.vocabulary, self.architecture.pre_tokenizer())
     }
 
+    /// The file type by name.
+    fn types(&self) -> &'static str {
+        match self.mixture {
+            Mixture::Uniform => self.weights.name(),
+            Mixture::Q4_K_M => "Q4_K_M",
+        }
+    }
+
     /// Name, type, dimensions and values of each tensor, in the order of the file.
     pub(super) fn tensors(&self) -> Vec<(String, TensorType, Vec<u64>, Values)> {
         let [hidden, inside, head_dim] = [self.hidden, self.intermediate, self.head_dim].map(u64::from);
         let [queries, keys] = [self.heads, self.kv_heads].map(|heads| u64::from(heads) * head_dim);
         let vocabulary = u64::from(self.vocabulary);
         let f32 = TensorType::F32;
+        let experts = if self.architecture.has_experts() { self.experts } else { 0 };
+        let kind = |part, cols, named| self.mixture.kind(part, self.blocks, experts, cols).unwrap_or(named);
+        let matrix = |part, cols| kind(part, cols, self.weights);
         let mut tensors = Vec::new();
         let mut add = |name: String, kind, dims: &[u64], values| tensors.push((name, kind, dims.to_vec(), values));
         // Rows of the embedding have values of deviation 1; as a head it then gives logits of deviation sqrt(hidden), so a
         // tied table is smaller. Logits of deviation 4 leave clear margins between the first and the second.
         let embedding = if self.tied { Values::Matrix(4.0) } else { Values::Around0(1.0) };
-        add("token_embd.weight".into(), self.embedding, &[hidden, vocabulary], embedding);
+        let table = kind(Part::Embedding { tied: self.tied }, hidden, self.embedding);
+        add("token_embd.weight".into(), table, &[hidden, vocabulary], embedding);
         if self.rope_factors {
             add("rope_freqs.weight".into(), f32, &[head_dim / 2], Values::RopeFactors);
         }
@@ -66,9 +79,9 @@ impl Synthetic {
                 |name: &str, kind, dims: &[u64], values| add(format!("blk.{block}.{name}"), kind, dims, values);
             let norm = Values::Around1(0.1);
             add("attn_norm.weight", f32, &[hidden], norm);
-            add("attn_q.weight", self.weights, &[hidden, queries], Values::Matrix(1.5));
-            add("attn_k.weight", self.weights, &[hidden, keys], Values::Matrix(1.5));
-            add("attn_v.weight", self.weights, &[hidden, keys], Values::Matrix(1.0));
+            add("attn_q.weight", matrix(Part::Other, hidden), &[hidden, queries], Values::Matrix(1.5));
+            add("attn_k.weight", matrix(Part::Key, hidden), &[hidden, keys], Values::Matrix(1.5));
+            add("attn_v.weight", matrix(Part::Value { block }, hidden), &[hidden, keys], Values::Matrix(1.0));
             if self.architecture == Architecture::Qwen2 {
                 add("attn_q.bias", f32, &[queries], Values::Around0(0.5));
                 add("attn_k.bias", f32, &[keys], Values::Around0(0.5));
@@ -78,7 +91,7 @@ impl Synthetic {
                 add("attn_q_norm.weight", f32, &[head_dim], Values::Around1(0.2));
                 add("attn_k_norm.weight", f32, &[head_dim], Values::Around1(0.2));
             }
-            add("attn_output.weight", self.weights, &[queries, hidden], Values::Matrix(1.0));
+            add("attn_output.weight", matrix(Part::AttentionOutput, queries), &[queries, hidden], Values::Matrix(1.0));
             add("ffn_norm.weight", f32, &[hidden], norm);
             let (suffix, experts): (&str, &[u64]) = if self.architecture.has_experts() {
                 // Routing probabilities spread, so that close calls between experts are rare.
@@ -87,16 +100,19 @@ impl Synthetic {
             } else {
                 ("", &[])
             };
-            for (name, cols, rows, gain) in
-                [("ffn_gate", hidden, inside, 1.5), ("ffn_up", hidden, inside, 1.0), ("ffn_down", inside, hidden, 1.0)]
-            {
+            for (name, part, cols, rows, gain) in [
+                ("ffn_gate", Part::Other, hidden, inside, 1.5),
+                ("ffn_up", Part::Other, hidden, inside, 1.0),
+                ("ffn_down", Part::Down { block }, inside, hidden, 1.0),
+            ] {
                 let dims = [&[cols, rows], experts].concat();
-                add(&format!("{name}{suffix}.weight"), self.weights, &dims, Values::Matrix(gain));
+                add(&format!("{name}{suffix}.weight"), matrix(part, cols), &dims, Values::Matrix(gain));
             }
         }
         add("output_norm.weight".into(), f32, &[hidden], Values::Around1(0.1));
         if !self.tied {
-            add("output.weight".into(), self.head, &[hidden, vocabulary], Values::Matrix(4.0));
+            let head = kind(Part::Head, hidden, self.head);
+            add("output.weight".into(), head, &[hidden, vocabulary], Values::Matrix(4.0));
         }
         tensors
     }

@@ -5,7 +5,9 @@
 mod architecture;
 mod blocks;
 mod layout;
+mod mixture;
 mod random;
+mod shape;
 mod split;
 mod tokenizer;
 
@@ -18,7 +20,9 @@ use crate::{GgufError, GgufWriter, Header, Metadata, TensorInfo, TensorType, Wri
 use layout::{Values, rope_factors};
 
 pub use architecture::Architecture;
+pub use mixture::Mixture;
 pub use random::Random;
+pub use shape::Shape;
 pub use tokenizer::MIN_VOCABULARY;
 
 /// Where the values of matrices come from.
@@ -64,6 +68,8 @@ pub struct Synthetic {
     pub rope_factors: bool,
     /// The head uses the embedding table.
     pub tied: bool,
+    /// Which type each matrix gets; other than uniform, it overrides the next three.
+    pub mixture: Mixture,
     /// Type of matrices in blocks.
     pub weights: TensorType,
     /// Type of the embedding table.
@@ -96,6 +102,7 @@ impl Default for Synthetic {
             rope_base: 10_000.0,
             rope_factors: false,
             tied: false,
+            mixture: Mixture::Uniform,
             weights: TensorType::F32,
             embedding: TensorType::F32,
             head: TensorType::F32,
@@ -109,7 +116,7 @@ impl Default for Synthetic {
 impl Synthetic {
     /// The same model with all matrices but routers in this type.
     pub fn with_type(self, kind: TensorType) -> Self {
-        Self { weights: kind, embedding: kind, head: kind, ..self }
+        Self { mixture: Mixture::Uniform, weights: kind, embedding: kind, head: kind, ..self }
     }
 
     /// Metadata and directory, and how each tensor is filled.

@@ -1,0 +1,102 @@
+//! The shapes of published models, for benchmarks: real sizes, random weights.
+
+use super::{Architecture, Fill, Mixture, Synthetic};
+
+/// A published model's shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(non_camel_case_types)]
+pub enum Shape {
+    /// `JackFram/llama-160m`: about 100 MB, for adapters that are a processor.
+    Llama160M,
+    /// `Qwen/Qwen3-0.6B`.
+    Qwen3_0_6B,
+    /// `meta-llama/Llama-3.2-1B`.
+    Llama3_2_1B,
+    /// `Qwen/Qwen3-30B-A3B`: 128 experts, 8 used. Its 48 blocks are 18 GB; cut it.
+    Qwen3_30B_A3B,
+}
+
+impl Shape {
+    /// All of them, smallest first.
+    pub const ALL: [Shape; 4] = [Shape::Llama160M, Shape::Qwen3_0_6B, Shape::Llama3_2_1B, Shape::Qwen3_30B_A3B];
+
+    /// The model's name in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Llama160M => "llama-160m",
+            Shape::Qwen3_0_6B => "qwen3-0.6b",
+            Shape::Llama3_2_1B => "llama-3.2-1b",
+            Shape::Qwen3_30B_A3B => "qwen3-30b-a3b",
+        }
+    }
+
+    /// The one with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|shape| shape.name() == name)
+    }
+
+    /// A model of this shape in `Q4_K_M`, with random blocks. Change `blocks` to cut it, `mixture` for other types.
+    ///
+    /// The sizes are those of the published `config.json`.
+    pub fn synthetic(self) -> Synthetic {
+        let common = Synthetic { fill: Fill::Blocks, mixture: Mixture::Q4_K_M, ..Synthetic::default() };
+        match self {
+            Shape::Llama160M => Synthetic {
+                architecture: Architecture::Llama,
+                hidden: 768,
+                blocks: 12,
+                heads: 12,
+                kv_heads: 12,
+                head_dim: 64,
+                intermediate: 3072,
+                vocabulary: 32_000,
+                context: 2048,
+                ..common
+            },
+            Shape::Qwen3_0_6B => Synthetic {
+                architecture: Architecture::Qwen3,
+                hidden: 1024,
+                blocks: 28,
+                heads: 16,
+                kv_heads: 8,
+                head_dim: 128,
+                intermediate: 3072,
+                vocabulary: 151_936,
+                context: 40_960,
+                rope_base: 1e6,
+                tied: true,
+                ..common
+            },
+            Shape::Llama3_2_1B => Synthetic {
+                architecture: Architecture::Llama,
+                hidden: 2048,
+                blocks: 16,
+                heads: 32,
+                kv_heads: 8,
+                head_dim: 64,
+                intermediate: 8192,
+                vocabulary: 128_256,
+                context: 131_072,
+                rope_base: 5e5,
+                rope_factors: true,
+                tied: true,
+                ..common
+            },
+            Shape::Qwen3_30B_A3B => Synthetic {
+                architecture: Architecture::Qwen3Moe,
+                hidden: 2048,
+                blocks: 48,
+                heads: 32,
+                kv_heads: 4,
+                head_dim: 128,
+                intermediate: 768,
+                experts: 128,
+                used: 8,
+                vocabulary: 151_936,
+                context: 40_960,
+                rope_base: 1e6,
+                ..common
+            },
+        }
+    }
+}
