@@ -1,10 +1,11 @@
-//! Set-up, run and test: `cargo xtask run`, `cargo xtask test`, `cargo xtask build`.
+//! Set-up, run and test: `cargo xtask run`, `cargo xtask test`, `cargo xtask simulate`, `cargo xtask build`.
 
 mod browser;
 mod build;
 mod options;
 mod run;
 mod shell;
+mod simulate;
 mod size;
 mod test;
 mod tools;
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         }),
         Ok(Command::Run(run)) => run::run(&run),
         Ok(Command::Test { only }) => test::run(&only),
+        Ok(Command::Simulate(options)) => simulate::run(&options),
         Err(error) => {
             eprintln!("{error}\n\n{}", options::HELP);
             return ExitCode::from(2);

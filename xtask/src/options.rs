@@ -18,6 +18,11 @@ cargo xtask test             everything that is checked before a landing
   --only NAME                only this step; may be given several times:
                              fmt, size, clippy, clippy-wasm, test, page, e2e, train
 
+cargo xtask simulate SCENARIO  rooms on a virtual clock; without a scenario: which there are
+  --seed N                   the (first) seed (default: 1)
+  --seeds N                  so many seeds from there (default: 1)
+  --out FILE                 the last timeline: tokens per second with joins and leaves, .svg or .json
+
 cargo xtask build            only build the page (to dist/) and the relay
 
 What is missing is fetched first: the WebAssembly target, Trunk, wasm-bindgen.
@@ -37,6 +42,21 @@ pub enum Command {
         /// Only these steps; all if empty.
         only: Vec<String>,
     },
+    /// Simulate rooms.
+    Simulate(Simulate),
+}
+
+/// Options of `simulate`.
+#[derive(Debug, PartialEq)]
+pub struct Simulate {
+    /// Which story; without one they are listed.
+    pub scenario: Option<String>,
+    /// The first seed.
+    pub seed: u64,
+    /// How many.
+    pub seeds: u64,
+    /// Where the last timeline goes.
+    pub out: Option<PathBuf>,
 }
 
 /// Options of `run`.
@@ -62,6 +82,7 @@ pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
             Some("build") => Command::Build,
             Some("run") => Command::Run(Run::default()),
             Some("test") => Command::Test { only: Vec::new() },
+            Some("simulate") => Command::Simulate(Simulate { scenario: None, seed: 1, seeds: 1, out: None }),
             _ => bail!("there is no command {name:?}"),
         },
         Some(other) => return Err(other.unexpected().into()),
@@ -74,6 +95,12 @@ pub fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Command> {
             (Long("local"), Command::Run(run)) => run.local = true,
             (Long("no-open"), Command::Run(run)) => run.no_open = true,
             (Long("only"), Command::Test { only }) => only.push(parser.value()?.string()?),
+            (Value(name), Command::Simulate(simulate)) if simulate.scenario.is_none() => {
+                simulate.scenario = Some(name.string()?);
+            }
+            (Long("seed"), Command::Simulate(simulate)) => simulate.seed = parser.value()?.parse()?,
+            (Long("seeds"), Command::Simulate(simulate)) => simulate.seeds = parser.value()?.parse()?,
+            (Long("out"), Command::Simulate(simulate)) => simulate.out = Some(parser.value()?.into()),
             (other, _) => return Err(other.unexpected().into()),
         }
     }
@@ -95,13 +122,19 @@ mod tests {
         let line = "run --port 9000 --models a --models=b --local --no-open";
         assert_eq!(parse(line).unwrap(), Command::Run(run));
         assert_eq!(parse("test --only fmt").unwrap(), Command::Test { only: vec!["fmt".into()] });
+        let scenario = Some("churn".to_owned());
+        let simulate = Simulate { scenario, seed: 7, seeds: 100, out: Some("a.svg".into()) };
+        let line = "simulate churn --seed 7 --seeds 100 --out a.svg";
+        assert_eq!(parse(line).unwrap(), Command::Simulate(simulate));
         assert_eq!(parse("").unwrap(), Command::Help);
         assert_eq!(parse("run --help").unwrap(), Command::Help);
     }
 
     #[test]
     fn options_of_other_commands_are_refused() {
-        for line in ["test --port 1", "build --local", "run --only fmt", "walk", "run --port many", "run file"] {
+        for line in
+            ["test --port 1", "build --local", "run --only fmt", "walk", "run --port many", "run file", "simulate a b"]
+        {
             assert!(parse(line).is_err(), "{line}");
         }
     }

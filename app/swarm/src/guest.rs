@@ -10,6 +10,8 @@ use crate::outbox::Outbox;
 
 /// Nothing heard of a question for so long: the coordinator is asked what was lost. Costs nothing if nothing was.
 const RESUME_MILLIS: f64 = 3_000.0;
+/// A host that is away for so long does not finish its answers.
+const ABANDONED_MILLIS: f64 = 60_000.0;
 
 #[derive(Default)]
 pub(crate) struct Guest {
@@ -84,11 +86,12 @@ impl Guest {
         }
     }
 
-    /// Answers that have begun cannot go on; questions without a word yet are asked again when the host is back.
-    pub fn fail_begun(&mut self, sentence: &str, out: &mut Outbox) {
-        let begun = self.pending.iter().filter(|(_, pending)| pending.pieces > 0).map(|(request, _)| *request);
+    /// Answers that have begun and whose host stays away; questions without a word yet are asked again when it is back.
+    pub fn fail_abandoned(&mut self, now: Millis, out: &mut Outbox) {
+        let over = |pending: &Pending| pending.pieces > 0 && now.0 - pending.heard.0 > ABANDONED_MILLIS;
+        let begun = self.pending.iter().filter(|(_, pending)| over(pending)).map(|(request, _)| *request);
         for request in begun.collect::<Vec<_>>() {
-            self.fail(request, sentence, out);
+            self.fail(request, "The host left before the answer was complete. Ask again when it is back.", out);
         }
     }
 }

@@ -13,6 +13,7 @@ mod language;
 mod members;
 mod outbox;
 mod peer;
+mod planted;
 pub mod sim;
 mod trace;
 mod worker;

@@ -12,6 +12,7 @@ use crate::event::LoadRequest;
 use crate::executor::Executor;
 use crate::members::Members;
 use crate::outbox::Outbox;
+use crate::planted::{Bug, is_planted};
 use crate::{Action, Severity};
 
 #[derive(Default)]
@@ -168,7 +169,7 @@ impl Worker {
         if self.preparing.as_ref().is_some_and(|(_, prepare, loaded)| prepare.plan.epoch == epoch && *loaded) {
             self.commit(epoch, out);
         }
-        self.active.as_mut().filter(|active| active.epoch() == epoch)
+        self.active.as_mut().filter(|active| active.epoch() == epoch || is_planted(Bug::StaleEpoch))
     }
 
     pub fn forward(&mut self, forward: Forward, out: &mut Outbox) {

@@ -10,6 +10,7 @@ use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::language::TextStream;
 use crate::outbox::Outbox;
+use crate::planted::{Bug, is_planted};
 
 /// Chunks of a prompt under way at once, so that all stages work.
 const WINDOW: usize = 4;
@@ -196,7 +197,8 @@ impl Answers {
         let Some(answering) = &mut self.current else { return };
         let end = picked.base.0 as usize + picked.rows as usize;
         // Rows come back in the order they were sent; anything else was sent before a rewind.
-        if picked.conversation != answering.conversation || answering.under_way.front() != Some(&end) {
+        let counts = answering.under_way.front() == Some(&end) || is_planted(Bug::ReplyTwice);
+        if picked.conversation != answering.conversation || !counts {
             return;
         }
         answering.under_way.pop_front();
@@ -207,7 +209,9 @@ impl Answers {
             PickedRows::Candidates(rows) => {
                 let best = rows.into_iter().last();
                 match best.filter(|row| !row.ids.is_empty() && row.ids.len() == row.logits.len()) {
-                    Some(row) if end == answering.log.len() => self.token(&row, model, now, out),
+                    Some(row) if end == answering.log.len() || is_planted(Bug::ReplyTwice) => {
+                        self.token(&row, model, now, out)
+                    }
                     _ => self.fail_current("The last device sent an answer that cannot be read.", now, out),
                 }
             }

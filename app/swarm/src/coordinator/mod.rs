@@ -1,6 +1,7 @@
 //! The coordinator: the room's model, its plan, its token logs and its answers.
 
 mod answers;
+mod away;
 mod planning;
 mod token_log;
 mod transcript;
@@ -9,14 +10,15 @@ mod view;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{Frame, Picked, PromptRequest, RequestId, RoomView, Share, StageFault, StageFaultKind};
+use potluck_protocol::{Frame, Picked, PromptRequest, RequestId, RoomView, Session, Share, StageFault, StageFaultKind};
 
 use crate::event::{HostCommand, OpenedModel};
-use crate::members::Members;
+use crate::members::{Member, Members};
 use crate::outbox::Outbox;
 use crate::{Action, Severity};
 
 use answers::Answers;
+use away::AwayAskers;
 use planning::Planning;
 
 pub(crate) struct Coordinator {
@@ -24,6 +26,7 @@ pub(crate) struct Coordinator {
     model: Option<Arc<OpenedModel>>,
     planning: Planning,
     answers: Answers,
+    away: AwayAskers,
     view: RoomView,
     /// The view that was sent last, and when.
     sent: Option<(RoomView, Millis)>,
@@ -41,6 +44,7 @@ impl Coordinator {
             command,
             model: None,
             answers: Answers::default(),
+            away: AwayAskers::default(),
             view,
             sent: None,
         }
@@ -78,9 +82,26 @@ impl Coordinator {
         }
     }
 
-    /// A peer is gone: with it everything it held.
-    pub fn gone(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
+    /// A peer's connection ended and is not back in time: what it held counts as lost, what it asked is kept for a while.
+    pub fn gone(&mut self, peer: PeerId, member: &Member, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.away.leave(peer, member.hello.session, now);
+        self.lose(peer, &member.hello.name, members, out);
+    }
+
+    /// A peer's session is over: with it everything it held and asked.
+    pub fn left(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.answers.drop_asker(peer, now, out);
+        self.lose(peer, name, members, out);
+    }
+
+    /// A peer entered, or entered again.
+    pub fn entered(&mut self, peer: PeerId, session: Session, now: Millis, out: &mut Outbox) {
+        if self.away.is_another(peer, session) {
+            self.answers.drop_asker(peer, now, out);
+        }
+    }
+
+    fn lose(&mut self, peer: PeerId, name: &str, members: &mut Members, out: &mut Outbox) {
         if self.planning.lose(peer) {
             let reason = format!("{name} left. The others take over its part and the answer goes on.");
             self.answers.recover(&reason, out);
@@ -208,6 +229,9 @@ impl Coordinator {
     pub fn tick(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         if self.answers.is_stalled(now) {
             self.back(now, out);
+        }
+        for peer in self.away.give_up(now) {
+            self.answers.drop_asker(peer, now, out);
         }
         self.after_answer(members, now, out);
         self.refresh(members, now, false, out);

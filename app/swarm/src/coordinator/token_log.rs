@@ -2,6 +2,8 @@
 
 use potluck_plan::{KernelClass, Work};
 
+use crate::planted::{Bug, is_planted};
+
 /// Rows of one chunk of a prompt: small enough that a submit stays short on a slow device and that all stages work.
 pub(crate) const PREFILL_ROWS: usize = 64;
 
@@ -65,6 +67,8 @@ impl TokenLog {
             KernelClass::Decode => Work::DECODE_ROWS,
         };
         let len = self.classes[base..].iter().take(most).take_while(|other| **other == class).count();
+        let late = usize::from(is_planted(Bug::ReplayOffByOne) && len < most && base + len < self.tokens.len());
+        let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
         Some(Chunk { base, tokens, class, last: base + len == self.tokens.len() })
     }

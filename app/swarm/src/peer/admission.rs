@@ -21,7 +21,7 @@ impl Peer {
         let is_new = known.is_none();
         let lent_before = known.and_then(|known| known.hello.contribution);
         let is_host = hello.coordinator && peer != me;
-        let (contribution, key) = (hello.contribution, hello.key.clone());
+        let (contribution, key, session) = (hello.contribution, hello.key.clone(), hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
         let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone(), now));
         member.hello = hello;
@@ -51,6 +51,7 @@ impl Peer {
             return;
         }
         if peer != me {
+            coordinator.entered(peer, session, now, &mut self.out);
             coordinator.greet(peer, &mut self.out);
         }
         if returned && !restarted {
@@ -101,25 +102,32 @@ impl Peer {
         }
     }
 
-    /// A peer is gone for good.
+    /// A peer's session is over: it said so, or the peer is here with another one.
     pub(super) fn give_up(&mut self, peer: PeerId, now: Millis) {
         if peer == self.identity.peer {
             return;
         }
         let Some(member) = self.members.known.remove(&peer) else { return };
-        self.gone(peer, member, now);
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| member.admitted) {
+            coordinator.left(peer, &member.hello.name, &mut self.members, now, &mut self.out);
+        }
+        self.without(&member, now);
     }
 
-    pub(super) fn gone(&mut self, peer: PeerId, member: Member, now: Millis) {
+    /// A peer's connection ended and is not back in time. It may still come back.
+    pub(super) fn gone(&mut self, peer: PeerId, member: &Member, now: Millis) {
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| member.admitted) {
+            coordinator.gone(peer, member, &mut self.members, now, &mut self.out);
+        }
+        self.without(member, now);
+    }
+
+    /// The room without a member. Answers of a host that is away may go on: a host that comes back is asked for what is
+    /// missing, and says so if it has forgotten.
+    fn without(&mut self, member: &Member, now: Millis) {
         if let Some(coordinator) = &mut self.coordinator {
-            if member.admitted {
-                coordinator.gone(peer, &member.hello.name, &mut self.members, now, &mut self.out);
-            }
             coordinator.refresh(&self.members, now, true, &mut self.out);
         } else if member.hello.coordinator {
-            let sentence =
-                "The host's tab closed or was reloaded before the answer was complete. Ask again when it is back.";
-            self.guest.fail_begun(sentence, &mut self.out);
             self.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
             self.standing = Standing::Waiting;
         }

@@ -398,12 +398,15 @@ impl Peer {
         if self.connected {
             for (peer, member) in self.members.give_up(now) {
                 self.out.set_route(peer, None);
-                self.gone(peer, member, now);
+                self.gone(peer, &member, now);
             }
             self.beat(now);
         }
         if self.standing == Standing::Inside && self.coordinator.is_none() {
             self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
+        }
+        if self.standing == Standing::Waiting {
+            self.guest.fail_abandoned(now, &mut self.out);
         }
         self.worker.tick(&self.members, now, &mut self.out);
         if let Some(coordinator) = &mut self.coordinator {

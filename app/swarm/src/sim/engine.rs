@@ -22,7 +22,8 @@ const WIDTH: usize = 2;
 /// Residual values stay below 2²², experts' values below 2²⁰: every sum is exact in f32.
 const RESIDUAL: u64 = 1 << 22;
 const EXPERT: u64 = 1 << 20;
-const VOCABULARY: u64 = 200;
+/// Every token is a character of ASCII, so that an answer can be part of the next prompt.
+const VOCABULARY: u64 = 128;
 /// Positions of context a simulated room has, and the pages that they take.
 pub(crate) const CONTEXT: u32 = 256;
 const PAGE: usize = 64;
@@ -212,33 +213,4 @@ fn add(a: [u64; WIDTH], b: [u64; WIDTH]) -> [u64; WIDTH] {
 
 fn flat(rows: &[[u64; WIDTH]]) -> Vec<f32> {
     rows.iter().flatten().map(|value| *value as f32).collect()
-}
-
-/// The answer of one undisturbed device: `count` tokens after the prompt.
-pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
-    use potluck_plan::{BlockRange, HeadRequest, HeadRows, Pick, Position, Ticket};
-    let shape = model.shape();
-    let mut units = vec![WeightUnit::Embedding, WeightUnit::Head];
-    for block in shape.all_blocks().iter() {
-        units.extend(shape.block_units(block));
-        units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
-    }
-    let mut engine = SimEngine::default();
-    engine.hold(&units);
-    let mut answer = Vec::new();
-    let (mut base, mut tokens, mut class) = (0, prompt.to_vec(), KernelClass::Prefill);
-    while answer.len() < count {
-        let position = |i: usize| Position((base + i) as u32);
-        let conversation = ConversationId(0);
-        let rows = (0..tokens.len()).map(|i| Row { conversation, position: position(i) }).collect();
-        let then = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
-        let input = Input::Tokens(tokens.clone());
-        let task = Task::Forward { rows, class, input, blocks: BlockRange::new(0, model.blocks), then };
-        let Outcome::Candidates(picked) = engine.run(model, &Work { ticket: Ticket(0), task }) else { break };
-        base += tokens.len();
-        tokens = vec![picked[0].ids[0]];
-        class = KernelClass::Decode;
-        answer.extend(&tokens);
-    }
-    answer
 }

@@ -1,5 +1,7 @@
 //! What can go wrong with a room, and what it does to the world.
 
+use potluck_protocol::Share;
+
 use crate::Event;
 
 use super::engine::SimEngine;
@@ -31,6 +33,8 @@ pub enum Fault {
     LendAgain(usize),
     /// Its owner leaves the room; the others are told.
     Leave(usize),
+    /// The host wants the work shared otherwise: not a fault, but another plan.
+    Share(Share),
 }
 
 impl Fault {
@@ -47,6 +51,7 @@ impl Fault {
             | Self::StopLending(index)
             | Self::LendAgain(index)
             | Self::Leave(index) => Some(index),
+            Self::Share(_) => Some(0),
             Self::RelayRestart(_) => None,
         }
     }
@@ -81,6 +86,7 @@ impl World {
             }
             Fault::Cut(index, millis) => self.cut(index, millis),
             Fault::Slow(index, factor) => self.peers[index].slowed = factor,
+            Fault::Share(share) => self.event(0, Event::SetShare(share)),
             Fault::StopLending(index) => self.event(index, Event::StopContributing),
             Fault::LendAgain(index) => self.lend(index),
             Fault::Leave(index) => {

@@ -1,4 +1,4 @@
-//! The simulated model's language: every byte is a token.
+//! The simulated model's language: every character of ASCII is a token.
 
 use potluck_plan::Candidates;
 use potluck_protocol::{Message, Sampling};
@@ -33,7 +33,7 @@ struct Letters;
 
 impl TextStream for Letters {
     fn push(&mut self, token: u32) -> String {
-        format!("{token} ")
+        char::from_u32(token).map(String::from).unwrap_or_default()
     }
 
     fn finish(&mut self) -> String {

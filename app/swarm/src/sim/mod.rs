@@ -5,21 +5,29 @@
 //! conversation, on the blocks it passed and on the kernel class of each row. A lost, doubled, reordered or stale row
 //! changes the answer, so "the answer is the undisturbed one" is a strong statement here.
 
+mod churn;
 mod device;
 mod engine;
 mod fault;
 mod language;
 mod network;
 mod notes;
+mod oracle;
 mod peer;
 mod perform;
+#[cfg(test)]
+mod planted_bugs;
 mod random;
 mod relay;
+mod scenario;
+mod scenarios;
 mod world;
 
 pub use device::SimDevice;
-pub use engine::{SimModel, undisturbed};
+pub use engine::SimModel;
 pub use fault::Fault;
 pub use network::Link;
+pub use oracle::{undisturbed, undisturbed_follow_up};
 pub use peer::Answer;
+pub use scenario::{Run, SCENARIOS, Scenario, scenario};
 pub use world::World;

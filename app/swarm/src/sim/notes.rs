@@ -27,6 +27,7 @@ impl World {
             Fault::StopLending(_) => (MarkKind::Leave, "stops lending"),
             Fault::LendAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
+            Fault::Share(_) => (MarkKind::Plan, "wants the work shared otherwise"),
         };
         self.timeline.mark(self.now, kind, format!("{name} {what}"));
     }

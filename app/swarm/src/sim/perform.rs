@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use potluck_plan::{Bytes, Computed, PlanEpoch, Work};
-use potluck_protocol::{ModelCard, ModelSource};
+use potluck_protocol::{AnswerPart, ModelCard, ModelSource};
 
 use super::engine::{SimEngine, SimModel};
 use super::language::Bytewise;
@@ -29,9 +29,12 @@ impl World {
             Action::Compute(work) => self.compute(index, &work),
             Action::Forget(conversation) => self.peers[index].engine.forget(conversation),
             Action::Answer(request, part) => {
-                let now = self.now;
+                let (now, ended) = (self.now, matches!(part, AnswerPart::End { .. }));
                 let tokens = self.peers[index].answers.entry(request).or_default().record(part, now);
                 self.timeline.tokens(now, tokens as u32);
+                if ended {
+                    self.ask_again(index, request);
+                }
             }
             _ => {}
         }
@@ -50,7 +53,10 @@ impl World {
         let Some(load) = peer.load.as_ref().filter(|load| load.epoch == epoch) else { return };
         let shape = self.model.shape();
         let bytes: Bytes = load.units.iter().map(|unit| shape.unit_bytes(*unit)).sum();
-        assert!(bytes <= load.budget, "peer {index} was told to hold {bytes} of {}", load.budget);
+        if bytes > load.budget {
+            self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
+            return;
+        }
         peer.engine.hold(&load.units);
         peer.stored.extend(&load.units);
         self.event(index, Event::Loaded(epoch));

@@ -11,9 +11,9 @@ use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
 use super::fault::Fault;
 use super::peer::{Answer, SimPeer};
-use super::random::Random;
+use super::random::{Random, mix};
 use super::relay::{Relay, Uplink};
-use crate::{Event, HostCommand, RelayRoute, SwarmView};
+use crate::{Event, HostCommand, RelayRoute, Standing, SwarmView};
 
 /// A driver tells its state machine the time this often.
 const TICK_MILLIS: f64 = 200.0;
@@ -40,6 +40,16 @@ impl Happening {
     }
 }
 
+/// A person who asks the next question as soon as an answer has ended.
+struct Chat {
+    text: String,
+    max_tokens: u32,
+    until: f64,
+}
+
+/// Requests of the first chat begin here, those of the second at twice as many.
+const CHAT_REQUESTS: u32 = 1_000;
+
 /// Time (as bits, which sort like positive times), sequence, peer, the peer's life.
 type Due = Reverse<(u64, u64, usize, u64)>;
 
@@ -52,10 +62,13 @@ pub struct World {
     pub(super) random: Random,
     pub(super) timeline: Timeline,
     pub(super) shown_plan: Option<(PlanEpoch, bool)>,
+    chats: Vec<Chat>,
     share: Share,
     due: BinaryHeap<Due>,
     happenings: BTreeMap<u64, Happening>,
     sequence: u64,
+    fingerprint: u64,
+    pub(super) violation: Option<String>,
 }
 
 impl World {
@@ -69,10 +82,13 @@ impl World {
             random: Random(seed),
             timeline: Timeline::default(),
             shown_plan: None,
+            chats: Vec::new(),
             share,
             due: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             sequence: 0,
+            fingerprint: 0,
+            violation: None,
         };
         world.add(host, 0.0);
         world.peers[0].is_host = true;
@@ -94,16 +110,40 @@ impl World {
 
     /// A peer asks at a time, in a conversation of its own.
     pub fn prompt(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, at: f64) {
-        let messages = vec![Message { role: Role::User, content: text.into() }];
+        self.ask(index, request, &format!("conversation {request}"), text, max_tokens, at);
+    }
+
+    /// A peer asks at a time, in a conversation; `text` is all of it so far.
+    pub fn ask(&mut self, index: usize, request: u32, conversation: &str, text: &str, max_tokens: u32, at: f64) {
         let prompt = PromptRequest {
             request: RequestId(request),
-            conversation: format!("conversation {request}"),
-            messages,
+            conversation: conversation.to_owned(),
+            messages: vec![Message { role: Role::User, content: text.into() }],
             raw: true,
             max_tokens,
             sampling: Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, seed: 0 },
         };
         self.schedule(at, index, Happening::Prompt(prompt));
+    }
+
+    /// A peer asks the same again and again, from one time until another, each time in a new conversation.
+    pub fn chat(&mut self, index: usize, text: &str, max_tokens: u32, from: f64, until: f64) {
+        self.chats.push(Chat { text: text.to_owned(), max_tokens, until });
+        self.prompt(index, CHAT_REQUESTS * self.chats.len() as u32, text, max_tokens, from);
+    }
+
+    /// An answer has ended: whoever chats asks again.
+    pub(super) fn ask_again(&mut self, index: usize, request: RequestId) {
+        let chat = (request.0 / CHAT_REQUESTS).checked_sub(1).and_then(|chat| self.chats.get(chat as usize));
+        if let Some(chat) = chat.filter(|chat| self.now < chat.until) {
+            let (text, max_tokens) = (chat.text.clone(), chat.max_tokens);
+            self.prompt(index, request.0 + 1, &text, max_tokens, self.now);
+        }
+    }
+
+    /// All answers so far, with who asked.
+    pub fn answers(&self) -> impl Iterator<Item = (usize, &Answer)> {
+        self.peers.iter().enumerate().flat_map(|(index, peer)| peer.answers.values().map(move |answer| (index, answer)))
     }
 
     /// The host lets a peer in, or not.
@@ -127,6 +167,16 @@ impl World {
         self.now
     }
 
+    /// A rule that a state machine broke, whatever was answered.
+    pub fn violation(&self) -> Option<&str> {
+        self.violation.as_deref()
+    }
+
+    /// A hash of everything that happened: two runs with the same one are the same run.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
     /// Tokens, comings, goings and plans so far.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
@@ -142,6 +192,7 @@ impl World {
                 return;
             }
             self.now = time;
+            self.fingerprint = mix(self.fingerprint ^ at.rotate_left(17) ^ sequence << 8 ^ index as u64);
             let Some(happening) = self.happenings.remove(&sequence) else { continue };
             let peer = &self.peers[index];
             match happening.is_inside() {
@@ -169,6 +220,10 @@ impl World {
             }
             Happening::Event(event) => self.event(index, event),
             Happening::AtPeer(route, event) => self.at_peer(index, route, event),
+            // The page has no Send while it is not in a room with a host.
+            Happening::Prompt(prompt) if self.view(index).standing != Standing::Inside => {
+                self.schedule(self.now + TICK_MILLIS, index, Happening::Prompt(prompt));
+            }
             Happening::Prompt(prompt) => {
                 self.peers[index].answers.insert(prompt.request, Answer::default());
                 self.event(index, Event::Prompt(prompt));

@@ -1,0 +1,172 @@
+//! Rooms in which anything happens: devices, lines, faults and questions are drawn from a seed. Whatever happens, every
+//! answer is the undisturbed one, and it ends.
+
+use potluck_protocol::{AnswerStop, Share};
+
+use super::device::SimDevice;
+use super::engine::SimModel;
+use super::fault::Fault;
+use super::network::Link;
+use super::oracle::{undisturbed, undisturbed_follow_up};
+use super::random::Random;
+use super::scenario::Run;
+use super::world::World;
+
+/// An answer that has not ended by then has hung. Every fault is over after a third of it.
+const LIMIT_MILLIS: f64 = 600_000.0;
+const LAST_FAULT_MILLIS: f64 = 60_000.0;
+/// The whole dense model takes 1,070 bytes with overhead: any two of these devices hold it.
+const BUDGET: u64 = 620;
+
+/// A question of the story, and what its answer may be.
+struct Question {
+    asker: usize,
+    request: u32,
+    /// A follow-up is computed by other kernels where its conversation's state was still there.
+    allowed: Vec<Vec<u32>>,
+}
+
+/// One room drawn from a seed.
+pub(crate) fn churn(seed: u64) -> Run {
+    let mut random = Random(seed);
+    let model =
+        if random.below(3) == 0 { SimModel { blocks: 4, experts: 6 } } else { SimModel { blocks: 6, experts: 0 } };
+    let share = if random.below(2) == 0 { Share::Fastest } else { Share::Everyone };
+    let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));
+    let workers = 2 + random.below(3) as usize;
+    for _ in 0..workers {
+        let device = device(&mut random, BUDGET);
+        let at = if random.below(3) == 0 { 20_000.0 * random.unit() } else { 3_000.0 * random.unit() };
+        world.add(device, at);
+    }
+    let mut story = vec![format!("{model:?}, {share:?}, {workers} devices besides the host")];
+    let questions = questions(&mut world, &model, &mut random, &mut story);
+    for fault in faults(workers, &questions, &mut random) {
+        story.push(format!("{:7.0} ms {:?}", fault.0, fault.1));
+        world.fault(fault.1, fault.0);
+    }
+    let ended = |world: &World| {
+        questions
+            .iter()
+            .all(|question| world.answer(question.asker, question.request).is_some_and(|answer| answer.end.is_some()))
+    };
+    world.run(LIMIT_MILLIS, ended);
+    let wrong = || questions.iter().find_map(|question| judge(&world, question));
+    let failure = world.violation().map(str::to_owned).or_else(wrong);
+    Run::new(seed, &world, story, failure)
+}
+
+fn device(random: &mut Random, budget: u64) -> SimDevice {
+    let link = Link {
+        latency: [0.0, 2.0, 10.0, 50.0][random.below(4) as usize],
+        jitter: 20.0 * random.unit(),
+        loss: [0.0, 0.0, 0.002, 0.02][random.below(4) as usize],
+        up: [f64::INFINITY, 1e6, 2e4][random.below(3) as usize],
+        down: [f64::INFINITY, 1e6, 5e4][random.below(3) as usize],
+    };
+    let speed = [1.0, 0.5, 0.25][random.below(3) as usize];
+    let boast = if random.below(10) == 0 { 4.0 } else { 1.0 };
+    SimDevice { noise: 0.2, boast, link, ..SimDevice::lending(budget) }.at_speed(speed)
+}
+
+/// Two askers: one asks twice in one conversation, the other in two.
+fn questions(world: &mut World, model: &SimModel, random: &mut Random, story: &mut Vec<String>) -> Vec<Question> {
+    let mut questions = Vec::new();
+    for asker in 0..2u32 {
+        let guest = SimDevice { budget: None, ..device(random, 0) };
+        let index = world.add(guest, 100.0 * f64::from(asker));
+        let text = words(random, 20, 60);
+        let tokens = 8 + random.below(16) as u32;
+        let first = undisturbed(model, &prompt(&text), tokens as usize);
+        let at = 1_000.0 + 8_000.0 * random.unit();
+        let later = at + 5_000.0 + 30_000.0 * random.unit();
+        world.ask(index, 1, "a", &text, tokens, at);
+        story.push(format!("{at:7.0} ms device {index} asks for {tokens} tokens after {}", text.len()));
+        let again = words(random, 10, 20);
+        let second = match asker {
+            0 => {
+                let whole = format!("{text}{}{again}", as_text(&first));
+                world.ask(index, 2, "a", &whole, tokens, later);
+                let kept = undisturbed_follow_up(model, &prompt(&text), &first, &prompt(&again), tokens as usize);
+                vec![kept, undisturbed(model, &prompt(&whole), tokens as usize)]
+            }
+            _ => {
+                world.ask(index, 2, "b", &again, tokens, later);
+                vec![undisturbed(model, &prompt(&again), tokens as usize)]
+            }
+        };
+        story.push(format!("{later:7.0} ms device {index} asks again"));
+        questions.push(Question { asker: index, request: 1, allowed: vec![first] });
+        questions.push(Question { asker: index, request: 2, allowed: second });
+    }
+    questions
+}
+
+/// Up to six faults; a device that goes for good leaves at least one worker that stays.
+fn faults(workers: usize, questions: &[Question], random: &mut Random) -> Vec<(f64, Fault)> {
+    let mut faults = Vec::new();
+    let askers: Vec<usize> = questions.iter().map(|question| question.asker).collect();
+    let stays = 1 + random.below(workers as u64) as usize;
+    for _ in 0..1 + random.below(6) {
+        let at = 500.0 + (LAST_FAULT_MILLIS - 500.0) * random.unit() * random.unit();
+        let long = 50.0 + 30_000.0 * random.unit() * random.unit();
+        let worker = 1 + random.below(workers as u64) as usize;
+        let anyone = match random.below(4) {
+            0 => 0,
+            1 => askers[random.below(askers.len() as u64) as usize],
+            _ => worker,
+        };
+        let fault = match random.below(12) {
+            0 if worker != stays => Fault::Kill(worker),
+            1 if worker != stays => Fault::Leave(worker),
+            0..=2 => Fault::Reload(worker, long),
+            3 => Fault::Outage(anyone, long),
+            4 => Fault::RelayRestart(long / 4.0),
+            5 => Fault::DeviceLost(worker),
+            6 => Fault::Freeze(anyone, long / 2.0),
+            7 => Fault::Cut(anyone, long),
+            8 => Fault::Slow(worker, 1.0 + 7.0 * random.unit()),
+            9 => Fault::Share(Share::Everyone),
+            10 => Fault::Share(Share::Fastest),
+            _ => {
+                faults.push((at + long, Fault::LendAgain(worker)));
+                Fault::StopLending(worker)
+            }
+        };
+        faults.push((at, fault));
+    }
+    faults.sort_by(|a, b| a.0.total_cmp(&b.0));
+    faults
+}
+
+fn judge(world: &World, question: &Question) -> Option<String> {
+    let name = format!("question {} of device {}", question.request, question.asker);
+    let answer = world.answer(question.asker, question.request)?;
+    match &answer.end {
+        None => {
+            Some(format!("{name} hangs: {} tokens came, then nothing until {:.0} ms", answer.tokens.len(), world.now()))
+        }
+        Some(AnswerStop::Length) if question.allowed.contains(&answer.tokens) => None,
+        Some(AnswerStop::Length) => {
+            let same = |allowed: &Vec<u32>| allowed.iter().zip(&answer.tokens).take_while(|(a, b)| a == b).count();
+            let right = question.allowed.iter().map(same).max().unwrap_or(0);
+            Some(format!("{name}: wrong token {right}: {:?} is none of {:?}", answer.tokens, question.allowed))
+        }
+        Some(stop) => Some(format!("{name} is lost: {stop:?} after {} tokens", answer.tokens.len())),
+    }
+}
+
+/// Letters: at least `least`, and fewer than `further` more.
+fn words(random: &mut Random, least: u64, further: u64) -> String {
+    let len = least + random.below(further);
+    (0..len).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
+}
+
+fn prompt(text: &str) -> Vec<u32> {
+    text.bytes().map(u32::from).collect()
+}
+
+/// The text of an answer: every token of the simulated model is a character.
+fn as_text(tokens: &[u32]) -> String {
+    tokens.iter().filter_map(|token| char::from_u32(*token)).collect()
+}

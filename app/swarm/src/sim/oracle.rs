@@ -1,0 +1,68 @@
+//! What one undisturbed device would answer.
+
+use potluck_plan::{
+    BlockRange, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Position, Row, Task, Then,
+    Ticket, WeightUnit, Work,
+};
+
+use super::engine::{SimEngine, SimModel};
+
+/// The answer of one undisturbed device: `count` tokens after the prompt.
+pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
+    Device::new(model).answer(prompt, count)
+}
+
+/// The answer to a second question of a conversation whose state was kept: the first answer's rows were decoded.
+pub fn undisturbed_follow_up(model: &SimModel, prompt: &[u32], answer: &[u32], then: &[u32], count: usize) -> Vec<u32> {
+    let mut device = Device::new(model);
+    device.rows(prompt, KernelClass::Prefill);
+    for token in answer {
+        device.rows(&[*token], KernelClass::Decode);
+    }
+    device.answer(then, count)
+}
+
+struct Device<'a> {
+    model: &'a SimModel,
+    engine: SimEngine,
+    position: u32,
+}
+
+impl<'a> Device<'a> {
+    /// A device that holds the whole model.
+    fn new(model: &'a SimModel) -> Self {
+        let shape = model.shape();
+        let mut units = vec![WeightUnit::Embedding, WeightUnit::Head];
+        for block in shape.all_blocks().iter() {
+            units.extend(shape.block_units(block));
+            units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
+        }
+        let mut engine = SimEngine::default();
+        engine.hold(&units);
+        Self { model, engine, position: 0 }
+    }
+
+    fn answer(&mut self, prompt: &[u32], count: usize) -> Vec<u32> {
+        let mut answer = Vec::new();
+        let mut next = self.rows(prompt, KernelClass::Prefill);
+        while let Some(token) = next.filter(|_| answer.len() < count) {
+            answer.push(token);
+            next = self.rows(&[token], KernelClass::Decode);
+        }
+        answer
+    }
+
+    /// Passes rows through the model. Returns the token after the last one.
+    fn rows(&mut self, tokens: &[u32], class: KernelClass) -> Option<u32> {
+        let conversation = ConversationId(0);
+        let rows = (self.position..).zip(tokens).map(|(at, _)| Row { conversation, position: Position(at) }).collect();
+        let then = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
+        let task = Task::Forward { rows, class, input, blocks, then };
+        self.position += tokens.len() as u32;
+        match self.engine.run(self.model, &Work { ticket: Ticket(0), task }) {
+            Outcome::Candidates(picked) => picked.first()?.ids.first().copied(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Named scenarios and what comes of them.
+
+use potluck_panel::Timeline;
+
+use super::world::World;
+use super::{churn, scenarios};
+
+/// What came of a scenario.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The seed that it was drawn from.
+    pub seed: u64,
+    /// What was set up, happened and was measured, a line each.
+    pub story: Vec<String>,
+    /// What is wrong, if something is.
+    pub failure: Option<String>,
+    /// Tokens over time.
+    pub timeline: Timeline,
+    /// A hash of everything that happened.
+    pub fingerprint: u64,
+    /// Recoveries that answers went through.
+    pub recoveries: u32,
+}
+
+impl Run {
+    pub(super) fn new(seed: u64, world: &World, story: Vec<String>, failure: Option<String>) -> Self {
+        let mut timeline = world.timeline().clone();
+        timeline.until(world.now());
+        let recoveries = world.answers().map(|(_, answer)| answer.recoveries).sum();
+        Self { seed, story, failure, timeline, fingerprint: world.fingerprint(), recoveries }
+    }
+}
+
+/// A scenario that can be run by its name.
+pub struct Scenario {
+    /// Its name.
+    pub name: &'static str,
+    /// One line.
+    pub about: &'static str,
+    /// Runs it.
+    pub run: fn(u64) -> Run,
+}
+
+/// All scenarios.
+pub const SCENARIOS: [Scenario; 9] = [
+    Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
+    Scenario {
+        name: "phone-joins",
+        about: "a slow phone joins a room that works without it",
+        run: scenarios::phone_joins,
+    },
+    Scenario {
+        name: "kill-during-answer",
+        about: "a worker's tab is killed during an answer, another has room",
+        run: scenarios::kill_during_answer,
+    },
+    Scenario {
+        name: "frozen-tab",
+        about: "a worker's tab stands still for twelve seconds",
+        run: scenarios::frozen_tab,
+    },
+    Scenario { name: "partition", about: "two of four devices are cut off for 15 seconds", run: scenarios::partition },
+    Scenario {
+        name: "case-study",
+        about: "three devices leave and return, as in figure 7.11",
+        run: scenarios::case_study,
+    },
+    Scenario {
+        name: "four-conversations",
+        about: "one, then four conversations on three stages at 20 ms one way",
+        run: scenarios::four_conversations,
+    },
+    Scenario {
+        name: "latency-slope",
+        about: "time per token against latency, for several plans",
+        run: scenarios::latency_slope,
+    },
+    Scenario { name: "churn", about: "devices, lines, faults and questions drawn from the seed", run: churn::churn },
+];
+
+/// The scenario of a name.
+pub fn scenario(name: &str) -> Option<&'static Scenario> {
+    SCENARIOS.iter().find(|scenario| scenario.name == name)
+}

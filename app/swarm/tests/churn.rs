@@ -1,0 +1,22 @@
+//! Rooms in which anything happens, and the named scenarios. `cargo xtask simulate` runs and draws them.
+
+use potluck_swarm::sim::{SCENARIOS, scenario};
+
+#[test]
+fn a_seed_replays_identically() {
+    let churn = scenario("churn").expect("the scenario is there");
+    for seed in [3, 141, 592] {
+        let (first, second) = ((churn.run)(seed), (churn.run)(seed));
+        assert_eq!(first.fingerprint, second.fingerprint, "seed {seed} must replay event by event");
+        assert_eq!(first.timeline, second.timeline);
+    }
+}
+
+#[test]
+fn every_scenario_ends_well() {
+    for scenario in SCENARIOS.iter().filter(|scenario| scenario.name != "churn") {
+        let run = (scenario.run)(1);
+        assert_eq!(run.failure, None, "{}: {}", scenario.name, run.story.join("\n"));
+        assert!(!run.timeline.samples.is_empty(), "{}: tokens must be on the timeline", scenario.name);
+    }
+}
