@@ -5,6 +5,11 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
+/// Names rows that the coordinator sent: larger than those of all rows it sent before on this plan. A result with another
+/// name than the one awaited was sent before a rewind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PassId(pub u64);
+
 /// Rows on their way through the stages. The receiver first truncates its state of the conversation to `base`, so
 /// replay, drafts, regenerate and recovery are one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +18,11 @@ pub struct Forward {
     pub epoch: PlanEpoch,
     /// The stage that is to compute it.
     pub stage: StageId,
+    /// Names these rows; comes back with the result.
+    pub pass: PassId,
+    /// Conversations with state that counted when these rows were sent. The receiver frees all others that got no newer
+    /// rows, so what must be freed for these rows is freed before them, at every stage, whatever was lost on the way.
+    pub live: Vec<ConversationId>,
     /// Whose state.
     pub conversation: ConversationId,
     /// Position of the first row.
@@ -71,6 +81,8 @@ pub struct ExpertSum {
 pub struct Picked {
     /// Of the rows.
     pub epoch: PlanEpoch,
+    /// Of the rows.
+    pub pass: PassId,
     /// Of the rows.
     pub conversation: ConversationId,
     /// Position of the first row.

@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::{Frame, PickedRows};
 
 /// Version of the frames; peers of another version are told to reload.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// Largest frame we send or read, just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Forward;
+    use crate::{Forward, PassId};
 
     const ME: PeerId = PeerId([3; 16]);
 
@@ -152,6 +152,8 @@ mod tests {
         Frame::Forward(Forward {
             epoch: PlanEpoch(4),
             stage: StageId(1),
+            pass: PassId(7),
+            live: vec![ConversationId(9)],
             conversation: ConversationId(9),
             base: Position(100),
             class: KernelClass::Decode,

@@ -1,6 +1,6 @@
 //! All frames.
 
-use potluck_plan::{ConversationId, PlanEpoch};
+use potluck_plan::PlanEpoch;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -126,8 +126,6 @@ pub enum Frame {
     PrepareFailed(PlanEpoch, String),
     /// From now on this plan counts.
     Commit(PlanEpoch),
-    /// A conversation's state is not needed any more.
-    Forget(ConversationId),
     /// Rows for a stage.
     Forward(Forward),
     /// Rows for experts.

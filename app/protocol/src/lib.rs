@@ -19,7 +19,7 @@ mod control;
 mod frame;
 mod room;
 
-pub use activation::{ExpertCall, ExpertSum, Forward, Picked, PickedRows, StageFault, StageFaultKind};
+pub use activation::{ExpertCall, ExpertSum, Forward, PassId, Picked, PickedRows, StageFault, StageFaultKind};
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     Contribution, Hello, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest, Sampling, Session, WorkerStatus,

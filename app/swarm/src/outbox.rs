@@ -34,12 +34,6 @@ impl Outbox {
         self.actions.push(Action::Send { to: Destination::Everyone, frame });
     }
 
-    /// To everyone in the room, oneself included.
-    pub fn broadcast_own(&mut self, frame: Frame) {
-        self.own.push_back(frame.clone());
-        self.broadcast(frame);
-    }
-
     pub fn act(&mut self, action: Action) {
         self.actions.push(action);
     }

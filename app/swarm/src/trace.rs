@@ -112,11 +112,12 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::Prepared(epoch) => format!("prepared {epoch:?}"),
         Frame::PrepareFailed(epoch, sentence) => format!("prepare failed {epoch:?}: {sentence}"),
         Frame::Commit(epoch) => format!("commit {epoch:?}"),
-        Frame::Forget(conversation) => format!("forget {conversation:?}"),
         Frame::Forward(forward) => format!(
-            "forward {:?} {:?} base {} rows {} {:?}",
+            "forward {:?} {:?} {:?} of {:?} base {} rows {} {:?}",
+            forward.pass,
             forward.epoch,
             forward.stage,
+            forward.conversation,
             forward.base.0,
             forward.tokens.len(),
             forward.class
@@ -125,7 +126,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
         }
         Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
-        Frame::Picked(picked) => format!("picked base {} rows {}", picked.base.0, picked.rows),
+        Frame::Picked(picked) => format!("picked {:?} base {} rows {}", picked.pass, picked.base.0, picked.rows),
         Frame::StageFault(fault) => format!("fault {:?} {:?}", fault.stage, fault.kind),
         Frame::Prompt(prompt) => format!("prompt {:?}", prompt.request),
         Frame::Resume(request, piece) => format!("resume {request:?} from piece {piece}"),

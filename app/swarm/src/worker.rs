@@ -178,6 +178,13 @@ impl Worker {
         }
     }
 
+    /// Gives the engine what an event has brought.
+    pub fn start(&mut self, out: &mut Outbox) {
+        if let Some(executor) = &mut self.active {
+            executor.start(out);
+        }
+    }
+
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, out: &mut Outbox) {
         if let Some(executor) = self.executor(call.epoch, out) {
             executor.expert_call(caller, call, out);
@@ -194,13 +201,6 @@ impl Worker {
         if let Some(executor) = &mut self.active {
             executor.computed(computed, members, now, out);
         }
-    }
-
-    pub fn forget(&mut self, conversation: ConversationId, out: &mut Outbox) {
-        if let Some(executor) = &mut self.active {
-            executor.forget(conversation);
-        }
-        out.act(Action::Forget(conversation));
     }
 
     /// Everything on the GPU is gone. The coordinator makes a new plan; until then nothing of ours counts.

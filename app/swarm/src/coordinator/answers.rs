@@ -1,82 +1,56 @@
-//! Answers: a queue of questions, one being answered, the token logs of all conversations.
+//! Answers: several at once, interleaved token by token, the others in a fair queue. Each has pages of its own in the
+//! state that the plan reserves.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_plan::{Candidates, ConversationId, HeadRequest, HeadRows, Millis, PeerId, Pick, Plan, Position};
-use potluck_protocol::{AnswerPart, AnswerStop, Forward, Frame, Picked, PickedRows, PromptRequest, RequestId, Timings};
+use potluck_plan::{ConversationId, Millis, PeerId, Plan};
+use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
-use super::token_log::TokenLog;
+use super::answering::{Answering, expected_pages};
+use super::conversations::{Conversations, pages};
+use super::queue::{Question, Queue};
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
-use crate::language::TextStream;
 use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
 
-/// Chunks of a prompt under way at once, so that all stages work.
+/// Chunks of prompts under way at once, so that all stages work.
 const WINDOW: usize = 4;
-/// Questions that may wait in a room, and per peer.
-const QUEUE: usize = 10;
-const QUEUE_PER_PEER: usize = 2;
+/// Answers given at once.
+const MOST_AT_ONCE: usize = 8;
 /// Answers kept after their end, for askers that lost pieces.
-const KEPT_TRANSCRIPTS: usize = 16;
-/// Nothing came back for so long: rows are sent again (that is safe, receivers truncate first).
-const STALL_MILLIS: f64 = 60_000.0;
-/// Positions are reserved in pages of this size.
-const PAGE: usize = 64;
+const KEPT_TRANSCRIPTS: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Answers {
-    queue: VecDeque<(PeerId, PromptRequest, Millis)>,
-    current: Option<Answering>,
-    conversations: BTreeMap<(PeerId, String), Conversation>,
+    queue: Queue,
+    /// Oldest first.
+    pub(super) active: Vec<Answering>,
+    pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
-    next_conversation: u32,
-    uses: u64,
+    newest_pass: PassId,
     pub tokens_per_second: f64,
-}
-
-struct Conversation {
-    id: ConversationId,
-    log: TokenLog,
-    used: u64,
-}
-
-struct Answering {
-    transcript: Transcript,
-    prompt: PromptRequest,
-    conversation: ConversationId,
-    log: TokenLog,
-    stream: Box<dyn TextStream>,
-    /// Positions sent to the first stage.
-    sent: usize,
-    /// Rows sent and not through yet, oldest first: where they end.
-    under_way: VecDeque<usize>,
-    prompt_tokens: usize,
-    reused: usize,
-    asked: Millis,
-    first_token: Option<Millis>,
-    last_token: Millis,
-    progress: Millis,
-    context: usize,
 }
 
 impl Answers {
     pub fn is_answering(&self) -> bool {
-        self.current.is_some()
+        !self.active.is_empty()
     }
 
     pub fn ask(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
-        let of_peer = self.queue.iter().filter(|(peer, ..)| *peer == asker).count();
-        if self.queue.len() >= QUEUE || of_peer >= QUEUE_PER_PEER {
+        let request = prompt.request;
+        if self.queue.contains(asker, request) || self.position(asker, request).is_some() {
+            return;
+        }
+        if self.queue.push(Question { asker, prompt, asked: now, tokens: None }) {
+            self.tell_positions(out);
+        } else {
             let sentence = "Too many questions are waiting in this room; ask again in a moment.".to_owned();
-            self.refuse(asker, prompt.request, AnswerStop::Failed(sentence), out);
-            return;
+            self.refuse(asker, request, AnswerStop::Failed(sentence), out);
         }
-        if self.current.as_ref().is_some_and(|current| current.transcript.is(asker, prompt.request)) {
-            return;
-        }
-        self.queue.push_back((asker, prompt, now));
-        self.tell_positions(out);
+    }
+
+    fn position(&self, asker: PeerId, request: RequestId) -> Option<usize> {
+        self.active.iter().position(|active| active.transcript.is(asker, request))
     }
 
     /// An answer without a word.
@@ -86,7 +60,7 @@ impl Answers {
         self.keep(transcript);
     }
 
-    fn keep(&mut self, transcript: Transcript) {
+    pub(super) fn keep(&mut self, transcript: Transcript) {
         if self.finished.len() == KEPT_TRANSCRIPTS {
             self.finished.pop_front();
         }
@@ -95,298 +69,242 @@ impl Answers {
 
     /// Sends pieces again that an asker lost.
     pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, out: &mut Outbox) {
-        let current = self.current.as_ref().map(|current| &current.transcript);
+        let active = self.active.iter().map(|active| &active.transcript);
         // The newest first: after a reload a tab counts its requests from the beginning.
-        let known = current.into_iter().chain(self.finished.iter().rev()).find(|kept| kept.is(asker, request));
+        let known = active.chain(self.finished.iter().rev()).find(|kept| kept.is(asker, request));
         if let Some(transcript) = known {
             transcript.send_from(piece, out);
-        } else if !self.queue.iter().any(|(peer, prompt, _)| *peer == asker && prompt.request == request) {
+        } else if !self.queue.contains(asker, request) {
             out.send(asker, Frame::Answer(request, AnswerPart::Unknown));
         }
     }
 
+    /// Where everyone stands who waits: first those who gave up their state for others.
     fn tell_positions(&self, out: &mut Outbox) {
-        for (index, (asker, prompt, _)) in self.queue.iter().enumerate() {
-            out.send(*asker, Frame::Answer(prompt.request, AnswerPart::Queued(index as u32 + 1)));
+        let paused = self.active.iter().filter(|active| active.paused).map(|active| &active.transcript);
+        let paused = paused.map(|transcript| (transcript.asker, transcript.request));
+        let running = self.running();
+        let waiting = self.queue.in_order(&running);
+        let waiting = waiting.iter().map(|question| (question.asker, question.prompt.request));
+        for ((asker, request), position) in paused.chain(waiting).zip(1..) {
+            out.send(asker, Frame::Answer(request, AnswerPart::Queued(position)));
         }
     }
 
-    /// Starts the next question if none is being answered, and sends what may be sent.
+    /// Answers of each asker that are being given.
+    fn running(&self) -> BTreeMap<PeerId, usize> {
+        let mut running = BTreeMap::new();
+        for active in &self.active {
+            *running.entry(active.transcript.asker).or_default() += 1;
+        }
+        running
+    }
+
+    /// Lets questions in while there is room, and sends what may be sent.
     pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, now: Millis, out: &mut Outbox) {
-        while self.current.is_none() {
-            let Some((asker, prompt, asked)) = self.queue.pop_front() else { return };
-            self.begin(asker, prompt, asked, model, context as usize, now, out);
+        let context = context as usize;
+        let resumed = self.resume_paused(pages(context));
+        let mut admitted = false;
+        while let Some(question) = self.next_question(model, context, out) {
+            self.begin(question, model, context, now);
+            admitted = true;
+        }
+        if resumed || admitted {
             self.tell_positions(out);
         }
-        if let Some(answering) = &mut self.current {
-            answering.send(plan, now, out);
-        }
+        self.send(plan, pages(context), now, out);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one call; a struct of these would only rename them")]
-    fn begin(
-        &mut self,
-        asker: PeerId,
-        prompt: PromptRequest,
-        asked: Millis,
-        model: &OpenedModel,
-        context: usize,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
-        let tokens = match &prompt.messages[..] {
-            [] => Err("There is nothing to answer: the message is empty.".to_owned()),
-            [.., last] if prompt.raw => Ok(model.language.tokenize(&last.content)),
-            messages => model.language.render(messages),
-        };
-        let tokens = tokens.and_then(|tokens| match tokens.len() {
-            0 => Err("There is nothing to answer: the message is empty.".to_owned()),
-            n if n + 1 > context => Err(format!(
-                "The conversation has {n} tokens and the room's context is {context}: start a new one or shorten the message."
-            )),
-            _ => Ok(tokens),
-        });
-        let tokens = match tokens {
-            Ok(tokens) => tokens,
-            Err(sentence) => {
-                self.refuse(asker, prompt.request, AnswerStop::Failed(sentence), out);
-                return;
-            }
-        };
-        let mut conversation = self.conversation(asker, &prompt.conversation);
-        let reused = conversation.log.begin(&tokens);
-        self.make_room(pages(context) - pages(tokens.len() + 1), out);
-        self.current = Some(Answering {
-            transcript: Transcript::new(asker, prompt.request),
-            conversation: conversation.id,
-            log: conversation.log,
-            stream: model.language.decoder(),
-            sent: reused,
-            under_way: VecDeque::new(),
-            prompt_tokens: tokens.len(),
-            reused,
-            asked,
-            first_token: None,
-            last_token: now,
-            progress: now,
-            context,
-            prompt,
-        });
-    }
-
-    fn conversation(&mut self, asker: PeerId, name: &str) -> Conversation {
-        self.uses += 1;
-        let known = self.conversations.remove(&(asker, name.to_owned()));
-        known.unwrap_or_else(|| {
-            self.next_conversation += 1;
-            Conversation { id: ConversationId(self.next_conversation), log: TokenLog::default(), used: self.uses }
-        })
-    }
-
-    /// Forgets the conversations used longest ago until the others take at most `pages` pages of state.
-    fn make_room(&mut self, most: usize, out: &mut Outbox) {
-        while self.conversations.values().map(|kept| pages(kept.log.len())).sum::<usize>() > most {
-            let oldest = self.conversations.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
-            let Some(forgotten) = oldest.and_then(|key| self.conversations.remove(&key)) else { return };
-            out.broadcast_own(Frame::Forget(forgotten.id));
-        }
-    }
-
-    /// The last stage's answer.
-    pub fn picked(&mut self, picked: Picked, model: &OpenedModel, now: Millis, out: &mut Outbox) {
-        let Some(answering) = &mut self.current else { return };
-        let end = picked.base.0 as usize + picked.rows as usize;
-        // Rows come back in the order they were sent; anything else was sent before a rewind.
-        let counts = answering.under_way.front() == Some(&end) || is_planted(Bug::ReplyTwice);
-        if picked.conversation != answering.conversation || !counts {
-            return;
-        }
-        answering.under_way.pop_front();
-        answering.log.set_computed(end);
-        answering.progress = now;
-        match picked.result {
-            PickedRows::Through => answering.report_reading(out),
-            PickedRows::Candidates(rows) => {
-                let best = rows.into_iter().last();
-                match best.filter(|row| !row.ids.is_empty() && row.ids.len() == row.logits.len()) {
-                    Some(row) if end == answering.log.len() || is_planted(Bug::ReplyTwice) => {
-                        self.token(&row, model, now, out)
-                    }
-                    _ => self.fail_current("The last device sent an answer that cannot be read.", now, out),
+    /// The next question, if there is room for it. Nobody overtakes one that does not fit yet, or it might wait forever.
+    fn next_question(&mut self, model: &OpenedModel, context: usize, out: &mut Outbox) -> Option<Question> {
+        while !self.queue.is_empty()
+            && self.active.len() < MOST_AT_ONCE
+            && !self.active.iter().any(|active| active.paused)
+        {
+            let running = self.running();
+            let is_free = |question: &&&Question| {
+                let is_its = |active: &Answering| {
+                    active.transcript.asker == question.asker
+                        && active.prompt.conversation == question.prompt.conversation
+                };
+                !self.active.iter().any(is_its)
+            };
+            let next = self.queue.in_order(&running).iter().find(is_free).map(|next| (next.asker, next.prompt.request));
+            let (asker, request) = next?;
+            let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
+            let question = self.queue.get_mut(asker, request)?;
+            let tokens = match question.tokens.take() {
+                Some(tokens) => Ok(tokens),
+                None => prompt_tokens(&question.prompt, model, context),
+            };
+            match tokens {
+                Err(sentence) => {
+                    self.queue.take(asker, request);
+                    self.refuse(asker, request, AnswerStop::Failed(sentence), out);
+                }
+                Ok(tokens) => {
+                    let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context);
+                    question.tokens = Some(tokens);
+                    let fits = self.active.is_empty() || taken + needed <= pages(context);
+                    return fits.then(|| self.queue.take(asker, request)).flatten();
                 }
             }
-            PickedRows::Logits(_) => {}
+        }
+        None
+    }
+
+    fn begin(&mut self, question: Question, model: &OpenedModel, context: usize, now: Millis) {
+        let Question { asker, prompt, asked, tokens } = question;
+        let tokens = tokens.unwrap_or_default();
+        let conversation = self.conversations.take(asker, &prompt.conversation);
+        let transcript = Transcript::new(asker, prompt.request);
+        let stream = model.language.decoder();
+        self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
+        let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
+        self.conversations.shrink_to(pages(context).saturating_sub(taken));
+    }
+
+    /// Answers that had to give way go on before new ones begin. True if one does.
+    fn resume_paused(&mut self, total: usize) -> bool {
+        let mut resumed = false;
+        while let Some(index) = self.active.iter().position(|active| active.paused) {
+            let running = || self.active.iter().filter(|active| !active.paused);
+            let taken: usize = running().map(Answering::expected_pages).sum();
+            if running().next().is_some() && taken + self.active[index].expected_pages() > total {
+                break;
+            }
+            self.active[index].paused = false;
+            resumed = true;
+        }
+        resumed
+    }
+
+    /// One chunk of each in turn, so that nobody's prompt holds up the others.
+    fn send(&mut self, plan: &Plan, total: usize, now: Millis, out: &mut Outbox) {
+        let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
+        let window = WINDOW.div_ceil(reading.max(1));
+        let mut sent = true;
+        while std::mem::take(&mut sent) {
+            for index in 0..self.active.len() {
+                let Some(chunk) = self.active[index].next_chunk(window) else { continue };
+                if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
+                    continue;
+                }
+                self.newest_pass.0 += 1;
+                let live = self.live(index);
+                self.active[index].send(chunk, self.newest_pass, live, plan, now, out);
+                sent = true;
+            }
         }
     }
 
-    fn token(&mut self, candidates: &Candidates, model: &OpenedModel, now: Millis, out: &mut Outbox) {
-        let Some(answering) = &mut self.current else { return };
-        let position = answering.log.len() as u32;
-        let sampling = &answering.prompt.sampling;
-        let token = model.language.choose(candidates, sampling, position, answering.log.tokens());
-        if answering.first_token.is_none() {
-            answering.first_token = Some(now);
+    /// Makes room for an answer's state up to `end`: conversations nobody is talking in go first, then the youngest
+    /// answers pause. The oldest one can always go on. False: the answer itself is paused.
+    fn claim(&mut self, index: usize, end: usize, total: usize, out: &mut Outbox) -> bool {
+        let needed = pages(end);
+        if needed <= self.active[index].pages() {
+            return true;
         }
-        answering.last_token = now;
-        if model.language.is_end(token) {
-            self.finish(AnswerStop::Complete, now, out);
-            return;
+        loop {
+            let others = self.active.iter().enumerate().filter(|(other, _)| *other != index);
+            let taken = others.map(|(_, other)| other.pages()).sum::<usize>() + needed;
+            if taken <= total {
+                self.conversations.shrink_to(total - taken);
+                return true;
+            }
+            let Some(youngest) = self.active.iter().rposition(|active| !active.paused) else { return false };
+            self.active[youngest].paused = true;
+            self.active[youngest].state_lost();
+            self.tell_positions(out);
+            if youngest == index {
+                return false;
+            }
         }
-        answering.log.push(token);
-        let delta = answering.stream.push(token);
-        answering.transcript.text(delta, vec![token], out);
-        let written = answering.log.len() - answering.prompt_tokens;
-        if written >= answering.prompt.max_tokens as usize || answering.log.len() >= answering.context {
-            self.finish(AnswerStop::Length, now, out);
-            return;
-        }
-        let (kept, context) = (pages(answering.log.len() + 1), pages(answering.context));
-        self.make_room(context.saturating_sub(kept), out);
     }
 
-    fn finish(&mut self, stop: AnswerStop, now: Millis, out: &mut Outbox) {
-        let Some(mut answering) = self.current.take() else { return };
-        let rest = answering.stream.finish();
-        if !rest.is_empty() {
-            answering.transcript.text(rest, Vec::new(), out);
-        }
-        let timings = answering.timings(now);
-        if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
-            self.tokens_per_second = f64::from(timings.answer_tokens - 1) / timings.decode_ms * 1e3;
-        }
-        answering.transcript.end(stop, timings, out);
-        self.uses += 1;
-        let kept = Conversation { id: answering.conversation, log: answering.log, used: self.uses };
-        self.conversations.insert((answering.transcript.asker, answering.prompt.conversation), kept);
-        self.keep(answering.transcript);
+    /// Conversations whose state counts when rows of `index` are sent.
+    fn live(&self, index: usize) -> Vec<ConversationId> {
+        let active = self.active.iter().enumerate().filter(|(other, active)| *other == index || active.pages() > 0);
+        active.map(|(_, active)| active.conversation.id).chain(self.conversations.live()).collect()
     }
 
     pub fn stop(&mut self, asker: PeerId, request: RequestId, now: Millis, out: &mut Outbox) {
-        if self.current.as_ref().is_some_and(|current| current.transcript.is(asker, request)) {
-            self.finish(AnswerStop::Stopped, now, out);
-        }
-        let before = self.queue.len();
-        self.queue.retain(|(peer, prompt, _)| *peer != asker || prompt.request != request);
-        if self.queue.len() < before {
+        if let Some(index) = self.position(asker, request) {
+            self.finish(index, AnswerStop::Stopped, now, out);
+        } else if self.queue.take(asker, request).is_some() {
             self.refuse(asker, request, AnswerStop::Stopped, out);
             self.tell_positions(out);
         }
     }
 
-    pub fn fail_current(&mut self, sentence: &str, now: Millis, out: &mut Outbox) {
-        self.finish(AnswerStop::Failed(sentence.to_owned()), now, out);
+    /// The rows of this conversation cannot be computed.
+    pub fn fail(&mut self, conversation: ConversationId, sentence: &str, now: Millis, out: &mut Outbox) {
+        if let Some(index) = self.index_of(conversation).filter(|index| !self.active[*index].paused) {
+            self.finish(index, AnswerStop::Failed(sentence.to_owned()), now, out);
+        }
+    }
+
+    pub(super) fn index_of(&self, conversation: ConversationId) -> Option<usize> {
+        self.active.iter().position(|active| active.conversation.id == conversation)
     }
 
     pub fn fail_all(&mut self, sentence: &str, out: &mut Outbox) {
-        for (asker, prompt, _) in std::mem::take(&mut self.queue) {
-            self.refuse(asker, prompt.request, AnswerStop::Failed(sentence.to_owned()), out);
+        for question in self.queue.take_all() {
+            self.refuse(question.asker, question.prompt.request, AnswerStop::Failed(sentence.to_owned()), out);
         }
     }
 
     /// Nobody reads what a peer that is gone asked for.
     pub fn drop_asker(&mut self, peer: PeerId, now: Millis, out: &mut Outbox) {
-        self.queue.retain(|(asker, ..)| *asker != peer);
-        if self.current.as_ref().is_some_and(|current| current.transcript.asker == peer) {
-            self.finish(AnswerStop::Stopped, now, out);
+        self.queue.drop_asker(peer);
+        while let Some(index) = self.active.iter().position(|active| active.transcript.asker == peer) {
+            self.finish(index, AnswerStop::Stopped, now, out);
         }
-        let lost: Vec<_> = self.conversations.keys().filter(|(asker, _)| *asker == peer).cloned().collect();
-        for kept in lost.into_iter().filter_map(|key| self.conversations.remove(&key)) {
-            out.broadcast_own(Frame::Forget(kept.id));
-        }
+        self.conversations.drop_asker(peer);
+        self.tell_positions(out);
     }
 
-    /// The plan is gone; the answer goes on when there is a new one.
+    /// The plan is gone; the answers go on when there is a new one.
     pub fn recover(&mut self, reason: &str, out: &mut Outbox) {
-        if let Some(answering) = &self.current {
-            answering.transcript.tell(AnswerPart::Recovering(reason.to_owned()), out);
+        for active in self.active.iter().filter(|active| !active.paused) {
+            active.transcript.tell(AnswerPart::Recovering(reason.to_owned()), out);
         }
         self.state_lost();
     }
 
     /// A new plan counts: every state has to be computed again from the logs.
     pub fn state_lost(&mut self) {
-        self.conversations.values_mut().for_each(|kept| kept.log.set_computed(0));
-        if let Some(answering) = &mut self.current {
-            answering.rewind(0);
-        }
+        self.conversations.state_lost();
+        self.active.iter_mut().for_each(Answering::state_lost);
     }
 
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
-        if let Some(answering) = self.current.as_mut().filter(|current| current.conversation == conversation) {
-            answering.rewind(position.min(answering.log.computed()));
+        if let Some(index) = self.index_of(conversation) {
+            let answering = &mut self.active[index];
+            answering.rewind(position.min(answering.conversation.log.computed()));
         }
     }
 
     pub fn is_stalled(&self, now: Millis) -> bool {
-        self.current
-            .as_ref()
-            .is_some_and(|current| !current.under_way.is_empty() && now.0 - current.progress.0 > STALL_MILLIS)
+        self.active.iter().any(|active| active.is_stalled(now))
     }
 
     pub fn send_again(&mut self) {
-        if let Some(answering) = &mut self.current {
-            answering.rewind(answering.log.computed());
-        }
+        self.active.iter_mut().for_each(Answering::send_again);
     }
 }
 
-impl Answering {
-    fn rewind(&mut self, position: usize) {
-        self.log.set_computed(position);
-        self.sent = position;
-        self.under_way.clear();
+fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) -> Result<Vec<u32>, String> {
+    let tokens = match &prompt.messages[..] {
+        [] => Vec::new(),
+        [.., last] if prompt.raw => model.language.tokenize(&last.content),
+        messages => model.language.render(messages)?,
+    };
+    match tokens.len() {
+        0 => Err("There is nothing to answer: the message is empty.".to_owned()),
+        n if n + 1 > context => Err(format!(
+            "The conversation has {n} tokens and the room's context is {context}: start a new one or shorten the message."
+        )),
+        _ => Ok(tokens),
     }
-
-    fn report_reading(&self, out: &mut Outbox) {
-        let done = self.log.computed().min(self.prompt_tokens);
-        self.transcript.tell(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), out);
-    }
-
-    fn send(&mut self, plan: &Plan, now: Millis, out: &mut Outbox) {
-        let Some(first) = plan.stages.first() else { return };
-        while self.under_way.len() < WINDOW {
-            let Some(chunk) = self.log.chunk(self.sent) else { return };
-            if self.under_way.is_empty() {
-                self.progress = now;
-            }
-            self.sent = chunk.base + chunk.tokens.len();
-            self.under_way.push_back(self.sent);
-            let head = chunk.last.then(|| HeadRequest { rows: HeadRows::Last, pick: self.pick() });
-            let forward = Forward {
-                epoch: plan.epoch,
-                stage: first.id,
-                conversation: self.conversation,
-                base: Position(chunk.base as u32),
-                class: chunk.class,
-                tokens: chunk.tokens,
-                head,
-                wire: plan.wire,
-                hidden: Vec::new(),
-            };
-            out.send(first.peer, Frame::Forward(forward));
-        }
-    }
-
-    fn pick(&self) -> Pick {
-        let sampling = &self.prompt.sampling;
-        let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
-        Pick::Top(if greedy { 1 } else { Pick::MOST })
-    }
-
-    fn timings(&self, now: Millis) -> Timings {
-        let first = self.first_token.unwrap_or(now);
-        Timings {
-            prompt_tokens: self.prompt_tokens as u32,
-            reused_tokens: self.reused as u32,
-            answer_tokens: (self.log.len() - self.prompt_tokens) as u32,
-            first_token_ms: first.0 - self.asked.0,
-            decode_ms: self.last_token.0 - first.0,
-            context_used: self.log.len() as u32,
-            context: self.context as u32,
-        }
-    }
-}
-
-fn pages(positions: usize) -> usize {
-    positions.div_ceil(PAGE)
 }

@@ -1,8 +1,12 @@
 //! The coordinator: the room's model, its plan, its token logs and its answers.
 
+mod answering;
 mod answers;
 mod away;
+mod conversations;
+mod picks;
 mod planning;
+mod queue;
 mod token_log;
 mod transcript;
 mod view;
@@ -214,7 +218,8 @@ impl Coordinator {
                 self.replan(members, out);
             }
             StageFaultKind::Failed(sentence) => {
-                self.answers.fail_current(&format!("{name} could not compute its part: {sentence}"), now, out);
+                let sentence = format!("{name} could not compute its part: {sentence}");
+                self.answers.fail(fault.conversation, &sentence, now, out);
                 self.after_answer(members, now, out);
             }
         }

@@ -92,6 +92,7 @@ impl Peer {
         while let Some(frame) = self.out.next_own() {
             self.frame(self.identity.peer, frame, now);
         }
+        self.worker.start(&mut self.out);
         let actions = std::mem::take(&mut self.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
@@ -313,7 +314,6 @@ impl Peer {
             }
             Frame::Prepare(prepare) if from_host => self.worker.prepare(from, *prepare, &mut self.out),
             Frame::Commit(epoch) if from_host => self.worker.commit(epoch, &mut self.out),
-            Frame::Forget(conversation) if from_host => self.worker.forget(conversation, &mut self.out),
             Frame::Answer(request, part) if from_host => {
                 if let Some(frame) = self.guest.answer(request, part, now, &mut self.out) {
                     self.out.send(from, frame);

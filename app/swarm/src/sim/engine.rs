@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, Input, KernelClass, ModelId,
-    ModelShape, Outcome, Route, Row, Task, Then, WeightUnit, Work,
+    BlockIndex, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, HeadRows, Input,
+    KernelClass, ModelId, ModelShape, Outcome, Route, Row, Task, Then, WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -182,11 +182,17 @@ impl SimEngine {
                 let routes = normed.iter().map(|row| route(block, *row, model.experts)).collect();
                 Outcome::Routed { residual: flat(&residual), normed: flat(&normed), routes }
             }
-            Then::Head(_) => {
+            Then::Head(request) => {
                 self.need(WeightUnit::Head)?;
-                let last = hidden.last().ok_or("no rows")?;
-                let id = 1 + mix(last[0] << 24 | last[1]) % (VOCABULARY - 1);
-                Outcome::Candidates(vec![Candidates { ids: vec![id as u32], logits: vec![1.0] }])
+                let first = match request.rows {
+                    HeadRows::Last => hidden.len().saturating_sub(1),
+                    HeadRows::All => 0,
+                };
+                let best = |last: &[u64; WIDTH]| {
+                    let id = 1 + mix(last[0] << 24 | last[1]) % (VOCABULARY - 1);
+                    Candidates { ids: vec![id as u32], logits: vec![1.0] }
+                };
+                Outcome::Candidates(hidden[first..].iter().map(best).collect())
             }
         })
     }

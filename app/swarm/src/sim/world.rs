@@ -152,6 +152,11 @@ impl World {
         self.event(0, Event::Admit { peer, allow });
     }
 
+    /// A peer stops an answer now.
+    pub fn stop(&mut self, index: usize, request: u32) {
+        self.event(index, Event::Stop(RequestId(request)));
+    }
+
     /// What came of a question.
     pub fn answer(&self, index: usize, request: u32) -> Option<&Answer> {
         self.peers[index].answers.get(&RequestId(request))

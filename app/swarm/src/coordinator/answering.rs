@@ -1,0 +1,210 @@
+//! One answer that is being given.
+
+use std::collections::VecDeque;
+
+use potluck_plan::{ConversationId, HeadRequest, HeadRows, Millis, Pick, Plan, Position};
+use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
+
+use super::conversations::{Conversation, pages};
+use super::token_log::Chunk;
+use super::transcript::Transcript;
+use crate::language::TextStream;
+use crate::outbox::Outbox;
+use crate::planted::{Bug, is_planted};
+
+/// Positions an answer is expected to grow by before another one ends: what is set aside when the next one is let in.
+const EXPECTED_GROWTH: usize = 64;
+/// Nothing came back for so long: rows are sent again (that is safe, receivers truncate first).
+const STALL_MILLIS: f64 = 60_000.0;
+
+/// Rows that are somewhere between the first stage and us.
+pub(super) struct Pass {
+    id: PassId,
+    /// Where they end.
+    pub end: usize,
+}
+
+pub(super) struct Answering {
+    pub transcript: Transcript,
+    pub prompt: PromptRequest,
+    pub conversation: Conversation,
+    pub stream: Box<dyn TextStream>,
+    /// Its state was given up for others; it goes on when there is room.
+    pub paused: bool,
+    /// Positions sent to the first stage.
+    sent: usize,
+    /// Oldest first.
+    under_way: VecDeque<Pass>,
+    pub prompt_tokens: usize,
+    reused: usize,
+    asked: Millis,
+    first_token: Option<Millis>,
+    last_token: Millis,
+    progress: Millis,
+    context: usize,
+}
+
+impl Answering {
+    /// Begins with the prompt's tokens; what the conversation has computed of them is reused.
+    #[expect(clippy::too_many_arguments, reason = "one call; a struct of these would only rename them")]
+    pub fn new(
+        transcript: Transcript,
+        prompt: PromptRequest,
+        mut conversation: Conversation,
+        tokens: &[u32],
+        stream: Box<dyn TextStream>,
+        context: usize,
+        asked: Millis,
+        now: Millis,
+    ) -> Self {
+        let reused = conversation.log.begin(tokens);
+        Self {
+            transcript,
+            prompt,
+            conversation,
+            stream,
+            paused: false,
+            sent: reused,
+            under_way: VecDeque::new(),
+            prompt_tokens: tokens.len(),
+            reused,
+            asked,
+            first_token: None,
+            last_token: now,
+            progress: now,
+            context,
+        }
+    }
+
+    /// Its prompt is not read yet.
+    pub fn is_reading(&self) -> bool {
+        self.conversation.log.computed() < self.prompt_tokens
+    }
+
+    /// Rows that may be sent now, `window` chunks at most being under way.
+    pub fn next_chunk(&self, window: usize) -> Option<Chunk> {
+        match self.paused || self.under_way.len() >= window {
+            true => None,
+            false => self.conversation.log.chunk(self.sent),
+        }
+    }
+
+    pub fn send(
+        &mut self,
+        chunk: Chunk,
+        pass: PassId,
+        live: Vec<ConversationId>,
+        plan: &Plan,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        let Some(first) = plan.stages.first() else { return };
+        if self.under_way.is_empty() {
+            self.progress = now;
+        }
+        self.sent = chunk.base + chunk.tokens.len();
+        self.under_way.push_back(Pass { id: pass, end: self.sent });
+        self.conversation.held = self.conversation.held.max(self.sent);
+        let forward = Forward {
+            epoch: plan.epoch,
+            stage: first.id,
+            pass,
+            live,
+            conversation: self.conversation.id,
+            base: Position(chunk.base as u32),
+            class: chunk.class,
+            tokens: chunk.tokens,
+            head: chunk.last.then(|| HeadRequest { rows: HeadRows::Last, pick: self.pick() }),
+            wire: plan.wire,
+            hidden: Vec::new(),
+        };
+        out.send(first.peer, Frame::Forward(forward));
+    }
+
+    /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.
+    pub fn through(&mut self, id: PassId, now: Millis) -> Option<Pass> {
+        let counts = |pass: &mut Pass| pass.id == id || is_planted(Bug::ReplyTwice);
+        let pass = self.under_way.pop_front_if(counts)?;
+        self.progress = now;
+        self.conversation.log.set_computed(pass.end);
+        // Every stage has truncated to these rows, so nothing behind them is held any more.
+        self.conversation.held = self.under_way.iter().map(|pass| pass.end).max().unwrap_or(0).max(pass.end);
+        Some(pass)
+    }
+
+    pub fn rewind(&mut self, position: usize) {
+        self.conversation.log.set_computed(position);
+        self.sent = position;
+        self.under_way.clear();
+    }
+
+    /// No device has anything of it any more.
+    pub fn state_lost(&mut self) {
+        self.rewind(0);
+        self.conversation.held = 0;
+    }
+
+    /// Whatever is under way is sent again.
+    pub fn send_again(&mut self) {
+        self.rewind(self.conversation.log.computed());
+    }
+
+    pub fn is_stalled(&self, now: Millis) -> bool {
+        !self.under_way.is_empty() && now.0 - self.progress.0 > STALL_MILLIS
+    }
+
+    /// Pages of state it holds.
+    pub fn pages(&self) -> usize {
+        pages(self.conversation.held)
+    }
+
+    /// Pages it is expected to need while others run beside it.
+    pub fn expected_pages(&self) -> usize {
+        let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
+        self.pages().max(expected_pages(self.conversation.log.len(), left, self.context))
+    }
+
+    pub fn answer_tokens(&self) -> usize {
+        self.conversation.log.len() - self.prompt_tokens
+    }
+
+    /// No more tokens may be written.
+    pub fn is_full(&self) -> bool {
+        self.answer_tokens() >= self.prompt.max_tokens as usize || self.conversation.log.len() >= self.context
+    }
+
+    pub fn report_reading(&self, out: &mut Outbox) {
+        let done = self.conversation.log.computed().min(self.prompt_tokens);
+        self.transcript.tell(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), out);
+    }
+
+    /// A token was chosen.
+    pub fn timed(&mut self, now: Millis) {
+        self.first_token.get_or_insert(now);
+        self.last_token = now;
+    }
+
+    fn pick(&self) -> Pick {
+        let sampling = &self.prompt.sampling;
+        let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
+        Pick::Top(if greedy { 1 } else { Pick::MOST })
+    }
+
+    pub fn timings(&self, now: Millis) -> Timings {
+        let first = self.first_token.unwrap_or(now);
+        Timings {
+            prompt_tokens: self.prompt_tokens as u32,
+            reused_tokens: self.reused as u32,
+            answer_tokens: self.answer_tokens() as u32,
+            first_token_ms: first.0 - self.asked.0,
+            decode_ms: self.last_token.0 - first.0,
+            context_used: self.conversation.log.len() as u32,
+            context: self.context as u32,
+        }
+    }
+}
+
+/// Pages for a log of this length that may grow by `left` tokens.
+pub(super) fn expected_pages(len: usize, left: usize, context: usize) -> usize {
+    pages((len + left.clamp(1, EXPECTED_GROWTH)).min(context))
+}

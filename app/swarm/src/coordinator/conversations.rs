@@ -1,0 +1,104 @@
+//! Conversations between their answers: token logs whose state is kept on the devices until its pages are needed.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{ConversationId, PeerId};
+
+use super::token_log::TokenLog;
+
+/// Positions are reserved in pages of this size.
+const PAGE: usize = 64;
+
+/// Pages that so many positions take.
+pub(super) fn pages(positions: usize) -> usize {
+    positions.div_ceil(PAGE)
+}
+
+/// A conversation's log, and what the devices hold of it.
+pub(super) struct Conversation {
+    pub id: ConversationId,
+    pub log: TokenLog,
+    /// Positions of state that some stage may hold: at least what is computed, more after rejected drafts or a rewind.
+    pub held: usize,
+    used: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Conversations {
+    kept: BTreeMap<(PeerId, String), Conversation>,
+    newest: u32,
+    uses: u64,
+}
+
+impl Conversations {
+    /// The log under this name, to go on with or a new one. It must come back by [`Conversations::keep`].
+    pub fn take(&mut self, asker: PeerId, name: &str) -> Conversation {
+        self.kept.remove(&(asker, name.to_owned())).unwrap_or_else(|| {
+            self.newest += 1;
+            Conversation { id: ConversationId(self.newest), log: TokenLog::default(), held: 0, used: 0 }
+        })
+    }
+
+    pub fn keep(&mut self, asker: PeerId, name: String, mut conversation: Conversation) {
+        self.uses += 1;
+        conversation.used = self.uses;
+        self.kept.insert((asker, name), conversation);
+    }
+
+    /// Forgets those used longest ago until the others hold at most so many pages. Stages free what they hold of them
+    /// when the next rows come.
+    pub fn shrink_to(&mut self, most: usize) {
+        // One without state only costs its log, but there must not be any number of them.
+        let cost = |kept: &Conversation| pages(kept.held).max(1);
+        while self.kept.values().map(cost).sum::<usize>() > most {
+            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
+            if oldest.and_then(|key| self.kept.remove(&key)).is_none() {
+                return;
+            }
+        }
+    }
+
+    pub fn drop_asker(&mut self, asker: PeerId) {
+        self.kept.retain(|(of, _), _| *of != asker);
+    }
+
+    /// The state on the devices is gone; the logs are not.
+    pub fn state_lost(&mut self) {
+        for kept in self.kept.values_mut() {
+            kept.log.set_computed(0);
+            kept.held = 0;
+        }
+    }
+
+    /// Those with state.
+    pub fn live(&self) -> impl Iterator<Item = ConversationId> {
+        self.kept.values().filter(|kept| kept.held > 0).map(|kept| kept.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: PeerId = PeerId([1; 16]);
+
+    fn keep(conversations: &mut Conversations, name: &str, held: usize) -> ConversationId {
+        let mut conversation = conversations.take(A, name);
+        conversation.held = held;
+        let id = conversation.id;
+        conversations.keep(A, name.to_owned(), conversation);
+        id
+    }
+
+    #[test]
+    fn the_one_used_longest_ago_goes_first() {
+        let mut conversations = Conversations::default();
+        let (first, second) = (keep(&mut conversations, "first", 65), keep(&mut conversations, "second", 64));
+        assert_eq!(keep(&mut conversations, "first", 65), first, "a name keeps its conversation");
+        conversations.shrink_to(3);
+        assert_eq!(conversations.live().collect::<Vec<_>>(), [first, second]);
+        conversations.shrink_to(2);
+        assert_eq!(conversations.live().collect::<Vec<_>>(), [first]);
+        assert_ne!(conversations.take(A, "second").id, second, "the old id's state is not to be trusted any more");
+    }
+}

@@ -1,0 +1,147 @@
+//! Experts on other peers: calls out, sums back, other holders where one does not answer.
+
+use potluck_plan::{Holder, Input, Millis, Outcome, PeerId, RemoteExperts, Task, WireType};
+use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
+
+use super::{Executor, Purpose, Waiting, is_here};
+use crate::gather::PATIENCE_MILLIS;
+use crate::members::Members;
+use crate::outbox::Outbox;
+
+impl Executor {
+    pub(super) fn gather(&mut self, mut waiting: Waiting, members: &Members, now: Millis, out: &mut Outbox) {
+        let Some(remote) = self.remote(&waiting) else { return };
+        if waiting.gather.split(&remote, now, is_here(members)).is_err() {
+            let block = waiting.gather.block;
+            self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), out);
+            return;
+        }
+        let id = self.next_ticket;
+        self.next_ticket += 1;
+        let parts = (0..waiting.gather.parts.len()).collect();
+        self.waiting.insert(id, waiting);
+        self.ask(id, parts, out);
+    }
+
+    fn remote(&self, waiting: &Waiting) -> Option<RemoteExperts> {
+        let (_, stage) = self.plan.stage(waiting.job.rows.stage)?;
+        stage.remote_experts(waiting.gather.block).cloned()
+    }
+
+    /// Sends the calls; the stage's own share runs while the others are away.
+    fn ask(&mut self, id: u64, parts: Vec<usize>, out: &mut Outbox) {
+        let Some(waiting) = self.waiting.get(&id) else { return };
+        let (block, class) = (waiting.gather.block, waiting.gather.class);
+        let (epoch, wire) = (self.plan.epoch, self.plan.wire);
+        let mut own = Vec::new();
+        for part in parts {
+            let (routes, normed) = (waiting.gather.parts[part].routes.clone(), waiting.gather.normed.clone());
+            match waiting.gather.parts[part].holder {
+                Holder::Own => own.push(Task::Experts { block, class, normed, routes }),
+                Holder::Peer(peer) => {
+                    out.send(
+                        peer,
+                        Frame::ExpertCall(ExpertCall { epoch, call: id, block, class, routes, wire, normed }),
+                    );
+                }
+            }
+        }
+        for task in own {
+            self.compute(task, Purpose::OwnExperts { gather: id }, out);
+        }
+    }
+
+    /// A stage elsewhere needs experts of ours.
+    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, out: &mut Outbox) {
+        let ExpertCall { call, block, class, routes, wire, normed, .. } = call;
+        self.compute(Task::Experts { block, class, normed, routes }, Purpose::Call { caller, call, wire }, out);
+    }
+
+    /// Our experts' answer to a stage elsewhere.
+    pub(super) fn answer_call(&self, caller: PeerId, call: u64, wire: WireType, outcome: Outcome, out: &mut Outbox) {
+        let (sum, failed) = match outcome {
+            Outcome::Sum(sum) => (sum, None),
+            Outcome::Failed(sentence) => (Vec::new(), Some(sentence)),
+            _ => (Vec::new(), Some("the device's GPU stopped".to_owned())),
+        };
+        out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
+    }
+
+    /// A holder answers. Answers that come late or twice find nothing waiting.
+    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, members: &Members, now: Millis, out: &mut Outbox) {
+        match sum.failed {
+            None => self.part_done(sum.call, Holder::Peer(from), sum.sum, out),
+            Some(_) => self.reassign(sum.call, |part| part.holder == Holder::Peer(from), members, now, out),
+        }
+    }
+
+    pub(super) fn part_done(&mut self, id: u64, holder: Holder, sum: Vec<f32>, out: &mut Outbox) {
+        let Some(waiting) = self.waiting.get_mut(&id) else { return };
+        let expected = waiting.gather.normed.len();
+        let part = waiting.gather.parts.iter_mut().find(|part| part.holder == holder && part.sum.is_none());
+        let (Some(part), true) = (part, sum.len() == expected && sum.iter().all(|value| value.is_finite())) else {
+            return;
+        };
+        part.sum = Some(sum);
+        if !waiting.gather.is_complete() {
+            return;
+        }
+        let Some(Waiting { mut job, gather }) = self.waiting.remove(&id) else { return };
+        job.cursor = gather.block.0 + 1;
+        match gather.combine() {
+            Some(hidden) => self.queue(job.rows.stage).go_on(job, Input::Hidden(hidden)),
+            None => self.fail_job(&job, StageFaultKind::Failed("the experts' sums do not fit".to_owned()), out),
+        }
+    }
+
+    pub(super) fn fail_gather(&mut self, id: u64, outcome: &Outcome, out: &mut Outbox) {
+        let Some(waiting) = self.waiting.remove(&id) else { return };
+        let kind = match outcome {
+            Outcome::DeviceLost => StageFaultKind::DeviceLost,
+            Outcome::Failed(sentence) => StageFaultKind::Failed(sentence.clone()),
+            _ => StageFaultKind::Failed("the work was cancelled".to_owned()),
+        };
+        self.fail_job(&waiting.job, kind, out);
+    }
+
+    /// Asks other holders where one has failed, is gone or takes too long.
+    pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
+        let here = is_here(members);
+        let overdue = |part: &crate::gather::Part| {
+            part.sum.is_none() && (!here(part.holder) || now.0 - part.asked.0 > PATIENCE_MILLIS)
+        };
+        let late: Vec<u64> = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| waiting.gather.parts.iter().any(overdue))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in late {
+            self.reassign(id, overdue, members, now, out);
+        }
+    }
+
+    fn reassign(
+        &mut self,
+        id: u64,
+        lost: impl Fn(&crate::gather::Part) -> bool,
+        members: &Members,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        let Some(remote) = self.waiting.get(&id).and_then(|waiting| self.remote(waiting)) else { return };
+        while let Some(waiting) = self.waiting.get_mut(&id) {
+            let lost = |part: &crate::gather::Part| part.sum.is_none() && lost(part);
+            let Some(part) = waiting.gather.parts.iter().position(lost) else { return };
+            match waiting.gather.reassign(part, &remote, now, is_here(members)) {
+                Ok(parts) => self.ask(id, parts, out),
+                Err(_) => {
+                    let block = waiting.gather.block;
+                    if let Some(waiting) = self.waiting.remove(&id) {
+                        self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), out);
+                    }
+                }
+            }
+        }
+    }
+}

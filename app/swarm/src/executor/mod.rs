@@ -1,0 +1,282 @@
+//! A worker's side of a committed plan: rows in, engine work out, results on to the next stage. One executor runs every
+//! plan.
+
+mod experts;
+mod piece;
+mod queue;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_plan::{
+    BlockRange, ConversationId, Holder, Input, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage, StageId,
+    Task, Then, Ticket, Work,
+};
+use potluck_protocol::{Forward, Frame, PassId, Picked, PickedRows, StageFault, StageFaultKind};
+
+use crate::Action;
+use crate::gather::Gather;
+use crate::members::Members;
+use crate::outbox::Outbox;
+
+use queue::{Job, StageQueue};
+
+/// What a ticket is for.
+enum Purpose {
+    /// Rows of a stage, of one or several conversations.
+    Rows(Vec<Job>),
+    OwnExperts {
+        gather: u64,
+    },
+    Call {
+        caller: PeerId,
+        call: u64,
+        wire: potluck_plan::WireType,
+    },
+}
+
+/// A job that waits for experts.
+struct Waiting {
+    job: Job,
+    gather: Gather,
+}
+
+pub(crate) struct Executor {
+    me: PeerId,
+    coordinator: PeerId,
+    plan: Plan,
+    next_ticket: u64,
+    tickets: BTreeMap<Ticket, Purpose>,
+    queues: BTreeMap<StageId, StageQueue>,
+    waiting: BTreeMap<u64, Waiting>,
+    /// Positions of state per stage and conversation.
+    lengths: BTreeMap<(StageId, ConversationId), u32>,
+    /// The newest rows of each conversation with state here.
+    newest: BTreeMap<ConversationId, PassId>,
+    /// Running mean of the engine's milliseconds for one decoded row.
+    pub decode_millis: f64,
+}
+
+impl Executor {
+    /// `first_ticket` must be above every ticket used before, so that late results of an older plan are recognised.
+    pub fn new(me: PeerId, coordinator: PeerId, plan: Plan, first_ticket: u64) -> Self {
+        Self {
+            me,
+            coordinator,
+            plan,
+            next_ticket: first_ticket,
+            tickets: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            lengths: BTreeMap::new(),
+            newest: BTreeMap::new(),
+            decode_millis: 0.0,
+        }
+    }
+
+    pub fn epoch(&self) -> PlanEpoch {
+        self.plan.epoch
+    }
+
+    pub fn next_ticket(&self) -> u64 {
+        self.next_ticket
+    }
+
+    /// Conversations with state here.
+    pub fn conversations(&self) -> BTreeSet<ConversationId> {
+        self.newest.keys().copied().collect()
+    }
+
+    /// Rows for one of our stages. They wait until [`Executor::start`].
+    pub fn forward(&mut self, mut forward: Forward, out: &mut Outbox) {
+        let Some((_, stage)) = self.plan.stage(forward.stage).filter(|(_, stage)| stage.peer == self.me) else {
+            return;
+        };
+        let cursor = stage.blocks.start;
+        self.forget_others(forward.pass, &forward.live, out);
+        let key = (forward.stage, forward.conversation);
+        let length = self.lengths.get(&key).copied().unwrap_or(0);
+        if forward.tokens.is_empty() || forward.base.0 > length {
+            self.report(forward.stage, forward.conversation, StageFaultKind::Gap(Position(length)), out);
+            return;
+        }
+        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32);
+        let newest = self.newest.entry(forward.conversation).or_default();
+        *newest = forward.pass.max(*newest);
+        let input = match self.plan.embeds(forward.stage) {
+            true => Input::Tokens(forward.tokens.clone()),
+            false => Input::Hidden(std::mem::take(&mut forward.hidden)),
+        };
+        self.queue(forward.stage).arrive(Job { rows: forward, cursor, dropped: false }, input);
+    }
+
+    /// Frees the state of conversations that are not `live` and got no rows since.
+    fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
+        let is_over =
+            |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
+        let over: Vec<ConversationId> =
+            self.newest.iter().filter(is_over).map(|(conversation, _)| *conversation).collect();
+        for conversation in over {
+            self.forget(conversation);
+            out.act(Action::Forget(conversation));
+        }
+    }
+
+    fn forget(&mut self, conversation: ConversationId) {
+        self.newest.remove(&conversation);
+        self.lengths.retain(|(_, known), _| *known != conversation);
+        self.waiting.retain(|_, waiting| waiting.job.rows.conversation != conversation);
+        self.queues.values_mut().for_each(|queue| queue.drop_rows(conversation));
+        for purpose in self.tickets.values_mut() {
+            if let Purpose::Rows(jobs) = purpose {
+                jobs.iter_mut().for_each(|job| job.dropped |= job.rows.conversation == conversation);
+            }
+        }
+    }
+
+    fn queue(&mut self, stage: StageId) -> &mut StageQueue {
+        self.queues.entry(stage).or_default()
+    }
+
+    /// Gives the engine what may start. Called when everything that arrived together is here, so that rows that meet
+    /// share a piece of work.
+    pub fn start(&mut self, out: &mut Outbox) {
+        let stages: Vec<(StageId, bool)> =
+            self.plan.stages.iter().map(|stage| (stage.id, !stage.remote.is_empty())).collect();
+        for (stage, has_remote) in stages {
+            while let Some(queue) = self.queues.get_mut(&stage) {
+                let (jobs, inputs): (Vec<Job>, Vec<Input>) = queue.next(has_remote).into_iter().unzip();
+                if jobs.is_empty() {
+                    break;
+                }
+                self.submit(jobs, inputs, out);
+            }
+        }
+    }
+
+    /// The longest piece of the stage that needs nobody else.
+    fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, out: &mut Outbox) {
+        let Some(first) = jobs.first() else { return };
+        let Some((_, stage)) = self.plan.stage(first.rows.stage) else { return };
+        let remote = stage.remote.iter().find(|remote| remote.block.0 >= first.cursor);
+        let (end, then) = match (remote, self.plan.has_head(stage.id)) {
+            (Some(remote), _) => (remote.block.0, Then::Route(remote.block)),
+            (None, false) => (stage.blocks.end, Then::Hidden),
+            (None, true) => (stage.blocks.end, piece::head(&jobs)),
+        };
+        let (class, blocks) = (first.rows.class, BlockRange::new(first.cursor, end));
+        let task = Task::Forward { rows: piece::rows(&jobs), class, input: piece::input(inputs), blocks, then };
+        self.compute(task, Purpose::Rows(jobs), out);
+    }
+
+    fn compute(&mut self, task: Task, purpose: Purpose, out: &mut Outbox) {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.tickets.insert(ticket, purpose);
+        out.act(Action::Compute(Work { ticket, task }));
+    }
+
+    /// A result of the engine. Results of tickets we do not know belong to an older plan.
+    pub fn computed(&mut self, computed: potluck_plan::Computed, members: &Members, now: Millis, out: &mut Outbox) {
+        let (outcome, millis) = (computed.outcome, computed.millis);
+        match self.tickets.remove(&computed.ticket) {
+            Some(Purpose::Rows(jobs)) => {
+                self.measure(&jobs, millis);
+                if let Some(first) = jobs.first() {
+                    self.queue(first.rows.stage).answered();
+                }
+                let outcomes = piece::split(&jobs, outcome);
+                for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
+                    self.rows_computed(job, outcome, millis, members, now, out);
+                }
+            }
+            Some(Purpose::OwnExperts { gather }) => match outcome {
+                Outcome::Sum(sum) => self.part_done(gather, Holder::Own, sum, out),
+                other => self.fail_gather(gather, &other, out),
+            },
+            Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, out),
+            None => {}
+        }
+    }
+
+    fn measure(&mut self, jobs: &[Job], millis: f64) {
+        if let [job] = jobs
+            && job.rows.tokens.len() == 1
+        {
+            let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
+            self.decode_millis = mean + 0.1 * (millis - mean);
+        }
+    }
+
+    fn rows_computed(
+        &mut self,
+        job: Job,
+        outcome: Outcome,
+        millis: f64,
+        members: &Members,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        match outcome {
+            Outcome::Hidden(hidden) => self.hand_on(job, hidden, out),
+            Outcome::Done => self.picked(&job, PickedRows::Through, millis, out),
+            Outcome::Candidates(rows) => self.picked(&job, PickedRows::Candidates(rows), millis, out),
+            Outcome::Logits(logits) => self.picked(&job, PickedRows::Logits(logits), millis, out),
+            Outcome::Routed { residual, normed, routes } => {
+                let block = potluck_plan::BlockIndex(self.routed_block(&job));
+                let gather = Gather::new(block, job.rows.class, residual, normed, routes);
+                self.gather(Waiting { job, gather }, members, now, out);
+            }
+            Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, out),
+            Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), out),
+            Outcome::Cancelled | Outcome::Sum(_) => {
+                self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), out);
+            }
+        }
+    }
+
+    fn routed_block(&self, job: &Job) -> u16 {
+        let stage = self.plan.stage(job.rows.stage);
+        let remote = stage.and_then(|(_, stage)| stage.remote.iter().find(|remote| remote.block.0 >= job.cursor));
+        remote.map_or(job.cursor, |remote| remote.block.0)
+    }
+
+    fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, out: &mut Outbox) {
+        let id = job.rows.stage;
+        self.queue(id).left(job.rows.conversation);
+        let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
+        if let Some(Stage { id: next, peer, .. }) = next {
+            let (next, peer) = (*next, *peer);
+            job.rows.stage = next;
+            job.rows.hidden = hidden;
+            out.send(peer, Frame::Forward(job.rows));
+        }
+    }
+
+    fn picked(&mut self, job: &Job, result: PickedRows, millis: f64, out: &mut Outbox) {
+        let Forward { epoch, pass, conversation, base, .. } = job.rows;
+        self.queue(job.rows.stage).left(conversation);
+        let rows = job.rows.tokens.len() as u32;
+        out.send(self.coordinator, Frame::Picked(Picked { epoch, pass, conversation, base, rows, result, millis }));
+    }
+
+    fn fail_job(&mut self, job: &Job, kind: StageFaultKind, out: &mut Outbox) {
+        let (stage, conversation) = (job.rows.stage, job.rows.conversation);
+        let length = self.lengths.entry((stage, conversation)).or_default();
+        *length = (*length).min(job.rows.base.0);
+        // What waits behind the failed rows would leave a gap.
+        self.queue(stage).drop_rows(conversation);
+        self.report(stage, conversation, kind, out);
+    }
+
+    /// Tells the coordinator that a stage cannot go on.
+    pub fn report(&self, stage: StageId, conversation: ConversationId, kind: StageFaultKind, out: &mut Outbox) {
+        out.send(self.coordinator, Frame::StageFault(StageFault { epoch: self.plan.epoch, stage, conversation, kind }));
+    }
+}
+
+fn is_here(members: &Members) -> impl Fn(Holder) -> bool {
+    |holder| match holder {
+        Holder::Own => true,
+        Holder::Peer(peer) => members.is_here(peer),
+    }
+}

@@ -1,0 +1,153 @@
+//! One piece of work for rows of several jobs, and its result cut up again.
+
+use potluck_plan::{Candidates, HeadRequest, HeadRows, Input, Outcome, Pick, Position, Row, Then};
+
+use super::queue::Job;
+
+/// The rows of all jobs, in order.
+pub(super) fn rows(jobs: &[Job]) -> Vec<Row> {
+    let rows = jobs.iter().flat_map(|job| {
+        let (conversation, base) = (job.rows.conversation, job.rows.base.0);
+        (0..job.rows.tokens.len() as u32).map(move |i| Row { conversation, position: Position(base + i) })
+    });
+    rows.collect()
+}
+
+/// What all rows start from. Jobs that run together start alike.
+pub(super) fn input(inputs: Vec<Input>) -> Input {
+    let mut inputs = inputs.into_iter();
+    let mut all = inputs.next().unwrap_or(Input::Tokens(Vec::new()));
+    for input in inputs {
+        match (&mut all, input) {
+            (Input::Tokens(all), Input::Tokens(tokens)) => all.extend(tokens),
+            (Input::Hidden(all), Input::Hidden(hidden)) => all.extend(hidden),
+            // The engine refuses rows and vectors that do not match.
+            _ => {}
+        }
+    }
+    all
+}
+
+/// What follows at the end of the plan: one job gets what it asked for, several get every row and are cut up later.
+pub(super) fn head(jobs: &[Job]) -> Then {
+    let most = |a: HeadRequest, b: HeadRequest| match (a.pick, b.pick) {
+        (Pick::Top(a), Pick::Top(b)) => HeadRequest { rows: HeadRows::All, pick: Pick::Top(a.max(b)) },
+        _ => a,
+    };
+    jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::Head)
+}
+
+/// Each job's part of the result.
+pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Vec<Outcome> {
+    if jobs.len() == 1 {
+        return vec![outcome];
+    }
+    let counts: Vec<usize> = jobs.iter().map(|job| job.rows.tokens.len()).collect();
+    let total: usize = counts.iter().sum();
+    let parts = match outcome {
+        Outcome::Hidden(hidden) => cut(hidden, &counts).map(|parts| parts.into_iter().map(Outcome::Hidden).collect()),
+        Outcome::Routed { residual, normed, routes } if routes.len() == total => {
+            let parts = cut(residual, &counts).zip(cut(normed, &counts)).zip(cut(routes, &counts));
+            parts.map(|((residual, normed), routes)| {
+                let parts = residual.into_iter().zip(normed).zip(routes);
+                parts.map(|((residual, normed), routes)| Outcome::Routed { residual, normed, routes }).collect()
+            })
+        }
+        Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
+            let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
+                if let Some(HeadRequest { rows: HeadRows::Last, .. }) = job.rows.head {
+                    rows.drain(..rows.len().saturating_sub(1));
+                }
+                if let Some(HeadRequest { pick: Pick::Top(most), .. }) = job.rows.head {
+                    rows.iter_mut().for_each(|row| keep_best(row, usize::from(most)));
+                }
+                Outcome::Candidates(rows)
+            };
+            jobs.iter().zip(parts).map(asked).collect()
+        }),
+        same @ (Outcome::Done | Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_)) => {
+            Some(vec![same; jobs.len()])
+        }
+        _ => None,
+    };
+    let wrong = || vec![Outcome::Failed("the engine's answer does not fit its rows".to_owned()); jobs.len()];
+    parts.unwrap_or_else(wrong)
+}
+
+fn keep_best(row: &mut Candidates, most: usize) {
+    row.ids.truncate(most);
+    row.logits.truncate(most);
+}
+
+/// Cuts values of `counts.sum()` rows, all equally long, into the rows of each job.
+fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
+    let total: usize = counts.iter().sum();
+    if total == 0 || !values.len().is_multiple_of(total) {
+        return None;
+    }
+    let width = values.len() / total;
+    let mut parts: Vec<Vec<T>> =
+        counts.iter().rev().map(|count| values.split_off(values.len() - count * width)).collect();
+    parts.reverse();
+    Some(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::{ConversationId, KernelClass, PlanEpoch, StageId, WireType};
+    use potluck_protocol::{Forward, PassId};
+
+    use super::*;
+
+    fn job(conversation: u32, base: u32, rows: usize, head: HeadRequest) -> Job {
+        let rows = Forward {
+            epoch: PlanEpoch(1),
+            stage: StageId(0),
+            pass: PassId(1),
+            live: Vec::new(),
+            conversation: ConversationId(conversation),
+            base: Position(base),
+            class: KernelClass::Decode,
+            tokens: vec![5; rows],
+            head: Some(head),
+            wire: WireType::F32,
+            hidden: Vec::new(),
+        };
+        Job { rows, cursor: 0, dropped: false }
+    }
+
+    fn candidates(id: u32) -> Candidates {
+        Candidates { ids: vec![id, 0], logits: vec![1.0, 0.0] }
+    }
+
+    #[test]
+    fn each_job_gets_the_rows_it_asked_for() {
+        let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
+        let all = HeadRequest { rows: HeadRows::All, pick: Pick::Top(128) };
+        let jobs = [job(1, 7, 2, last), job(2, 3, 3, all)];
+        assert_eq!(head(&jobs), Then::Head(HeadRequest { rows: HeadRows::All, pick: Pick::Top(128) }));
+        let positions: Vec<(u32, u32)> = rows(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
+        assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
+        let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
+        let first = Candidates { ids: vec![11], logits: vec![1.0] };
+        let second = (12..15).map(candidates).collect();
+        assert_eq!(parts, [Outcome::Candidates(vec![first]), Outcome::Candidates(second)]);
+    }
+
+    #[test]
+    fn hidden_vectors_are_cut_at_the_jobs() {
+        let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
+        let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
+        let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+        assert_eq!(parts, [Outcome::Hidden(vec![1.0, 2.0]), Outcome::Hidden(vec![3.0, 4.0, 5.0, 6.0])]);
+    }
+
+    #[test]
+    fn a_result_of_the_wrong_size_fails_every_job() {
+        let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
+        let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
+        for wrong in [Outcome::Hidden(vec![1.0; 4]), Outcome::Candidates(vec![candidates(1)])] {
+            assert!(split(&jobs, wrong).iter().all(|part| matches!(part, Outcome::Failed(_))));
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What waits at a stage, and which of it the engine gets next. Rows of several conversations that meet here share one
+//! piece of work: a row's result never depends on its neighbours.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use potluck_plan::{ConversationId, Input, KernelClass, Pick, Work};
+use potluck_protocol::Forward;
+
+/// Pieces of one stage in the engine at a time: while one is read back, the next one runs.
+const IN_ENGINE: usize = 2;
+
+/// Rows on their way through one stage.
+pub(super) struct Job {
+    /// The frame that brought them, without the hidden vectors.
+    pub rows: Forward,
+    /// Next block to compute.
+    pub cursor: u16,
+    /// Their conversation was forgotten while the engine had them: nobody waits for the result.
+    pub dropped: bool,
+}
+
+struct Waiting {
+    job: Job,
+    input: Input,
+    /// It is in the middle of the stage: its experts have answered.
+    continued: bool,
+}
+
+#[derive(Default)]
+pub(super) struct StageQueue {
+    waiting: VecDeque<Waiting>,
+    /// Conversations with rows in the middle of the stage, if its experts are elsewhere. The state of a block must be
+    /// written in order, so their next rows wait.
+    inside: BTreeSet<ConversationId>,
+    in_engine: usize,
+    last: Option<KernelClass>,
+}
+
+impl StageQueue {
+    pub fn arrive(&mut self, job: Job, input: Input) {
+        self.waiting.push_back(Waiting { job, input, continued: false });
+    }
+
+    /// Rows whose experts have answered go on before all others.
+    pub fn go_on(&mut self, job: Job, input: Input) {
+        self.waiting.push_front(Waiting { job, input, continued: true });
+    }
+
+    /// Rows left the stage.
+    pub fn left(&mut self, conversation: ConversationId) {
+        self.inside.remove(&conversation);
+    }
+
+    /// The engine has answered one piece.
+    pub fn answered(&mut self) {
+        self.in_engine = self.in_engine.saturating_sub(1);
+    }
+
+    /// Drops what waits of a conversation.
+    pub fn drop_rows(&mut self, conversation: ConversationId) {
+        self.waiting.retain(|waiting| waiting.job.rows.conversation != conversation);
+        self.inside.remove(&conversation);
+    }
+
+    /// The next piece: jobs that run together. Empty if nothing may start now. `in_order`: the stage stops in its middle,
+    /// so a conversation may have rows only once in it.
+    ///
+    /// Decode and prefill take turns where both wait, so that no answer stands still while a long prompt is read, nor the
+    /// other way round.
+    pub fn next(&mut self, in_order: bool) -> Vec<(Job, Input)> {
+        if self.in_engine >= IN_ENGINE {
+            return Vec::new();
+        }
+        let startable: Vec<usize> = (0..self.waiting.len()).filter(|index| self.may_start(*index)).collect();
+        let wanted = match self.last {
+            Some(KernelClass::Decode) => KernelClass::Prefill,
+            _ => KernelClass::Decode,
+        };
+        let class = |index: &usize| self.waiting[*index].job.rows.class;
+        let Some(first) = startable.iter().find(|index| class(index) == wanted).or(startable.first()).copied() else {
+            return Vec::new();
+        };
+        let mut chosen = vec![first];
+        let mut rows = self.rows(first);
+        for index in startable.into_iter().filter(|index| *index > first) {
+            if self.may_join(first, index) && rows + self.rows(index) <= Work::DECODE_ROWS {
+                rows += self.rows(index);
+                chosen.push(index);
+            }
+        }
+        self.last = Some(class(&first));
+        self.in_engine += 1;
+        let mut piece: Vec<(Job, Input)> = Vec::with_capacity(chosen.len());
+        for index in chosen.into_iter().rev() {
+            piece.extend(self.waiting.remove(index).map(|waiting| (waiting.job, waiting.input)));
+        }
+        piece.reverse();
+        if in_order {
+            self.inside.extend(piece.iter().map(|(job, _)| job.rows.conversation));
+        }
+        piece
+    }
+
+    fn may_start(&self, index: usize) -> bool {
+        let Waiting { job, continued, .. } = &self.waiting[index];
+        let conversation = job.rows.conversation;
+        let is_earlier = |waiting: &Waiting| waiting.job.rows.conversation == conversation;
+        *continued || !self.inside.contains(&conversation) && !self.waiting.range(..index).any(is_earlier)
+    }
+
+    fn may_join(&self, first: usize, other: usize) -> bool {
+        let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
+        let head = |job: &Job| job.rows.head.map(|head| matches!(head.pick, Pick::Top(_)));
+        let decoded = |job: &Job| job.rows.class == KernelClass::Decode && head(job) != Some(false);
+        decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
+    }
+
+    fn rows(&self, index: usize) -> usize {
+        self.waiting[index].job.rows.tokens.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::{HeadRequest, HeadRows, PlanEpoch, Position, StageId, WireType};
+    use potluck_protocol::PassId;
+
+    use super::*;
+
+    fn job(conversation: u32, class: KernelClass, rows: usize) -> (Job, Input) {
+        let rows = Forward {
+            epoch: PlanEpoch(1),
+            stage: StageId(0),
+            pass: PassId(1),
+            live: Vec::new(),
+            conversation: ConversationId(conversation),
+            base: Position(0),
+            class,
+            tokens: vec![5; rows],
+            head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            wire: WireType::F32,
+            hidden: Vec::new(),
+        };
+        let input = Input::Tokens(rows.tokens.clone());
+        (Job { rows, cursor: 0, dropped: false }, input)
+    }
+
+    fn queue(jobs: &[(u32, KernelClass, usize)]) -> StageQueue {
+        let mut queue = StageQueue::default();
+        for (conversation, class, rows) in jobs {
+            let (job, input) = job(*conversation, *class, *rows);
+            queue.arrive(job, input);
+        }
+        queue
+    }
+
+    fn next(queue: &mut StageQueue, in_order: bool) -> Vec<u32> {
+        let piece = queue.next(in_order);
+        piece.iter().map(|(job, _)| job.rows.conversation.0).collect()
+    }
+
+    use KernelClass::{Decode, Prefill};
+
+    #[test]
+    fn decoded_rows_that_meet_run_together_up_to_the_most_there_may_be() {
+        let mut queue = queue(&[(1, Decode, 1), (2, Decode, 8), (3, Decode, 8), (4, Decode, 7)]);
+        assert_eq!(next(&mut queue, false), [1, 2, 4], "16 rows, in the order of arrival");
+        assert_eq!(next(&mut queue, false), [3]);
+    }
+
+    #[test]
+    fn rows_of_one_conversation_never_overtake_each_other() {
+        let mut queue = queue(&[(1, Prefill, 64), (1, Decode, 1), (2, Decode, 1)]);
+        assert_eq!(next(&mut queue, false), [2]);
+        assert_eq!(next(&mut queue, false), [1], "the prompt first");
+        queue.answered();
+        assert_eq!(next(&mut queue, false), [1]);
+    }
+
+    #[test]
+    fn answers_and_prompts_take_turns() {
+        let mut queue = queue(&[(1, Prefill, 64), (1, Prefill, 64), (2, Decode, 1)]);
+        let mut order = Vec::new();
+        for _ in 0..4 {
+            order.extend(next(&mut queue, false));
+            queue.answered();
+            let (job, input) = job(2, Decode, 1);
+            queue.arrive(job, input);
+        }
+        assert_eq!(order, [2, 1, 2, 1]);
+    }
+
+    #[test]
+    fn others_pass_while_one_waits_for_experts() {
+        let mut queue = queue(&[(1, Decode, 1), (1, Decode, 1)]);
+        assert_eq!(next(&mut queue, true), [1]);
+        queue.answered();
+        assert_eq!(next(&mut queue, true), [0u32; 0], "the first rows are in the middle of the stage");
+        let (other, input) = job(2, Decode, 1);
+        queue.arrive(other, input);
+        assert_eq!(next(&mut queue, true), [2]);
+        queue.left(ConversationId(1));
+        assert_eq!(next(&mut queue, true), [1]);
+    }
+
+    #[test]
+    fn the_engine_is_not_given_everything_at_once() {
+        let mut queue = queue(&[(1, Prefill, 64), (2, Prefill, 64), (3, Prefill, 64)]);
+        assert_eq!(
+            [next(&mut queue, false), next(&mut queue, false), next(&mut queue, false)],
+            [vec![1], vec![2], vec![]]
+        );
+        queue.answered();
+        assert_eq!(next(&mut queue, false), [3]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Several conversations in one pipeline: they share its stages and its pages, and none changes another's answer.
+#![allow(clippy::unwrap_used)]
+
+use potluck_protocol::{AnswerStop, Share};
+use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
+
+fn dense() -> SimModel {
+    SimModel { blocks: 6, experts: 0 }
+}
+
+/// Two legs make a way from peer to peer.
+fn device(budget: Option<u64>, one_way: f64) -> SimDevice {
+    SimDevice { budget, ..SimDevice::default() }.behind(Link::after(one_way / 2.0))
+}
+
+/// Three stages (each device has room for two blocks and an end) and a guest that asks.
+fn three_stages(seed: u64, one_way: f64) -> (World, usize) {
+    let mut world = World::new(seed, dense(), Share::Fastest, device(Some(460), one_way));
+    world.add(device(Some(460), one_way), 10.0);
+    world.add(device(Some(460), one_way), 20.0);
+    let guest = world.add(device(None, one_way), 30.0);
+    world.run(4_900.0, |_| false);
+    assert_eq!(world.view(0).room.unwrap().plan.plan.clone().unwrap().stages.len(), 3);
+    (world, guest)
+}
+
+fn assert_undisturbed(world: &World, asker: usize, request: u32, text: &str, tokens: u32, story: &str) {
+    let prompt: Vec<u32> = text.bytes().map(u32::from).collect();
+    let answer = world.answer(asker, request).unwrap();
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: question {request} must be answered: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, tokens as usize), "{story}: question {request}");
+}
+
+fn all_ended(asker: usize, requests: std::ops::RangeInclusive<u32>) -> impl Fn(&World) -> bool {
+    move |world| requests.clone().all(|request| world.answer(asker, request).is_some_and(|answer| answer.end.is_some()))
+}
+
+/// Tokens a second of so many conversations at once, each with a page of its own.
+fn rate(conversations: u32) -> f64 {
+    const TOKENS: u32 = 40;
+    let (mut world, guest) = three_stages(1, 20.0);
+    let text = |request: u32| format!("question number {request}");
+    for request in 1..=conversations {
+        world.prompt(guest, request, &text(request), TOKENS, 5_000.0);
+    }
+    world.run(120_000.0, all_ended(guest, 1..=conversations));
+    for request in 1..=conversations {
+        assert_undisturbed(&world, guest, request, &text(request), TOKENS, "conversations side by side");
+    }
+    f64::from(conversations * TOKENS) / (world.now() - 5_000.0) * 1e3
+}
+
+#[test]
+fn four_conversations_on_three_stages_give_at_least_twice_the_tokens_of_one() {
+    let (one, four) = (rate(1), rate(4));
+    println!("tokens a second on three stages at 20 ms one way: one conversation {one:.1}, four {four:.1}");
+    assert!(four >= 2.0 * one, "one conversation {one:.1} tokens a second, four {four:.1}");
+}
+
+/// Two answers that both fit when they begin and not when they end: one gives way and goes on later.
+#[test]
+fn answers_that_outgrow_the_pages_take_turns_and_stay_right() {
+    for seed in 0..50u64 {
+        let (mut world, guest) = three_stages(seed, 10.0);
+        let text = |request: u32| {
+            format!("{request} {}", "a question of about sixty positions".repeat(1 + request as usize % 2))
+        };
+        for request in 1..=3 {
+            let at = 5_000.0 + (seed * u64::from(request) * 37 % 400) as f64;
+            world.prompt(guest, request, &text(request), 100, at);
+        }
+        world.run(300_000.0, all_ended(guest, 1..=3));
+        for request in 1..=3 {
+            assert_undisturbed(&world, guest, request, &text(request), 100, &format!("seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn many_questions_of_many_askers_survive_a_fault() {
+    for seed in 0..200u64 {
+        let (mut world, guest) = three_stages(seed, 6.0);
+        let spare = world.add(device(Some(460), 6.0), 4_000.0);
+        let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let text =
+            |asker: usize, request: u32| format!("{asker}:{request} {}", "so it goes ".repeat(request as usize % 6));
+        for asker in [guest, 0] {
+            for request in 1..=5 {
+                let at = 5_000.0 + (hash >> (request * 5 + asker as u32)) as f64 % 2_000.0;
+                world.prompt(asker, request, &text(asker, request), 30, at);
+            }
+        }
+        let back = 200.0 + (hash >> 30) as f64 % 3_000.0;
+        let victim = 1 + (hash >> 9) as usize % 2;
+        let fault = match (hash >> 13) % 5 {
+            0 => Fault::Kill(victim),
+            1 => Fault::Reload(victim, back),
+            2 => Fault::Outage(victim, back),
+            3 => Fault::RelayRestart(back),
+            _ => Fault::DeviceLost(victim),
+        };
+        world.fault(fault, 5_000.0 + (hash >> 40) as f64 % 4_000.0);
+        let both = |world: &World| all_ended(guest, 1..=5)(world) && all_ended(0, 1..=5)(world);
+        world.run(400_000.0, both);
+        for asker in [guest, 0] {
+            for request in 1..=5 {
+                let story = format!("seed {seed}, {fault:?}, asker {asker}, spare {spare}");
+                assert_undisturbed(&world, asker, request, &text(asker, request), 30, &story);
+            }
+        }
+    }
+}
+
+/// A guest behind a line that is gone for ten seconds does not slow down the others.
+#[test]
+fn an_asker_that_cannot_be_reached_does_not_hold_up_the_others() {
+    let ends_at = |outage: bool| {
+        let (mut world, slow) = three_stages(3, 10.0);
+        let quick = world.add(device(None, 10.0), 4_900.0);
+        world.prompt(slow, 1, "from behind a bad line", 30, 6_000.0);
+        world.prompt(quick, 1, "from nearby", 30, 6_000.0);
+        if outage {
+            world.fault(Fault::Outage(slow, 9_000.0), 6_200.0);
+        }
+        world.run(60_000.0, all_ended(quick, 1..=1));
+        let at = world.now();
+        assert_undisturbed(&world, quick, 1, "from nearby", 30, "the quick one");
+        world.run(60_000.0, all_ended(slow, 1..=1));
+        assert_undisturbed(&world, slow, 1, "from behind a bad line", 30, "the slow one");
+        at
+    };
+    let (alone, beside) = (ends_at(false), ends_at(true));
+    assert!(beside <= alone + 1.0, "undisturbed at {alone:.0} ms, beside a slow reader at {beside:.0} ms");
+}
+
+/// A stopped answer and a stopped question make room at once.
+#[test]
+fn what_is_stopped_frees_its_place_at_once() {
+    let (mut world, guest) = three_stages(4, 10.0);
+    // All four pages: the second waits.
+    world.prompt(guest, 1, &"long ".repeat(45), 30, 5_000.0);
+    world.prompt(guest, 2, "short", 30, 5_100.0);
+    world.run(6_000.0, |_| false);
+    assert!(world.answer(guest, 2).unwrap().tokens.is_empty(), "there is no page left for the second");
+    world.stop(guest, 1);
+    world.run(60_000.0, all_ended(guest, 1..=2));
+    assert_eq!(world.answer(guest, 1).unwrap().end, Some(AnswerStop::Stopped));
+    assert_undisturbed(&world, guest, 2, "short", 30, "after the stop");
+}
