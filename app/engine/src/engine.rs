@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use potluck_model::{ModelSpec, UnitMap};
-use potluck_plan::{Computed, ConversationId, Ticket, WeightUnit, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, Ticket, WeightUnit, Work};
 
 use crate::core::{Core, Event};
 use crate::error::EngineError;
@@ -81,6 +81,12 @@ impl Engine {
     /// still arrive.
     pub fn hold(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
         self.inner.core.borrow_mut().hold(units)
+    }
+
+    /// From now on so many bytes may be used in all. What is held stays, even if that is more; the next
+    /// [`Engine::hold`] keeps to it.
+    pub fn set_budget(&self, budget: Bytes) {
+        self.inner.core.borrow_mut().settings.budget = budget;
     }
 
     /// Units asked for.

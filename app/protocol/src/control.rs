@@ -107,8 +107,28 @@ pub struct Prepare {
     pub model: ModelCard,
     /// Its sizes.
     pub shape: ModelShape,
+    /// Bytes the plan sets aside on each device besides weights and state.
+    pub overhead: Bytes,
     /// Keep the active plan's units meanwhile (they fit beside the new ones); otherwise drop what is not needed.
     pub keep_active: bool,
+}
+
+/// Why a device could not load its part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LoadFault {
+    /// It needs more memory than is lent: one sentence. A smaller part may do.
+    NoRoom(String),
+    /// Anything else: one sentence.
+    Failed(String),
+}
+
+impl LoadFault {
+    /// The sentence for people.
+    pub fn sentence(&self) -> &str {
+        match self {
+            Self::NoRoom(sentence) | Self::Failed(sentence) => sentence,
+        }
+    }
 }
 
 /// How a worker is; with every heartbeat.

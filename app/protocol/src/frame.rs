@@ -4,8 +4,8 @@ use potluck_plan::PlanEpoch;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExpertCall, ExpertSum, Forward, Hello, Picked, PieceRequest, Prepare, PromptRequest, RoomView, StageFault,
-    WorkerStatus,
+    ExpertCall, ExpertSum, Forward, Hello, LoadFault, Picked, PieceRequest, Prepare, PromptRequest, RoomView,
+    StageFault, WorkerStatus,
 };
 
 /// Names a prompt within the asking peer's session.
@@ -122,10 +122,12 @@ pub enum Frame {
     Prepare(Box<Prepare>),
     /// The sender is ready for the plan.
     Prepared(PlanEpoch),
-    /// The sender cannot get ready: one sentence.
-    PrepareFailed(PlanEpoch, String),
+    /// The sender cannot get ready.
+    PrepareFailed(PlanEpoch, LoadFault),
     /// From now on this plan counts.
     Commit(PlanEpoch),
+    /// It does for the sender; what only the older plan needed is freed.
+    Committed(PlanEpoch),
     /// Rows for a stage.
     Forward(Forward),
     /// Rows for experts.

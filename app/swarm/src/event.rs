@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Computed, ConversationId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelShape, PeerId, PlanEpoch, WeightUnit, Work};
 use potluck_protocol::{
-    AnswerPart, Contribution, DeviceKind, Frame, LoadReport, ModelCard, ModelSource, PieceRequest, PromptRequest,
-    RequestId, Share,
+    AnswerPart, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource, PieceRequest,
+    PromptRequest, RequestId, Share,
 };
 
 use crate::Language;
@@ -99,8 +99,8 @@ pub enum Event {
     },
     /// Answer to [`Action::Load`]: everything is on the GPU and tested.
     Loaded(PlanEpoch),
-    /// Answer to [`Action::Load`]: one sentence.
-    LoadFailed(PlanEpoch, String),
+    /// Answer to [`Action::Load`].
+    LoadFailed(PlanEpoch, LoadFault),
     /// A result of [`Action::Compute`].
     Computed(Computed),
     /// The GPU device is gone; the driver opens another and everything on it must be loaded again.
@@ -221,8 +221,6 @@ pub enum Action {
 pub struct LoadRequest {
     /// Names the load.
     pub epoch: PlanEpoch,
-    /// The plan that is being prepared.
-    pub plan: Plan,
     /// The model.
     pub model: ModelCard,
     /// Units to hold when done, in the order a token needs them. Others are freed.

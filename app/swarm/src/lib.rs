@@ -11,6 +11,7 @@ mod gather;
 mod guest;
 mod language;
 mod members;
+mod memory;
 mod outbox;
 mod peer;
 mod planted;

@@ -14,6 +14,12 @@ pub(crate) const SILENT_MILLIS: f64 = 5_000.0;
 /// Nothing heard for so long: given up.
 pub(crate) const GONE_MILLIS: f64 = 20_000.0;
 
+/// A member that failed is asked again after so long, then after twice as long, and so on up to the last.
+const FIRST_RETRY_MILLIS: f64 = 2_000.0;
+const LAST_RETRY_MILLIS: f64 = 60_000.0;
+/// Below this share of its loan a device is not planned with.
+const LEAST_TRUST: f64 = 0.5;
+
 pub(crate) struct Member {
     pub hello: Hello,
     /// The host let it in (the host itself, and whoever brought the key).
@@ -23,8 +29,16 @@ pub(crate) struct Member {
     /// Its connection ended; given up at this time unless it is back.
     pub away_until: Option<Millis>,
     pub round_trip: f64,
-    /// It could not get ready for a plan, or its device failed: one sentence. Cleared when it lends anew.
-    pub failed: Option<String>,
+    /// It could not get ready for a plan, or its device failed; it is asked again later.
+    pub failed_until: Option<Millis>,
+    /// How often that happened since it lends what it lends.
+    failures: u32,
+    /// Of what it lends, so much is planned with: less once its engine needed more than the model's sizes say.
+    pub trust: f64,
+    /// So many times as long as it promised its stages take, measured.
+    pub pace: f64,
+    /// Since when its stages take much longer, or shorter, than that.
+    pub drifts_since: Option<Millis>,
 }
 
 impl Member {
@@ -36,13 +50,40 @@ impl Member {
             heard: now,
             away_until: None,
             round_trip: 0.0,
-            failed: None,
+            failed_until: None,
+            failures: 0,
+            trust: 1.0,
+            pace: 1.0,
+            drifts_since: None,
+        }
+    }
+
+    /// It lends something else: what was learnt of the loan before does not count.
+    pub fn lends_anew(&mut self) {
+        self.failed_until = None;
+        self.failures = 0;
+        self.trust = 1.0;
+        self.pace = 1.0;
+    }
+
+    /// It gets no work for a while, each time for longer.
+    pub fn fail(&mut self, now: Millis) {
+        let wait = FIRST_RETRY_MILLIS * f64::from(2u32.saturating_pow(self.failures.min(16)));
+        self.failures += 1;
+        self.failed_until = Some(Millis(now.0 + wait.min(LAST_RETRY_MILLIS)));
+    }
+
+    /// Its engine needed more than was planned: next time it gets less, and at last none for a while.
+    pub fn overflow(&mut self, now: Millis) {
+        self.trust *= 0.9;
+        if self.trust < LEAST_TRUST {
+            self.fail(now);
         }
     }
 
     /// It can be given work.
     pub fn lends(&self) -> bool {
-        self.admitted && self.hello.contribution.is_some() && self.away_until.is_none() && self.failed.is_none()
+        self.admitted && self.hello.contribution.is_some() && self.away_until.is_none() && self.failed_until.is_none()
     }
 
     pub fn is_silent(&self, now: Millis) -> bool {
@@ -73,6 +114,12 @@ impl Members {
     /// The peer that says it opened the room, if it is not oneself.
     pub fn host(&self) -> Option<PeerId> {
         self.known.iter().find(|(peer, member)| **peer != self.me && member.hello.coordinator).map(|(peer, _)| *peer)
+    }
+
+    /// Members whose time to be asked again has come. True if there is one.
+    pub fn ask_again(&mut self, now: Millis) -> bool {
+        let waits = |member: &mut Member| member.failed_until.take_if(|until| now.0 >= until.0).is_some();
+        self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0
     }
 
     pub fn heard(&mut self, peer: PeerId, now: Millis) {

@@ -73,7 +73,7 @@ fn describe_event(event: &Event) -> Option<String> {
         Event::ModelOpened(model) => format!("opened {}", model.card.name),
         Event::ModelFailed(sentence) => format!("model failed: {sentence}"),
         Event::Loaded(epoch) => format!("loaded {epoch:?}"),
-        Event::LoadFailed(epoch, sentence) => format!("load failed {epoch:?}: {sentence}"),
+        Event::LoadFailed(epoch, fault) => format!("load failed {epoch:?}: {}", fault.sentence()),
         Event::Computed(computed) => format!("computed {:?} in {:.2} ms", computed.ticket, computed.millis),
         Event::DeviceLost(sentence) => format!("device lost: {sentence}"),
         Event::PieceWanted(request) => format!("piece wanted {request:?}"),
@@ -110,8 +110,9 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             format!("prepare {:?} {stages:?} keep {}", prepare.plan.epoch, prepare.keep_active)
         }
         Frame::Prepared(epoch) => format!("prepared {epoch:?}"),
-        Frame::PrepareFailed(epoch, sentence) => format!("prepare failed {epoch:?}: {sentence}"),
+        Frame::PrepareFailed(epoch, fault) => format!("prepare failed {epoch:?}: {}", fault.sentence()),
         Frame::Commit(epoch) => format!("commit {epoch:?}"),
+        Frame::Committed(epoch) => format!("committed {epoch:?}"),
         Frame::Forward(forward) => format!(
             "forward {:?} {:?} {:?} of {:?} base {} rows {} {:?}",
             forward.pass,

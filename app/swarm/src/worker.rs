@@ -1,76 +1,110 @@
-//! The worker's side of plans: `Down → Preparing → prepared → committed`. A failed preparation never disturbs the
-//! committed plan.
+//! The worker's side of plans: an active one that computes, and an inactive one that is loaded beside it. Nothing that
+//! happens to the inactive plan disturbs the active one.
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, PeerId, PlanEpoch, WeightUnit};
+use potluck_plan::{Bytes, Computed, ConversationId, Millis, PeerId, PlanEpoch, Ticket, WeightUnit};
 use potluck_protocol::{
-    Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadPhase, LoadReport, Prepare, StageFaultKind, WorkerStatus,
+    Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, Prepare, StageFaultKind,
+    WorkerStatus,
 };
 
 use crate::event::LoadRequest;
 use crate::executor::Executor;
 use crate::members::Members;
+use crate::memory::resident_bytes;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::{Action, Severity};
 
+/// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
+const EPOCH_SHIFT: u32 = 32;
+
 #[derive(Default)]
 pub(crate) struct Worker {
     pub contribution: Option<Contribution>,
-    /// The plan being prepared, and whether everything is loaded.
-    preparing: Option<(PeerId, Prepare, bool)>,
-    active: Option<Executor>,
-    /// What the active plan was prepared with: its units are trimmed to after a commit.
-    active_prepare: Option<Prepare>,
-    next_ticket: u64,
+    active: Option<Active>,
+    inactive: Option<Inactive>,
     pub newest_epoch: PlanEpoch,
     pub loading: Option<LoadReport>,
     pub used: Bytes,
 }
 
+/// The plan that computes.
+struct Active {
+    prepare: Prepare,
+    executor: Executor,
+}
+
+/// The plan that is loaded beside it.
+struct Inactive {
+    coordinator: PeerId,
+    prepare: Prepare,
+    loaded: bool,
+    /// It computes already while the state of running answers is rebuilt on it.
+    executor: Option<Executor>,
+}
+
+impl Inactive {
+    fn epoch(&self) -> PlanEpoch {
+        self.prepare.plan.epoch
+    }
+
+    fn executor(&mut self, me: PeerId) -> &mut Executor {
+        let (coordinator, prepare) = (self.coordinator, &self.prepare);
+        self.executor.get_or_insert_with(|| {
+            let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
+            Executor::new(me, coordinator, prepare.plan.clone(), first_ticket)
+        })
+    }
+}
+
 impl Worker {
     pub fn status(&self, hidden: bool) -> Option<WorkerStatus> {
         self.contribution.as_ref()?;
-        let prepared = self.preparing.as_ref().filter(|(.., loaded)| *loaded).map(|(_, prepare, _)| prepare.plan.epoch);
+        let prepared = self.inactive.as_ref().filter(|inactive| inactive.loaded).map(Inactive::epoch);
+        let active = self.active.as_ref();
         Some(WorkerStatus {
             used: self.used,
             loading: self.loading,
-            prepared: prepared.or(self.active.as_ref().map(Executor::epoch)),
-            decode_millis: self.active.as_ref().map_or(0.0, |executor| executor.decode_millis),
+            prepared: prepared.or(active.map(|active| active.executor.epoch())),
+            decode_millis: active.map_or(0.0, |active| active.executor.decode_millis),
             hidden,
         })
     }
 
-    pub fn contribute(&mut self, contribution: Contribution) {
+    /// What was lent before and is held without a plan goes if less is lent now.
+    pub fn contribute(&mut self, contribution: Contribution, out: &mut Outbox) {
+        let idle = self.active.is_none() && self.inactive.is_none();
+        if idle && self.contribution.as_ref().is_some_and(|before| contribution.budget < before.budget) {
+            self.used = Bytes::ZERO;
+            out.act(Action::Unload);
+        }
         self.contribution = Some(contribution);
     }
 
     pub fn stop(&mut self, out: &mut Outbox) {
-        *self = Worker { next_ticket: self.ticket(), newest_epoch: self.newest_epoch, ..Worker::default() };
+        *self = Worker { newest_epoch: self.newest_epoch, ..Worker::default() };
         out.act(Action::Unload);
-    }
-
-    fn ticket(&self) -> u64 {
-        self.active.as_ref().map_or(self.next_ticket, Executor::next_ticket)
     }
 
     pub fn prepare(&mut self, coordinator: PeerId, prepare: Prepare, out: &mut Outbox) {
         let epoch = prepare.plan.epoch;
-        let Some(contribution) = self.contribution else {
-            out.send(coordinator, Frame::PrepareFailed(epoch, "this device does not lend its GPU any more".into()));
+        if self.knows(epoch) {
+            self.say_prepared(coordinator, epoch, out);
             return;
-        };
-        if let Err(error) = prepare.plan.validate(&prepare.shape) {
-            out.send(coordinator, Frame::PrepareFailed(epoch, error.to_string()));
+        }
+        if let Err(fault) = self.check(&prepare, out.me) {
+            out.send(coordinator, Frame::PrepareFailed(epoch, fault));
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
+        self.drop_inactive(out);
         if !prepare.keep_active {
             self.drop_active(out);
         }
-        let units = self.units(out.me, &prepare);
-        self.load(contribution.budget, &prepare, units, out);
+        self.inactive = Some(Inactive { coordinator, prepare, loaded: false, executor: None });
+        self.load(epoch, out);
         self.loading = Some(LoadReport {
             phase: LoadPhase::Find,
             done: Bytes::ZERO,
@@ -78,142 +112,194 @@ impl Worker {
             rate: 0.0,
             cached: Bytes::ZERO,
         });
-        self.preparing = Some((coordinator, prepare, false));
         out.act(Action::ViewChanged);
     }
 
-    /// The new plan's units in its order, then those that only the active plan needs.
-    fn units(&self, me: PeerId, prepare: &Prepare) -> Vec<WeightUnit> {
+    /// An order that was sent again, because an answer to it may be lost.
+    fn knows(&self, epoch: PlanEpoch) -> bool {
+        self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch)
+            || self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch)
+    }
+
+    fn say_prepared(&self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
+        if self.inactive.as_ref().is_none_or(|inactive| inactive.epoch() != epoch || inactive.loaded) {
+            out.send(coordinator, Frame::Prepared(epoch));
+        }
+    }
+
+    /// What is lent now may be less than the coordinator knows.
+    fn check(&self, prepare: &Prepare, me: PeerId) -> Result<(), LoadFault> {
+        let Some(contribution) = &self.contribution else {
+            return Err(LoadFault::Failed("this device does not lend its GPU any more".into()));
+        };
+        prepare.plan.validate(&prepare.shape).map_err(|error| LoadFault::Failed(error.to_string()))?;
+        let units = self.units_with(prepare, me);
+        let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context);
+        let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
+        match needed > budget {
+            true => Err(LoadFault::NoRoom(format!("its part takes {needed} of GPU memory and {budget} are lent now"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The units of a plan in its order, then those that only the active plan needs.
+    fn units_with(&self, prepare: &Prepare, me: PeerId) -> Vec<WeightUnit> {
         let mut units = prepare.plan.units_for(me, &prepare.shape);
-        if let Some(active) = self.active_prepare.as_ref().filter(|active| active.plan.model == prepare.plan.model) {
+        let kept = self.active.as_ref().map(|active| &active.prepare);
+        if let Some(active) = kept.filter(|active| prepare.keep_active && active.plan.model == prepare.plan.model) {
             let known: BTreeSet<WeightUnit> = units.iter().copied().collect();
             units.extend(active.plan.units_for(me, &active.shape).into_iter().filter(|unit| !known.contains(unit)));
         }
         units
     }
 
-    fn load(&self, budget: Bytes, prepare: &Prepare, units: Vec<WeightUnit>, out: &mut Outbox) {
+    /// Brings the GPU to what the plans need now.
+    fn load(&self, epoch: PlanEpoch, out: &mut Outbox) {
+        let inactive = self.inactive.as_ref().map(|inactive| &inactive.prepare);
+        let (Some(prepare), Some(contribution)) =
+            (inactive.or(self.active.as_ref().map(|active| &active.prepare)), &self.contribution)
+        else {
+            return;
+        };
         out.act(Action::Load(LoadRequest {
-            epoch: prepare.plan.epoch,
-            plan: prepare.plan.clone(),
+            epoch,
             model: prepare.model.clone(),
-            units,
+            units: self.units_with(prepare, out.me),
             context: prepare.plan.context,
-            budget,
+            budget: contribution.budget,
         }));
     }
 
-    /// The state of its conversations counts for no other plan, and a coordinator that reloads has forgotten their ids.
+    /// The state of a plan's conversations counts for no other plan.
+    fn forget(executor: &Executor, out: &mut Outbox) {
+        executor.conversations().into_iter().for_each(|conversation| out.act(Action::Forget(conversation)));
+    }
+
     fn drop_active(&mut self, out: &mut Outbox) {
-        self.next_ticket = self.ticket();
-        if let Some(executor) = self.active.take() {
-            executor.conversations().into_iter().for_each(|conversation| out.act(Action::Forget(conversation)));
+        if let Some(active) = self.active.take() {
+            Self::forget(&active.executor, out);
         }
-        self.active_prepare = None;
+    }
+
+    fn drop_inactive(&mut self, out: &mut Outbox) {
+        if let Some(executor) = self.inactive.take().and_then(|inactive| inactive.executor) {
+            Self::forget(&executor, out);
+        }
     }
 
     pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, out: &mut Outbox) {
         self.used = used;
-        if self.preparing.as_ref().is_some_and(|(_, prepare, loaded)| prepare.plan.epoch == epoch && !loaded) {
+        if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded) {
             self.loading = Some(report);
             out.act(Action::ViewChanged);
         }
     }
 
     pub fn loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
-        if let Some((coordinator, prepare, loaded)) = &mut self.preparing
-            && prepare.plan.epoch == epoch
-            && !*loaded
-        {
-            *loaded = true;
+        let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) else { return };
+        if !std::mem::replace(&mut inactive.loaded, true) {
             self.loading = None;
-            out.send(*coordinator, Frame::Prepared(epoch));
+            out.send(inactive.coordinator, Frame::Prepared(epoch));
             out.act(Action::ViewChanged);
         }
     }
 
-    pub fn load_failed(&mut self, epoch: PlanEpoch, sentence: String, out: &mut Outbox) {
-        if let Some((coordinator, ..)) = self.preparing.take_if(|(_, prepare, _)| prepare.plan.epoch == epoch) {
+    /// The active plan goes on: what it needs was there before.
+    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, out: &mut Outbox) {
+        if let Some(inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch) {
             self.loading = None;
-            out.notice(Severity::Error, sentence.clone());
-            out.send(coordinator, Frame::PrepareFailed(epoch, sentence));
+            out.notice(Severity::Warning, fault.sentence());
+            out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
+            out.act(Action::ViewChanged);
+            self.load(epoch, out);
         }
     }
 
-    pub fn commit(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub fn commit(&mut self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
         self.newest_epoch = self.newest_epoch.max(epoch);
-        if self.active.as_ref().is_some_and(|active| active.epoch() == epoch) {
-            return;
-        }
-        match self.preparing.take_if(|(_, prepare, loaded)| prepare.plan.epoch == epoch && *loaded) {
-            Some((coordinator, prepare, _)) => {
-                let kept = self.active_prepare.is_some();
-                self.drop_active(out);
-                self.active = Some(Executor::new(out.me, coordinator, prepare.plan.clone(), self.next_ticket));
-                if let (true, Some(contribution)) = (kept, self.contribution) {
-                    // What only the old plan needed goes now; nothing is fetched for this.
-                    let units = prepare.plan.units_for(out.me, &prepare.shape);
-                    self.load(contribution.budget, &prepare, units, out);
-                }
-                self.active_prepare = Some(prepare);
+        if let Some(mut inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch && inactive.loaded) {
+            inactive.executor(out.me);
+            let trims = self.active.is_some();
+            self.drop_active(out);
+            let Inactive { prepare, executor, .. } = inactive;
+            self.active = executor.map(|executor| Active { prepare, executor });
+            if trims {
+                // What only the older plan needed goes now; nothing is fetched for this.
+                self.load(epoch, out);
             }
+        } else if self.active.as_ref().is_some_and(|active| active.executor.epoch() < epoch) && self.inactive.is_none()
+        {
             // A plan without us: we keep what we hold, as a spare.
-            None if self.preparing.is_none() => self.drop_active(out),
-            None => {}
+            self.drop_active(out);
         }
+        let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
+            true => Frame::Committed(epoch),
+            // A spare, whose answer nobody awaits, or a device that lost what it had prepared.
+            false => Frame::PrepareFailed(epoch, LoadFault::Failed("it no longer holds its part".into())),
+        };
+        out.send(coordinator, answer);
         out.act(Action::ViewChanged);
     }
 
-    /// The executor of a plan. A frame for a plan that is prepared means that it is committed: nobody sends one before.
-    fn executor(&mut self, epoch: PlanEpoch, out: &mut Outbox) -> Option<&mut Executor> {
-        if self.preparing.as_ref().is_some_and(|(_, prepare, loaded)| prepare.plan.epoch == epoch && *loaded) {
-            self.commit(epoch, out);
+    /// The executor of a plan, also of one that is not committed yet.
+    fn executor(&mut self, epoch: PlanEpoch, me: PeerId) -> Option<&mut Executor> {
+        match &mut self.active {
+            Some(active) if active.executor.epoch() == epoch || is_planted(Bug::StaleEpoch) => {
+                Some(&mut active.executor)
+            }
+            _ => {
+                let inactive = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch && inactive.loaded);
+                inactive.map(|inactive| inactive.executor(me))
+            }
         }
-        self.active.as_mut().filter(|active| active.epoch() == epoch || is_planted(Bug::StaleEpoch))
     }
 
     pub fn forward(&mut self, forward: Forward, out: &mut Outbox) {
-        if let Some(executor) = self.executor(forward.epoch, out) {
+        if let Some(executor) = self.executor(forward.epoch, out.me) {
             executor.forward(forward, out);
         }
     }
 
     /// Gives the engine what an event has brought.
     pub fn start(&mut self, out: &mut Outbox) {
-        if let Some(executor) = &mut self.active {
-            executor.start(out);
-        }
+        self.executors().for_each(|executor| executor.start(out));
     }
 
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, out: &mut Outbox) {
-        if let Some(executor) = self.executor(call.epoch, out) {
+        if let Some(executor) = self.executor(call.epoch, out.me) {
             executor.expert_call(caller, call, out);
         }
     }
 
     pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, members: &Members, now: Millis, out: &mut Outbox) {
-        if let Some(executor) = self.executor(sum.epoch, out) {
+        if let Some(executor) = self.executor(sum.epoch, out.me) {
             executor.expert_sum(from, sum, members, now, out);
         }
     }
 
     pub fn computed(&mut self, computed: Computed, members: &Members, now: Millis, out: &mut Outbox) {
-        if let Some(executor) = &mut self.active {
+        let Ticket(ticket) = computed.ticket;
+        let epoch = u32::try_from(ticket >> EPOCH_SHIFT).map(PlanEpoch).unwrap_or_default();
+        if let Some(executor) = self.executor(epoch, out.me) {
             executor.computed(computed, members, now, out);
         }
     }
 
+    fn executors(&mut self) -> impl Iterator<Item = &mut Executor> {
+        let active = self.active.iter_mut().map(|active| &mut active.executor);
+        active.chain(self.inactive.iter_mut().filter_map(|inactive| inactive.executor.as_mut()))
+    }
+
     /// Everything on the GPU is gone. The coordinator makes a new plan; until then nothing of ours counts.
     pub fn device_lost(&mut self, sentence: &str, out: &mut Outbox) {
-        if let Some((coordinator, prepare, _)) = self.preparing.take() {
-            out.send(coordinator, Frame::PrepareFailed(prepare.plan.epoch, sentence.to_owned()));
+        if let Some(inactive) = self.inactive.take() {
+            let fault = LoadFault::Failed(sentence.to_owned());
+            out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
         }
-        if let Some(prepare) = &self.active_prepare
-            && let Some(active) = &self.active
-        {
+        if let Some(Active { prepare, executor }) = &self.active {
             let stage = prepare.plan.stages.iter().find(|stage| stage.peer == out.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {
-                active.device_lost(stage, out);
+                executor.report(stage, ConversationId(0), StageFaultKind::DeviceLost, out);
             }
         }
         self.drop_active(out);
@@ -222,14 +308,6 @@ impl Worker {
     }
 
     pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        if let Some(executor) = &mut self.active {
-            executor.tick(members, now, out);
-        }
-    }
-}
-
-impl Executor {
-    fn device_lost(&self, stage: potluck_plan::StageId, out: &mut Outbox) {
-        self.report(stage, ConversationId(0), StageFaultKind::DeviceLost, out);
+        self.executors().for_each(|executor| executor.tick(members, now, out));
     }
 }

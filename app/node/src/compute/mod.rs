@@ -33,7 +33,6 @@ struct Slot {
     model: ModelId,
     units: Rc<UnitMap>,
     context: u32,
-    budget: Bytes,
 }
 
 /// The GPU of this peer.
@@ -90,7 +89,7 @@ impl Compute {
     }
 
     /// The engine for a model. One that has it already is kept, with all its weights and whatever runs on it, if its context
-    /// is the same and its budget no larger.
+    /// is the same; from now on it keeps to the new budget.
     ///
     /// # Errors
     /// There is no GPU, or it is too small.
@@ -102,9 +101,9 @@ impl Compute {
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
         if let Some(slot) = self.slot.borrow().as_ref()
             && (slot.model, slot.context) == (model.card.id, context)
-            && slot.budget <= budget
             && !slot.engine.lost()
         {
+            slot.engine.set_budget(budget);
             return Ok((slot.engine.clone(), slot.units.clone()));
         }
         self.unload();
@@ -118,14 +117,9 @@ impl Compute {
         let (spec, units) = (model.spec.clone(), model.units.clone());
         let engine = Engine::new(&gpu, spec, units.clone(), settings(budget, context), Box::new(on_result))?;
         let units = Rc::new(units);
-        let slot = Slot { engine: engine.clone(), model: model.card.id, units: units.clone(), context, budget };
+        let slot = Slot { engine: engine.clone(), model: model.card.id, units: units.clone(), context };
         *self.slot.borrow_mut() = Some(slot);
         Ok((engine, units))
-    }
-
-    /// The engine was made when less was lent: a new one could hold more.
-    pub fn could_hold_more(&self, budget: Bytes) -> bool {
-        self.slot.borrow().as_ref().is_some_and(|slot| slot.budget < budget)
     }
 
     /// Why there is no GPU, in one sentence.
@@ -237,6 +231,11 @@ impl Compute {
             }
         }
         Ok(())
+    }
+
+    /// The kernels were tested here and may be used.
+    pub fn is_tested(&self) -> bool {
+        matches!(self.self_test.borrow().state, SelfTestState::Passed | SelfTestState::Replaced)
     }
 
     /// A self-test begins.

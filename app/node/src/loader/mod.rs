@@ -16,7 +16,7 @@ use futures::StreamExt;
 use potluck_engine::{Engine, EngineError, LayoutError, Verdict};
 use potluck_model::{FileRange, UnitMap};
 use potluck_plan::{Bytes, ModelId, WeightUnit};
-use potluck_protocol::LoadPhase;
+use potluck_protocol::{LoadFault, LoadPhase};
 use thiserror::Error;
 
 use crate::blob::{BlobKey, BlobName};
@@ -70,6 +70,11 @@ pub struct Load {
 }
 
 impl Load {
+    /// True if every wanted unit is on the GPU already.
+    pub fn holds(&self, wanted: &BTreeSet<WeightUnit>) -> bool {
+        wanted.iter().all(|unit| self.engine.resident(*unit))
+    }
+
     /// Holds the wanted units and brings what is missing. Afterwards the engine has every byte; gives how many weight bytes
     /// these are.
     ///
@@ -206,8 +211,12 @@ enum Found {
 }
 
 impl LoadError {
-    /// The load failed because it needs more memory than was lent.
-    pub fn is_too_large(&self) -> bool {
-        matches!(self, Self::Engine(EngineError::Layout(LayoutError::TooLarge { .. })))
+    /// As the coordinator is told.
+    pub fn fault(&self) -> LoadFault {
+        let sentence = self.to_string();
+        match self {
+            Self::Engine(EngineError::Layout(LayoutError::TooLarge { .. })) => LoadFault::NoRoom(sentence),
+            _ => LoadFault::Failed(sentence),
+        }
     }
 }

@@ -83,7 +83,7 @@ impl Node {
         self.platform.spawn.spawn(Box::pin(async move {
             match Abortable::new(task.run(), registration).await {
                 Ok(Ok(())) => inputs.event(Event::Loaded(epoch)),
-                Ok(Err(error)) => inputs.event(Event::LoadFailed(epoch, error.to_string())),
+                Ok(Err(error)) => inputs.event(Event::LoadFailed(epoch, error.fault())),
                 // A newer load took its place and answers for itself.
                 Err(_) => {}
             }
@@ -133,14 +133,14 @@ impl LoadTask {
             remember(&self.platform, &model.card).await;
         }
         let wanted = request.units.iter().copied().collect();
-        let mut load = self.load(&model, &progress)?;
-        let mut loaded = load.run(&wanted).await;
-        if loaded.as_ref().is_err_and(LoadError::is_too_large) && self.compute.could_hold_more(request.budget) {
-            self.compute.unload();
-            load = self.load(&model, &progress)?;
-            loaded = load.run(&wanted).await;
+        let load = self.load(&model, &progress)?;
+        let held_before = load.holds(&wanted);
+        self.compute.holds(load.run(&wanted).await?);
+        if held_before && self.compute.is_tested() {
+            // Units were freed at most: the kernels that compute now were tested when they came.
+            progress.phase(LoadPhase::Ready);
+            return Ok(());
         }
-        self.compute.holds(loaded?);
         self.compute.testing();
         let verdict = load.test().await?;
         self.compute.tested(&verdict);

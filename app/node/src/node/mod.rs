@@ -52,7 +52,7 @@ pub enum Input {
     DeviceLost,
     /// The GPU was opened again, or not.
     GpuReopened,
-    /// The device was measured to lend so many bytes.
+    /// The device was measured, for the so-many-th loan.
     Measured(u64, Result<Measured, String>),
     /// A room is there to host in.
     RoomReady(Box<panel::HostChoice>, Result<(RoomName, Option<Listing>), RelayError>),
@@ -90,7 +90,10 @@ pub struct Node {
     host: Option<Hosted>,
     load: Option<AbortHandle>,
     opened: Rc<RefCell<Option<Rc<Model>>>>,
+    /// What the page lends.
     budget: Option<Bytes>,
+    /// How often it has said so.
+    loans: u64,
     changed: bool,
     told: f64,
     bad_frame_told: bool,
@@ -131,6 +134,7 @@ impl Node {
             load: None,
             opened: Rc::default(),
             budget: None,
+            loans: 0,
             changed: false,
             told: f64::MIN,
             bad_frame_told: false,
@@ -191,7 +195,7 @@ impl Node {
             Input::GpuOpened => self.gpu_opened(),
             Input::DeviceLost => self.device_lost(),
             Input::GpuReopened => self.gpu_reopened(),
-            Input::Measured(budget, measured) => self.measured(budget, measured),
+            Input::Measured(loan, measured) => self.measured(loan, measured),
             Input::RoomReady(choice, room) => self.room_ready(*choice, room),
             Input::Opened(model, metadata) => self.model_opened(&model, &metadata),
             Input::Changed => self.changed = true,
@@ -312,17 +316,19 @@ impl Node {
     }
 
     fn contribute(&mut self, budget: u64) {
-        let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
+        self.budget = Some(Bytes(budget));
+        self.loans += 1;
+        let (compute, inputs, loan) = (self.compute.clone(), self.inputs.clone(), self.loans);
         self.platform.spawn.spawn(Box::pin(async move {
-            inputs.send(Input::Measured(budget, compute.measure().await));
+            inputs.send(Input::Measured(loan, compute.measure().await));
         }));
     }
 
-    fn measured(&mut self, budget: u64, measured: Result<Measured, String>) {
+    /// Measuring takes a while: only the newest loan counts, and none that was taken back meanwhile.
+    fn measured(&mut self, loan: u64, measured: Result<Measured, String>) {
+        let Some(budget) = self.budget.filter(|_| loan == self.loans) else { return };
         match measured {
             Ok(Measured { bandwidth, sync_millis }) => {
-                let budget = Bytes(budget);
-                self.budget = Some(budget);
                 self.event(Event::Contribute(Contribution { budget, bandwidth, sync_millis }));
             }
             Err(sentence) => self.notice(panel::NoticeLevel::Error, sentence),

@@ -14,7 +14,9 @@ mod view;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{Frame, Picked, PromptRequest, RequestId, RoomView, Session, Share, StageFault, StageFaultKind};
+use potluck_protocol::{
+    Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share, StageFault, StageFaultKind,
+};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -23,7 +25,7 @@ use crate::{Action, Severity};
 
 use answers::Answers;
 use away::AwayAskers;
-use planning::Planning;
+use planning::{Planning, Wishes};
 
 pub(crate) struct Coordinator {
     pub command: HostCommand,
@@ -62,10 +64,10 @@ impl Coordinator {
         &self.view
     }
 
-    pub fn opened(&mut self, model: Arc<OpenedModel>, members: &mut Members, out: &mut Outbox) {
+    pub fn opened(&mut self, model: Arc<OpenedModel>, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.command.context = self.command.context.clamp(64, model.card.context.max(64));
         self.model = Some(model);
-        self.replan(members, out);
+        self.replan(members, now, out);
     }
 
     pub fn open_failed(&mut self, sentence: String, out: &mut Outbox) {
@@ -74,28 +76,29 @@ impl Coordinator {
         out.notice(Severity::Error, sentence);
     }
 
-    pub fn set_share(&mut self, share: Share, members: &mut Members, out: &mut Outbox) {
+    pub fn set_share(&mut self, share: Share, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.command.share = share;
-        self.replan(members, out);
+        self.replan(members, now, out);
     }
 
     /// Members, contributions or wishes changed.
-    pub fn replan(&mut self, members: &mut Members, out: &mut Outbox) {
+    pub fn replan(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         if let Some(model) = &self.model {
-            self.planning.replan(model, &self.command, members, self.answers.is_answering(), out);
+            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
+            self.planning.replan(wishes, members, out);
         }
     }
 
     /// A peer's connection ended and is not back in time: what it held counts as lost, what it asked is kept for a while.
     pub fn gone(&mut self, peer: PeerId, member: &Member, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.away.leave(peer, member.hello.session, now);
-        self.lose(peer, &member.hello.name, members, out);
+        self.lost(peer, &format!("{} left.", member.hello.name), members, now, out);
     }
 
     /// A peer's session is over: with it everything it held and asked.
     pub fn left(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.answers.drop_asker(peer, now, out);
-        self.lose(peer, name, members, out);
+        self.lost(peer, &format!("{name} left."), members, now, out);
     }
 
     /// A peer entered, or entered again.
@@ -105,21 +108,18 @@ impl Coordinator {
         }
     }
 
-    fn lose(&mut self, peer: PeerId, name: &str, members: &mut Members, out: &mut Outbox) {
-        if self.planning.lose(peer) {
-            let reason = format!("{name} left. The others take over its part and the answer goes on.");
-            self.answers.recover(&reason, out);
-        }
-        self.replan(members, out);
+    /// A peer stays but lends no more.
+    pub fn withdrawn(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.lost(peer, &format!("{name} stopped lending."), members, now, out);
     }
 
-    /// A peer stays but lends no more.
-    pub fn withdrawn(&mut self, peer: PeerId, name: &str, members: &mut Members, out: &mut Outbox) {
+    fn lost(&mut self, peer: PeerId, why: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
         if self.planning.lose(peer) {
-            let reason = format!("{name} stopped lending. The others take over its part and the answer goes on.");
+            let reason = format!("{why} The others take over its part and the answer goes on.");
             self.answers.recover(&reason, out);
+            self.try_commit(members, now, out);
         }
-        self.replan(members, out);
+        self.replan(members, now, out);
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
@@ -131,34 +131,41 @@ impl Coordinator {
         &mut self,
         peer: PeerId,
         epoch: PlanEpoch,
-        sentence: String,
+        fault: LoadFault,
         members: &mut Members,
+        now: Millis,
         out: &mut Outbox,
     ) {
-        if !self.planning.concerns(peer, epoch) {
-            return;
+        let sentence = format!("{} cannot take its part: {}", members.name(peer), fault.sentence());
+        if self.planning.commit_failed(peer, epoch) {
+            self.answers.recover(&format!("{sentence}. The answer goes on when it is loaded again."), out);
+            self.try_commit(members, now, out);
+            self.replan(members, now, out);
         }
-        let name = members.name(peer);
-        if peer != out.me {
-            out.notice(Severity::Warning, format!("{name} cannot take its part: {sentence}"));
+        if self.planning.prepare_failed(peer, epoch, fault, members, now) {
+            if peer != out.me {
+                out.notice(Severity::Warning, sentence);
+            }
+            self.replan(members, now, out);
         }
-        if let Some(member) = members.known.get_mut(&peer) {
-            member.failed = Some(sentence);
-        }
-        self.planning.abandon(epoch);
-        self.replan(members, out);
+    }
+
+    pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch, now: Millis, out: &mut Outbox) {
+        self.planning.committed(peer, epoch);
+        self.continue_answers(now, out);
     }
 
     /// The prepared plan counts from now on, unless an answer is under way that the old one can finish.
     fn try_commit(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        if self.planning.commit(self.answers.is_answering(), members, out) {
+        let waits = self.planning.active().is_some() && self.answers.is_answering();
+        if self.planning.is_prepared() && !waits {
+            self.planning.commit(false, members, now, out);
             self.answers.state_lost();
-            self.continue_answers(now, out);
         }
     }
 
     fn continue_answers(&mut self, now: Millis, out: &mut Outbox) {
-        if let (Some(model), Some(plan)) = (&self.model, self.planning.active()) {
+        if let (Some(model), Some(plan)) = (&self.model, self.planning.up()) {
             self.answers.advance(model, plan, self.command.context, now, out);
         }
     }
@@ -189,7 +196,7 @@ impl Coordinator {
 
     fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         if !self.answers.is_answering() && self.planning.take_put_off() {
-            self.replan(members, out);
+            self.replan(members, now, out);
         }
         self.try_commit(members, now, out);
         self.continue_answers(now, out);
@@ -209,13 +216,13 @@ impl Coordinator {
                 let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
                 self.planning.drop_active();
                 self.answers.recover(&reason, out);
-                self.replan(members, out);
+                self.replan(members, now, out);
             }
             StageFaultKind::DeviceLost => {
                 self.planning.drop_active();
                 let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
                 self.answers.recover(&reason, out);
-                self.replan(members, out);
+                self.replan(members, now, out);
             }
             StageFaultKind::Failed(sentence) => {
                 let sentence = format!("{name} could not compute its part: {sentence}");
@@ -226,17 +233,31 @@ impl Coordinator {
     }
 
     /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
-    pub fn back(&mut self, now: Millis, out: &mut Outbox) {
+    pub fn back(&mut self, peer: PeerId, now: Millis, out: &mut Outbox) {
+        self.planning.ask(peer, out);
+        self.send_again(now, out);
+    }
+
+    fn send_again(&mut self, now: Millis, out: &mut Outbox) {
         self.answers.send_again();
         self.continue_answers(now, out);
     }
 
     pub fn tick(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         if self.answers.is_stalled(now) {
-            self.back(now, out);
+            let peers = self.planning.active().map(|plan| plan.peers()).unwrap_or_default();
+            peers.into_iter().for_each(|peer| self.planning.ask(peer, out));
+            self.send_again(now, out);
         }
         for peer in self.away.give_up(now) {
             self.answers.drop_asker(peer, now, out);
+        }
+        self.planning.tell_again(now, out);
+        if let Some(model) = self.model.clone() {
+            let asked_again = members.ask_again(now);
+            if self.planning.is_due(&model, &self.command, members, now) || asked_again {
+                self.replan(members, now, out);
+            }
         }
         self.after_answer(members, now, out);
         self.refresh(members, now, false, out);

@@ -1,99 +1,175 @@
-//! From members to plans: `Waiting → Preparing → Committing → Up`, with an active plan that goes on meanwhile.
+//! From members to plans: `Down → Preparing → Committing → Up` (dynamic-partitioning.txt 4.4), with an active plan that
+//! goes on while an inactive one is prepared beside it.
+
+mod measures;
+mod states;
+
+pub(super) use states::{Active, Inactive};
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, Bytes, PeerId, Plan, PlanEpoch, WeightUnit, WireType};
+use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit, WireType};
 use potluck_planner::{Device, Planned, Request, Sharing, Shortfall};
-use potluck_protocol::{Frame, PlanStanding, Prepare, Share};
+use potluck_protocol::{Frame, LoadFault, PlanStanding, Prepare, Share};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
+use crate::memory::resident_bytes;
 use crate::outbox::Outbox;
+
+/// A plan replaces the one that runs only if it takes at most this share of its time (the paper's τ).
+const ACCEPTED: f64 = 0.95;
+/// A better plan is looked for this often, whatever happens.
+const CHECK_MILLIS: f64 = 10_000.0;
 
 pub(super) struct Planning {
     /// The newest epoch given out.
     pub epoch: PlanEpoch,
-    active: Option<Planned>,
-    preparing: Option<Preparing>,
+    active: Option<Active>,
+    inactive: Option<Inactive>,
     /// A better plan must wait for the end of an answer, because it does not fit beside the active one.
     replan_when_idle: bool,
+    /// A plan that was found not to fit beside the active one: it is prepared in its place, between answers.
+    unfit_beside: Option<Plan>,
     pub shortfall: Option<Shortfall>,
     /// Why there is neither plan nor shortfall.
     pub reason: String,
+    checked: Millis,
 }
 
-struct Preparing {
-    planned: Planned,
-    awaited: BTreeSet<PeerId>,
+/// What planning needs to know besides the members.
+#[derive(Clone, Copy)]
+pub(super) struct Wishes<'a> {
+    pub model: &'a OpenedModel,
+    pub command: &'a HostCommand,
+    /// Rows of answers pass the active plan now.
+    pub answering: bool,
+    pub now: Millis,
 }
 
 impl Planning {
     pub fn new(epoch: PlanEpoch) -> Self {
-        let reason = "Opening the model.".to_owned();
-        Self { epoch, active: None, preparing: None, replan_when_idle: false, shortfall: None, reason }
+        Self {
+            epoch,
+            active: None,
+            inactive: None,
+            replan_when_idle: false,
+            unfit_beside: None,
+            shortfall: None,
+            reason: "Opening the model.".to_owned(),
+            checked: Millis(0.0),
+        }
     }
 
+    /// The plan whose results count.
     pub fn active(&self) -> Option<&Plan> {
-        self.active.as_ref().map(|planned| &planned.plan)
+        self.active.as_ref().map(|active| &active.planned.plan)
     }
 
-    /// The plan to show: what is being prepared while nothing runs, else the active one.
+    /// The active plan, once everyone in it has switched to it: rows may be sent.
+    pub fn up(&self) -> Option<&Plan> {
+        self.active.as_ref().filter(|active| active.is_up()).map(|active| &active.planned.plan)
+    }
+
+    /// The plan to show: the active one, else what is being prepared.
     pub fn shown(&self) -> (PlanStanding, Option<&Planned>) {
-        match (&self.active, &self.preparing) {
-            (Some(planned), _) => (PlanStanding::Up, Some(planned)),
-            (None, Some(preparing)) => (PlanStanding::Preparing, Some(&preparing.planned)),
+        match (&self.active, &self.inactive) {
+            (Some(active), _) if active.is_up() => (PlanStanding::Up, Some(&active.planned)),
+            (Some(active), _) => (PlanStanding::Committing, Some(&active.planned)),
+            (None, Some(inactive)) => (PlanStanding::Preparing, Some(&inactive.planned)),
             (None, None) => (PlanStanding::Waiting, None),
         }
     }
 
     /// The peer has to load for a plan that does not run yet.
     pub fn awaits(&self, peer: PeerId) -> bool {
-        self.preparing.as_ref().is_some_and(|preparing| preparing.awaited.contains(&peer))
+        self.inactive.as_ref().is_some_and(|inactive| inactive.awaits(peer))
     }
 
     pub fn drop_active(&mut self) {
         self.active = None;
-        self.preparing = None;
+        self.inactive = None;
     }
 
     /// A peer is gone. True if the active plan is gone with it.
     pub fn lose(&mut self, peer: PeerId) -> bool {
-        self.preparing.take_if(|preparing| preparing.planned.plan.peers().contains(&peer));
-        self.active.take_if(|planned| planned.plan.peers().contains(&peer)).is_some()
-    }
-
-    pub fn concerns(&self, peer: PeerId, epoch: PlanEpoch) -> bool {
-        let plan = self.preparing.as_ref().map(|preparing| &preparing.planned.plan);
-        plan.is_some_and(|plan| plan.epoch == epoch && plan.peers().contains(&peer))
-    }
-
-    pub fn abandon(&mut self, epoch: PlanEpoch) {
-        self.preparing.take_if(|preparing| preparing.planned.plan.epoch == epoch);
+        self.inactive.take_if(|inactive| inactive.planned.plan.peers().contains(&peer));
+        self.active.take_if(|active| active.planned.plan.peers().contains(&peer)).is_some()
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch) {
-        if let Some(preparing) = &mut self.preparing
-            && preparing.planned.plan.epoch == epoch
-        {
-            preparing.awaited.remove(&peer);
+        if let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) {
+            inactive.is_prepared(peer);
         }
     }
 
-    /// Switches if everyone is ready and no answer runs on the active plan. True if it did.
-    pub fn commit(&mut self, answering: bool, members: &Members, out: &mut Outbox) -> bool {
-        let ready = |preparing: &mut Preparing| preparing.awaited.is_empty();
-        if answering && self.active.is_some() {
-            return false;
+    pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch) {
+        if let Some(active) = self.active.as_mut().filter(|active| active.epoch() == epoch) {
+            active.is_committed(peer);
         }
-        let Some(preparing) = self.preparing.take_if(ready) else { return false };
-        let epoch = preparing.planned.plan.epoch;
+    }
+
+    /// A peer does not hold its part of the active plan any more. True if the plan is gone for it.
+    pub fn commit_failed(&mut self, peer: PeerId, epoch: PlanEpoch) -> bool {
+        let is_meant = |active: &mut Active| active.epoch() == epoch && active.planned.plan.peers().contains(&peer);
+        self.active.take_if(is_meant).is_some()
+    }
+
+    /// A peer was away: it is asked whether it still holds its part.
+    pub fn ask(&self, peer: PeerId, out: &mut Outbox) {
+        if let Some(active) = self.active().filter(|active| active.peers().contains(&peer)) {
+            out.send(peer, Frame::Commit(active.epoch));
+        }
+    }
+
+    /// A peer cannot get ready for the inactive plan. The active one goes on. True if the plan is given up for it.
+    pub fn prepare_failed(
+        &mut self,
+        peer: PeerId,
+        epoch: PlanEpoch,
+        fault: LoadFault,
+        members: &mut Members,
+        now: Millis,
+    ) -> bool {
+        let is_meant =
+            |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.planned.plan.peers().contains(&peer);
+        let Some(inactive) = self.inactive.take_if(is_meant) else { return false };
+        match (fault, members.known.get_mut(&peer)) {
+            (LoadFault::NoRoom(_), _) if inactive.keep_active => self.unfit_beside = Some(inactive.planned.plan),
+            (LoadFault::NoRoom(_), Some(member)) => member.overflow(now),
+            (LoadFault::Failed(_), Some(member)) => member.fail(now),
+            (_, None) => {}
+        }
+        true
+    }
+
+    /// Everyone is ready for the inactive plan.
+    pub fn is_prepared(&self) -> bool {
+        self.inactive.as_ref().is_some_and(Inactive::is_ready)
+    }
+
+    /// The inactive plan, ready or not, is the active one from now on. Rows wait until everyone has switched, unless
+    /// rows passed it already.
+    pub fn commit(&mut self, running: bool, members: &Members, now: Millis, out: &mut Outbox) {
+        let Some(inactive) = self.inactive.take() else { return };
+        let active = inactive.into_active(running, now);
         for (peer, member) in &members.known {
             if member.admitted && member.hello.contribution.is_some() {
-                out.send(*peer, Frame::Commit(epoch));
+                out.send(*peer, Frame::Commit(active.epoch()));
             }
         }
-        self.active = Some(preparing.planned);
-        true
+        self.active = Some(active);
+        self.unfit_beside = None;
+    }
+
+    /// Orders whose answers are missing are given again: they or the answers may be lost.
+    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
+        if let Some(inactive) = &mut self.inactive {
+            inactive.tell_again(now, out);
+        }
+        if let Some(active) = &mut self.active {
+            active.tell_again(now, out);
+        }
     }
 
     /// True once the answer is over and a plan was put off for it.
@@ -101,114 +177,128 @@ impl Planning {
         std::mem::take(&mut self.replan_when_idle)
     }
 
-    pub fn replan(
-        &mut self,
-        model: &OpenedModel,
-        command: &HostCommand,
-        members: &Members,
-        answering: bool,
-        out: &mut Outbox,
-    ) {
+    /// True if it is time to look for a better plan: some stages are much slower than planned, or just now and then.
+    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &mut Members, now: Millis) -> bool {
+        let slower = self.learn_paces(model, command, members, now);
+        let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
+        slower || due
+    }
+
+    pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
+        self.checked = wishes.now;
         let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
         let epoch = PlanEpoch(self.epoch.max(newest).0 + 1);
-        let devices = self.devices(members);
-        let request = Request {
-            shape: &model.shape,
-            devices: &devices,
-            coordinator: members.me,
-            sharing: match command.share {
-                Share::Fastest => Sharing::Fastest,
-                Share::Everyone => Sharing::Everyone,
-            },
-            context: command.context,
-            overhead: model.overhead,
-            wire: WireType::F32,
-            epoch,
-        };
+        let devices = self.devices(members, |member| member.pace);
+        let request = request(wishes.model, wishes.command, &devices, members.me, epoch);
         match potluck_planner::plan(&request) {
             Err(shortfall) => {
-                self.preparing = None;
+                self.inactive = None;
                 self.shortfall = Some(shortfall);
             }
             Ok(planned) => {
                 self.shortfall = None;
-                self.propose(planned, model, members, answering, out);
+                self.propose(planned, &request, wishes, members, out);
             }
         }
     }
 
-    fn propose(&mut self, planned: Planned, model: &OpenedModel, members: &Members, answering: bool, out: &mut Outbox) {
-        if self.active.as_ref().is_some_and(|active| same_placement(&active.plan, &planned.plan)) {
-            self.preparing = None;
+    fn propose(
+        &mut self,
+        planned: Planned,
+        request: &Request<'_>,
+        wishes: Wishes<'_>,
+        members: &Members,
+        out: &mut Outbox,
+    ) {
+        let share = wishes.command.share;
+        let active = self.active.as_ref().filter(|active| can_run(&active.planned.plan, request));
+        if active.is_some_and(|active| active.share == share && !is_better(&planned, &active.planned.plan, request)) {
+            self.inactive = None;
             return;
         }
-        if self.preparing.as_ref().is_some_and(|preparing| same_placement(&preparing.planned.plan, &planned.plan)) {
+        let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, request));
+        if inactive
+            .is_some_and(|inactive| inactive.share == share && !is_better(&planned, &inactive.planned.plan, request))
+        {
             return;
         }
-        let keep_active = self.fits_beside(&planned.plan, model, members);
+        let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
+        let keep_active = !unfit && self.fits_beside(&planned.plan, wishes.model, members);
         if self.active.is_some() && !keep_active {
-            if answering {
+            if wishes.answering {
                 self.replan_when_idle = true;
                 return;
             }
             self.active = None;
         }
         self.epoch = planned.plan.epoch;
-        let awaited = planned.plan.peers();
-        for peer in &awaited {
-            let prepare = Prepare {
-                plan: planned.plan.clone(),
-                model: model.card.clone(),
-                shape: model.shape.clone(),
-                keep_active,
-            };
-            out.send(*peer, Frame::Prepare(Box::new(prepare)));
-        }
-        self.preparing = Some(Preparing { planned, awaited });
+        let order = Prepare {
+            plan: planned.plan.clone(),
+            model: wishes.model.card.clone(),
+            shape: wishes.model.shape.clone(),
+            overhead: wishes.model.overhead,
+            keep_active,
+        };
+        let mut inactive = Inactive::new(planned, share, order);
+        inactive.tell(wishes.now, out);
+        self.inactive = Some(inactive);
     }
 
     /// Every peer has room for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
-        let Some(active) = &self.active else { return false };
-        let shape = &model.shape;
+        let Some(active) = self.active() else { return false };
         plan.peers().into_iter().all(|peer| {
-            let contribution = members.get(peer).and_then(|member| member.hello.contribution);
-            let units: BTreeSet<WeightUnit> =
-                active.plan.units_for(peer, shape).into_iter().chain(plan.units_for(peer, shape)).collect();
-            let bytes = units.iter().map(|unit| {
-                let state = match unit {
-                    WeightUnit::Mixer(BlockIndex(block)) => shape.blocks[usize::from(*block)].state_per_position,
-                    _ => Bytes::ZERO,
-                };
-                shape.unit_bytes(*unit).saturating_add(Bytes(state.0 * u64::from(plan.context)))
-            });
-            let needed = bytes.sum::<Bytes>().saturating_add(model.overhead);
-            contribution.is_some_and(|contribution| needed <= contribution.budget)
+            let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
+            let both: BTreeSet<WeightUnit> =
+                [active, plan].into_iter().flat_map(|plan| plan.units_for(peer, &model.shape)).collect();
+            let both: Vec<WeightUnit> = both.into_iter().collect();
+            let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
+            lent.is_some_and(|lent| needed <= lent)
         })
     }
+}
 
-    fn devices(&self, members: &Members) -> Vec<Device> {
-        let lending = members.known.iter().filter(|(_, member)| member.lends());
-        lending
-            .filter_map(|(peer, member)| {
-                let contribution = member.hello.contribution?;
-                Some(Device {
-                    peer: *peer,
-                    budget: contribution.budget,
-                    bandwidth: contribution.bandwidth,
-                    sync_millis: contribution.sync_millis,
-                    latency_millis: member.round_trip / 2.0,
-                    holds: self.held_blocks(*peer),
-                })
-            })
-            .collect()
+fn request<'a>(
+    model: &'a OpenedModel,
+    command: &HostCommand,
+    devices: &'a [Device],
+    coordinator: PeerId,
+    epoch: PlanEpoch,
+) -> Request<'a> {
+    Request {
+        shape: &model.shape,
+        devices,
+        coordinator,
+        sharing: match command.share {
+            Share::Fastest => Sharing::Fastest,
+            Share::Everyone => Sharing::Everyone,
+        },
+        context: command.context,
+        overhead: model.overhead,
+        wire: WireType::F32,
+        epoch,
     }
+}
 
-    fn held_blocks(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
-        let plans = self.active.iter().chain(self.preparing.iter().map(|preparing| &preparing.planned));
-        let stages = plans.flat_map(|planned| &planned.plan.stages).filter(|stage| stage.peer == peer);
-        stages.flat_map(|stage| stage.blocks.iter()).collect()
+/// All devices of a plan still lend enough for their parts.
+fn can_run(plan: &Plan, request: &Request<'_>) -> bool {
+    let lent = |peer: PeerId| request.devices.iter().find(|device| device.peer == peer).map(|device| device.budget);
+    plan.context == request.context
+        && plan.peers().into_iter().all(|peer| {
+            let units = plan.units_for(peer, request.shape);
+            let needed = resident_bytes(request.shape, &units, plan.context).saturating_add(request.overhead);
+            lent(peer).unwrap_or(Bytes::ZERO) >= needed
+        })
+}
+
+/// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little.
+fn is_better(new: &Planned, old: &Plan, request: &Request<'_>) -> bool {
+    let (many, before) = (new.plan.peers().len(), old.peers().len());
+    if request.sharing == Sharing::Everyone && many != before {
+        return many > before;
     }
+    let (old_millis, _) = potluck_planner::token_millis(request, old);
+    !same_placement(&new.plan, old) && new.token_millis < ACCEPTED * old_millis
 }
 
 /// The same parts on the same peers, whatever the epoch.

@@ -72,14 +72,14 @@ fn plan(planning: &Planning, members: &Members) -> PlanView {
 }
 
 fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members, now: Millis) -> MemberView {
-    let lent = member.hello.contribution.map(|contribution| contribution.budget);
+    let lent = member.hello.contribution.as_ref().map(|contribution| contribution.budget);
     let (_, shown) = planning.shown();
     let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
     let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
     let standing = match () {
         () if !member.admitted => MemberStanding::Asking,
         () if peer != members.me && member.is_silent(now) => MemberStanding::Silent,
-        () if member.failed.is_some() => MemberStanding::Failed,
+        () if member.failed_until.is_some() => MemberStanding::Failed,
         () if lent.is_none() => MemberStanding::Guest,
         () if planning.awaits(peer) => MemberStanding::Loading,
         () if has_work => MemberStanding::Ready,

@@ -77,10 +77,6 @@ impl Executor {
         self.plan.epoch
     }
 
-    pub fn next_ticket(&self) -> u64 {
-        self.next_ticket
-    }
-
     /// Conversations with state here.
     pub fn conversations(&self) -> BTreeSet<ConversationId> {
         self.newest.keys().copied().collect()

@@ -28,7 +28,7 @@ impl Peer {
         member.heard = now;
         member.away_until = None;
         if contribution != lent_before {
-            member.failed = None;
+            member.lends_anew();
         }
         if is_new && peer != me {
             // It may not have heard of us.
@@ -55,13 +55,13 @@ impl Peer {
             coordinator.greet(peer, &mut self.out);
         }
         if returned && !restarted {
-            coordinator.back(now, &mut self.out);
+            coordinator.back(peer, now, &mut self.out);
         }
         if contribution != lent_before || is_new || returned {
             if lent_before.is_some() && contribution.is_none() {
                 self.stopped_lending(peer, now);
             } else {
-                coordinator.replan(&mut self.members, &mut self.out);
+                coordinator.replan(&mut self.members, now, &mut self.out);
             }
         }
         if let Some(coordinator) = &mut self.coordinator {
@@ -88,7 +88,7 @@ impl Peer {
         } else if let Some(member) = self.members.known.get_mut(&peer) {
             member.admitted = true;
             coordinator.greet(peer, &mut self.out);
-            coordinator.replan(&mut self.members, &mut self.out);
+            coordinator.replan(&mut self.members, now, &mut self.out);
         }
         coordinator.refresh(&self.members, now, true, &mut self.out);
     }
@@ -97,7 +97,7 @@ impl Peer {
     pub(super) fn stopped_lending(&mut self, peer: PeerId, now: Millis) {
         let name = self.members.name(peer);
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.withdrawn(peer, &name, &mut self.members, &mut self.out);
+            coordinator.withdrawn(peer, &name, &mut self.members, now, &mut self.out);
             coordinator.refresh(&self.members, now, true, &mut self.out);
         }
     }

@@ -142,7 +142,7 @@ impl Peer {
             Event::Admit { peer, allow } => self.admit(peer, allow, now),
             Event::SetShare(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.set_share(share, &mut self.members, &mut self.out);
+                    coordinator.set_share(share, &mut self.members, now, &mut self.out);
                 }
             }
             Event::Prompt(prompt) => self.prompt(prompt, now),
@@ -161,7 +161,7 @@ impl Peer {
             }
             Event::LoadProgress { epoch, report, used } => self.worker.progress(epoch, report, used, &mut self.out),
             Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.out),
-            Event::LoadFailed(epoch, sentence) => self.worker.load_failed(epoch, sentence, &mut self.out),
+            Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.out),
             Event::Computed(computed) => self.worker.computed(computed, &self.members, now, &mut self.out),
             Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.out),
             Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
@@ -200,7 +200,7 @@ impl Peer {
     }
 
     fn contribute(&mut self, contribution: Contribution, now: Millis) {
-        self.worker.contribute(contribution);
+        self.worker.contribute(contribution, &mut self.out);
         self.announce(now);
     }
 
@@ -313,7 +313,7 @@ impl Peer {
                 self.out.act(Action::ViewChanged);
             }
             Frame::Prepare(prepare) if from_host => self.worker.prepare(from, *prepare, &mut self.out),
-            Frame::Commit(epoch) if from_host => self.worker.commit(epoch, &mut self.out),
+            Frame::Commit(epoch) if from_host => self.worker.commit(from, epoch, &mut self.out),
             Frame::Answer(request, part) if from_host => {
                 if let Some(frame) = self.guest.answer(request, part, now, &mut self.out) {
                     self.out.send(from, frame);
@@ -337,7 +337,8 @@ impl Peer {
         let (members, out) = (&mut self.members, &mut self.out);
         match frame {
             Frame::Prepared(epoch) => coordinator.prepared(from, epoch, members, now, out),
-            Frame::PrepareFailed(epoch, sentence) => coordinator.prepare_failed(from, epoch, sentence, members, out),
+            Frame::PrepareFailed(epoch, fault) => coordinator.prepare_failed(from, epoch, fault, members, now, out),
+            Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
             Frame::Picked(picked) => coordinator.picked(picked, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, now, out),
@@ -376,7 +377,7 @@ impl Peer {
 
     fn model_opened(&mut self, model: Arc<OpenedModel>, now: Millis) {
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.opened(model, &mut self.members, &mut self.out);
+            coordinator.opened(model, &mut self.members, now, &mut self.out);
             coordinator.refresh(&self.members, now, true, &mut self.out);
         }
     }

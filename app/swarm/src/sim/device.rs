@@ -30,6 +30,8 @@ pub struct SimDevice {
     pub boast: f64,
     /// Bytes a second of its downloads.
     pub download: f64,
+    /// Bytes its engine takes besides what the model's sizes say.
+    pub padding: u64,
     /// Its line.
     pub link: Link,
     /// It came by the room's link; otherwise the host has to let it in.
@@ -47,6 +49,7 @@ impl Default for SimDevice {
             noise: 0.0,
             boast: 1.0,
             download: 5_000.0,
+            padding: 0,
             link: Link { latency: 5.0, jitter: 2.5, ..Link::default() },
             invited: true,
         }

@@ -31,6 +31,8 @@ pub enum Fault {
     StopLending(usize),
     /// Its owner lends it again.
     LendAgain(usize),
+    /// Its owner changes how many bytes it lends.
+    Lend(usize, u64),
     /// Its owner leaves the room; the others are told.
     Leave(usize),
     /// The host wants the work shared otherwise: not a fault, but another plan.
@@ -50,6 +52,7 @@ impl Fault {
             | Self::Slow(index, _)
             | Self::StopLending(index)
             | Self::LendAgain(index)
+            | Self::Lend(index, _)
             | Self::Leave(index) => Some(index),
             Self::Share(_) => Some(0),
             Self::RelayRestart(_) => None,
@@ -89,6 +92,10 @@ impl World {
             Fault::Share(share) => self.event(0, Event::SetShare(share)),
             Fault::StopLending(index) => self.event(index, Event::StopContributing),
             Fault::LendAgain(index) => self.lend(index),
+            Fault::Lend(index, budget) => {
+                self.peers[index].device.budget = Some(budget);
+                self.lend(index);
+            }
             Fault::Leave(index) => {
                 self.event(index, Event::Leave);
                 self.hang_up(index);

@@ -25,6 +25,7 @@ impl World {
             Fault::Slow(_, factor) if factor > 1.0 => (MarkKind::Pause, "slows down"),
             Fault::Slow(..) => (MarkKind::Join, "is at full speed again"),
             Fault::StopLending(_) => (MarkKind::Leave, "stops lending"),
+            Fault::Lend(..) => (MarkKind::Join, "lends another amount"),
             Fault::LendAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
             Fault::Share(_) => (MarkKind::Plan, "wants the work shared otherwise"),

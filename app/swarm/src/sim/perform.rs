@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use potluck_plan::{Bytes, Computed, PlanEpoch, Work};
-use potluck_protocol::{AnswerPart, ModelCard, ModelSource};
+use potluck_protocol::{AnswerPart, LoadFault, ModelCard, ModelSource};
 
 use super::engine::{SimEngine, SimModel};
 use super::language::Bytewise;
@@ -55,6 +55,12 @@ impl World {
         let bytes: Bytes = load.units.iter().map(|unit| shape.unit_bytes(*unit)).sum();
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
+            return;
+        }
+        let needed = bytes.saturating_add(Bytes(peer.device.padding));
+        if needed > load.budget {
+            let sentence = format!("This share needs {needed} of GPU memory, {} are set.", load.budget);
+            self.event(index, Event::LoadFailed(epoch, LoadFault::NoRoom(sentence)));
             return;
         }
         peer.engine.hold(&load.units);

@@ -1,0 +1,98 @@
+//! The two plans of a room: the active one, and the inactive one that is being prepared.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_planner::Planned;
+use potluck_protocol::{Frame, Prepare, Share};
+
+use crate::outbox::Outbox;
+
+/// An order that is not answered for so long is given again; who has it already only answers again.
+const AGAIN_MILLIS: f64 = 5_000.0;
+
+/// The plan that counts.
+pub(crate) struct Active {
+    pub planned: Planned,
+    /// How work was to be shared out when it was made.
+    pub share: Share,
+    /// Peers that have not said yet that they switched.
+    awaited: BTreeSet<PeerId>,
+    told: Millis,
+}
+
+/// The plan that is prepared beside it.
+pub(crate) struct Inactive {
+    pub planned: Planned,
+    pub share: Share,
+    /// The active plan's units stay meanwhile.
+    pub keep_active: bool,
+    order: Prepare,
+    /// Peers that load.
+    awaited: BTreeSet<PeerId>,
+    told: Millis,
+}
+
+impl Inactive {
+    pub fn new(planned: Planned, share: Share, order: Prepare) -> Self {
+        let awaited = planned.plan.peers();
+        Self { planned, share, keep_active: order.keep_active, order, awaited, told: Millis(0.0) }
+    }
+
+    pub fn epoch(&self) -> PlanEpoch {
+        self.planned.plan.epoch
+    }
+
+    pub fn awaits(&self, peer: PeerId) -> bool {
+        self.awaited.contains(&peer)
+    }
+
+    pub fn is_prepared(&mut self, peer: PeerId) {
+        self.awaited.remove(&peer);
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
+    pub fn tell(&mut self, now: Millis, out: &mut Outbox) {
+        self.told = now;
+        for peer in &self.awaited {
+            out.send(*peer, Frame::Prepare(Box::new(self.order.clone())));
+        }
+    }
+
+    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
+        if !self.awaited.is_empty() && now.0 - self.told.0 >= AGAIN_MILLIS {
+            self.tell(now, out);
+        }
+    }
+
+    /// `running`: rows pass it already, so nobody is waited for.
+    pub fn into_active(self, running: bool, now: Millis) -> Active {
+        let awaited = if running { BTreeSet::new() } else { self.planned.plan.peers() };
+        Active { planned: self.planned, share: self.share, awaited, told: now }
+    }
+}
+
+impl Active {
+    pub fn epoch(&self) -> PlanEpoch {
+        self.planned.plan.epoch
+    }
+
+    pub fn is_committed(&mut self, peer: PeerId) {
+        self.awaited.remove(&peer);
+    }
+
+    /// Everyone has switched.
+    pub fn is_up(&self) -> bool {
+        self.awaited.is_empty()
+    }
+
+    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
+        if !self.awaited.is_empty() && now.0 - self.told.0 >= AGAIN_MILLIS {
+            self.told = now;
+            self.awaited.iter().for_each(|peer| out.send(*peer, Frame::Commit(self.epoch())));
+        }
+    }
+}
