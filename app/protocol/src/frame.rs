@@ -128,6 +128,8 @@ pub enum Frame {
     Commit(PlanEpoch),
     /// It does for the sender; what only the older plan needed is freed.
     Committed(PlanEpoch),
+    /// The plan will not come: what only it needs can go.
+    Abandon(PlanEpoch),
     /// Rows for a stage.
     Forward(Forward),
     /// Rows for experts.

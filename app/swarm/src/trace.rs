@@ -113,6 +113,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::PrepareFailed(epoch, fault) => format!("prepare failed {epoch:?}: {}", fault.sentence()),
         Frame::Commit(epoch) => format!("commit {epoch:?}"),
         Frame::Committed(epoch) => format!("committed {epoch:?}"),
+        Frame::Abandon(epoch) => format!("abandon {epoch:?}"),
         Frame::Forward(forward) => format!(
             "forward {:?} {:?} {:?} of {:?} base {} rows {} {:?}",
             forward.pass,

@@ -241,6 +241,18 @@ impl Worker {
         out.act(Action::ViewChanged);
     }
 
+    /// A plan that was being prepared will not come.
+    pub fn abandon(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+        if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch) {
+            self.drop_inactive(out);
+            self.loading = None;
+            if self.active.is_some() {
+                self.load(epoch, out);
+            }
+            out.act(Action::ViewChanged);
+        }
+    }
+
     /// The executor of a plan, also of one that is not committed yet.
     fn executor(&mut self, epoch: PlanEpoch, me: PeerId) -> Option<&mut Executor> {
         match &mut self.active {

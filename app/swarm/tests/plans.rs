@@ -6,6 +6,9 @@ use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 24;
+/// With a long answer it takes two pages of state, so that it has room on two plans at once.
+const SHORT: &str = "how do bees find home?";
+const LONG: u32 = 100;
 
 fn dense() -> SimModel {
     SimModel { blocks: 6, experts: 0 }
@@ -20,8 +23,8 @@ fn answered(world: &World, index: usize, request: u32) -> bool {
     world.answer(index, request).is_some_and(|answer| answer.end.is_some())
 }
 
-fn assert_undisturbed(world: &World, index: usize, request: u32, model: &SimModel, tokens: u32, story: &str) {
-    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tokens: u32, story: &str) {
+    let (model, prompt) = (&dense(), text.bytes().map(u32::from).collect::<Vec<_>>());
     let answer = world.answer(index, request).unwrap_or_else(|| panic!("{story}: no answer"));
     assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
     assert_eq!(answer.tokens, undisturbed(model, &prompt, tokens as usize), "{story}: the answer must be undisturbed");
@@ -52,6 +55,45 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
         assert_eq!(stages(&world), 3, "seed {seed}: three stages must come up: {:?} {lent:?}", room.plan);
         world.prompt(1, 1, TEXT, TOKENS, 60_000.0);
         world.run(120_000.0, |world| answered(world, 1, 1));
-        assert_undisturbed(&world, 1, 1, &dense(), TOKENS, &format!("seed {seed}"));
+        assert_undisturbed(&world, 1, 1, TEXT, TOKENS, &format!("seed {seed}"));
     }
+}
+
+/// Milliseconds between tokens, of the answer's second token to its last.
+fn gaps(world: &World, index: usize, request: u32) -> Vec<f64> {
+    let times = &world.answer(index, request).unwrap().times;
+    times.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+/// A device joins in the middle of a long answer and makes the room quicker: the answer moves, and nobody notices.
+#[test]
+fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
+    let mut swaps = 0;
+    for seed in 0..150u64 {
+        let hash = hash(seed);
+        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let mut world = World::new(seed, dense(), share, SimDevice::lending(1_500).at_speed(0.05));
+        let asker = world.add(SimDevice::default(), 10.0);
+        world.prompt(asker, 1, SHORT, LONG, 1_000.0);
+        world.add(SimDevice::lending(2_500), 3_000.0 + (hash % 1_000) as f64);
+        world.run(60_000.0, |world| answered(world, asker, 1));
+        let story = format!("seed {seed}, {share:?}");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+        let answer = world.answer(asker, 1).unwrap();
+        assert_eq!(answer.recoveries, 0, "{story}: nothing was lost");
+        let gaps = gaps(&world, asker, 1);
+        let usual = median(&gaps[..10]);
+        let longest = gaps.iter().copied().fold(0.0, f64::max);
+        assert!(longest <= 3.0 * usual, "{story}: the longest gap is {longest:.0} ms, usual are {usual:.0} ms");
+        let epoch = world.view(0).room.unwrap().plan.plan.as_ref().unwrap().epoch.0;
+        let end = median(&gaps[gaps.len() - 10..]);
+        swaps += u32::from(epoch > 1 && (share == Share::Everyone || end < 0.8 * usual));
+    }
+    assert!(swaps >= 140, "the answers must move to the better plan while they are given; only {swaps} did");
 }

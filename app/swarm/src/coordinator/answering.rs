@@ -6,6 +6,7 @@ use potluck_plan::{ConversationId, HeadRequest, HeadRows, Millis, Pick, Plan, Po
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::conversations::{Conversation, pages};
+use super::handover::Replay;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
 use crate::language::TextStream;
@@ -19,7 +20,7 @@ const STALL_MILLIS: f64 = 60_000.0;
 
 /// Rows that are somewhere between the first stage and us.
 pub(super) struct Pass {
-    id: PassId,
+    pub id: PassId,
     /// Where they end.
     pub end: usize,
 }
@@ -142,6 +143,25 @@ impl Answering {
     pub fn state_lost(&mut self) {
         self.rewind(0);
         self.conversation.held = 0;
+    }
+
+    /// It goes on where its state was rebuilt; without that, from its log alone.
+    pub fn moved(&mut self, replay: Option<Replay>, fresh: ConversationId) {
+        self.state_lost();
+        self.conversation.id = fresh;
+        if let Some(replay) = replay {
+            self.conversation.id = replay.id;
+            self.conversation.log.set_computed(replay.computed);
+            self.conversation.held = replay.sent();
+            self.sent = replay.sent();
+            self.under_way = replay.under_way;
+        }
+    }
+
+    /// Pages it may come to need.
+    pub fn most_pages(&self) -> usize {
+        let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
+        pages(self.conversation.log.len().saturating_add(left).min(self.context)).max(self.pages())
     }
 
     /// Whatever is under way is sent again.

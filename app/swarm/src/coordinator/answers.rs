@@ -8,6 +8,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, Req
 
 use super::answering::{Answering, expected_pages};
 use super::conversations::{Conversations, pages};
+use super::handover::Replay;
 use super::queue::{Question, Queue};
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
@@ -28,6 +29,8 @@ pub(super) struct Answers {
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
     newest_pass: PassId,
+    /// Pages in which state is rebuilt on another plan.
+    reserved: usize,
     pub tokens_per_second: f64,
 }
 
@@ -103,7 +106,8 @@ impl Answers {
     /// Lets questions in while there is room, and sends what may be sent.
     pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, now: Millis, out: &mut Outbox) {
         let context = context as usize;
-        let resumed = self.resume_paused(pages(context));
+        let total = pages(context).saturating_sub(self.reserved);
+        let resumed = self.resume_paused(total);
         let mut admitted = false;
         while let Some(question) = self.next_question(model, context, out) {
             self.begin(question, model, context, now);
@@ -112,7 +116,7 @@ impl Answers {
         if resumed || admitted {
             self.tell_positions(out);
         }
-        self.send(plan, pages(context), now, out);
+        self.send(plan, total, now, out);
     }
 
     /// The next question, if there is room for it. Nobody overtakes one that does not fit yet, or it might wait forever.
@@ -145,7 +149,7 @@ impl Answers {
                 Ok(tokens) => {
                     let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context);
                     question.tokens = Some(tokens);
-                    let fits = self.active.is_empty() || taken + needed <= pages(context);
+                    let fits = self.active.is_empty() || taken + needed + self.reserved <= pages(context);
                     return fits.then(|| self.queue.take(asker, request)).flatten();
                 }
             }
@@ -161,7 +165,7 @@ impl Answers {
         let stream = model.language.decoder();
         self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
         let taken: usize = self.active.iter().map(Answering::expected_pages).sum();
-        self.conversations.shrink_to(pages(context).saturating_sub(taken));
+        self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved));
     }
 
     /// Answers that had to give way go on before new ones begin. True if one does.
@@ -190,9 +194,8 @@ impl Answers {
                 if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
                     continue;
                 }
-                self.newest_pass.0 += 1;
-                let live = self.live(index);
-                self.active[index].send(chunk, self.newest_pass, live, plan, now, out);
+                let (pass, live) = (self.next_pass(), self.live(index));
+                self.active[index].send(chunk, pass, live, plan, now, out);
                 sent = true;
             }
         }
@@ -265,17 +268,43 @@ impl Answers {
     }
 
     /// The plan is gone; the answers go on when there is a new one.
-    pub fn recover(&mut self, reason: &str, out: &mut Outbox) {
+    pub fn tell_recovering(&self, reason: &str, out: &mut Outbox) {
         for active in self.active.iter().filter(|active| !active.paused) {
             active.transcript.tell(AnswerPart::Recovering(reason.to_owned()), out);
         }
-        self.state_lost();
     }
 
     /// A new plan counts: every state has to be computed again from the logs.
     pub fn state_lost(&mut self) {
         self.conversations.state_lost();
         self.active.iter_mut().for_each(Answering::state_lost);
+    }
+
+    pub(super) fn next_pass(&mut self) -> PassId {
+        self.newest_pass.0 += 1;
+        self.newest_pass
+    }
+
+    /// Sets pages aside for state that is rebuilt elsewhere, and leaves so many for conversations nobody talks in.
+    pub(super) fn reserve(&mut self, pages: usize, left: usize) {
+        self.reserved = pages;
+        self.conversations.shrink_to(left);
+    }
+
+    /// Nothing is rebuilt elsewhere any more.
+    pub fn reserve_nothing(&mut self) {
+        self.reserved = 0;
+    }
+
+    /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
+    pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
+        self.reserved = 0;
+        self.conversations.state_lost();
+        self.conversations.rename();
+        for active in &mut self.active {
+            let replay = replay(active.conversation.id);
+            active.moved(replay, self.conversations.fresh_id());
+        }
     }
 
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {

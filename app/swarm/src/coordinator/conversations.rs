@@ -34,9 +34,23 @@ impl Conversations {
     /// The log under this name, to go on with or a new one. It must come back by [`Conversations::keep`].
     pub fn take(&mut self, asker: PeerId, name: &str) -> Conversation {
         self.kept.remove(&(asker, name.to_owned())).unwrap_or_else(|| {
-            self.newest += 1;
-            Conversation { id: ConversationId(self.newest), log: TokenLog::default(), held: 0, used: 0 }
+            let id = self.fresh_id();
+            Conversation { id, log: TokenLog::default(), held: 0, used: 0 }
         })
+    }
+
+    /// A name that no state has had yet.
+    pub fn fresh_id(&mut self) -> ConversationId {
+        self.newest += 1;
+        ConversationId(self.newest)
+    }
+
+    /// Gives all that are kept new names: what devices still hold under the old ones is never taken for theirs.
+    pub fn rename(&mut self) {
+        for kept in self.kept.values_mut() {
+            self.newest += 1;
+            kept.id = ConversationId(self.newest);
+        }
     }
 
     pub fn keep(&mut self, asker: PeerId, name: String, mut conversation: Conversation) {

@@ -4,6 +4,7 @@ mod answering;
 mod answers;
 mod away;
 mod conversations;
+mod handover;
 mod picks;
 mod planning;
 mod queue;
@@ -25,6 +26,7 @@ use crate::{Action, Severity};
 
 use answers::Answers;
 use away::AwayAskers;
+use handover::Handover;
 use planning::{Planning, Wishes};
 
 pub(crate) struct Coordinator {
@@ -32,6 +34,8 @@ pub(crate) struct Coordinator {
     model: Option<Arc<OpenedModel>>,
     planning: Planning,
     answers: Answers,
+    /// Answers on their way to the inactive plan.
+    handover: Option<Handover>,
     away: AwayAskers,
     view: RoomView,
     /// The view that was sent last, and when.
@@ -50,6 +54,7 @@ impl Coordinator {
             command,
             model: None,
             answers: Answers::default(),
+            handover: None,
             away: AwayAskers::default(),
             view,
             sent: None,
@@ -114,12 +119,12 @@ impl Coordinator {
     }
 
     fn lost(&mut self, peer: PeerId, why: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
-        if self.planning.lose(peer) {
+        if self.planning.lose(peer, out) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
-            self.answers.recover(&reason, out);
-            self.try_commit(members, now, out);
+            self.recover(&reason, members, now, out);
+        } else {
+            self.replan(members, now, out);
         }
-        self.replan(members, now, out);
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
@@ -138,11 +143,10 @@ impl Coordinator {
     ) {
         let sentence = format!("{} cannot take its part: {}", members.name(peer), fault.sentence());
         if self.planning.commit_failed(peer, epoch) {
-            self.answers.recover(&format!("{sentence}. The answer goes on when it is loaded again."), out);
-            self.try_commit(members, now, out);
-            self.replan(members, now, out);
+            let reason = format!("{sentence}. The answer goes on when it is loaded again.");
+            self.recover(&reason, members, now, out);
         }
-        if self.planning.prepare_failed(peer, epoch, fault, members, now) {
+        if self.planning.prepare_failed(peer, epoch, fault, members, now, out) {
             if peer != out.me {
                 out.notice(Severity::Warning, sentence);
             }
@@ -155,12 +159,41 @@ impl Coordinator {
         self.continue_answers(now, out);
     }
 
-    /// The prepared plan counts from now on, unless an answer is under way that the old one can finish.
+    /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there.
+    fn recover(&mut self, reason: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.answers.tell_recovering(reason, out);
+        match self.planning.prepared_plan().is_some() {
+            true => self.try_commit(members, now, out),
+            false => self.answers.state_lost(),
+        }
+        self.replan(members, now, out);
+    }
+
+    /// The prepared plan counts from now on, once the answers that are being given can go on there.
     fn try_commit(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        let waits = self.planning.active().is_some() && self.answers.is_answering();
-        if self.planning.is_prepared() && !waits {
-            self.planning.commit(false, members, now, out);
-            self.answers.state_lost();
+        let epoch = self.planning.prepared_plan().map(|plan| plan.epoch);
+        self.keep_handover(epoch.filter(|_| self.answers.is_answering()));
+        let Some(plan) = self.planning.prepared_plan() else { return };
+        if self.planning.active().is_some() && self.answers.is_answering() {
+            let handover = self.handover.get_or_insert_with(|| Handover::new(plan.epoch));
+            if !handover.is_caught_up(&self.answers) {
+                let total = conversations::pages(self.command.context as usize);
+                handover.advance(plan, &mut self.answers, total, now, out);
+                return;
+            }
+        }
+        let handover = self.handover.take();
+        self.planning.commit(handover.is_some(), members, now, out);
+        match handover {
+            Some(handover) => handover.finish(&mut self.answers),
+            None => self.answers.state_lost(),
+        }
+    }
+
+    /// Forgets what was rebuilt for another plan.
+    fn keep_handover(&mut self, epoch: Option<PlanEpoch>) {
+        if self.handover.take_if(|handover| Some(handover.epoch) != epoch).is_some() {
+            self.answers.reserve_nothing();
         }
     }
 
@@ -186,6 +219,12 @@ impl Coordinator {
     }
 
     pub fn picked(&mut self, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
+        if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == picked.epoch) {
+            handover.through(picked.conversation, picked.pass);
+            self.try_commit(members, now, out);
+            self.continue_answers(now, out);
+            return;
+        }
         let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
         if picked.epoch != plan.epoch {
             return;
@@ -203,6 +242,14 @@ impl Coordinator {
     }
 
     pub fn fault(&mut self, from: PeerId, fault: StageFault, members: &mut Members, now: Millis, out: &mut Outbox) {
+        if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == fault.epoch) {
+            match fault.kind {
+                StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
+                _ => self.planning.give_up_inactive(from, members, now, out),
+            }
+            self.after_answer(members, now, out);
+            return;
+        }
         if self.planning.active().is_none_or(|plan| plan.epoch != fault.epoch || !plan.peers().contains(&from)) {
             return;
         }
@@ -215,14 +262,12 @@ impl Coordinator {
             StageFaultKind::ExpertsUnreachable(block) => {
                 let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
                 self.planning.drop_active();
-                self.answers.recover(&reason, out);
-                self.replan(members, now, out);
+                self.recover(&reason, members, now, out);
             }
             StageFaultKind::DeviceLost => {
-                self.planning.drop_active();
+                self.planning.lose(from, out);
                 let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
-                self.answers.recover(&reason, out);
-                self.replan(members, now, out);
+                self.recover(&reason, members, now, out);
             }
             StageFaultKind::Failed(sentence) => {
                 let sentence = format!("{name} could not compute its part: {sentence}");

@@ -86,14 +86,24 @@ impl Planning {
         self.inactive.as_ref().is_some_and(|inactive| inactive.awaits(peer))
     }
 
+    /// The active plan cannot go on.
     pub fn drop_active(&mut self) {
         self.active = None;
-        self.inactive = None;
+    }
+
+    /// The inactive plan will not come.
+    pub fn abandon(&mut self, out: &mut Outbox) {
+        if let Some(inactive) = self.inactive.take() {
+            let plan = &inactive.planned.plan;
+            plan.peers().into_iter().for_each(|peer| out.send(peer, Frame::Abandon(plan.epoch)));
+        }
     }
 
     /// A peer is gone. True if the active plan is gone with it.
-    pub fn lose(&mut self, peer: PeerId) -> bool {
-        self.inactive.take_if(|inactive| inactive.planned.plan.peers().contains(&peer));
+    pub fn lose(&mut self, peer: PeerId, out: &mut Outbox) -> bool {
+        if self.inactive.as_ref().is_some_and(|inactive| inactive.planned.plan.peers().contains(&peer)) {
+            self.abandon(out);
+        }
         self.active.take_if(|active| active.planned.plan.peers().contains(&peer)).is_some()
     }
 
@@ -130,10 +140,13 @@ impl Planning {
         fault: LoadFault,
         members: &mut Members,
         now: Millis,
+        out: &mut Outbox,
     ) -> bool {
         let is_meant =
             |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.planned.plan.peers().contains(&peer);
         let Some(inactive) = self.inactive.take_if(is_meant) else { return false };
+        let plan = &inactive.planned.plan;
+        plan.peers().into_iter().for_each(|peer| out.send(peer, Frame::Abandon(plan.epoch)));
         match (fault, members.known.get_mut(&peer)) {
             (LoadFault::NoRoom(_), _) if inactive.keep_active => self.unfit_beside = Some(inactive.planned.plan),
             (LoadFault::NoRoom(_), Some(member)) => member.overflow(now),
@@ -143,9 +156,17 @@ impl Planning {
         true
     }
 
-    /// Everyone is ready for the inactive plan.
-    pub fn is_prepared(&self) -> bool {
-        self.inactive.as_ref().is_some_and(Inactive::is_ready)
+    /// A peer cannot compute its part of the inactive plan: it is given up, and the peer asked again later.
+    pub fn give_up_inactive(&mut self, peer: PeerId, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.abandon(out);
+        if let Some(member) = members.known.get_mut(&peer) {
+            member.fail(now);
+        }
+    }
+
+    /// The inactive plan, once everyone is ready for it.
+    pub fn prepared_plan(&self) -> Option<&Plan> {
+        self.inactive.as_ref().filter(|inactive| inactive.is_ready()).map(|inactive| &inactive.planned.plan)
     }
 
     /// The inactive plan, ready or not, is the active one from now on. Rows wait until everyone has switched, unless
@@ -192,7 +213,7 @@ impl Planning {
         let request = request(wishes.model, wishes.command, &devices, members.me, epoch);
         match potluck_planner::plan(&request) {
             Err(shortfall) => {
-                self.inactive = None;
+                self.abandon(out);
                 self.shortfall = Some(shortfall);
             }
             Ok(planned) => {
@@ -213,7 +234,7 @@ impl Planning {
         let share = wishes.command.share;
         let active = self.active.as_ref().filter(|active| can_run(&active.planned.plan, request));
         if active.is_some_and(|active| active.share == share && !is_better(&planned, &active.planned.plan, request)) {
-            self.inactive = None;
+            self.abandon(out);
             return;
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, request));

@@ -1,0 +1,188 @@
+//! Moving answers that are being given to another plan: their state is rebuilt on it in the background, from their token
+//! logs, while the active plan goes on answering. Once the new plan is no further behind than a few rows, the answers go
+//! on there, at a token's boundary.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use potluck_plan::{ConversationId, KernelClass, Millis, Plan, PlanEpoch, Position};
+use potluck_protocol::{Forward, Frame, PassId};
+
+use super::answering::{Answering, Pass};
+use super::answers::Answers;
+use super::token_log::Chunk;
+use crate::outbox::Outbox;
+
+/// Rows of one piece of the replay: few, because rows of answers wait behind it.
+const ROWS: usize = 16;
+/// So many rows may be missing at the switch: they are sent together with the next one.
+const LAG: usize = 4;
+/// Nothing came back for so long: the rows are sent again.
+const STALL_MILLIS: f64 = 10_000.0;
+
+pub(super) struct Handover {
+    /// Of the plan that the answers move to.
+    pub epoch: PlanEpoch,
+    replays: BTreeMap<ConversationId, Replay>,
+}
+
+/// The state of one conversation on the new plan, where it has a name of its own.
+pub(super) struct Replay {
+    pub id: ConversationId,
+    /// What was sent, to notice when the conversation goes on otherwise.
+    tokens: Vec<u32>,
+    /// Positions that every stage has.
+    pub computed: usize,
+    pub under_way: VecDeque<Pass>,
+    sent: Millis,
+}
+
+impl Handover {
+    pub fn new(epoch: PlanEpoch) -> Self {
+        Self { epoch, replays: BTreeMap::new() }
+    }
+
+    /// Replays one piece more, if none is under way.
+    pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, now: Millis, out: &mut Outbox) {
+        self.follow(answers, total);
+        self.replays.values_mut().for_each(|replay| replay.send_again(now));
+        if self.replays.values().any(|replay| !replay.under_way.is_empty()) {
+            return;
+        }
+        let behind = answers.active.iter().find_map(|active| {
+            let replay = self.replays.get(&active.conversation.id)?;
+            Some((active.conversation.id, replay.next_chunk(active)?))
+        });
+        let Some((conversation, chunk)) = behind else { return };
+        let pass = answers.next_pass();
+        let live = self.replays.values().map(|replay| replay.id).collect();
+        if let Some(replay) = self.replays.get_mut(&conversation) {
+            replay.send(chunk, pass, live, plan, now, out);
+        }
+    }
+
+    /// Begins to follow new answers where their state fits twice, and forgets ended ones.
+    fn follow(&mut self, answers: &mut Answers, total: usize) {
+        self.replays.retain(|conversation, _| answers.index_of(*conversation).is_some());
+        let mut taken: usize = answers.active.iter().map(Answering::most_pages).sum();
+        let mut reserved: usize = answers
+            .active
+            .iter()
+            .filter(|active| self.replays.contains_key(&active.conversation.id))
+            .map(Answering::most_pages)
+            .sum();
+        for index in 0..answers.active.len() {
+            let active = &answers.active[index];
+            let (conversation, most) = (active.conversation.id, active.most_pages());
+            if let Some(replay) = self.replays.get_mut(&conversation) {
+                replay.keep_to(active.conversation.log.tokens());
+            } else if !active.paused && taken + reserved + most <= total {
+                reserved += most;
+                let id = answers.conversations.fresh_id();
+                self.replays.insert(conversation, Replay::new(id));
+            }
+        }
+        taken += reserved;
+        answers.reserve(reserved, total.saturating_sub(taken));
+    }
+
+    /// Every answer can go on at the new plan without a wait.
+    pub fn is_caught_up(&self, answers: &Answers) -> bool {
+        answers.active.iter().filter(|active| !active.paused).all(|active| {
+            let replay = self.replays.get(&active.conversation.id);
+            replay.is_some_and(|replay| {
+                replay.tokens.len() - replay.computed <= LAG
+                    && replay.tokens.len() + LAG >= active.conversation.log.computed()
+            })
+        })
+    }
+
+    /// Rows on the new plan are through.
+    pub fn through(&mut self, conversation: ConversationId, pass: PassId) {
+        let replay = self.replays.values_mut().find(|replay| replay.id == conversation);
+        if let Some(replay) = replay
+            && let Some(pass) = replay.under_way.pop_front_if(|oldest| oldest.id == pass)
+        {
+            replay.computed = pass.end;
+        }
+    }
+
+    /// A stage misses positions from `position` on.
+    pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
+        if let Some(replay) = self.replays.values_mut().find(|replay| replay.id == conversation) {
+            replay.rewind(position.min(replay.computed));
+        }
+    }
+
+    /// The answers go on where the replays are.
+    pub fn finish(mut self, answers: &mut Answers) {
+        answers.moved(|conversation| self.replays.remove(&conversation));
+    }
+}
+
+impl Replay {
+    fn new(id: ConversationId) -> Self {
+        Self { id, tokens: Vec::new(), computed: 0, under_way: VecDeque::new(), sent: Millis(0.0) }
+    }
+
+    /// Positions sent.
+    pub fn sent(&self) -> usize {
+        self.tokens.len()
+    }
+
+    fn rewind(&mut self, position: usize) {
+        self.computed = position;
+        self.tokens.truncate(position);
+        self.under_way.clear();
+    }
+
+    fn keep_to(&mut self, log: &[u32]) {
+        let common = self.tokens.iter().zip(log).take_while(|(a, b)| a == b).count().min(log.len().saturating_sub(1));
+        if common < self.tokens.len() {
+            self.rewind(common.min(self.computed));
+        }
+    }
+
+    fn send_again(&mut self, now: Millis) {
+        if !self.under_way.is_empty() && now.0 - self.sent.0 > STALL_MILLIS {
+            self.rewind(self.computed);
+        }
+    }
+
+    /// The last token of the log is left for the switch: its head is wanted then.
+    fn next_chunk(&self, active: &Answering) -> Option<Chunk> {
+        let log = &active.conversation.log;
+        let mut chunk = log.chunk(self.sent())?;
+        let most = if chunk.class == KernelClass::Decode { chunk.tokens.len() } else { ROWS };
+        chunk.tokens.truncate(most.min((log.len() - 1).saturating_sub(chunk.base)));
+        (!chunk.tokens.is_empty()).then_some(chunk)
+    }
+
+    fn send(
+        &mut self,
+        chunk: Chunk,
+        pass: PassId,
+        live: Vec<ConversationId>,
+        plan: &Plan,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        let Some(first) = plan.stages.first() else { return };
+        self.tokens.extend(&chunk.tokens);
+        self.under_way.push_back(Pass { id: pass, end: self.tokens.len() });
+        self.sent = now;
+        let forward = Forward {
+            epoch: plan.epoch,
+            stage: first.id,
+            pass,
+            live,
+            conversation: self.id,
+            base: Position(chunk.base as u32),
+            class: chunk.class,
+            tokens: chunk.tokens,
+            head: None,
+            wire: plan.wire,
+            hidden: Vec::new(),
+        };
+        out.send(first.peer, Frame::Forward(forward));
+    }
+}
