@@ -106,7 +106,7 @@ pub enum Kernel {
     Combine,
     /// Segment maxima: logits, best.
     Segments,
-    /// Best candidates: logits, best, candidates.
+    /// Best candidates: logits, best, candidates, token (the last row's best).
     Top(Strategy),
     /// Streaming rate: data, out.
     Stream,
@@ -200,7 +200,7 @@ impl Kernel {
             Self::Router(_) => vec![Read, Write, Write],
             Self::Combine => vec![Read, Read, Read, Read, Write],
             Self::Segments => vec![Read, Write],
-            Self::Top(_) => vec![Read, Write, Write],
+            Self::Top(_) => vec![Read, Write, Write, Write],
             Self::Stream => vec![Read, Write],
         }
     }

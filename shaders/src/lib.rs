@@ -20,6 +20,8 @@ pub const PAGE: u32 = 64;
 pub const SEGMENT: u32 = 128;
 /// Vectors and matrix rows a tile of the tiled product covers.
 pub const TILE: u32 = 32;
+/// Positions whose keys and values one workgroup of the decode attention takes.
+pub const SPLIT: u32 = 128;
 /// Most experts a block may have.
 pub const MAX_EXPERTS: u32 = 512;
 /// What a slot table holds for an expert that is not here.

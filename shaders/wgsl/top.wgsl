@@ -6,6 +6,8 @@ $PARAMS
 @group(0) @binding(2) var<storage, read_write> best: array<vec2<u32>>;
 // Of each candidate: id, bits of the logit.
 @group(0) @binding(3) var<storage, read_write> candidates: array<vec2<u32>>;
+// The best of the last row: the token of the row after it, if that is started before anyone reads this one.
+@group(0) @binding(4) var<storage, read_write> token: array<u32>;
 
 // Best of segments local, local + step, …: (bits of the value, id); id all ones if none is left.
 fn best_of(base: u32, local: u32, step: u32) -> vec2<u32> {
@@ -67,7 +69,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #endif
         if (winner.y == own.y) {
             candidates[(params.first + row) * params.count + k] = vec2<u32>(winner.y, winner.x);
-            if (winner.y != 0xffffffffu) {
+            if (k == 0u && row + 1u == params.n) { token[0] = winner.y; }
+            if (winner.y != 0xffffffffu && k + 1u < params.count) {
                 let segment = winner.y / 128u;
                 best[base + segment] = next_in(row, segment, bitcast<f32>(winner.x), winner.y);
                 own = best_of(base, local, step);

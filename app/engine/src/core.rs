@@ -8,6 +8,7 @@ use potluck_model::{MixerSpec, ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
 use potluck_shaders::{Format, NO_SLOT, reference};
 
+use crate::chosen::Chosen;
 use crate::error::EngineError;
 use crate::gpu::Gpu;
 use crate::layout::{Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, Scratch};
@@ -18,6 +19,7 @@ use crate::recorder::{BindGroups, Tools};
 use crate::settings::Settings;
 use crate::staging::StagingRing;
 use crate::state::Pages;
+use crate::submit::Programs;
 
 /// What happened on the device since the engine last looked.
 #[derive(Clone, Copy, Debug)]
@@ -47,8 +49,10 @@ pub struct Core {
     pub memory: Memory,
     pub pipelines: Pipelines,
     pub groups: BindGroups,
+    pub programs: Programs,
     pub uniforms: Rc<Slab>,
     pub pages: Pages,
+    pub chosen: Chosen,
     pub readbacks: Vec<Readback>,
     pub staging: StagingRing,
     pub pending: VecDeque<Pending>,
@@ -84,8 +88,10 @@ impl Core {
             memory,
             pipelines: Pipelines::default(),
             groups: BindGroups::default(),
+            programs: Programs::default(),
             uniforms,
             pages: Pages::new(crate::sizes::page_count(&settings)),
+            chosen: Chosen::default(),
             readbacks: Vec::new(),
             staging,
             pending: VecDeque::new(),
@@ -112,6 +118,7 @@ impl Core {
             .collect();
         let renewed = |key: &Key| matches!(key, Key::Experts(block, ..) if changed.contains(block));
         self.groups.clear();
+        self.programs.clear();
         let was = self.memory.adopt(&self.gpu.device, &layout, renewed);
         let layout = Rc::new(layout);
         self.layout = layout.clone();
@@ -274,6 +281,7 @@ impl Core {
     /// Frees everything on the device.
     pub fn destroy(&mut self) {
         self.groups.clear();
+        self.programs.clear();
         self.memory.clear();
         self.readbacks.clear();
         self.staging.clear();

@@ -188,7 +188,9 @@ impl Engine {
 
     /// Frees the state of a conversation.
     pub fn forget(&self, conversation: ConversationId) {
-        self.inner.core.borrow_mut().pages.forget(conversation);
+        let mut core = self.inner.core.borrow_mut();
+        core.pages.forget(conversation);
+        core.chosen.forget(conversation);
     }
 
     /// Positions of a conversation that every held block knows.

@@ -163,6 +163,17 @@ pub enum EngineError {
     /// `Then::Route` of a block that does not follow the range.
     #[error("Block {0:?} does not follow the blocks of this work.")]
     NotNext(BlockIndex),
+    /// A continuation of a row whose best candidate is not on the GPU.
+    #[error("No token was chosen here for position {position} of conversation {conversation:?}.")]
+    NothingChosen {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The position.
+        position: u32,
+    },
+    /// A continuation of no steps or too many.
+    #[error("{0} steps were asked for; 1 to 8 are possible.")]
+    BadSteps(u16),
     /// More candidates than the kernels give.
     #[error("{0} candidates were asked for; 1 to 128 are possible.")]
     BadPick(u16),

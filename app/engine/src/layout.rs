@@ -86,6 +86,10 @@ pub(crate) enum Scratch {
     Pages,
     Tokens,
     Tables,
+    /// Of each slot the token that a head chose, [`ALIGNMENT`] apart.
+    Next,
+    /// Rows of the steps of a continuation.
+    Ahead,
 }
 
 /// Rows `first_row..first_row + rows` of a tensor in a buffer.
@@ -230,7 +234,9 @@ impl Key {
         match self {
             Self::Unit(..) | Self::Table(_) | Self::Experts(..) => Purpose::Weights,
             Self::Keys(_) | Self::Values(_) => Purpose::State,
-            Self::Scratch(Scratch::Rows | Scratch::Pages | Scratch::Tokens | Scratch::Tables) => Purpose::Parameters,
+            Self::Scratch(
+                Scratch::Rows | Scratch::Pages | Scratch::Tokens | Scratch::Tables | Scratch::Next | Scratch::Ahead,
+            ) => Purpose::Parameters,
             Self::Scratch(_) => Purpose::Scratch,
         }
     }

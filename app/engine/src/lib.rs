@@ -5,6 +5,7 @@
 //! [`potluck_plan::Computed`].
 #![forbid(unsafe_code)]
 
+mod chosen;
 mod clock;
 mod core;
 mod encode;
@@ -30,6 +31,7 @@ mod settings;
 mod sizes;
 mod staging;
 mod state;
+mod submit;
 mod tensors;
 
 pub use engine::Engine;

@@ -11,6 +11,7 @@ use crate::error::EngineError;
 use crate::gpu::Gpu;
 use crate::memory::{Slab, Slice};
 use crate::recorder::{BindGroups, Recorder, Tools};
+use crate::submit::{Copy, Run, Submitter};
 
 /// A dispatch with everything it reads.
 #[derive(Clone, Debug)]
@@ -136,10 +137,11 @@ impl Core {
         let mut copies = Vec::new();
         for (slice, size) in &outputs {
             let from = Slice { slab: slice.slab.clone(), offset: 0, size: *size };
-            copies.push((crate::recorder::Copy { from, to }, &result.buffer));
+            copies.push(Copy { from, to: result.buffer.clone(), at: to });
             to += size;
         }
-        rec.submit(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, u64::MAX, &copies);
+        let run = Run { before: Vec::new(), program: Rc::new(rec.finish()), reach: 0, after: copies };
+        Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, u64::MAX).submit(&[run]);
         let sizes = outputs.into_iter().map(|(_, size)| size).collect();
         Launched { gpu: self.gpu.clone(), result, sizes, _buffers: buffers }
     }

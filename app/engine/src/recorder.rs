@@ -1,11 +1,12 @@
-//! Collects the dispatches of one piece of work with their uniforms, and encodes them into few passes.
+//! Collects the dispatches of one piece of work with their uniforms. What is recorded is a [`Program`]; decode steps replay
+//! the same one for every token, so that a token costs neither look-ups nor uploads of parameters.
 
 use std::collections::HashMap;
 
 use potluck_shaders::Kernel;
 use potluck_shaders::params::Params;
 
-use crate::layout::{PARAMS_COUNT, PARAMS_STRIDE};
+use crate::layout::PARAMS_STRIDE;
 use crate::memory::Slice;
 use crate::pipelines::Pipelines;
 
@@ -28,13 +29,59 @@ impl BindGroups {
     }
 }
 
+/// How many workgroups a dispatch has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// Always the same.
+    Fixed([u32; 3]),
+    /// `x` × splits of the context × `z`, and none at all if there are fewer splits than `least`.
+    Splits { x: u32, z: u32, least: u32 },
+}
+
+impl Size {
+    /// Workgroups when the longest row attends to `reach` positions; `None` if there is nothing to do.
+    fn at(self, reach: u32) -> Option<[u32; 3]> {
+        match self {
+            Self::Fixed(size) => Some(size),
+            Self::Splits { x, z, least } => {
+                let splits = reach.div_ceil(potluck_shaders::SPLIT).max(1);
+                (splits >= least).then_some([x, splits, z])
+            }
+        }
+    }
+}
+
+/// One dispatch.
 #[derive(Debug)]
-struct Step {
-    pipeline: wgpu::ComputePipeline,
-    group: wgpu::BindGroup,
-    size: [u32; 3],
-    /// Bytes it gets through, to cut long work into several submits.
+pub struct Step {
+    pub pipeline: wgpu::ComputePipeline,
+    pub group: wgpu::BindGroup,
+    size: Size,
+    /// Bytes it gets through, to cut long work into several submits: always, and for every position of context.
     cost: u64,
+    cost_of_reach: u64,
+}
+
+impl Step {
+    /// Workgroups, as [`Size::at`].
+    pub fn size(&self, reach: u32) -> Option<[u32; 3]> {
+        self.size.at(reach)
+    }
+
+    /// Bytes it gets through.
+    pub fn cost(&self, reach: u32) -> u64 {
+        self.cost + self.cost_of_reach * u64::from(reach)
+    }
+}
+
+/// Recorded dispatches with their uniforms.
+#[derive(Debug, Default)]
+pub struct Program {
+    pub steps: Vec<Step>,
+    /// Uniforms of the steps, [`PARAMS_STRIDE`] apart.
+    pub uniforms: Vec<u8>,
+    /// Where they stay in the arena, in steps; `None`: they are written for every submit.
+    pub home: Option<u32>,
 }
 
 /// What dispatches need.
@@ -48,15 +95,7 @@ pub struct Tools<'a> {
 /// The dispatches of one piece of work, in order.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    steps: Vec<Step>,
-    uniforms: Vec<u8>,
-}
-
-/// A copy into a result.
-#[derive(Clone, Debug)]
-pub struct Copy {
-    pub from: Slice,
-    pub to: u64,
+    program: Program,
 }
 
 /// Spreads `count` workgroups over x and y, of which a dimension takes 65,535 at most.
@@ -98,6 +137,18 @@ impl Recorder {
         }
         let [x, y] = fold(x);
         debug_assert!(y <= 65_535 && z <= 65_535);
+        self.dispatch_sized(tools, kernel, bindings, params, Size::Fixed([x, y, z]));
+    }
+
+    /// The same, with a size that may depend on the context.
+    pub fn dispatch_sized(
+        &mut self,
+        tools: &mut Tools<'_>,
+        kernel: Kernel,
+        bindings: &[&Slice],
+        params: &[u8],
+        size: Size,
+    ) {
         let pipeline = tools.pipelines.get(tools.device, kernel);
         let mut key = [(0, 0); MOST_BINDINGS];
         for (entry, slice) in key.iter_mut().zip(bindings) {
@@ -126,75 +177,42 @@ impl Recorder {
                 entries: &entries,
             })
         });
-        self.steps.push(Step { pipeline: pipeline.pipeline.clone(), group: group.clone(), size: [x, y, z], cost: 0 });
-        self.uniforms.extend_from_slice(params);
-        self.uniforms.resize(self.steps.len() * PARAMS_STRIDE as usize, 0);
+        let program = &mut self.program;
+        program.steps.push(Step {
+            pipeline: pipeline.pipeline.clone(),
+            group: group.clone(),
+            size,
+            cost: 0,
+            cost_of_reach: 0,
+        });
+        program.uniforms.extend_from_slice(params);
+        program.uniforms.resize(program.steps.len() * PARAMS_STRIDE as usize, 0);
     }
 
     /// Says how many bytes the last dispatch gets through.
     pub fn cost(&mut self, bytes: u64) {
-        if let Some(step) = self.steps.last_mut() {
+        if let Some(step) = self.program.steps.last_mut() {
             step.cost += bytes;
         }
     }
 
-    /// Where to cut: no batch has more dispatches than the arena holds, or costs more than `most` (unless one dispatch
-    /// alone does).
-    fn batches(&self, most: u64) -> Vec<std::ops::Range<usize>> {
-        let mut batches = Vec::new();
-        let (mut first, mut cost) = (0, 0);
-        for (index, step) in self.steps.iter().enumerate() {
-            if index > first && (cost + step.cost > most || index - first == PARAMS_COUNT as usize) {
-                batches.push(first..index);
-                (first, cost) = (index, 0);
-            }
-            cost += step.cost;
+    /// Says how many bytes the last dispatch gets through for every position of context.
+    pub fn cost_of_reach(&mut self, bytes: u64) {
+        if let Some(step) = self.program.steps.last_mut() {
+            step.cost_of_reach += bytes;
         }
-        batches.push(first..self.steps.len());
-        batches
     }
 
-    /// Submits everything, then the copies into their results. Long work makes several submits, so that no other tab waits
-    /// long for the GPU; the queue keeps their order with the writes of their uniforms.
-    pub fn submit(
-        self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        uniforms: &wgpu::Buffer,
-        most: u64,
-        copies: &[(Copy, &wgpu::Buffer)],
-    ) {
-        let stride = PARAMS_STRIDE as usize;
-        let batches = self.batches(most);
-        let last = batches.len() - 1;
-        for (number, batch) in batches.into_iter().enumerate() {
-            let bytes = &self.uniforms[batch.start * stride..batch.end * stride];
-            if !bytes.is_empty() {
-                queue.write_buffer(uniforms, 0, bytes);
-            }
-            let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("work") });
-            if !batch.is_empty() {
-                let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-                for (index, step) in self.steps[batch].iter().enumerate() {
-                    pass.set_pipeline(&step.pipeline);
-                    pass.set_bind_group(0, &step.group, &[(index * stride) as u32]);
-                    pass.dispatch_workgroups(step.size[0], step.size[1], step.size[2]);
-                }
-            }
-            if number == last {
-                for (copy, to) in copies {
-                    let from = &copy.from;
-                    encoder.copy_buffer_to_buffer(&from.slab.buffer, from.offset, to, copy.to, from.size);
-                }
-            }
-            queue.submit([encoder.finish()]);
-        }
+    /// What was recorded.
+    pub fn finish(self) -> Program {
+        self.program
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fold;
+    use super::{Size, fold};
+    use potluck_shaders::SPLIT;
 
     #[test]
     fn no_dimension_exceeds_its_limit_and_nothing_is_lost() {
@@ -203,5 +221,12 @@ mod tests {
             assert!(x <= 65_535 && y <= 65_535);
             assert!(u64::from(x) * u64::from(y) >= u64::from(count));
         }
+    }
+
+    #[test]
+    fn short_contexts_have_one_split_and_nothing_to_merge() {
+        let (attend, merge) = (Size::Splits { x: 8, z: 2, least: 1 }, Size::Splits { x: 8, z: 2, least: 2 });
+        assert_eq!((attend.at(1), merge.at(SPLIT)), (Some([8, 1, 2]), None));
+        assert_eq!((attend.at(SPLIT + 1), merge.at(SPLIT + 1)), (Some([8, 2, 2]), Some([8, 2, 2])));
     }
 }

@@ -1,8 +1,10 @@
 //! From a piece of work to a submit: checks, inputs, kernels, result.
 
+use std::rc::Rc;
+
 use potluck_plan::{
-    BlockIndex, BlockRange, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then, Ticket, WeightUnit,
-    Work,
+    BlockIndex, BlockRange, FirstToken, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Position, Route, Row,
+    Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_shaders::NO_SLOT;
 
@@ -13,18 +15,25 @@ use crate::layout::{Key, Layout, Scratch};
 use crate::memory::Slice;
 use crate::notify::Notify;
 use crate::readback::{Kind, Pending, check_route};
-use crate::recorder::{Copy, Recorder};
+use crate::recorder::{Program, Recorder};
 use crate::sizes::head_rows;
+use crate::submit::{Copy, ProgramKey, Run, Submitter};
 
 /// What comes back, in order: scratch buffer, first byte, bytes.
 struct Wanted {
     kind: Kind,
     parts: Vec<(Scratch, u64, u64)>,
+    /// How often: of each step of a continuation.
+    times: u64,
 }
 
 impl Wanted {
+    fn new(kind: Kind, parts: Vec<(Scratch, u64, u64)>) -> Self {
+        Self { kind, parts, times: 1 }
+    }
+
     fn bytes(&self) -> u64 {
-        self.parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>().max(4)
+        (self.times * self.parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>()).max(4)
     }
 }
 
@@ -91,6 +100,7 @@ impl Core {
         let rows = rows_of(task);
         let (class, vectors) = match task {
             Task::Forward { class, input, .. } => (*class, input),
+            Task::Continue { token, steps, .. } => return self.check_continue(*token, *steps),
             Task::Experts { block, class, normed, routes } => {
                 self.check_rows(*class, rows)?;
                 return self.check_experts(*block, normed, routes);
@@ -110,16 +120,7 @@ impl Core {
             Input::Hidden(values) => check_vectors(values, rows * hidden)?,
         }
         let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
-        for block in blocks.iter() {
-            self.need(WeightUnit::Mixer(block))?;
-            if self.expert_count(block) == 0 {
-                self.need(WeightUnit::Dense(block))?;
-            } else {
-                self.need(WeightUnit::Router(block))?;
-                (0..self.expert_count(block) as u16)
-                    .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
-            }
-        }
+        self.need_blocks(*blocks)?;
         match then {
             Then::Nothing | Then::Hidden => Ok(()),
             Then::Route(block) => {
@@ -143,6 +144,35 @@ impl Core {
                 }
             }
         }
+    }
+
+    fn check_continue(&self, token: FirstToken, steps: u16) -> Result<(), EngineError> {
+        if steps == 0 || steps > Work::STEPS {
+            return Err(EngineError::BadSteps(steps));
+        }
+        match token {
+            FirstToken::Given(token) if token >= self.spec.vocabulary => Err(EngineError::UnknownToken(token)),
+            _ => {
+                self.need(WeightUnit::Embedding)?;
+                self.need_blocks(BlockRange::new(0, self.spec.blocks.len() as u16))?;
+                self.need(WeightUnit::Head)
+            }
+        }
+    }
+
+    /// Everything of some blocks must be here.
+    fn need_blocks(&self, blocks: BlockRange) -> Result<(), EngineError> {
+        for block in blocks.iter() {
+            self.need(WeightUnit::Mixer(block))?;
+            if self.expert_count(block) == 0 {
+                self.need(WeightUnit::Dense(block))?;
+            } else {
+                self.need(WeightUnit::Router(block))?;
+                (0..self.expert_count(block) as u16)
+                    .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
+            }
+        }
+        Ok(())
     }
 
     fn check_rows(&self, class: KernelClass, rows: usize) -> Result<(), EngineError> {
@@ -172,42 +202,42 @@ impl Core {
         let rows = rows_of(task) as u32;
         let hidden = self.spec.hidden;
         let vectors = u64::from(rows) * u64::from(hidden) * 4;
-        Ok(match task {
-            Task::Experts { .. } => Wanted { kind: Kind::Sum, parts: vec![(Scratch::Hidden, 0, vectors)] },
-            Task::Forward { then, .. } => match then {
-                Then::Nothing => Wanted { kind: Kind::Done, parts: vec![(Scratch::Hidden, 0, 4)] },
-                Then::Hidden => Wanted { kind: Kind::Hidden, parts: vec![(Scratch::Hidden, 0, vectors)] },
-                Then::Route(block) => {
-                    let (used, ..) = self.routing(*block)?;
-                    let pairs = u64::from(rows) * u64::from(used) * 4;
-                    Wanted {
-                        kind: Kind::Routed { rows, hidden, used },
-                        parts: vec![
-                            (Scratch::Hidden, 0, vectors),
-                            (Scratch::Normed, 0, vectors),
-                            (Scratch::Chosen, 0, pairs),
-                            (Scratch::Gates, 0, pairs),
-                        ],
+        let then = match task {
+            Task::Experts { .. } => return Ok(Wanted::new(Kind::Sum, vec![(Scratch::Hidden, 0, vectors)])),
+            Task::Continue { steps, .. } => {
+                let kind = Kind::Candidates { rows: u32::from(*steps), count: 1 };
+                return Ok(Wanted { kind, parts: vec![(Scratch::Candidates, 0, 8)], times: u64::from(*steps) });
+            }
+            Task::Forward { then, .. } => then,
+        };
+        Ok(match then {
+            Then::Nothing => Wanted::new(Kind::Done, vec![(Scratch::Hidden, 0, 4)]),
+            Then::Hidden => Wanted::new(Kind::Hidden, vec![(Scratch::Hidden, 0, vectors)]),
+            Then::Route(block) => {
+                let (used, ..) = self.routing(*block)?;
+                let pairs = u64::from(rows) * u64::from(used) * 4;
+                let parts = vec![
+                    (Scratch::Hidden, 0, vectors),
+                    (Scratch::Normed, 0, vectors),
+                    (Scratch::Chosen, 0, pairs),
+                    (Scratch::Gates, 0, pairs),
+                ];
+                Wanted::new(Kind::Routed { rows, hidden, used }, parts)
+            }
+            Then::Head(request) => {
+                let rows = if request.rows == HeadRows::Last { 1 } else { rows };
+                match request.pick {
+                    Pick::Top(count) => {
+                        let count = u32::from(count);
+                        let bytes = u64::from(rows) * u64::from(count) * 8;
+                        Wanted::new(Kind::Candidates { rows, count }, vec![(Scratch::Candidates, 0, bytes)])
+                    }
+                    Pick::Logits => {
+                        let bytes = u64::from(rows) * u64::from(self.spec.vocabulary) * 4;
+                        Wanted::new(Kind::Logits, vec![(Scratch::Logits, 0, bytes)])
                     }
                 }
-                Then::Head(request) => {
-                    let rows = if request.rows == HeadRows::Last { 1 } else { rows };
-                    match request.pick {
-                        Pick::Top(count) => {
-                            let count = u32::from(count);
-                            let bytes = u64::from(rows) * u64::from(count) * 8;
-                            Wanted {
-                                kind: Kind::Candidates { rows, count },
-                                parts: vec![(Scratch::Candidates, 0, bytes)],
-                            }
-                        }
-                        Pick::Logits => Wanted {
-                            kind: Kind::Logits,
-                            parts: vec![(Scratch::Logits, 0, u64::from(rows) * u64::from(self.spec.vocabulary) * 4)],
-                        },
-                    }
-                }
-            },
+            }
         })
     }
 
@@ -217,50 +247,114 @@ impl Core {
         self.check(&work.task)?;
         let started = crate::clock::now();
         let result = self.result(&work.task)?;
-        let layout = self.layout.clone();
-        let mut rec = Recorder::default();
-        match &work.task {
+        let bytes = result.bytes();
+        let most = self.most_rows(KernelClass::Prefill);
+        let index = self.free_readback(bytes).ok_or(EngineError::TooManyRows { rows: most + 1, most })?;
+        let target = self.readbacks[index].slab.buffer.clone();
+        let runs = match work.task {
             Task::Forward { rows, class, input, blocks, then } => {
-                self.forward(&mut rec, &layout, rows, *class, input, *blocks, then)?;
+                let program = self.forward(&rows, class, &input, blocks, then)?;
+                let after = self.copies(&result.parts, &target, 0);
+                vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
             }
+            Task::Continue { row, token, steps } => self.go_on(row, token, steps, &result.parts, &target)?,
             Task::Experts { block, class, normed, routes } => {
-                let batch = Batch { n: routes.len() as u32, class: *class, reach: 0 };
-                self.write(Scratch::Normed, bytemuck::cast_slice(normed));
-                self.write_routes(*block, routes)?;
-                self.experts(&mut rec, &layout, *block, batch, false)?;
+                self.write(Scratch::Normed, bytemuck::cast_slice(&normed));
+                self.write_routes(block, &routes)?;
+                let batch = Batch { n: routes.len() as u32, class };
+                let key = ProgramKey::Experts { n: batch.n, block };
+                let program =
+                    self.program(class, key, |core, rec, layout| core.experts(rec, layout, block, batch, false))?;
+                let after = self.copies(&result.parts, &target, 0);
+                vec![Run { before: Vec::new(), program, reach: 0, after }]
             }
-        }
-        self.launch(rec, &result, work.ticket, started, notify)
+        };
+        let most = self.profile.most_a_submit();
+        Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most).submit(&runs);
+        self.readbacks[index].busy = true;
+        self.pending.push_back(Pending { ticket: work.ticket, readback: index, bytes, kind: result.kind, started });
+        let notify = notify.clone();
+        target.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
+            notify.event(Event::Readback(index, mapped.is_ok()));
+        });
+        Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
+    /// The kept program of a decode step; anything else is recorded anew.
+    fn program(
+        &mut self,
+        class: KernelClass,
+        key: ProgramKey,
+        record: impl FnOnce(&mut Core, &mut Recorder, &Layout) -> Result<(), EngineError>,
+    ) -> Result<Rc<Program>, EngineError> {
+        if let (KernelClass::Decode, Some(kept)) = (class, self.programs.get(&key)) {
+            return Ok(kept);
+        }
+        let layout = self.layout.clone();
+        let mut rec = Recorder::default();
+        record(self, &mut rec, &layout)?;
+        let program = rec.finish();
+        Ok(match class {
+            KernelClass::Decode => self.programs.keep(&self.gpu.queue, &self.uniforms.buffer, key, program),
+            KernelClass::Prefill => Rc::new(program),
+        })
+    }
+
+    /// Places the rows, writes what they start from, and finds or records what they pass.
     fn forward(
         &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
         rows: &[Row],
         class: KernelClass,
         input: &Input,
         blocks: BlockRange,
-        then: &Then,
-    ) -> Result<(), EngineError> {
-        let reach = rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0);
-        let batch = Batch { n: rows.len() as u32, class, reach };
+        then: Then,
+    ) -> Result<Rc<Program>, EngineError> {
+        let batch = Batch { n: rows.len() as u32, class };
         let mut touched: Vec<BlockIndex> = blocks.iter().collect();
         if let Then::Route(block) = then {
-            touched.push(*block);
+            touched.push(block);
         }
         if !touched.is_empty() {
             let placed = self.pages.place(rows, &touched)?;
             self.write(Scratch::Rows, bytemuck::cast_slice(&placed.rows));
             self.write(Scratch::Pages, bytemuck::cast_slice(&placed.table));
         }
-        match input {
+        let tokens = match input {
             Input::Tokens(tokens) => {
                 self.write(Scratch::Tokens, bytemuck::cast_slice(tokens));
-                self.embed(rec, layout, batch.n)?;
+                Some(self.scratch(Scratch::Tokens))
             }
-            Input::Hidden(values) => self.write(Scratch::Hidden, bytemuck::cast_slice(values)),
+            Input::Hidden(values) => {
+                self.write(Scratch::Hidden, bytemuck::cast_slice(values));
+                None
+            }
+        };
+        rows.iter().for_each(|row| self.chosen.forget(row.conversation));
+        let last = rows[rows.len() - 1];
+        let slot = self.chosen.slot(last.conversation);
+        let key = ProgramKey::Forward { n: batch.n, tokens: tokens.is_some(), blocks, then, slot };
+        let program = self.program(class, key, |core, rec, layout| {
+            core.record_forward(rec, layout, batch, tokens.as_ref(), blocks, then, slot)
+        })?;
+        if let Then::Head(HeadRequest { pick: Pick::Top(_), .. }) = then {
+            self.chosen.keep(slot, Position(last.position.0 + 1));
+        }
+        Ok(program)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn record_forward(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        batch: Batch,
+        tokens: Option<&Slice>,
+        blocks: BlockRange,
+        then: Then,
+        slot: usize,
+    ) -> Result<(), EngineError> {
+        if let Some(tokens) = tokens {
+            self.embed(rec, layout, tokens, batch.n)?;
         }
         for block in blocks.iter() {
             self.mixer(rec, layout, block, batch)?;
@@ -274,8 +368,8 @@ impl Core {
         match then {
             Then::Nothing | Then::Hidden => {}
             Then::Route(block) => {
-                self.mixer(rec, layout, *block, batch)?;
-                self.route(rec, layout, *block, batch)?;
+                self.mixer(rec, layout, block, batch)?;
+                self.route(rec, layout, block, batch)?;
             }
             Then::Head(request) => {
                 let (first, n) = if request.rows == HeadRows::Last { (batch.n - 1, 1) } else { (0, batch.n) };
@@ -284,7 +378,7 @@ impl Core {
                     let some = most.min(n - done);
                     self.logits(rec, layout, first + done, some)?;
                     if let Pick::Top(count) = request.pick {
-                        self.pick(rec, done, some, u32::from(count));
+                        self.pick(rec, (done, some), u32::from(count), slot);
                     }
                 }
             }
@@ -292,35 +386,68 @@ impl Core {
         Ok(())
     }
 
-    /// Submits, and asks for the result.
-    fn launch(
+    /// Greedy steps: each is the same program on the row and the token that the step before left.
+    fn go_on(
         &mut self,
-        rec: Recorder,
-        result: &Wanted,
-        ticket: Ticket,
-        started: f64,
-        notify: &Notify,
-    ) -> Result<(), EngineError> {
-        let bytes = result.bytes();
-        let most = self.most_rows(KernelClass::Prefill);
-        let index = self.free_readback(bytes).ok_or(EngineError::TooManyRows { rows: most + 1, most })?;
-        let buffer = self.readbacks[index].slab.buffer.clone();
-        let mut copies = Vec::new();
-        let mut to = 0;
-        for &(scratch, offset, size) in &result.parts {
-            let slab = self.memory.slab(Key::Scratch(scratch)).clone();
-            copies.push((Copy { from: Slice { slab, offset, size }, to }, &buffer));
-            to += size;
+        row: Row,
+        token: FirstToken,
+        steps: u16,
+        parts: &[(Scratch, u64, u64)],
+        target: &wgpu::Buffer,
+    ) -> Result<Vec<Run>, EngineError> {
+        let Row { conversation, position } = row;
+        let slot = match token {
+            FirstToken::Given(_) => None,
+            FirstToken::Chosen => Some(
+                self.chosen
+                    .find(conversation, position)
+                    .ok_or(EngineError::NothingChosen { conversation, position: position.0 })?,
+            ),
+        };
+        let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
+        let touched: Vec<BlockIndex> = blocks.iter().collect();
+        let at = |step: u16| Position(position.0.saturating_add(u32::from(step)));
+        let rows: Vec<Row> = (0..steps).map(|step| Row { conversation, position: at(step) }).collect();
+        let placed = self.pages.place(&rows, &touched)?;
+        self.write(Scratch::Ahead, bytemuck::cast_slice(&placed.rows));
+        self.write(Scratch::Pages, bytemuck::cast_slice(&placed.table));
+        let slot = slot.unwrap_or_else(|| self.chosen.slot(conversation));
+        if let FirstToken::Given(token) = token {
+            let next = self.next_token(slot);
+            self.gpu.queue.write_buffer(&next.slab.buffer, next.offset, &token.to_le_bytes());
         }
-        let most = self.profile.most_a_submit();
-        rec.submit(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most, &copies);
-        self.readbacks[index].busy = true;
-        self.pending.push_back(Pending { ticket, readback: index, bytes, kind: result.kind, started });
-        let notify = notify.clone();
-        buffer.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
-            notify.event(Event::Readback(index, mapped.is_ok()));
-        });
-        Ok(())
+        let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
+            let batch = Batch { n: 1, class: KernelClass::Decode };
+            let then = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+            core.record_forward(rec, layout, batch, Some(&core.next_token(slot)), blocks, then, slot)
+        })?;
+        self.chosen.keep(slot, at(steps));
+        let (rows, ahead) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Ahead));
+        let each = parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+        Ok((0..steps)
+            .map(|step| {
+                let from = Slice { offset: u64::from(step) * 16, size: 16, ..ahead.clone() };
+                Run {
+                    before: vec![Copy { from, to: rows.slab.buffer.clone(), at: 0 }],
+                    program: program.clone(),
+                    reach: at(step).0 + 1,
+                    after: self.copies(parts, target, u64::from(step) * each),
+                }
+            })
+            .collect())
+    }
+
+    /// Copies of parts of scratch buffers, one after another from `at` on.
+    fn copies(&self, parts: &[(Scratch, u64, u64)], target: &wgpu::Buffer, mut at: u64) -> Vec<Copy> {
+        parts
+            .iter()
+            .map(|&(scratch, offset, size)| {
+                let slab = self.memory.slab(Key::Scratch(scratch)).clone();
+                let copy = Copy { from: Slice { slab, offset, size }, to: target.clone(), at };
+                at += size;
+                copy
+            })
+            .collect()
     }
 
     fn write(&self, scratch: Scratch, bytes: &[u8]) {
@@ -346,9 +473,15 @@ impl Core {
     }
 }
 
+/// One past the last position of any row.
+fn reach(rows: &[Row]) -> u32 {
+    rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0)
+}
+
 fn rows_of(task: &Task) -> usize {
     match task {
         Task::Forward { rows, .. } => rows.len(),
+        Task::Continue { .. } => 1,
         Task::Experts { routes, .. } => routes.len(),
     }
 }

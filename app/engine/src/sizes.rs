@@ -6,6 +6,7 @@ use potluck_model::{FeedForwardSpec, ModelSpec};
 use potluck_plan::WeightUnit;
 use potluck_shaders::{PAGE, SEGMENT, TILE};
 
+use crate::chosen::Chosen;
 use crate::layout::{ALIGNMENT, Scratch};
 use crate::settings::Settings;
 
@@ -104,6 +105,8 @@ pub(crate) fn scratch_sizes(
         (Scratch::Pages, u64::from(page_count(settings)) * 4),
         (Scratch::Tokens, rows * 4),
         (Scratch::Tables, tables),
+        (Scratch::Next, Chosen::SLOTS as u64 * ALIGNMENT),
+        (Scratch::Ahead, u64::from(potluck_plan::Work::STEPS) * 16),
     ]
     .into_iter()
     .map(|(scratch, bytes)| (scratch, align(bytes.max(1))))

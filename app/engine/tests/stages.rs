@@ -9,8 +9,8 @@ use potluck_engine::{EngineError, Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BlockIndex, BlockRange, ExpertId, HeadRows, Input, KernelClass, Outcome, Route, Task, Then, Ticket, WeightUnit,
-    Work,
+    BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, HeadRows, Input, KernelClass, Outcome,
+    Position, Route, Row, Task, Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows, top};
 
@@ -212,6 +212,89 @@ fn several_pieces_of_work_run_in_order_and_cancelled_ones_not_at_all() {
         assert_eq!(got[0].ids[0], potluck_shaders::reference::top(expected, 1)[0].0);
     }
     assert_eq!(bench.engine.state_len(TALK), 70);
+}
+
+/// Greedy tokens from row 66 on, each asked for after the last one was read.
+fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candidates> {
+    let mut token = first;
+    (from..from + count)
+        .map(|at| {
+            let input = Input::Tokens(vec![token]);
+            let got =
+                bench.candidates(forward(rows(at..at + 1), KernelClass::Decode, input, (0, 3), top(HeadRows::Last, 1)));
+            token = got[0].ids[0];
+            got[0].clone()
+        })
+        .collect()
+}
+
+fn go_on(position: u32, token: FirstToken, steps: u16) -> Task {
+    Task::Continue { row: rows(position..position + 1)[0], token, steps }
+}
+
+#[test]
+fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
+    for tier in TIERS {
+        let gpu = gpu_as(Some(tier));
+        for architecture in [Architecture::Llama, Architecture::Qwen3Moe] {
+            let model = Recipe::new(architecture, TensorType::Q4_K).build();
+            let tokens = tokens(&model);
+            let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
+            let prompt =
+                || forward(rows(0..60), KernelClass::Prefill, slice(&tokens, (0, 60)), (0, 3), top(HeadRows::Last, 1));
+            let first = bench.candidates(prompt())[0].ids[0];
+            let expected = one_by_one(&mut bench, first, 60, 14);
+
+            // A group in one piece of work, then groups and single steps submitted before anything is read. They pass a
+            // page's border.
+            bench.candidates(prompt());
+            let mut got = bench.candidates(go_on(60, FirstToken::Given(first), 3));
+            let pieces = [(63, 1), (64, 1), (65, 8), (73, 1)];
+            let tickets = pieces.map(|(at, steps)| bench.start(go_on(at, FirstToken::Chosen, steps)));
+            for ticket in tickets {
+                let Outcome::Candidates(some) = bench.answer(ticket) else { panic!("no candidates") };
+                got.extend(some);
+            }
+            assert_eq!(got, expected, "{tier:?} {architecture:?}");
+            assert_eq!(bench.engine.state_len(TALK), 74);
+
+            // Right after a prompt whose answer nobody has read; another conversation in between does no harm.
+            let ask = bench.start(prompt());
+            let other = Row { conversation: ConversationId(8), position: Position(0) };
+            let then = top(HeadRows::Last, 1);
+            bench.start(forward(vec![other], KernelClass::Decode, slice(&tokens, (70, 71)), (0, 3), then));
+            let ticket = bench.start(go_on(60, FirstToken::Chosen, 5));
+            assert!(matches!(bench.answer(ask), Outcome::Candidates(_)));
+            assert_eq!(bench.answer(ticket), Outcome::Candidates(expected[..5].to_vec()));
+
+            // Steps too many are truncated by the next work.
+            assert_eq!(one_by_one(&mut bench, expected[1].ids[0], 62, 12), expected[2..]);
+        }
+    }
+}
+
+#[test]
+fn a_continuation_needs_a_chosen_token_and_every_unit() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let tokens = tokens(&model);
+    let mut bench = Bench::new(&gpu_as(None), &model, &model.all_units(), settings());
+    let submit = |bench: &Bench, task| bench.engine.submit(Work { ticket: Ticket(1000), task }).unwrap_err();
+    assert_eq!(submit(&bench, go_on(0, FirstToken::Given(1), 0)), EngineError::BadSteps(0));
+    assert_eq!(submit(&bench, go_on(0, FirstToken::Given(1), 9)), EngineError::BadSteps(9));
+    assert_eq!(submit(&bench, go_on(0, FirstToken::Given(333), 1)), EngineError::UnknownToken(333));
+    let none = |position| EngineError::NothingChosen { conversation: TALK, position };
+    assert_eq!(submit(&bench, go_on(0, FirstToken::Chosen, 1)), none(0));
+    let prompt = |then| forward(rows(0..5), KernelClass::Prefill, slice(&tokens, (0, 5)), (0, 3), then);
+    bench.candidates(prompt(top(HeadRows::Last, 1)));
+    assert_eq!(submit(&bench, go_on(4, FirstToken::Chosen, 1)), none(4));
+    // A pass without a choice leaves nothing to go on from.
+    bench.run(prompt(Then::Nothing));
+    assert_eq!(submit(&bench, go_on(5, FirstToken::Chosen, 1)), none(5));
+    let gap = EngineError::Gap { conversation: TALK, known: 5, wanted: 9 };
+    assert_eq!(submit(&bench, go_on(9, FirstToken::Given(1), 1)), gap);
+    let some = model.all_units().into_iter().filter(|unit| *unit != WeightUnit::Head).collect();
+    let headless = Bench::new(&gpu_as(None), &model, &some, settings());
+    assert_eq!(submit(&headless, go_on(0, FirstToken::Given(1), 1)), EngineError::NotResident(WeightUnit::Head));
 }
 
 #[test]

@@ -16,6 +16,6 @@ pub use plan::{Holder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use shape::{BlockShape, FeedForwardShape, ModelShape};
 pub use unit::WeightUnit;
 pub use work::{
-    Candidates, Computed, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then, Ticket,
-    Work,
+    Candidates, Computed, FirstToken, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then,
+    Ticket, Work,
 };

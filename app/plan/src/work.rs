@@ -38,8 +38,18 @@ pub enum Input {
     Hidden(Vec<f32>),
 }
 
-/// What follows the blocks of a forward pass.
+/// Where the first token of a continuation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstToken {
+    /// It is known.
+    Given(u32),
+    /// The best candidate of the row before, which the engine still has on the GPU: the last work of this conversation
+    /// passed the head with [`Pick::Top`], or was a continuation. So a token is submitted before the last one is read.
+    Chosen,
+}
+
+/// What follows the blocks of a forward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Then {
     /// Nothing is read back: only the state counts.
     Nothing,
@@ -106,6 +116,17 @@ pub enum Task {
         /// What follows.
         then: Then,
     },
+    /// Greedy tokens one after another, on an engine that holds everything: each step's best candidate is the token of
+    /// the next row. [`Outcome::Candidates`] has one candidate a step. Steps that turn out to be too many do no harm:
+    /// the next work of the conversation begins at an earlier position, which truncates its state.
+    Continue {
+        /// The first row.
+        row: Row,
+        /// Its token.
+        token: FirstToken,
+        /// Rows, 1 to [`Work::STEPS`], all of class [`KernelClass::Decode`].
+        steps: u16,
+    },
     /// Weighted sums over some experts of a block, for a stage elsewhere (or the stage's own share).
     Experts {
         /// The block.
@@ -131,6 +152,8 @@ pub struct Work {
 impl Work {
     /// Most rows of class [`KernelClass::Decode`] in one piece of work.
     pub const DECODE_ROWS: usize = 16;
+    /// Most steps of one [`Task::Continue`].
+    pub const STEPS: u16 = 8;
 }
 
 /// The best candidates for the token after a row, best first.
@@ -160,7 +183,7 @@ pub enum Outcome {
     },
     /// [`Task::Experts`]: rows × hidden width.
     Sum(Vec<f32>),
-    /// [`Pick::Top`]: one a row that passed the head.
+    /// [`Pick::Top`]: one a row that passed the head. [`Task::Continue`]: one a step.
     Candidates(Vec<Candidates>),
     /// [`Pick::Logits`]: rows × vocabulary.
     Logits(Vec<f32>),

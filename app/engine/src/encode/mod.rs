@@ -6,7 +6,7 @@ use potluck_shaders::{Kernel, Pairs, SEGMENT, params};
 
 use crate::core::Core;
 use crate::error::EngineError;
-use crate::layout::{ExpertMatrix, ExpertPlaces, Key, Layout, Place, Scratch};
+use crate::layout::{ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, Place, Scratch};
 use crate::memory::Slice;
 use crate::recorder::Recorder;
 
@@ -18,8 +18,6 @@ mod prefill;
 pub struct Batch {
     pub n: u32,
     pub class: KernelClass,
-    /// One past the last position of any row.
-    pub reach: u32,
 }
 
 /// Where a matrix product reads and writes.
@@ -100,10 +98,15 @@ impl Core {
         }
     }
 
-    /// Embedding lookup of the tokens in `Scratch::Tokens`.
-    pub fn embed(&mut self, rec: &mut Recorder, layout: &Layout, n: u32) -> Result<(), EngineError> {
+    /// The slot of a token that a head chose.
+    pub fn next_token(&self, slot: usize) -> Slice {
+        self.memory.slice(Key::Scratch(Scratch::Next), slot as u64 * ALIGNMENT, 4)
+    }
+
+    /// Embedding lookup of `n` tokens.
+    pub fn embed(&mut self, rec: &mut Recorder, layout: &Layout, tokens: &Slice, n: u32) -> Result<(), EngineError> {
         let place = self.place(layout, WeightUnit::Embedding, TensorRole::TokenEmbedding)?;
-        let (tokens, y) = (self.scratch(Scratch::Tokens), self.scratch(Scratch::Hidden));
+        let y = self.scratch(Scratch::Hidden);
         let kernel = Kernel::Embed(place.shape.format);
         for segment in &place.segments {
             let params = params::Embed {
@@ -116,7 +119,7 @@ impl Core {
             };
             let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
             let x = Self::groups(kernel, n * params.chunks);
-            rec.dispatch(&mut self.tools(), kernel, &[&weights, &tokens, &y], &params, x, 1);
+            rec.dispatch(&mut self.tools(), kernel, &[&weights, tokens, &y], &params, x, 1);
         }
         Ok(())
     }
@@ -210,8 +213,8 @@ impl Core {
             if kernel.fallback().is_some() { (a.heads, batch.n) } else { (Self::groups(kernel, batch.n * a.heads), 1) };
         let bindings = [&rows, &pages, &query, &keys, &values, &attended];
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
-        let values = u64::from(batch.n) * u64::from(batch.reach) * u64::from(a.heads * a.head_dim);
-        rec.cost(2 * values * self.settings.state.bytes());
+        let values = u64::from(batch.n) * u64::from(a.heads * a.head_dim);
+        rec.cost_of_reach(2 * values * self.settings.state.bytes());
     }
 
     /// Norm and dense network, added to the hidden vectors.
@@ -367,12 +370,13 @@ impl Core {
         let (normed, logits) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Logits));
         let to =
             Product { x: &normed, y: &logits, y_stride: self.spec.vocabulary, y_offset: 0, add: false, bias: None };
-        self.product(rec, place, Batch { n, class: KernelClass::Decode, reach: 0 }, to);
+        self.product(rec, place, Batch { n, class: KernelClass::Decode }, to);
         Ok(())
     }
 
-    /// The best `count` of the `n` rows in `Scratch::Logits`, into rows `first..first + n` of `Scratch::Candidates`.
-    pub fn pick(&mut self, rec: &mut Recorder, first: u32, n: u32, count: u32) {
+    /// The best `count` of the `n` rows in `Scratch::Logits`, into rows `first..first + n` of `Scratch::Candidates`; the
+    /// last row's best token also into `slot`.
+    pub fn pick(&mut self, rec: &mut Recorder, (first, n): (u32, u32), count: u32, slot: usize) {
         let vocabulary = self.spec.vocabulary;
         let segments = vocabulary.div_ceil(SEGMENT);
         let (logits, best) = (self.scratch(Scratch::Logits), self.scratch(Scratch::Best));
@@ -384,6 +388,7 @@ impl Core {
         let params = params::Top { n, first, vocabulary, segments, count };
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
         let candidates = self.scratch(Scratch::Candidates);
-        rec.dispatch(&mut self.tools(), kernel, &[&logits, &best, &candidates], &params, groups, 1);
+        let next = self.next_token(slot);
+        rec.dispatch(&mut self.tools(), kernel, &[&logits, &best, &candidates, &next], &params, groups, 1);
     }
 }

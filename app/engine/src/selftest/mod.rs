@@ -123,6 +123,7 @@ impl Engine {
                 rows_agree = false;
                 core.profile.reject_groups();
             }
+            core.programs.clear();
         }
     }
 

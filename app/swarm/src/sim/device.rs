@@ -98,6 +98,10 @@ impl SimDevice {
                 };
                 (rows.len(), *class, range + end)
             }
+            Task::Continue { steps, .. } => {
+                let all: f64 = shape.blocks.iter().map(|block| blocks(block.active_weights())).sum();
+                (1, KernelClass::Decode, f64::from(*steps) * (all + blocks(shape.head)))
+            }
             Task::Experts { class, routes, block, .. } => {
                 let expert = shape.blocks[usize::from(block.0)].expert_bytes();
                 let most = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);

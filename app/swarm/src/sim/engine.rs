@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, HeadRows, Input,
-    KernelClass, ModelId, ModelShape, Outcome, Route, Row, Task, Then, WeightUnit, Work,
+    BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, FirstToken,
+    HeadRequest, HeadRows, Input, KernelClass, ModelId, ModelShape, Outcome, Pick, Position, Route, Row, Task, Then,
+    WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -57,6 +58,8 @@ pub(crate) struct SimEngine {
     held: BTreeSet<WeightUnit>,
     /// For each block and conversation the running hash up to each position.
     state: BTreeMap<(u16, ConversationId), Vec<u64>>,
+    /// Of each conversation the position after its last head, and the token chosen for it.
+    chosen: BTreeMap<ConversationId, (u32, u32)>,
 }
 
 impl SimEngine {
@@ -72,6 +75,7 @@ impl SimEngine {
 
     pub fn forget(&mut self, conversation: ConversationId) {
         self.state.retain(|(_, known), _| *known != conversation);
+        self.chosen.remove(&conversation);
     }
 
     pub fn run(&mut self, model: &SimModel, work: &Work) -> Outcome {
@@ -102,8 +106,11 @@ impl SimEngine {
                         };
                     }
                 }
-                self.leave(model, rows, *class, hidden, *then)
+                let outcome = self.leave(model, rows, *class, hidden, *then)?;
+                self.remember(rows, &outcome);
+                Ok(outcome)
             }
+            Task::Continue { row, token, steps } => self.go_on(model, *row, *token, *steps),
             Task::Experts { block, normed, routes, .. } => {
                 let sums = normed
                     .chunks(WIDTH)
@@ -111,6 +118,43 @@ impl SimEngine {
                     .map(|(normed, route)| self.experts(*block, [normed[0] as u64, normed[1] as u64], route));
                 Ok(Outcome::Sum(flat(&sums.collect::<Result<Vec<_>, _>>()?)))
             }
+        }
+    }
+
+    /// Greedy steps one after another.
+    fn go_on(&mut self, model: &SimModel, row: Row, token: FirstToken, steps: u16) -> Result<Outcome, String> {
+        let mut token = match token {
+            FirstToken::Given(token) => token,
+            FirstToken::Chosen => match self.chosen.get(&row.conversation) {
+                Some(&(position, token)) if position == row.position.0 => token,
+                _ => return Err("no token was chosen for that position".into()),
+            },
+        };
+        let mut all = Vec::new();
+        for step in 0..u32::from(steps) {
+            let row = Row { position: Position(row.position.0 + step), ..row };
+            let task = Task::Forward {
+                rows: vec![row],
+                class: KernelClass::Decode,
+                input: Input::Tokens(vec![token]),
+                blocks: BlockRange::new(0, model.blocks),
+                then: Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            };
+            let Outcome::Candidates(best) = self.try_run(model, &task)? else { return Err("no candidates".into()) };
+            token = best[0].ids[0];
+            all.extend(best);
+        }
+        Ok(Outcome::Candidates(all))
+    }
+
+    /// Which token a head chose last.
+    fn remember(&mut self, rows: &[Row], outcome: &Outcome) {
+        let Some(last) = rows.last() else { return };
+        self.chosen.remove(&last.conversation);
+        if let Outcome::Candidates(best) = outcome
+            && let Some(best) = best.last()
+        {
+            self.chosen.insert(last.conversation, (last.position.0 + 1, best.ids[0]));
         }
     }
 
