@@ -1,72 +1,199 @@
-//! Whole tokens on this machine's adapter: `cargo bench -p potluck-engine --bench decode`.
+//! Decode of published models' shapes with random weights: `cargo bench -p potluck-engine --bench decode`.
 //!
-//! A random model of a small model's shape; per token: time, and the part of it that the processor spends encoding.
+//! Of each model tokens a second one by one, with tokens submitted ahead, and in groups that share a readback; dispatches and
+//! microseconds of processor a token; then GB/s of each matrix shape. `POTLUCK_SHAPES` (comma separated names, `small` for one
+//! that a software adapter gets through), `POTLUCK_PROMPT`, `POTLUCK_TOKENS` and `POTLUCK_TIER` (`software`, `full`) change what
+//! is measured.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use potluck_engine::Settings;
-use potluck_gguf::TensorType;
-use potluck_model::Architecture;
-use potluck_plan::{HeadRows, Input, KernelClass};
-use support::{Bench, Recipe, forward, gpu_as, rows, top};
+use futures::executor::block_on;
+use potluck_engine::{Engine, Piece, Settings, Tier};
+use potluck_gguf::synthetic::{Shape, Synthetic};
+use potluck_gguf::{join, parse};
+use potluck_model::ModelSpec;
+use potluck_plan::{FirstToken, HeadRows, Input, KernelClass, Task};
+use potluck_shaders::Format;
+use support::{Bench, Model, forward, gpu_as, rows, top};
 
-fn main() {
-    let gpu = gpu_as(match std::env::var("POTLUCK_TIER").as_deref() {
-        Ok("software") => Some(potluck_engine::Tier::Software),
-        Ok("full") => Some(potluck_engine::Tier::Full),
-        _ => None,
-    });
-    for (name, recipe) in [
-        ("dense 8 × 512, Q8_0", dense(TensorType::Q8_0)),
-        ("dense 8 × 512, Q4_K", dense(TensorType::Q4_K)),
-        (
-            "experts 8 × 512, Q4_K",
-            Recipe { architecture: Architecture::Qwen3Moe, experts: true, ..dense(TensorType::Q4_K) },
-        ),
-    ] {
-        let model = recipe.build();
-        let mut bench = Bench::new(&gpu, &model, &model.all_units(), Settings::default());
-        futures::executor::block_on(bench.engine.prepare()).unwrap();
-        let end = model.spec.blocks.len() as u16;
-        let last = top(HeadRows::Last, 1);
-        let prompt = || forward(rows(0..128), KernelClass::Prefill, Input::Tokens(vec![3; 128]), (0, end), last);
-        bench.candidates(prompt());
-        let started = Instant::now();
-        bench.candidates(prompt());
-        let prefill = 128.0 / started.elapsed().as_secs_f64();
-        let token = |at: u32| forward(rows(at..at + 1), KernelClass::Decode, Input::Tokens(vec![3]), (0, end), last);
-        (128..132).for_each(|at| {
-            bench.candidates(token(at));
-        });
-        let mut encoding = 0.0;
-        let started = Instant::now();
-        let count = 32;
-        for at in 132..132 + count {
-            let begin = Instant::now();
-            let ticket = bench.start(token(at));
-            encoding += begin.elapsed().as_secs_f64();
-            bench.answer(ticket);
+/// A number from the environment.
+fn number(name: &str, default: u32) -> u32 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn shapes() -> Vec<(String, Synthetic)> {
+    let names = std::env::var("POTLUCK_SHAPES").unwrap_or_else(|_| "llama-3.2-1b,qwen3-30b-a3b".into());
+    names
+        .split(',')
+        .map(|name| match Shape::from_name(name) {
+            Some(Shape::Qwen3_30B_A3B) => {
+                ("4 blocks of qwen3-30b-a3b".to_owned(), Synthetic { blocks: 4, ..Shape::Qwen3_30B_A3B.synthetic() })
+            }
+            Some(shape) => (name.to_owned(), shape.synthetic()),
+            None => ("2 blocks of llama-160m".to_owned(), Synthetic { blocks: 2, ..Shape::Llama160M.synthetic() }),
+        })
+        .collect()
+}
+
+fn model(synthetic: &Synthetic) -> Model {
+    let file = synthetic.to_bytes().unwrap();
+    let (spec, units) = ModelSpec::from_gguf(&join([parse(&file).unwrap()]).unwrap()).unwrap();
+    Model { spec, units, file }
+}
+
+/// Uploads everything through whole staging buffers.
+fn load(engine: &Engine, model: &Model) {
+    const PIECE: u64 = 8 << 20;
+    for unit in engine.missing() {
+        for (index, tensor) in model.units.tensors(unit).iter().enumerate() {
+            let mut at = 0;
+            while engine.needs(unit, index) && at < tensor.range.len {
+                let len = PIECE.min(tensor.range.len - at);
+                let from = (tensor.range.offset + at) as usize;
+                let mut staging = block_on(engine.staging()).unwrap();
+                staging.write(0, &model.file[from..from + len as usize]);
+                let piece = Piece { unit, tensor: index, tensor_offset: at, staging_offset: 0, len };
+                engine.upload(staging, &[piece]).unwrap();
+                at += len;
+            }
         }
-        let each = started.elapsed().as_secs_f64() * 1e3 / f64::from(count);
+        engine.finish(unit).unwrap();
+    }
+}
+
+/// What a way of decoding took.
+struct Taken {
+    seconds: f64,
+    encoding: f64,
+    tokens: u32,
+}
+
+impl Taken {
+    fn print(&self, name: &str, bytes: u64) {
+        let rate = f64::from(self.tokens) / self.seconds;
         println!(
-            "{name}: {:.1} MB, prefill {prefill:.0} tokens/s, decode {each:.2} ms a token, encoding {:.2} ms",
-            model.file.len() as f64 / 1e6,
-            encoding * 1e3 / f64::from(count)
+            "  {name:<28} {rate:>8.1} tok/s  {:>7.0} µs a token, {:>5.0} of them encoding, {:>6.0} GB/s of weights",
+            1e6 / rate,
+            self.encoding * 1e6 / f64::from(self.tokens),
+            rate * bytes as f64 / 1e9
         );
     }
 }
 
-fn dense(kind: TensorType) -> Recipe {
-    Recipe {
-        hidden: 512,
-        intermediate: 1536,
-        vocabulary: 8192,
-        blocks: 8,
-        tied: true,
-        ..Recipe::new(Architecture::Qwen3, kind)
+/// Decodes `tokens` tokens from position `from` on, with up to `depth` pieces of `steps` steps under way.
+fn ahead(bench: &mut Bench, from: u32, tokens: u32, depth: u32, steps: u16) -> Taken {
+    let pieces = tokens / u32::from(steps);
+    let (mut started, mut encoding) = (0, 0.0);
+    let begin = Instant::now();
+    loop {
+        let done = bench.results.borrow().len() as u32;
+        while started < pieces && started < done + depth {
+            let row = rows(from + started * u32::from(steps)..from + started * u32::from(steps) + 1)[0];
+            let token = if started == 0 { FirstToken::Given(1) } else { FirstToken::Chosen };
+            let before = Instant::now();
+            bench.start(Task::Continue { row, token, steps });
+            encoding += before.elapsed().as_secs_f64();
+            started += 1;
+        }
+        if done == pieces {
+            break;
+        }
+        bench.engine.poll_for(Duration::from_millis(100));
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    bench.results.borrow_mut().clear();
+    Taken { seconds, encoding, tokens: pieces * u32::from(steps) }
+}
+
+/// The same, each token read before the next is asked for.
+fn one_by_one(bench: &mut Bench, from: u32, tokens: u32, end: u16) -> Taken {
+    let mut token = 1;
+    let mut encoding = 0.0;
+    let begin = Instant::now();
+    for at in from..from + tokens {
+        let input = Input::Tokens(vec![token]);
+        let task = forward(rows(at..at + 1), KernelClass::Decode, input, (0, end), top(HeadRows::Last, 1));
+        let before = Instant::now();
+        let ticket = bench.start(task);
+        encoding += before.elapsed().as_secs_f64();
+        let potluck_plan::Outcome::Candidates(best) = bench.answer(ticket) else { panic!("no candidates") };
+        token = best[0].ids[0];
+    }
+    Taken { seconds: begin.elapsed().as_secs_f64(), encoding, tokens }
+}
+
+fn main() {
+    let gpu = gpu_as(match std::env::var("POTLUCK_TIER").as_deref() {
+        Ok("software") => Some(Tier::Software),
+        Ok("full") => Some(Tier::Full),
+        _ => None,
+    });
+    let (prompt, tokens) = (number("POTLUCK_PROMPT", 512), number("POTLUCK_TOKENS", 128));
+    for (name, synthetic) in shapes() {
+        let model = model(&synthetic);
+        let settings = Settings { context: prompt + tokens + 64, ..Settings::default() };
+        let mut bench = Bench::empty(&gpu, &model.spec, &model.units, settings);
+        bench.engine.hold(&model.all_units()).unwrap();
+        load(&bench.engine, &model);
+        block_on(bench.engine.prepare()).unwrap();
+        let verdict = block_on(bench.engine.self_test()).unwrap();
+        let wrong: Vec<&str> = verdict.kernels.iter().filter(|k| !k.ok).map(|k| k.name.as_str()).collect();
+        println!(
+            "{name}: {:.0} MB, {} kernels, wrong: {wrong:?}",
+            model.file.len() as f64 / 1e6,
+            verdict.kernels.len()
+        );
+        let end = model.spec.blocks.len() as u16;
+        let started = Instant::now();
+        for first in (0..prompt).step_by(128) {
+            let chunk = first..(first + 128).min(prompt);
+            let input = Input::Tokens(vec![3; chunk.len()]);
+            bench.candidates(forward(rows(chunk), KernelClass::Prefill, input, (0, end), top(HeadRows::Last, 1)));
+        }
+        println!("  prefill {:.0} tok/s", f64::from(prompt) / started.elapsed().as_secs_f64());
+        // What a token reads: everything but the rows of the table it does not look up and the experts it does not use.
+        let all: u64 = model.units.units().map(|unit| model.unit_bytes(unit)).sum();
+        let table = model.unit_bytes(potluck_plan::WeightUnit::Embedding);
+        let experts: u64 = model
+            .units
+            .units()
+            .filter(|unit| matches!(unit, potluck_plan::WeightUnit::Expert(..)))
+            .map(|unit| model.unit_bytes(unit))
+            .sum();
+        let share = if synthetic.experts > 0 { f64::from(synthetic.used) / f64::from(synthetic.experts) } else { 1.0 };
+        let bytes = all - table - experts + (experts as f64 * share) as u64;
+        one_by_one(&mut bench, prompt, tokens.min(8), end);
+        one_by_one(&mut bench, prompt, tokens, end).print("one by one", bytes);
+        println!("  {} dispatches a token", bench.engine.dispatches());
+        for depth in [1, 2, 4] {
+            ahead(&mut bench, prompt, tokens, depth, 1).print(&format!("{depth} under way"), bytes);
+        }
+        for steps in [4, 8] {
+            ahead(&mut bench, prompt, tokens, 2, steps).print(&format!("2 groups of {steps} under way"), bytes);
+        }
+        rates(&bench.engine);
+        bench.engine.destroy();
+    }
+}
+
+/// GB/s of the decode kernel on the matrix shapes of both models.
+fn rates(engine: &Engine) {
+    println!("  streams {:.0} GB/s", block_on(engine.streaming_rate()).unwrap());
+    for (format, rows, cols) in [
+        (Format::Q4_K, 3072, 2048),
+        (Format::Q4_K, 2048, 2048),
+        (Format::Q4_K, 8192, 2048),
+        (Format::Q4_K, 2048, 8192),
+        (Format::Q6_K, 2048, 8192),
+        (Format::Q4_K, 4096, 2048),
+        (Format::Q4_K, 2048, 4096),
+        (Format::Q6_K, 128_256, 2048),
+    ] {
+        let rate = block_on(engine.decode_rate(format, rows, cols)).unwrap();
+        println!("  {:5} {rows:>6} × {cols:<5} {rate:>6.0} GB/s", format.name());
     }
 }

@@ -60,6 +60,8 @@ pub struct Core {
     /// Results that are ready to be handed out.
     pub answers: VecDeque<Computed>,
     pub inbox: Inbox,
+    /// Of the work submitted last.
+    pub dispatches: u32,
 }
 
 impl Core {
@@ -98,6 +100,7 @@ impl Core {
             waiting: VecDeque::new(),
             answers: VecDeque::new(),
             inbox: Inbox::default(),
+            dispatches: 0,
             settings,
         };
         core.make_readbacks();

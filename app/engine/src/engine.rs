@@ -174,7 +174,23 @@ impl Engine {
 
     /// Starts a piece of work, or puts it behind others. Its result comes through `on_result`.
     pub fn submit(&self, work: Work) -> Result<(), EngineError> {
-        self.inner.core.borrow_mut().submit(work, &self.inner.notify)
+        let submitted = self.inner.core.borrow_mut().submit(work, &self.inner.notify);
+        self.inner.notify.wake();
+        submitted
+    }
+
+    /// Waits until something is under way: what moves the device natively sleeps here.
+    pub async fn busy(&self) {
+        std::future::poll_fn(|context| {
+            self.inner.notify.wake_on_event(context.waker());
+            if self.pending() > 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Dispatches of the work submitted last.
+    pub fn dispatches(&self) -> u32 {
+        self.inner.core.borrow().dispatches
     }
 
     /// Drops work that has not begun; true if there was such. It is answered with `Cancelled`.
@@ -216,6 +232,23 @@ impl Engine {
             let core = self.inner.core.borrow();
             if core.gpu.device.poll(wgpu::PollType::Poll).is_err() {
                 core.gpu.mark_lost();
+            }
+        }
+        self.inner.deliver();
+    }
+
+    /// Natively: waits until the oldest work under way is done, at most `patience`, and hands out results.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn poll_for(&self, patience: std::time::Duration) {
+        {
+            let core = self.inner.core.borrow();
+            if let Some(oldest) = core.pending.front() {
+                let wait =
+                    wgpu::PollType::Wait { submission_index: Some(oldest.submission.clone()), timeout: Some(patience) };
+                match core.gpu.device.poll(wait) {
+                    Ok(_) | Err(wgpu::PollError::Timeout) => {}
+                    Err(_) => core.gpu.mark_lost(),
+                }
             }
         }
         self.inner.deliver();

@@ -25,23 +25,39 @@ impl Engine {
 
     /// Gigabytes a second of a matrix kernel on `n` vectors.
     pub async fn matrix_rate(&self, kernel: Kernel, format: Format, n: u32) -> Result<f64, EngineError> {
-        let row_bytes = format.row_bytes(COLS).unwrap_or(COLS * 4);
-        let rows = (16 << 20) / row_bytes;
+        let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
+        self.shape_rate(kernel, format, (rows, COLS), n).await
+    }
+
+    /// Gigabytes of weights a second of the kernel that a decode step uses for a matrix of this shape.
+    pub async fn decode_rate(&self, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
+        let kernel = self.inner.core.borrow().profile.decode(format, Operand::Plain, 1);
+        self.shape_rate(kernel, format, (rows, cols), 1).await
+    }
+
+    async fn shape_rate(
+        &self,
+        kernel: Kernel,
+        format: Format,
+        (rows, cols): (u32, u32),
+        n: u32,
+    ) -> Result<f64, EngineError> {
+        let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
         let bytes = u64::from(rows) * u64::from(row_bytes);
         let params = params::MatVec {
             rows,
             row_bytes,
-            cols: COLS,
-            chunks: COLS / 16,
+            cols,
+            chunks: cols / 16,
             n,
-            x_stride: COLS / 4,
+            x_stride: cols / 4,
             y_stride: rows,
             ..Default::default()
         };
         let vectors = if let Kernel::MatVec { rows, .. } = kernel { u32::from(rows) } else { potluck_shaders::TILE };
         let probe = Probe {
             kernel,
-            bindings: vec![vec![0; bytes as usize], vec![0; (n * COLS * 4) as usize], vec![0; (n * rows * 4) as usize]],
+            bindings: vec![vec![0; bytes as usize], vec![0; (n * cols * 4) as usize], vec![0; (n * rows * 4) as usize]],
             params: bytemuck::bytes_of(&params).to_vec(),
             x: rows.div_ceil(kernel.matrix_rows()),
             z: n.div_ceil(vectors),

@@ -35,14 +35,19 @@ impl Notify {
         }
     }
 
+    /// Wakes who waits.
+    pub fn wake(&self) {
+        if let Ok(mut waiting) = self.waiting.lock() {
+            waiting.drain(..).for_each(Waker::wake);
+        }
+    }
+
     /// Leaves an event.
     pub fn event(&self, event: Event) {
         if let Ok(mut inbox) = self.inbox.lock() {
             inbox.push_back(event);
         }
-        if let Ok(mut waiting) = self.waiting.lock() {
-            waiting.drain(..).for_each(Waker::wake);
-        }
+        self.wake();
         #[cfg(target_arch = "wasm32")]
         if let Some(engine) = self.engine.upgrade() {
             // Never from inside the call that caused it: the engine may be in the middle of something.

@@ -40,6 +40,9 @@ pub struct Pending {
     pub bytes: u64,
     pub kind: Kind,
     pub started: f64,
+    /// The submit that ends it.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only natively is a submit waited for"))]
+    pub submission: wgpu::SubmissionIndex,
 }
 
 const NOT_FINITE: &str = "The GPU computed a value that is not a finite number: the weights may be damaged.";

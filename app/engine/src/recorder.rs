@@ -84,6 +84,13 @@ pub struct Program {
     pub home: Option<u32>,
 }
 
+impl Program {
+    /// Dispatches when the longest row attends to `reach` positions.
+    pub fn dispatches(&self, reach: u32) -> u32 {
+        self.steps.iter().filter(|step| step.size(reach).is_some()).count() as u32
+    }
+}
+
 /// What dispatches need.
 pub struct Tools<'a> {
     pub device: &'a wgpu::Device,

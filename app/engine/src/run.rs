@@ -270,9 +270,11 @@ impl Core {
             }
         };
         let most = self.profile.most_a_submit();
-        Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most).submit(&runs);
+        let submission = Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most).submit(&runs);
+        self.dispatches = runs.iter().map(|run| run.program.dispatches(run.reach)).sum();
         self.readbacks[index].busy = true;
-        self.pending.push_back(Pending { ticket: work.ticket, readback: index, bytes, kind: result.kind, started });
+        let (ticket, kind) = (work.ticket, result.kind);
+        self.pending.push_back(Pending { ticket, readback: index, bytes, kind, started, submission });
         let notify = notify.clone();
         target.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
             notify.event(Event::Readback(index, mapped.is_ok()));

@@ -112,8 +112,8 @@ impl<'a> Submitter<'a> {
         Self { device, queue, arena, most, encoder: encoder(device), cost: 0, passing: false }
     }
 
-    /// Encodes everything and submits it.
-    pub fn submit(mut self, runs: &[Run]) {
+    /// Encodes everything and submits it. Returns which submit was the last.
+    pub fn submit(mut self, runs: &[Run]) -> wgpu::SubmissionIndex {
         for run in runs {
             self.copy(&run.before);
             let mut rest = &run.program.steps[..];
@@ -132,7 +132,7 @@ impl<'a> Submitter<'a> {
             }
             self.copy(&run.after);
         }
-        self.flush();
+        self.flush()
     }
 
     /// How many steps still fit this submit: no more dispatches than the arena holds, nor more cost than `most` (unless
@@ -188,10 +188,10 @@ impl<'a> Submitter<'a> {
         }
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> wgpu::SubmissionIndex {
         let full = std::mem::replace(&mut self.encoder, encoder(self.device));
-        self.queue.submit([full.finish()]);
         self.cost = 0;
         self.passing = false;
+        self.queue.submit([full.finish()])
     }
 }

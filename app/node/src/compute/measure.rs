@@ -109,7 +109,8 @@ impl Compute {
     async fn answer(&self, probe: &Engine, answers: &mut mpsc::UnboundedReceiver<Computed>) -> Option<Computed> {
         let waiting = async {
             loop {
-                probe.poll();
+                #[cfg(not(target_arch = "wasm32"))]
+                probe.poll_for(super::PATIENCE);
                 self.platform.clock.sleep(1.0).await;
             }
         };
