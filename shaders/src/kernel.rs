@@ -24,6 +24,44 @@ pub enum Operand {
     Expert,
 }
 
+/// What a fused decode kernel does besides the product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Job {
+    /// Norms the vectors first.
+    Normed,
+    /// Norms them first, and adds a bias.
+    NormedBias,
+    /// Adds the result to what is there.
+    Added,
+    /// Norms the vectors first, and makes `silu(gate) · up` of two matrices.
+    Gated,
+    /// The same with the matrices of chosen experts.
+    GatedExpert,
+    /// The weighted sum over the chosen experts, added to what is there.
+    ExpertSum,
+}
+
+impl Job {
+    /// All of them.
+    pub const ALL: [Job; 6] =
+        [Self::Normed, Self::NormedBias, Self::Added, Self::Gated, Self::GatedExpert, Self::ExpertSum];
+
+    /// The vectors are normed on the way.
+    pub fn norms(self) -> bool {
+        !matches!(self, Self::Added | Self::ExpertSum)
+    }
+
+    /// Two matrices make one result.
+    pub fn gates(self) -> bool {
+        matches!(self, Self::Gated | Self::GatedExpert)
+    }
+
+    /// The matrices are those of chosen experts.
+    pub fn of_experts(self) -> bool {
+        matches!(self, Self::GatedExpert | Self::ExpertSum)
+    }
+}
+
 /// Type of the KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
@@ -68,6 +106,28 @@ pub enum Kernel {
         rows: u8,
         /// Bias or expert.
         operand: Operand,
+    },
+    /// Matrix times `rows` vectors at a time, with what comes before and after: weights, in, out; then gain; then bias, or
+    /// slots and chosen; then gates.
+    Fused {
+        /// Of the matrix.
+        format: Format,
+        /// Vectors that share one reading of the weights; 1 for experts.
+        rows: u8,
+        /// What else.
+        job: Job,
+    },
+    /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
+    Split {
+        /// Of the cache.
+        state: State,
+        /// Quads of values in a head, at most 64.
+        quads: u16,
+    },
+    /// Splits made one: rows, parts, out.
+    Merge {
+        /// Quads of values in a head, at most 64.
+        quads: u16,
     },
     /// Tiled product: weights, in, out; then bias, or tiles and pairs.
     MatMul {
@@ -119,6 +179,10 @@ fn template(name: &str) -> Option<&'static str> {
         "norm" => include_str!("../wgsl/norm.wgsl"),
         "matvec" => include_str!("../wgsl/matvec.wgsl"),
         "matmul" => include_str!("../wgsl/matmul.wgsl"),
+        "fused" => include_str!("../wgsl/fused.wgsl"),
+        "wide_q4_k" => include_str!("../wgsl/wide_q4_k.wgsl"),
+        "split" => include_str!("../wgsl/split.wgsl"),
+        "merge" => include_str!("../wgsl/merge.wgsl"),
         "groups" => include_str!("../wgsl/groups.wgsl"),
         "rope" => include_str!("../wgsl/rope.wgsl"),
         "attention" => include_str!("../wgsl/attention.wgsl"),
@@ -148,14 +212,28 @@ impl Kernel {
             | Self::Router(Strategy::Lone)
             | Self::Top(Strategy::Lone)
             | Self::Attention { strategy: Strategy::Lone, .. } => 8,
+            Self::Fused { .. } => 128,
+            Self::Split { .. } => 256,
             _ => 64,
         }
+    }
+
+    /// Values that a thread of a fused kernel reads at a time.
+    pub fn unit_values(self) -> u32 {
+        if self.is_wide() { 32 } else { 16 }
+    }
+
+    /// Binds the weights as vectors of four words, because the format's blocks are whole ones.
+    fn is_wide(self) -> bool {
+        matches!(self, Self::Fused { format: Format::Q4_K, .. })
     }
 
     /// Matrix rows a workgroup of a matrix kernel covers.
     pub fn matrix_rows(self) -> u32 {
         match self {
             Self::MatMul { .. } => crate::TILE,
+            // Teams of 32 threads; a team has two rows, gate and up or two of one matrix.
+            Self::Fused { job, .. } => self.threads() / 32 * if job.gates() { 1 } else { 2 },
             Self::MatVec { strategy: Strategy::Coop, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, strategy: Strategy::Lone, rows, .. } => {
                 self.threads() * Self::rows_a_thread(format, rows)
@@ -184,6 +262,14 @@ impl Kernel {
                 Operand::Bias => vec![Read, Read, Write, Read],
                 Operand::Expert => vec![Read, Read, Write, Read, Read],
             },
+            Self::Fused { job, .. } => match job {
+                Job::Added => vec![Read, Read, Write],
+                Job::Normed | Job::Gated => vec![Read, Read, Write, Read],
+                Job::NormedBias => vec![Read, Read, Write, Read, Read],
+                Job::GatedExpert | Job::ExpertSum => vec![Read, Read, Write, Read, Read, Read],
+            },
+            Self::Split { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
+            Self::Merge { .. } => vec![Read, Read, Write],
             Self::Groups => vec![Read, Read, Write, Write],
             Self::Rope { qk_norm, factors, .. } => {
                 let mut all = vec![Read, Read, Read, Write, Write, Write];
@@ -205,7 +291,7 @@ impl Kernel {
         }
     }
 
-    /// The same kernel in its slower, barrier-free form, if it has one.
+    /// What replaces a kernel that computes wrongly: the barrier-free form, or the separate steps of a fused one.
     pub fn fallback(self) -> Option<Kernel> {
         match self {
             Self::Norm(Strategy::Coop) => Some(Self::Norm(Strategy::Lone)),
@@ -214,6 +300,16 @@ impl Kernel {
             Self::MatVec { format, strategy: Strategy::Coop, rows, operand } => {
                 Some(Self::MatVec { format, strategy: Strategy::Lone, rows, operand })
             }
+            Self::Fused { format, rows, job } => {
+                let operand = match job {
+                    Job::NormedBias => Operand::Bias,
+                    Job::GatedExpert | Job::ExpertSum => Operand::Expert,
+                    Job::Normed | Job::Added | Job::Gated => Operand::Plain,
+                };
+                Some(Self::MatVec { format, strategy: Strategy::Coop, rows, operand })
+            }
+            Self::Split { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
+            Self::Merge { quads } => Some(Self::Attention { state: State::F32, strategy: Strategy::Coop, quads }),
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
             }
@@ -236,6 +332,9 @@ impl Kernel {
                 format!("matvec {} {} ×{rows}{}", format.name(), how(strategy), with(operand))
             }
             Self::MatMul { format, operand } => format!("matmul {}{}", format.name(), with(operand)),
+            Self::Fused { format, rows, job } => format!("fused {} {job:?} ×{rows}", format.name()),
+            Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
+            Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
             Self::Groups => "groups".into(),
             Self::Rope { state, pairs, qk_norm, factors } => format!(
                 "rope {state:?} {pairs:?}{}{}",
@@ -261,6 +360,9 @@ impl Kernel {
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
             Self::MatMul { .. } => ("matmul", params::MatVec::WGSL),
+            Self::Fused { .. } => ("fused", params::Fused::WGSL),
+            Self::Split { .. } => ("split", params::Split::WGSL),
+            Self::Merge { .. } => ("merge", params::Split::WGSL),
             Self::Groups => ("groups", params::Groups::WGSL),
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
@@ -304,6 +406,31 @@ impl Kernel {
                     Operand::Expert => define("GROUPED", String::new()),
                 }
             }
+            Self::Fused { format, rows, job } => {
+                define("FORMAT", format.name().into());
+                define("ROWS", rows.to_string());
+                define("PARTIALS", (u32::from(rows) * self.threads()).to_string());
+                define("QUADS", (self.unit_values() / 4).to_string());
+                let flags = [
+                    ("WIDE", self.is_wide()),
+                    ("SHORT", format.block_values() < 16),
+                    ("NORM", job.norms()),
+                    ("BIAS", job == Job::NormedBias),
+                    ("GATED", job.gates()),
+                    ("EXPERT", job == Job::GatedExpert),
+                    ("SUM", job == Job::ExpertSum),
+                ];
+                flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
+            }
+            Self::Split { state, quads } => {
+                define("STATE", format!("{state:?}"));
+                define("QUADS", quads.to_string());
+                define("SPLIT", crate::SPLIT.to_string());
+            }
+            Self::Merge { quads } => {
+                define("QUADS", quads.to_string());
+                define("SPLIT", crate::SPLIT.to_string());
+            }
             Self::Groups => define("EXPERTS", MAX_EXPERTS.to_string()),
             Self::Rope { state, pairs, qk_norm, factors } => {
                 define("STATE", format!("{state:?}"));
@@ -333,6 +460,10 @@ impl Kernel {
         let mut all = vec![Self::Groups, Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
         for format in Format::ALL {
             all.push(Self::Embed(format));
+            for job in Job::ALL {
+                let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
+                all.extend(rows.iter().map(|&rows| Self::Fused { format, rows, job }));
+            }
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
                 all.push(Self::MatMul { format, operand });
                 for strategy in strategies {
@@ -348,6 +479,7 @@ impl Kernel {
         for strategy in strategies {
             all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy)]);
         }
+        all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
         for state in states {
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
                 // Both together would be more storage bindings than every device has; no model has them.
@@ -355,6 +487,7 @@ impl Kernel {
                     all.push(Self::Rope { state, pairs, qk_norm, factors });
                 }
             }
+            all.extend(quads.iter().map(|&quads| Self::Split { state, quads }));
             for strategy in strategies {
                 all.extend(quads.iter().map(|&quads| Self::Attention { state, strategy, quads }));
             }

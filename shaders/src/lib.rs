@@ -11,7 +11,7 @@ mod preprocess;
 pub mod reference;
 
 pub use format::Format;
-pub use kernel::{Access, Kernel, Operand, Pairs, State, Strategy};
+pub use kernel::{Access, Job, Kernel, Operand, Pairs, State, Strategy};
 pub use preprocess::{PreprocessError, preprocess};
 
 /// Positions a page of the KV cache holds.
@@ -21,7 +21,7 @@ pub const SEGMENT: u32 = 128;
 /// Vectors and matrix rows a tile of the tiled product covers.
 pub const TILE: u32 = 32;
 /// Positions whose keys and values one workgroup of the decode attention takes.
-pub const SPLIT: u32 = 128;
+pub const SPLIT: u32 = 1024;
 /// Most experts a block may have.
 pub const MAX_EXPERTS: u32 = 512;
 /// What a slot table holds for an expert that is not here.

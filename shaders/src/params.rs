@@ -82,6 +82,74 @@ params! {
         /// Bytes from one slot's matrix to the next.
         expert_bytes: u32,
     }
+    /// Matrix times vectors with what comes before and after: up to three matrices, or those of chosen experts.
+    Fused {
+        /// Matrix rows in this binding, of all matrices together.
+        rows: u32,
+        /// Bytes of a matrix row.
+        row_bytes: u32,
+        /// Values in a matrix row.
+        cols: u32,
+        /// Units a matrix row is read in.
+        units: u32,
+        /// Vectors; of experts (row, expert) pairs.
+        n: u32,
+        /// Quads from one input vector to the next.
+        x_stride: u32,
+        /// First input vector.
+        x_first: u32,
+        /// Values from one output vector to the next.
+        y_stride: u32,
+        /// 1: add to what the output holds.
+        add: u32,
+        /// Of the norm.
+        epsilon: f32,
+        /// First byte of the first matrix.
+        base_0: u32,
+        /// First byte of the second one.
+        base_1: u32,
+        /// First byte of the third one.
+        base_2: u32,
+        /// One past the last row of the first matrix.
+        end_0: u32,
+        /// One past the last row of the second one.
+        end_1: u32,
+        /// Where the first matrix's results lie in an output vector.
+        y_0: u32,
+        /// Where the second one's do.
+        y_1: u32,
+        /// Where the third one's do.
+        y_2: u32,
+        /// Where the first matrix's biases begin.
+        bias_0: u32,
+        /// Where the second one's do.
+        bias_1: u32,
+        /// Where the third one's do.
+        bias_2: u32,
+        /// Bytes from a row of gate to the same row of up; wraps around if up comes first.
+        up: u32,
+        /// Experts of the block.
+        experts: u32,
+        /// Experts per row.
+        used: u32,
+        /// First slot in this binding.
+        slot_first: u32,
+        /// Slots in this binding.
+        slot_count: u32,
+        /// Bytes from one slot to the next.
+        expert_bytes: u32,
+    }
+    /// Attention by splits of the context, and their merging.
+    Split {
+        /// Query heads.
+        heads: u32,
+        /// Key and value heads.
+        kv_heads: u32,
+        /// Factor of the scores.
+        scale: f32,
+        /// Splits that the buffer of parts has room for.
+        splits: u32,
+    }
     /// Lists of (row, expert) pairs by expert.
     Groups {
         /// Experts of the block.

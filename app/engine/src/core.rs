@@ -165,7 +165,7 @@ impl Core {
                     let (key_to, at_to) = matrix_to.slot(slot_to);
                     let source = &was[&key_from].buffer;
                     let target = &self.memory.slab(key_to).buffer;
-                    encoder.copy_buffer_to_buffer(source, at_from, target, at_to, matrix_to.stride);
+                    encoder.copy_buffer_to_buffer(source, at_from, target, at_to, matrix_to.bytes());
                 }
             }
         }

@@ -154,7 +154,7 @@ impl Gpu {
 fn check_limits(limits: &wgpu::Limits) -> Result<(), GpuError> {
     let needs = [
         ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 8),
-        ("threads a workgroup", u64::from(limits.max_compute_invocations_per_workgroup), 64),
+        ("threads a workgroup", u64::from(limits.max_compute_invocations_per_workgroup), 256),
         ("bytes of workgroup memory", u64::from(limits.max_compute_workgroup_storage_size), 16384),
     ];
     match needs.into_iter().find(|(_, available, needed)| available < needed) {

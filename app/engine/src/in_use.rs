@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Kernel, Operand, Pairs};
+use potluck_shaders::{Format, Job, Kernel, Operand, Pairs};
 
 use crate::core::Core;
 
@@ -19,7 +19,7 @@ impl Core {
                     all.extend([self.profile.norm(), Kernel::Segments, self.profile.top()]);
                     let matrices = self.formats(unit).filter(|(role, _)| *role != TensorRole::OutputNorm);
                     for (_, format) in matrices {
-                        all.extend([1, 4].map(|n| self.profile.decode(format, Operand::Plain, n)));
+                        self.decode_kernels(format, Some(Job::Normed), Operand::Plain, &mut all);
                     }
                 }
                 WeightUnit::Mixer(block) => self.mixer_kernels(unit, usize::from(block.0), &mut all),
@@ -34,6 +34,8 @@ impl Core {
                 WeightUnit::Expert(block, _) => {
                     all.extend([Kernel::SwiGlu, Kernel::Combine]);
                     if let Some(places) = self.layout.experts.get(&block) {
+                        all.extend(self.profile.fused(places.gate.shape.format, Job::GatedExpert, 1));
+                        all.extend(self.profile.fused(places.down.shape.format, Job::ExpertSum, 1));
                         for matrix in [&places.gate, &places.up, &places.down] {
                             let format = matrix.shape.format;
                             all.insert(self.profile.decode(format, Operand::Expert, 1));
@@ -61,14 +63,29 @@ impl Core {
     fn matrix_kernels(&self, unit: WeightUnit, operand: Operand, all: &mut BTreeSet<Kernel>) {
         use TensorRole::{AttentionOutput, Down, Gate, Key, Query, Router, Up, Value};
         for (role, format) in self.formats(unit) {
-            let operand = match role {
-                Query | Key | Value => operand,
-                AttentionOutput | Gate | Up | Down | Router => Operand::Plain,
+            let (operand, job) = match role {
+                Query | Key | Value if operand == Operand::Bias => (operand, Some(Job::NormedBias)),
+                Query | Key | Value => (operand, Some(Job::Normed)),
+                AttentionOutput | Down => (Operand::Plain, Some(Job::Added)),
+                Gate | Up => (Operand::Plain, Some(Job::Gated)),
+                Router => {
+                    // Where the experts are elsewhere, the normed vectors are needed by themselves.
+                    all.extend([1, 4].into_iter().filter_map(|n| self.profile.fused(format, Job::Normed, n)));
+                    (Operand::Plain, None)
+                }
                 _ => continue,
             };
-            all.extend([1, 4].map(|n| self.profile.decode(format, operand, n)));
+            self.decode_kernels(format, job, operand, all);
             all.insert(self.profile.prefill(format, operand));
         }
+    }
+
+    /// Kernels of a matrix in decode steps: the fused one if it is right here.
+    fn decode_kernels(&self, format: Format, job: Option<Job>, operand: Operand, all: &mut BTreeSet<Kernel>) {
+        all.extend([1, 4].map(|n| {
+            let fused = job.and_then(|job| self.profile.fused(format, job, n));
+            fused.unwrap_or_else(|| self.profile.decode(format, operand, n))
+        }));
     }
 
     fn mixer_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
@@ -80,7 +97,9 @@ impl Core {
         };
         all.insert(self.profile.norm());
         all.insert(Kernel::Rope { state, pairs, qk_norm: a.qk_norm, factors: a.rope.factors });
-        all.insert(self.profile.attention(state, (a.head_dim / 4) as u16));
+        let quads = (a.head_dim / 4) as u16;
+        all.insert(self.profile.attention(state, quads));
+        all.extend(self.profile.split(state, quads).into_iter().flatten());
         self.matrix_kernels(unit, if a.qkv_bias { Operand::Bias } else { Operand::Plain }, all);
         if let Some(FeedForwardSpec::Experts { .. }) = self.spec.blocks.get(block).map(|block| &block.feed_forward) {
             all.insert(Kernel::Combine);

@@ -8,7 +8,7 @@ use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
 use crate::error::LayoutError;
 use crate::placement::Planner;
 use crate::settings::{Settings, StateType};
-use crate::sizes::{readback_sizes, scratch_sizes};
+use crate::sizes::{align, readback_sizes, scratch_sizes};
 use crate::tensors::{self, Shape};
 
 /// Every tensor and slot begins at a multiple of this.
@@ -71,6 +71,8 @@ pub(crate) enum Scratch {
     Qkv,
     Query,
     Attended,
+    /// What splits of a context leave for their merging.
+    Splits,
     Gate,
     Up,
     Parts,
@@ -115,6 +117,8 @@ pub(crate) struct ExpertMatrix {
     pub shape: Shape,
     /// Bytes from one slot to the next.
     pub stride: u64,
+    /// Where the matrix begins in its slot: gate and up share slots, so that one binding shows both.
+    pub inside: u64,
     /// First slot, slots and buffer.
     pub chunks: Vec<(u32, u32, Key)>,
 }
@@ -247,6 +251,11 @@ impl ExpertMatrix {
     pub fn slot(&self, slot: u32) -> (Key, u64) {
         let (first, _, key) =
             self.chunks.iter().rev().find(|(first, ..)| *first <= slot).copied().unwrap_or(self.chunks[0]);
-        (key, u64::from(slot - first) * self.stride)
+        (key, u64::from(slot - first) * self.stride + self.inside)
+    }
+
+    /// Bytes of a slot that are this matrix's.
+    pub fn bytes(&self) -> u64 {
+        align(self.shape.bytes())
     }
 }

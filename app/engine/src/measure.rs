@@ -1,6 +1,6 @@
 //! How fast this device streams weights through the decode kernels, for planners.
 
-use potluck_shaders::{Format, Kernel, Operand, params};
+use potluck_shaders::{Format, Job, Kernel, Operand, params};
 
 use crate::clock;
 use crate::engine::Engine;
@@ -15,12 +15,9 @@ const LONG_ENOUGH: f64 = 20.0;
 impl Engine {
     /// Gigabytes of weights a second that the decode kernel gets through, for the type most held weights have.
     pub async fn bandwidth(&self) -> Result<f64, EngineError> {
-        let (kernel, format) = {
-            let core = self.inner.core.borrow();
-            let format = core.main_format();
-            (core.profile.decode(format, Operand::Plain, 1), format)
-        };
-        self.matrix_rate(kernel, format, 1).await
+        let format = self.inner.core.borrow().main_format();
+        let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
+        self.decode_rate(format, rows, COLS).await
     }
 
     /// Gigabytes a second of a matrix kernel on `n` vectors.
@@ -31,8 +28,35 @@ impl Engine {
 
     /// Gigabytes of weights a second of the kernel that a decode step uses for a matrix of this shape.
     pub async fn decode_rate(&self, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
-        let kernel = self.inner.core.borrow().profile.decode(format, Operand::Plain, 1);
-        self.shape_rate(kernel, format, (rows, cols), 1).await
+        let (fused, plain) = {
+            let core = self.inner.core.borrow();
+            (core.profile.fused(format, Job::Added, 1), core.profile.decode(format, Operand::Plain, 1))
+        };
+        let Some(kernel) = fused else { return self.shape_rate(plain, format, (rows, cols), 1).await };
+        let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
+        let bytes = u64::from(rows) * u64::from(row_bytes);
+        let params = params::Fused {
+            rows,
+            row_bytes,
+            cols,
+            units: cols.div_ceil(kernel.unit_values()),
+            n: 1,
+            x_stride: cols / 4,
+            y_stride: rows,
+            end_0: rows,
+            end_1: rows,
+            ..Default::default()
+        };
+        let probe = Probe {
+            kernel,
+            bindings: vec![vec![0; bytes as usize], vec![0; (cols * 4) as usize], vec![0; (rows * 4) as usize]],
+            params: bytemuck::bytes_of(&params).to_vec(),
+            x: rows.div_ceil(kernel.matrix_rows()),
+            y: 1,
+            z: 1,
+            output: 2,
+        };
+        self.rate(&probe, bytes).await
     }
 
     async fn shape_rate(
@@ -60,6 +84,7 @@ impl Engine {
             bindings: vec![vec![0; bytes as usize], vec![0; (n * cols * 4) as usize], vec![0; (n * rows * 4) as usize]],
             params: bytemuck::bytes_of(&params).to_vec(),
             x: rows.div_ceil(kernel.matrix_rows()),
+            y: 1,
             z: n.div_ceil(vectors),
             output: 2,
         };
@@ -77,6 +102,7 @@ impl Engine {
             bindings: vec![vec![0; bytes as usize], vec![0; (GROUPS * kernel.threads() * 4) as usize]],
             params: bytemuck::bytes_of(&params::Stream { quads: (bytes / 16) as u32 }).to_vec(),
             x: GROUPS,
+            y: 1,
             z: 1,
             output: 1,
         };

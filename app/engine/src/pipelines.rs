@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use potluck_shaders::{Access, Format, Kernel, Operand, Strategy};
+use potluck_shaders::{Access, Format, Job, Kernel, Operand, Strategy};
 
 use crate::gpu::Tier;
 
@@ -148,6 +148,23 @@ impl Profile {
     /// Attention.
     pub fn attention(&self, state: potluck_shaders::State, quads: u16) -> Kernel {
         self.either(|strategy| Kernel::Attention { state, strategy, quads })
+    }
+
+    /// Attention of a decode step by splits of the context, and their merging, where a workgroup can share work.
+    pub fn split(&self, state: potluck_shaders::State, quads: u16) -> Option<[Kernel; 2]> {
+        let kernels = [Kernel::Split { state, quads }, Kernel::Merge { quads }];
+        self.allows(&kernels).then_some(kernels)
+    }
+
+    /// A product of a decode step together with what is before and after it, where a workgroup can share work.
+    pub fn fused(&self, format: Format, job: Job, n: usize) -> Option<Kernel> {
+        let rows = if n == 1 || !self.rows_agree || job.of_experts() { 1 } else { 4 };
+        let kernel = Kernel::Fused { format, rows, job };
+        self.allows(&[kernel]).then_some(kernel)
+    }
+
+    fn allows(&self, kernels: &[Kernel]) -> bool {
+        self.strategy == Strategy::Coop && kernels.iter().all(|kernel| !self.wrong.contains(kernel))
     }
 
     /// Matrix times the `n` vectors of a decode step.

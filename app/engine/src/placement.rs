@@ -95,20 +95,24 @@ impl<'a> Planner<'a> {
             }
         }
         for (block, slots) in by_block {
-            let gate = self.expert_matrix(block, &slots, TensorRole::Gate)?;
-            let up = self.expert_matrix(block, &slots, TensorRole::Up)?;
-            let down = self.expert_matrix(block, &slots, TensorRole::Down)?;
+            let shapes =
+                [TensorRole::Gate, TensorRole::Up, TensorRole::Down].map(|role| self.expert_shape(block, &slots, role));
+            let [gate, up, down] = shapes;
+            let (gate, up, down) = (gate?, up?, down?);
+            let (gate, up) = self.gate_and_up(block, slots.len() as u32, gate, up)?;
+            let down = self.expert_matrix(block, slots.len() as u32, TensorRole::Down, down)?;
             self.experts.insert(block, ExpertPlaces { slots, gate, up, down, table: 0 });
         }
         Ok(())
     }
 
-    fn expert_matrix(
-        &mut self,
+    /// The shape that a matrix of every expert has.
+    fn expert_shape(
+        &self,
         block: BlockIndex,
         slots: &BTreeMap<ExpertId, u32>,
         role: TensorRole,
-    ) -> Result<ExpertMatrix, LayoutError> {
+    ) -> Result<Shape, LayoutError> {
         let mut found: Option<Shape> = None;
         for &expert in slots.keys() {
             let unit = WeightUnit::Expert(block, expert);
@@ -123,8 +127,47 @@ impl<'a> Planner<'a> {
             }
             found = Some(shape);
         }
-        let shape = found.ok_or(LayoutError::UnknownUnit(WeightUnit::Expert(block, ExpertId(0))))?;
+        found.ok_or(LayoutError::UnknownUnit(WeightUnit::Expert(block, ExpertId(0))))
+    }
+
+    /// Gate and up in slots that they share, or each in its own if no binding shows both of an expert.
+    fn gate_and_up(
+        &mut self,
+        block: BlockIndex,
+        count: u32,
+        gate: Shape,
+        up: Shape,
+    ) -> Result<(ExpertMatrix, ExpertMatrix), LayoutError> {
+        let (first, stride) = (align(gate.bytes()), align(gate.bytes()) + align(up.bytes()));
+        if stride > self.most {
+            let gate = self.expert_matrix(block, count, TensorRole::Gate, gate)?;
+            return Ok((gate, self.expert_matrix(block, count, TensorRole::Up, up)?));
+        }
+        let chunks = self.expert_chunks(block, count, TensorRole::Gate, stride)?;
+        let gate = ExpertMatrix { shape: gate, stride, inside: 0, chunks: chunks.clone() };
+        Ok((gate, ExpertMatrix { shape: up, stride, inside: first, chunks }))
+    }
+
+    fn expert_matrix(
+        &mut self,
+        block: BlockIndex,
+        count: u32,
+        role: TensorRole,
+        shape: Shape,
+    ) -> Result<ExpertMatrix, LayoutError> {
         let stride = align(shape.bytes());
+        let chunks = self.expert_chunks(block, count, role, stride)?;
+        Ok(ExpertMatrix { shape, stride, inside: 0, chunks })
+    }
+
+    /// Buffers for `count` slots: first slot, slots and name of each.
+    fn expert_chunks(
+        &mut self,
+        block: BlockIndex,
+        count: u32,
+        role: TensorRole,
+        stride: u64,
+    ) -> Result<Vec<(u32, u32, Key)>, LayoutError> {
         let per_chunk = self.most / stride;
         if per_chunk == 0 {
             return Err(LayoutError::BufferLimit {
@@ -133,7 +176,6 @@ impl<'a> Planner<'a> {
                 limit: Bytes(self.most),
             });
         }
-        let count = slots.len() as u32;
         let mut chunks = Vec::new();
         let mut first = 0;
         while first < count {
@@ -143,7 +185,7 @@ impl<'a> Planner<'a> {
             chunks.push((first, here, key));
             first += here;
         }
-        Ok(ExpertMatrix { shape, stride, chunks })
+        Ok(chunks)
     }
 
     pub fn state(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {

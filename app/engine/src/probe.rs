@@ -10,7 +10,7 @@ use crate::core::Core;
 use crate::error::EngineError;
 use crate::gpu::Gpu;
 use crate::memory::{Slab, Slice};
-use crate::recorder::{BindGroups, Recorder, Tools};
+use crate::recorder::{BindGroups, Recorder, Size, Tools, fold};
 use crate::submit::{Copy, Run, Submitter};
 
 /// A dispatch with everything it reads.
@@ -21,6 +21,8 @@ pub struct Probe {
     pub bindings: Vec<Vec<u8>>,
     pub params: Vec<u8>,
     pub x: u32,
+    /// More than 1: splits; otherwise `x` is folded into x and y.
+    pub y: u32,
     pub z: u32,
     /// Which binding is looked at afterwards.
     pub output: usize,
@@ -124,7 +126,9 @@ impl Core {
             };
             let refs: Vec<&Slice> = bound.iter().collect();
             for _ in 0..repeat {
-                rec.dispatch_bytes(&mut tools, probe.kernel, &refs, &probe.params, probe.x, probe.z);
+                let [x, y] = if probe.y > 1 { [probe.x, probe.y] } else { fold(probe.x) };
+                let size = Size::Fixed([x, y, probe.z]);
+                rec.dispatch_sized(&mut tools, probe.kernel, &refs, &probe.params, size);
             }
             let size = (probe.bindings[probe.output].len() as u64).next_multiple_of(4);
             outputs.push((bound[probe.output].clone(), size));

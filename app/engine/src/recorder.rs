@@ -34,20 +34,20 @@ impl BindGroups {
 pub enum Size {
     /// Always the same.
     Fixed([u32; 3]),
-    /// `x` × splits of the context × `z`, and none at all if there are fewer splits than `least`.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the attention that splits a context lands next"))]
-    Splits { x: u32, z: u32, least: u32 },
+    /// `x` × splits of the context × `z`.
+    Splits { x: u32, z: u32 },
+    /// `x` × `z` if the context has several splits, none at all otherwise.
+    Merge { x: u32, z: u32 },
 }
 
 impl Size {
     /// Workgroups when the longest row attends to `reach` positions; `None` if there is nothing to do.
     fn at(self, reach: u32) -> Option<[u32; 3]> {
+        let splits = reach.div_ceil(potluck_shaders::SPLIT).max(1);
         match self {
             Self::Fixed(size) => Some(size),
-            Self::Splits { x, z, least } => {
-                let splits = reach.div_ceil(potluck_shaders::SPLIT).max(1);
-                (splits >= least).then_some([x, splits, z])
-            }
+            Self::Splits { x, z } => Some([x, splits, z]),
+            Self::Merge { x, z } => (splits > 1).then_some([x, 1, z]),
         }
     }
 }
@@ -233,8 +233,8 @@ mod tests {
 
     #[test]
     fn short_contexts_have_one_split_and_nothing_to_merge() {
-        let (attend, merge) = (Size::Splits { x: 8, z: 2, least: 1 }, Size::Splits { x: 8, z: 2, least: 2 });
+        let (attend, merge) = (Size::Splits { x: 8, z: 2 }, Size::Merge { x: 8, z: 2 });
         assert_eq!((attend.at(1), merge.at(SPLIT)), (Some([8, 1, 2]), None));
-        assert_eq!((attend.at(SPLIT + 1), merge.at(SPLIT + 1)), (Some([8, 2, 2]), Some([8, 2, 2])));
+        assert_eq!((attend.at(SPLIT + 1), merge.at(SPLIT + 1)), (Some([8, 2, 2]), Some([8, 1, 2])));
     }
 }

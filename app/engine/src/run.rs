@@ -362,7 +362,7 @@ impl Core {
             self.mixer(rec, layout, block, batch)?;
             if self.expert_count(block) == 0 {
                 self.dense(rec, layout, block, batch)?;
-            } else {
+            } else if batch.class == KernelClass::Prefill || !self.fused_experts(rec, layout, block, batch.n)? {
                 self.route(rec, layout, block, batch)?;
                 self.experts(rec, layout, block, batch, true)?;
             }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{FeedForwardSpec, ModelSpec};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{PAGE, SEGMENT, TILE};
+use potluck_shaders::{PAGE, SEGMENT, SPLIT, TILE};
 
 use crate::chosen::Chosen;
 use crate::layout::{ALIGNMENT, Scratch};
@@ -19,6 +19,7 @@ pub(crate) struct Widths {
     pub hidden: u64,
     pub query: u64,
     pub qkv: u64,
+    pub heads: u64,
     pub dense: u64,
     pub expert: u64,
     pub used: u64,
@@ -28,11 +29,12 @@ pub(crate) struct Widths {
 impl Widths {
     pub fn of(spec: &ModelSpec) -> Widths {
         let hidden = u64::from(spec.hidden);
-        let mut w = Widths { hidden, query: 0, qkv: 0, dense: 0, expert: 0, used: 0, experts: 0 };
+        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, used: 0, experts: 0 };
         for (index, block) in spec.blocks.iter().enumerate() {
             let a = spec.attention(index);
             let dim = u64::from(a.head_dim);
             w.query = w.query.max(u64::from(a.heads) * dim);
+            w.heads = w.heads.max(u64::from(a.heads));
             w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
             match block.feed_forward {
                 FeedForwardSpec::Dense { intermediate } => w.dense = w.dense.max(u64::from(intermediate)),
@@ -60,6 +62,11 @@ pub(crate) fn page_count(settings: &Settings) -> u32 {
     settings.context.div_ceil(PAGE).max(1)
 }
 
+/// Splits of the longest context.
+pub(crate) fn split_count(settings: &Settings) -> u32 {
+    (page_count(settings) * PAGE).div_ceil(SPLIT)
+}
+
 /// Tiles of the grouped expert product, at most.
 pub(crate) fn tile_count(pairs: u64, experts: u64) -> u64 {
     pairs / u64::from(TILE) + experts.min(pairs)
@@ -80,6 +87,7 @@ pub(crate) fn scratch_sizes(
     let pairs = if routes { rows * w.used } else { 0 };
     let inner = (pairs * w.expert).max(if dense { rows * w.dense } else { 0 });
     let mixed = if mixes { rows } else { 0 };
+    let decode_rows = potluck_plan::Work::DECODE_ROWS as u64;
     let logits = if head { u64::from(head_rows(settings)) } else { 0 };
     let vocabulary = u64::from(spec.vocabulary);
     let turns: u64 = spec.attention_blocks().map(|a| align(u64::from(a.rope.dims) * 2)).sum();
@@ -90,6 +98,11 @@ pub(crate) fn scratch_sizes(
         (Scratch::Qkv, mixed * w.qkv * 4),
         (Scratch::Query, mixed * w.query * 4),
         (Scratch::Attended, mixed * w.query * 4),
+        // Of each row, head and split a vector, with its maximum and sum.
+        (
+            Scratch::Splits,
+            if mixes { decode_rows * u64::from(split_count(settings)) * (w.query * 4 + w.heads * 16) } else { 0 },
+        ),
         (Scratch::Gate, inner * 4),
         (Scratch::Up, inner * 4),
         (Scratch::Parts, pairs * w.hidden * 4),

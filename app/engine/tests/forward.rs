@@ -80,6 +80,34 @@ fn every_weight_type_agrees_with_the_reference() {
 }
 
 #[test]
+fn a_context_of_several_splits_agrees_with_the_reference() {
+    let length = potluck_shaders::SPLIT as usize + 70;
+    let recipe = Recipe { blocks: 1, ..Recipe::new(Architecture::Qwen3, TensorType::Q8_0) };
+    let model = recipe.build();
+    let tokens = tokens(&model, length);
+    let mut reference = Reference::new(&model.spec, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    let expected: Vec<Vec<f32>> = tokens.iter().map(|&token| reference.next(token)).collect();
+    let settings = Settings { context: length as u32, ..Settings::default() };
+    let mut bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings);
+    // Up to three rows before the border between the splits; then rows on both sides of it at a time, and single ones.
+    let border = length - 70;
+    let mut cuts: Vec<(usize, usize)> =
+        (0..border - 3).step_by(128).map(|at| (at, (at + 128).min(border - 3))).collect();
+    cuts.extend([(border - 3, border + 3), (border + 3, border + 4), (border + 4, border + 5)]);
+    for (from, to) in cuts {
+        let class = if to < border { KernelClass::Prefill } else { KernelClass::Decode };
+        let input = Input::Tokens(tokens[from..to].to_vec());
+        let rows_wanted = if to < border { HeadRows::Last } else { HeadRows::All };
+        let got = bench.hidden(forward(rows(from as u32..to as u32), class, input, (0, 1), logits(rows_wanted)));
+        let first = if to < border { to - 1 } else { from };
+        for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[first..to]) {
+            let worst = distance(row, expected);
+            assert!(worst < 1e-4, "{from}..{to}: {worst}");
+        }
+    }
+}
+
+#[test]
 fn half_precision_state_stays_near_the_reference() {
     for tier in TIERS {
         let worst = worst(&Recipe::new(Architecture::Qwen3, TensorType::Q8_0), StateType::F16, tier);

@@ -1,25 +1,56 @@
 //! Decode: a few rows through matrix-vector kernels.
 
 use potluck_plan::BlockIndex;
-use potluck_shaders::{Kernel, Operand};
+use potluck_shaders::{Kernel, Operand, params};
 
+use super::fused::Vectors;
 use super::{Batch, Pairing, Product};
 use crate::core::Core;
-use crate::layout::{Place, Scratch};
-use crate::recorder::Recorder;
+use crate::layout::{Key, Place, Scratch};
+use crate::recorder::{Recorder, Size};
+use crate::sizes::split_count;
 
 impl Core {
     /// A matrix times the batch.
     pub(super) fn decode_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
+        if to.add && to.bias.is_none() && to.y_offset == 0 {
+            let vectors = Vectors { x: to.x, rows: (0, batch.n), y: to.y, y_stride: to.y_stride, gain: None };
+            if self.fused_addition(rec, place, &vectors) {
+                return;
+            }
+        }
         let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
         let kernel = self.profile.decode(place.shape.format, operand, batch.n as usize);
         let Kernel::MatVec { rows, .. } = kernel else { return };
         self.segments_product(rec, (kernel, u32::from(rows)), place, batch.n, to);
     }
 
-    /// Attention of the rows in scratch.
+    /// Attention of the rows in scratch: by splits of the context, or every query by itself.
     pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
-        self.rowwise_attention(rec, block, batch);
+        let a = self.spec.attention(usize::from(block.0)).clone();
+        let state = self.settings.state.kernel();
+        let Some([split, merge]) = self.profile.split(state, (a.head_dim / 4) as u16) else {
+            return self.rowwise_attention(rec, block, batch);
+        };
+        let params = params::Split {
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            scale: 1.0 / (a.head_dim as f32).sqrt(),
+            splits: split_count(&self.settings),
+        };
+        let params = bytemuck::bytes_of(&params);
+        let keys = self.memory.whole(Key::Keys(block));
+        let values = self.memory.whole(Key::Values(block));
+        let [rows, pages, query, attended, parts] =
+            [Scratch::Rows, Scratch::Pages, Scratch::Query, Scratch::Attended, Scratch::Splits]
+                .map(|scratch| self.scratch(scratch));
+        let bindings = [&rows, &pages, &query, &keys, &values, &attended, &parts];
+        let size = Size::Splits { x: a.heads, z: batch.n };
+        rec.dispatch_sized(&mut self.tools(), split, &bindings, params, size);
+        let values = u64::from(batch.n) * u64::from(a.heads * a.head_dim);
+        rec.cost_of_reach(2 * values * self.settings.state.bytes());
+        let size = Size::Merge { x: a.heads, z: batch.n };
+        rec.dispatch_sized(&mut self.tools(), merge, &[&rows, &parts, &attended], params, size);
     }
 
     /// The networks of the chosen experts, into `Scratch::Parts`: every (row, expert) pair by itself.

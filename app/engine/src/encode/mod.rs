@@ -11,6 +11,7 @@ use crate::memory::Slice;
 use crate::recorder::Recorder;
 
 mod decode;
+mod fused;
 mod prefill;
 
 /// How many rows pass, by which kernels.
@@ -136,18 +137,23 @@ impl Core {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let width = (a.heads + 2 * a.kv_heads) * a.head_dim;
         let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
-        self.norm(rec, &gain, 0, batch.n);
-        let (normed, qkv) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Qkv));
+        let qkv = self.scratch(Scratch::Qkv);
         let parts = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
             (TensorRole::Key, TensorRole::KeyBias, a.heads * a.head_dim),
             (TensorRole::Value, TensorRole::ValueBias, (a.heads + a.kv_heads) * a.head_dim),
         ];
-        for (role, bias, y_offset) in parts {
-            let place = self.place(layout, unit, role)?;
-            let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
-            let to = Product { x: &normed, y: &qkv, y_stride: width, y_offset, add: false, bias };
-            self.product(rec, place, batch, to);
+        let fused = batch.class == KernelClass::Decode
+            && self.fused_projection(rec, layout, unit, &parts, &gain, (&a, batch.n))?;
+        if !fused {
+            self.norm(rec, &gain, 0, batch.n);
+            let normed = self.scratch(Scratch::Normed);
+            for (role, bias, y_offset) in parts {
+                let place = self.place(layout, unit, role)?;
+                let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
+                let to = Product { x: &normed, y: &qkv, y_stride: width, y_offset, add: false, bias };
+                self.product(rec, place, batch, to);
+            }
         }
 
         let state = self.settings.state.kernel();
@@ -227,17 +233,20 @@ impl Core {
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::Dense(block);
         let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
-        self.norm(rec, &gain, 0, batch.n);
-        let normed = self.scratch(Scratch::Normed);
         let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
-        let mut inner = 0;
-        for (role, y) in [(TensorRole::Gate, &gate), (TensorRole::Up, &up)] {
-            let place = self.place(layout, unit, role)?;
-            inner = place.shape.rows;
-            let to = Product { x: &normed, y, y_stride: inner, y_offset: 0, add: false, bias: None };
-            self.product(rec, place, batch, to);
+        let fused = batch.class == KernelClass::Decode && self.fused_gate(rec, layout, unit, &gain, batch.n)?;
+        if !fused {
+            self.norm(rec, &gain, 0, batch.n);
+            let normed = self.scratch(Scratch::Normed);
+            let mut inner = 0;
+            for (role, y) in [(TensorRole::Gate, &gate), (TensorRole::Up, &up)] {
+                let place = self.place(layout, unit, role)?;
+                inner = place.shape.rows;
+                let to = Product { x: &normed, y, y_stride: inner, y_offset: 0, add: false, bias: None };
+                self.product(rec, place, batch, to);
+            }
+            self.swiglu(rec, batch.n * inner / 4);
         }
-        self.swiglu(rec, batch.n * inner / 4);
         let hidden = self.scratch(Scratch::Hidden);
         let place = self.place(layout, unit, TensorRole::Down)?;
         let to = Product { x: &up, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
@@ -277,12 +286,17 @@ impl Core {
         let place = self.place(layout, unit, TensorRole::Router)?;
         let to = Product { x: &normed, y: &scores, y_stride: experts, y_offset: 0, add: false, bias: None };
         self.product(rec, place, batch, to);
+        self.choose(rec, params::Router { n: batch.n, experts, used, normalize: u32::from(normalize) });
+        Ok(())
+    }
+
+    /// The best experts of each row's scores.
+    fn choose(&mut self, rec: &mut Recorder, params: params::Router) {
+        let scores = self.scratch(Scratch::Scores);
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
         let kernel = self.profile.router();
-        let groups = if kernel.fallback().is_some() { batch.n } else { Self::groups(kernel, batch.n) };
-        let params = params::Router { n: batch.n, experts, used, normalize: u32::from(normalize) };
+        let groups = if kernel.fallback().is_some() { params.n } else { Self::groups(kernel, params.n) };
         rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
-        Ok(())
     }
 
     /// The experts that are here, for the routes in scratch; their weighted sum replaces the hidden vectors, or is added.
@@ -353,7 +367,9 @@ impl Core {
                 slot_count,
                 expert_bytes: matrix.stride as u32,
             };
-            let weights = self.memory.whole(key);
+            let mut weights = self.memory.whole(key);
+            weights.offset += matrix.inside;
+            weights.size -= matrix.inside;
             let groups = shape.rows.div_ceil(kernel.matrix_rows());
             rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, first, second], &params, groups, z);
             rec.cost(shape.bytes() * u64::from(z));
@@ -364,9 +380,12 @@ impl Core {
     pub fn logits(&mut self, rec: &mut Recorder, layout: &Layout, first: u32, n: u32) -> Result<(), EngineError> {
         let unit = WeightUnit::Head;
         let gain = self.vector(layout, unit, TensorRole::OutputNorm)?;
-        self.norm(rec, &gain, first, n);
         let role = if self.spec.tied_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
         let place = self.place(layout, unit, role)?;
+        if self.fused_logits(rec, place, &gain, (first, n)) {
+            return Ok(());
+        }
+        self.norm(rec, &gain, first, n);
         let (normed, logits) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Logits));
         let to =
             Product { x: &normed, y: &logits, y_stride: self.spec.vocabulary, y_offset: 0, add: false, bias: None };

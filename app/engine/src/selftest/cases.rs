@@ -3,7 +3,7 @@
 use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, Pairs, SEGMENT, State, Strategy, params, reference};
 
 use super::data::{Random, raw, zeros};
-use super::{Case, Expected};
+use super::{Case, Expected, fused};
 use crate::probe::Probe;
 use crate::sizes::tile_count;
 
@@ -22,6 +22,9 @@ pub fn of(kernel: Kernel) -> Vec<Case> {
         Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand } => {
             vec![matrix(kernel, format, operand)]
         }
+        Kernel::Fused { format, rows, job } => vec![fused::of(kernel, format, rows, job)],
+        Kernel::Split { state, quads } => fused::split(kernel, state, quads),
+        Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups => vec![groups(kernel)],
         Kernel::Rope { state, pairs, qk_norm, factors } => {
             (0..3).map(|output| rope(kernel, state, pairs, (qk_norm, factors), output)).collect()
@@ -36,7 +39,7 @@ pub fn of(kernel: Kernel) -> Vec<Case> {
     }
 }
 
-fn case<P: params::Params>(
+pub(super) fn case<P: params::Params>(
     kernel: Kernel,
     bindings: Vec<Vec<u8>>,
     params: P,
@@ -45,10 +48,10 @@ fn case<P: params::Params>(
     expected: Expected,
 ) -> Case {
     let params = bytemuck::bytes_of(&params).to_vec();
-    Case { probe: Probe { kernel, bindings, params, x, z, output }, expected }
+    Case { probe: Probe { kernel, bindings, params, x, y: 1, z, output }, expected }
 }
 
-fn floats(values: Vec<f32>) -> Expected {
+pub(super) fn floats(values: Vec<f32>) -> Expected {
     Expected::Floats(values, TOLERANCE)
 }
 
@@ -58,7 +61,7 @@ fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
 }
 
 /// A row length that makes rows of 18 and 34 byte blocks begin at odd halves of words, and a short last chunk.
-fn odd_cols(format: Format) -> u32 {
+pub(super) fn odd_cols(format: Format) -> u32 {
     match format {
         Format::F32 | Format::F16 => 52,
         _ => 3 * format.block_values(),
@@ -136,7 +139,7 @@ fn matrix(kernel: Kernel, format: Format, operand: Operand) -> Case {
 }
 
 /// Slots of six experts: two are not here.
-const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
+pub(super) const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
 
 fn expert(kernel: Kernel, format: Format, by_pair: bool) -> Case {
     let mut random = Random(4);

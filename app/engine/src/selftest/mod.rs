@@ -2,6 +2,7 @@
 
 mod cases;
 mod data;
+mod fused;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -148,6 +149,10 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
     cases.iter().zip(outputs).all(|(case, output)| match case.probe.kernel {
         Kernel::MatVec { format, strategy, rows: 1 | 4, operand } if operand != potluck_shaders::Operand::Expert => {
             let key = format!("{format:?} {strategy:?} {operand:?}");
+            *first.entry(key).or_insert(output) == output
+        }
+        Kernel::Fused { format, rows: 1 | 4, job } if !job.of_experts() => {
+            let key = format!("{format:?} {job:?}");
             *first.entry(key).or_insert(output) == output
         }
         _ => true,
