@@ -109,8 +109,7 @@ impl Compute {
     async fn answer(&self, probe: &Engine, answers: &mut mpsc::UnboundedReceiver<Computed>) -> Option<Computed> {
         let waiting = async {
             loop {
-                #[cfg(not(target_arch = "wasm32"))]
-                probe.poll_for(super::PATIENCE);
+                probe.poll();
                 self.platform.clock.sleep(1.0).await;
             }
         };
