@@ -242,13 +242,15 @@ impl Engine {
     pub fn poll_for(&self, patience: std::time::Duration) {
         {
             let core = self.inner.core.borrow();
-            if let Some(oldest) = core.pending.front() {
-                let wait =
-                    wgpu::PollType::Wait { submission_index: Some(oldest.submission.clone()), timeout: Some(patience) };
-                match core.gpu.device.poll(wait) {
-                    Ok(_) | Err(wgpu::PollError::Timeout) => {}
-                    Err(_) => core.gpu.mark_lost(),
+            let wait = match core.pending.front() {
+                Some(oldest) => {
+                    wgpu::PollType::Wait { submission_index: Some(oldest.submission.clone()), timeout: Some(patience) }
                 }
+                None => wgpu::PollType::Poll,
+            };
+            match core.gpu.device.poll(wait) {
+                Ok(_) | Err(wgpu::PollError::Timeout) => {}
+                Err(_) => core.gpu.mark_lost(),
             }
         }
         self.inner.deliver();

@@ -109,6 +109,9 @@ impl Compute {
     async fn answer(&self, probe: &Engine, answers: &mut mpsc::UnboundedReceiver<Computed>) -> Option<Computed> {
         let waiting = async {
             loop {
+                #[cfg(not(target_arch = "wasm32"))]
+                probe.poll_for(super::PATIENCE);
+                #[cfg(target_arch = "wasm32")]
                 probe.poll();
                 self.platform.clock.sleep(1.0).await;
             }

@@ -23,6 +23,12 @@ use crate::node::Input;
 use crate::open::{Model, settings};
 use crate::platform::Platform;
 
+/// How long a wait for the GPU may hold up everything else on this thread.
+#[cfg(not(target_arch = "wasm32"))]
+const PATIENCE: std::time::Duration = std::time::Duration::from_micros(500);
+/// How long an idle engine sleeps before it looks whether it was replaced.
+#[cfg(not(target_arch = "wasm32"))]
+const IDLE_MILLIS: f64 = 4.0;
 /// Longest wait for the GPU to open, in milliseconds; everything else waits for it.
 const OPEN_PATIENCE: f64 = 20_000.0;
 /// Tries to open a device again after a loss.
@@ -194,13 +200,23 @@ impl Compute {
         }
     }
 
-    /// Lets the engine hand out results, natively; does nothing on the web. True while something is under way.
+    /// Natively: waits a moment for the engine's oldest work and hands out results. True while something is under way.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn poll(&self) -> bool {
         let engine = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
         engine.is_some_and(|engine| {
-            engine.poll();
+            engine.poll_for(PATIENCE);
             engine.pending() > 0
         })
+    }
+
+    /// Natively: waits until the engine has work, or a few milliseconds.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub async fn busy(&self) {
+        let idle = self.platform.clock.sleep(IDLE_MILLIS);
+        let engine = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
+        let Some(engine) = engine else { return idle.await };
+        select(std::pin::pin!(engine.busy()), idle).await;
     }
 
     /// Tests the kernels again, those of the loaded model or of a small one.

@@ -167,12 +167,15 @@ impl Node {
         // Natively results are only handed out when asked; in a browser they come by themselves.
         #[cfg(not(target_arch = "wasm32"))]
         {
-            let (clock, compute) = (self.platform.clock.clone(), Rc::downgrade(&self.compute));
+            let compute = Rc::downgrade(&self.compute);
             self.platform.spawn.spawn(Box::pin(async move {
                 while let Some(compute) = compute.upgrade() {
-                    let busy = compute.poll();
-                    drop(compute);
-                    clock.sleep(if busy { 1.0 } else { 4.0 }).await;
+                    if compute.poll() {
+                        // Others get their turn: frames, ticks, and the work that a result leads to.
+                        tokio::task::yield_now().await;
+                    } else {
+                        compute.busy().await;
+                    }
                 }
             }));
         }
