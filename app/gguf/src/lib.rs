@@ -21,7 +21,7 @@ mod tensor_type;
 mod value;
 mod writer;
 
-pub use dequantize::dequantize;
+pub use dequantize::{Codebook, dequantize};
 pub use error::GgufError;
 pub use header::{ALIGNMENT_KEY, DEFAULT_ALIGNMENT, Header, MAGIC, MAX_ALIGNMENT, MAX_DIMS, TensorInfo};
 pub use metadata::Metadata;

@@ -163,6 +163,12 @@ impl TensorType {
         }
     }
 
+    /// True for the types in which matrices of weights are stored. The others are for activations or counting.
+    pub const fn holds_weights(self) -> bool {
+        use TensorType::{F64, I8, I16, I32, I64, Q8_1, Q8_K};
+        !matches!(self, Q8_1 | Q8_K | I8 | I16 | I32 | I64 | F64)
+    }
+
     /// Name, values in a block, bytes of a block (ggml-common.h, the block structs).
     const fn layout(self) -> (&'static str, u64, u64) {
         match self {

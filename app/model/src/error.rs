@@ -3,8 +3,6 @@
 use potluck_gguf::{GgufError, TensorType};
 use thiserror::Error;
 
-use crate::tensors::SUPPORTED_WEIGHTS;
-
 /// Why a model cannot run here, in one sentence that names the tensor or key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModelError {
@@ -54,8 +52,8 @@ pub enum ModelError {
         /// From the metadata.
         expected: u64,
     },
-    /// A matrix in a type that no kernel reads.
-    #[error("tensor {name} is stored as {kind}, which is not supported yet; choose a file in {}", supported())]
+    /// A matrix in a type that no kernel reads: one for activations or for counting.
+    #[error("tensor {name} is stored as {kind}, in which models keep no weights; choose another file of this model")]
     UnsupportedType {
         /// The tensor.
         name: String,
@@ -70,8 +68,4 @@ pub enum ModelError {
         /// Its type.
         kind: TensorType,
     },
-}
-
-fn supported() -> String {
-    SUPPORTED_WEIGHTS.map(|kind| kind.to_string()).join(", ")
 }

@@ -48,6 +48,5 @@ pub use sampling::Sampling;
 pub use spec::{Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, MixerSpec, ModelSpec, RopePairs, RopeSpec};
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError};
-pub use tensors::SUPPORTED_WEIGHTS;
 pub use tokenizer::{Detokenizer, SpecialText, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

@@ -6,10 +6,6 @@ use potluck_gguf::{Model, TensorInfo, TensorType};
 
 use crate::{FileRange, ModelError, TensorRole, UnitTensor};
 
-/// The types in which the engine's kernels read matrices. Norms, biases and factors are always `F32`.
-pub const SUPPORTED_WEIGHTS: [TensorType; 6] =
-    [TensorType::F32, TensorType::F16, TensorType::Q8_0, TensorType::Q4_0, TensorType::Q4_K, TensorType::Q6_K];
-
 /// The file's tensors, and which of them have found their place.
 pub(crate) struct Tensors<'a> {
     file: &'a Model,
@@ -101,8 +97,9 @@ impl<'a> Tensors<'a> {
     }
 }
 
+/// Kernels read matrices of every type that holds weights. Norms, biases and factors are always `F32`.
 fn check_weight_type(tensor: &TensorInfo) -> Result<(), ModelError> {
-    if SUPPORTED_WEIGHTS.contains(&tensor.kind) {
+    if tensor.kind.holds_weights() {
         Ok(())
     } else {
         Err(ModelError::UnsupportedType { name: tensor.name.clone(), kind: tensor.kind })

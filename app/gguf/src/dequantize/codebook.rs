@@ -4,18 +4,71 @@
 //! `e2e/golden/vectors.py` writes it.
 
 use super::{half_at, u16_at, u32_at};
+use crate::TensorType;
 
 static CODEBOOKS: &[u8; 9216] = include_bytes!("codebooks.bin");
 
-/// One codebook: groups of `N` values, each value an index into a small table.
-struct Codebook<const N: usize> {
+/// A codebook of groups of 8 or 4 values, named after the type that uses it; both `IQ1` types share one.
+#[allow(non_camel_case_types)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Codebook {
+    /// 256 groups of 8.
+    IQ2_XXS,
+    /// 512 groups of 8.
+    IQ2_XS,
+    /// 1024 groups of 8.
+    IQ2_S,
+    /// 256 groups of 4.
+    IQ3_XXS,
+    /// 512 groups of 4.
+    IQ3_S,
+    /// 2048 groups of 8 ternary values.
+    IQ1,
+}
+
+impl Codebook {
+    /// Every codebook.
+    pub const ALL: [Codebook; 6] = [Self::IQ2_XXS, Self::IQ2_XS, Self::IQ2_S, Self::IQ3_XXS, Self::IQ3_S, Self::IQ1];
+
+    /// The codebook that a type's values are looked up in, if any.
+    pub const fn of(kind: TensorType) -> Option<Codebook> {
+        Some(match kind {
+            TensorType::IQ2_XXS => Self::IQ2_XXS,
+            TensorType::IQ2_XS => Self::IQ2_XS,
+            TensorType::IQ2_S => Self::IQ2_S,
+            TensorType::IQ3_XXS => Self::IQ3_XXS,
+            TensorType::IQ3_S => Self::IQ3_S,
+            TensorType::IQ1_S | TensorType::IQ1_M => Self::IQ1,
+            _ => return None,
+        })
+    }
+
+    /// Its groups one after another.
+    pub fn values(self) -> Vec<i8> {
+        match self {
+            Self::IQ2_XXS => IQ2_XXS.values(256),
+            Self::IQ2_XS => IQ2_XS.values(512),
+            Self::IQ2_S => IQ2_S.values(1024),
+            Self::IQ3_XXS => IQ3_XXS.values(256),
+            Self::IQ3_S => IQ3_S.values(512),
+            Self::IQ1 => IQ1.values(2048),
+        }
+    }
+}
+
+/// A codebook as stored: groups of `N` values, each value an index into a small table.
+struct Packed<const N: usize> {
     start: usize,
     /// Bits of an index: 2 or 4.
     bits: usize,
     values: [f32; 8],
 }
 
-impl<const N: usize> Codebook<N> {
+impl<const N: usize> Packed<N> {
+    fn values(&self, groups: usize) -> Vec<i8> {
+        (0..groups).flat_map(|index| self.group(index)).map(|value| value as i8).collect()
+    }
+
     fn group(&self, index: usize) -> [f32; N] {
         let per_byte = 8 / self.bits;
         let first = self.start + index * N / per_byte;
@@ -28,12 +81,12 @@ impl<const N: usize> Codebook<N> {
 }
 
 const IQ2_VALUES: [f32; 8] = [8.0, 25.0, 43.0, 0.0, 0.0, 0.0, 0.0, 0.0];
-const IQ2_XXS: Codebook<8> = Codebook { start: 0, bits: 2, values: IQ2_VALUES };
-const IQ2_XS: Codebook<8> = Codebook { start: 512, bits: 2, values: IQ2_VALUES };
-const IQ2_S: Codebook<8> = Codebook { start: 1536, bits: 2, values: IQ2_VALUES };
-const IQ3_XXS: Codebook<4> = Codebook { start: 3584, bits: 4, values: [4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0] };
-const IQ3_S: Codebook<4> = Codebook { start: 4096, bits: 4, values: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0] };
-const IQ1: Codebook<8> = Codebook { start: 5120, bits: 2, values: [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
+const IQ2_XXS: Packed<8> = Packed { start: 0, bits: 2, values: IQ2_VALUES };
+const IQ2_XS: Packed<8> = Packed { start: 512, bits: 2, values: IQ2_VALUES };
+const IQ2_S: Packed<8> = Packed { start: 1536, bits: 2, values: IQ2_VALUES };
+const IQ3_XXS: Packed<4> = Packed { start: 3584, bits: 4, values: [4.0, 12.0, 20.0, 28.0, 36.0, 44.0, 52.0, 62.0] };
+const IQ3_S: Packed<4> = Packed { start: 4096, bits: 4, values: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0] };
+const IQ1: Packed<8> = Packed { start: 5120, bits: 2, values: [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
 
 /// What `IQ1` adds to each value of a group, or subtracts.
 const IQ1_DELTA: f32 = 0.125;

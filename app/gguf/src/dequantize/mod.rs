@@ -8,6 +8,9 @@ mod k_quants;
 mod simple;
 mod small;
 
+pub use codebook::Codebook;
+pub(crate) use small::half_of_e4m3;
+
 use half::{bf16, f16};
 
 use crate::{GgufError, TensorType};

@@ -42,7 +42,7 @@ pub(super) fn nvfp4(b: &[u8], y: &mut [f32]) {
 }
 
 /// Half the value of an unsigned E4M3 float; the pattern of "not a number" counts as zero.
-fn half_of_e4m3(bits: u8) -> f32 {
+pub(crate) fn half_of_e4m3(bits: u8) -> f32 {
     if bits == 0 || bits == 0x7f {
         return 0.0;
     }

@@ -20,6 +20,7 @@ use crate::{GgufError, GgufWriter, Header, Metadata, TensorInfo, TensorType, Wri
 use layout::{Values, rope_factors};
 
 pub use architecture::Architecture;
+pub use blocks::fill;
 pub use mixture::Mixture;
 pub use random::Random;
 pub use shape::Shape;
@@ -176,7 +177,7 @@ impl Synthetic {
             Values::Around1(deviation) => (1.0, deviation),
             Values::RopeFactors => (1.0, 0.0),
         };
-        let fast = self.fill == Fill::Blocks && tensor.dims.len() > 1 && blocks::supports(tensor.kind);
+        let fast = self.fill == Fill::Blocks && tensor.dims.len() > 1 && tensor.kind.holds_weights();
         let mut floats = Vec::new();
         let mut done = 0;
         while done < blocks {
