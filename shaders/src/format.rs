@@ -1,52 +1,54 @@
 //! Weight formats the kernels read.
 
-/// How a weight matrix is stored; named as GGUF does.
-#[allow(non_camel_case_types)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
-    F32,
-    F16,
-    Q8_0,
-    Q4_0,
-    Q4_K,
-    Q6_K,
+use potluck_gguf::{Codebook, TensorType};
+
+macro_rules! formats {
+    ($($name:ident)*) => {
+        /// How a weight matrix is stored: every type of GGUF that holds weights, under its name there.
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Format { $(#[doc = concat!("`", stringify!($name), "`.")] $name,)* }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: [Format; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+
+            /// The type in a file.
+            pub const fn tensor_type(self) -> TensorType {
+                match self { $(Self::$name => TensorType::$name,)* }
+            }
+        }
+    };
+}
+
+formats! {
+    F32 F16 BF16
+    Q4_0 Q4_1 Q5_0 Q5_1 Q8_0
+    Q2_K Q3_K Q4_K Q5_K Q6_K
+    IQ1_S IQ1_M IQ2_XXS IQ2_XS IQ2_S IQ3_XXS IQ3_S
+    IQ4_NL IQ4_XS MXFP4 NVFP4
+    TQ1_0 TQ2_0 Q1_0 Q2_0
 }
 
 impl Format {
-    /// Every format.
-    pub const ALL: [Format; 6] = [Self::F32, Self::F16, Self::Q8_0, Self::Q4_0, Self::Q4_K, Self::Q6_K];
+    /// The format of a type, `None` if no kernel reads it.
+    pub fn of(kind: TensorType) -> Option<Format> {
+        Self::ALL.into_iter().find(|format| format.tensor_type() == kind)
+    }
 
     /// Its name, as GGUF spells it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "F32",
-            Self::F16 => "F16",
-            Self::Q8_0 => "Q8_0",
-            Self::Q4_0 => "Q4_0",
-            Self::Q4_K => "Q4_K",
-            Self::Q6_K => "Q6_K",
-        }
+        self.tensor_type().name()
     }
 
     /// Values in a block; a row is a whole number of blocks.
     pub fn block_values(self) -> u32 {
-        match self {
-            Self::F32 | Self::F16 => 1,
-            Self::Q8_0 | Self::Q4_0 => 32,
-            Self::Q4_K | Self::Q6_K => 256,
-        }
+        self.tensor_type().block_elements() as u32
     }
 
     /// Bytes of a block.
     pub fn block_bytes(self) -> u32 {
-        match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
-            Self::Q8_0 => 34,
-            Self::Q4_0 => 18,
-            Self::Q4_K => 144,
-            Self::Q6_K => 210,
-        }
+        self.tensor_type().block_bytes() as u32
     }
 
     /// Row lengths the kernels take are multiples of this (they read activations four at a time).
@@ -60,5 +62,44 @@ impl Format {
             return None;
         }
         (cols / self.block_values()).checked_mul(self.block_bytes())
+    }
+
+    /// Where its codebook begins in [`codebooks`], in words; `None` if it needs none.
+    pub fn codebook_at(self) -> Option<u32> {
+        let own = Codebook::of(self.tensor_type())?;
+        let before = Codebook::ALL.into_iter().take_while(|book| *book != own);
+        Some(before.map(|book| book.values().len() as u32 / 4).sum())
+    }
+}
+
+/// What the codebook binding of kernels holds: every codebook, a signed byte a value.
+pub fn codebooks() -> Vec<u8> {
+    Codebook::ALL.into_iter().flat_map(Codebook::values).map(|value| value as u8).collect()
+}
+
+/// Bytes of [`codebooks`].
+pub const CODEBOOK_BYTES: u64 = 33_792;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_type_that_holds_weights_has_a_format() {
+        for kind in TensorType::ALL {
+            assert_eq!(Format::of(kind).is_some(), kind.holds_weights(), "{kind}");
+        }
+        assert_eq!(Format::of(TensorType::Q8_1), None);
+    }
+
+    #[test]
+    fn codebooks_lie_one_after_another() {
+        assert_eq!(codebooks().len() as u64, CODEBOOK_BYTES);
+        assert_eq!(Format::IQ2_XXS.codebook_at(), Some(0));
+        assert_eq!(Format::IQ2_XS.codebook_at(), Some(512));
+        assert_eq!(Format::IQ1_S.codebook_at(), Format::IQ1_M.codebook_at());
+        assert_eq!(Format::IQ4_NL.codebook_at(), None);
+        // The first group of IQ2_XXS is 8 eight times (ggml-common.h, `iq2xxs_grid`).
+        assert_eq!(codebooks()[..8], [8; 8]);
     }
 }

@@ -175,6 +175,15 @@ pub enum Kernel {
 fn template(name: &str) -> Option<&'static str> {
     Some(match name {
         "weights" => include_str!("../wgsl/weights.wgsl"),
+        "floats" => include_str!("../wgsl/formats/floats.wgsl"),
+        "simple" => include_str!("../wgsl/formats/simple.wgsl"),
+        "k_quants" => include_str!("../wgsl/formats/k_quants.wgsl"),
+        "k_scales" => include_str!("../wgsl/formats/k_scales.wgsl"),
+        "four_bit" => include_str!("../wgsl/formats/four_bit.wgsl"),
+        "iq4_values" => include_str!("../wgsl/formats/iq4_values.wgsl"),
+        "e2m1" => include_str!("../wgsl/formats/e2m1.wgsl"),
+        "ternary" => include_str!("../wgsl/formats/ternary.wgsl"),
+        "codebooks" => include_str!("../wgsl/formats/codebooks.wgsl"),
         "embed" => include_str!("../wgsl/embed.wgsl"),
         "norm" => include_str!("../wgsl/norm.wgsl"),
         "matvec" => include_str!("../wgsl/matvec.wgsl"),
@@ -252,8 +261,33 @@ impl Kernel {
         }
     }
 
+    /// The format of the weights it reads, if it reads any.
+    pub fn format(self) -> Option<Format> {
+        match self {
+            Self::Embed(format)
+            | Self::MatVec { format, .. }
+            | Self::Fused { format, .. }
+            | Self::MatMul { format, .. } => Some(format),
+            _ => None,
+        }
+    }
+
+    /// Whether it looks values up in the [`crate::codebooks`]: they are its last storage binding.
+    pub fn has_codebook(self) -> bool {
+        self.format().is_some_and(|format| format.codebook_at().is_some())
+    }
+
     /// The storage bindings, in order; they are numbered from 1 (0 is the uniform).
     pub fn bindings(self) -> Vec<Access> {
+        let mut all = self.own_bindings();
+        if self.has_codebook() {
+            all.push(Access::Read);
+        }
+        all
+    }
+
+    /// The storage bindings without the codebooks.
+    fn own_bindings(self) -> Vec<Access> {
         use Access::{Read, Write};
         match self {
             Self::Embed(_) | Self::Norm(_) => vec![Read, Read, Write],
@@ -379,6 +413,10 @@ impl Kernel {
         };
         define("PARAMS", wgsl.to_owned());
         define("THREADS", self.threads().to_string());
+        if let Some(at) = self.format().and_then(Format::codebook_at) {
+            define("CODEBOOK_AT", at.to_string());
+            define("CODEBOOKS", self.bindings().len().to_string());
+        }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
             Self::Norm(strategy) | Self::Router(strategy) | Self::Top(strategy) => {

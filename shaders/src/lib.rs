@@ -10,7 +10,7 @@ pub mod params;
 mod preprocess;
 pub mod reference;
 
-pub use format::Format;
+pub use format::{CODEBOOK_BYTES, Format, codebooks};
 pub use kernel::{Access, Job, Kernel, Operand, Pairs, State, Strategy};
 pub use preprocess::{PreprocessError, preprocess};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use potluck_model::{MixerSpec, ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
-use potluck_shaders::{Format, NO_SLOT, reference};
+use potluck_shaders::{CODEBOOK_BYTES, Format, NO_SLOT, reference};
 
 use crate::chosen::Chosen;
 use crate::error::EngineError;
@@ -51,6 +51,8 @@ pub struct Core {
     pub groups: BindGroups,
     pub programs: Programs,
     pub uniforms: Rc<Slab>,
+    /// Codebooks of the IQ formats.
+    pub codebooks: Rc<Slab>,
     pub pages: Pages,
     pub chosen: Chosen,
     pub readbacks: Vec<Readback>,
@@ -76,6 +78,9 @@ impl Core {
             PARAMS_STRIDE * PARAMS_COUNT,
             wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
         );
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+        let codebooks = memory.create(&gpu.device, "codebooks", CODEBOOK_BYTES, usage);
+        gpu.queue.write_buffer(&codebooks.buffer, 0, &potluck_shaders::codebooks());
         let staging = StagingRing::new(&gpu.device, &mut memory, &settings);
         let mut core = Self {
             gpu: gpu.clone(),
@@ -92,6 +97,7 @@ impl Core {
             groups: BindGroups::default(),
             programs: Programs::default(),
             uniforms,
+            codebooks,
             pages: Pages::new(crate::sizes::page_count(&settings)),
             chosen: Chosen::default(),
             readbacks: Vec::new(),
@@ -268,6 +274,7 @@ impl Core {
             pipelines: &mut self.pipelines,
             groups: &mut self.groups,
             uniforms: &self.uniforms.buffer,
+            codebooks: &self.codebooks.buffer,
         }
     }
 

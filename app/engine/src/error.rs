@@ -50,7 +50,7 @@ pub enum LayoutError {
         limit: Bytes,
     },
     /// A weight type without kernels.
-    #[error("{role:?} of {unit:?} is stored as {kind:?}, which is not supported yet.")]
+    #[error("{role:?} of {unit:?} is stored as {kind:?}, which no kernel reads.")]
     UnsupportedType {
         /// Of which unit.
         unit: WeightUnit,

@@ -217,7 +217,7 @@ pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
     let pools = u64::from(settings.in_flight) * readback
         + logits
         + u64::from(settings.staging_bytes) * u64::from(settings.staging_count);
-    Bytes(scratch + pools + PARAMS_STRIDE * PARAMS_COUNT)
+    Bytes(scratch + pools + PARAMS_STRIDE * PARAMS_COUNT + potluck_shaders::CODEBOOK_BYTES)
 }
 
 impl Key {

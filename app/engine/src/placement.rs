@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
-use potluck_shaders::PAGE;
+use potluck_shaders::{CODEBOOK_BYTES, PAGE};
 
 use crate::error::LayoutError;
 use crate::layout::{
@@ -229,6 +229,7 @@ impl<'a> Planner<'a> {
         let (readback_bytes, logits_bytes) = readback_sizes(self.spec, held, settings);
         let mut add = |name: String, purpose, bytes| buffers.push(PlannedBuffer { name, purpose, bytes: Bytes(bytes) });
         add("uniforms".into(), Purpose::Parameters, PARAMS_STRIDE * PARAMS_COUNT);
+        add("codebooks".into(), Purpose::Parameters, CODEBOOK_BYTES);
         for i in 0..settings.staging_count {
             add(format!("staging {i}"), Purpose::Staging, u64::from(settings.staging_bytes));
         }

@@ -123,6 +123,7 @@ impl Core {
                 pipelines: &mut self.pipelines,
                 groups: &mut groups,
                 uniforms: &self.uniforms.buffer,
+                codebooks: &self.codebooks.buffer,
             };
             let refs: Vec<&Slice> = bound.iter().collect();
             for _ in 0..repeat {

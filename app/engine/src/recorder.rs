@@ -98,6 +98,8 @@ pub struct Tools<'a> {
     pub pipelines: &'a mut Pipelines,
     pub groups: &'a mut BindGroups,
     pub uniforms: &'a wgpu::Buffer,
+    /// What kernels of some formats look values up in.
+    pub codebooks: &'a wgpu::Buffer,
 }
 
 /// The dispatches of one piece of work, in order.
@@ -179,6 +181,12 @@ impl Recorder {
                     size: wgpu::BufferSize::new(slice.size),
                 }),
             }));
+            if kernel.has_codebook() {
+                entries.push(wgpu::BindGroupEntry {
+                    binding: bindings.len() as u32 + 1,
+                    resource: tools.codebooks.as_entire_binding(),
+                });
+            }
             tools.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: None,
                 layout: &pipeline.layout,

@@ -24,10 +24,7 @@ impl Reference {
         let mut tensors = BTreeMap::new();
         for unit in units.units() {
             for (index, tensor) in units.tensors(unit).iter().enumerate() {
-                let format = Format::ALL
-                    .into_iter()
-                    .find(|format| format.name() == format!("{:?}", tensor.kind))
-                    .expect("the reference runs models of supported types only");
+                let format = Format::of(tensor.kind).expect("the reference runs models of supported types only");
                 tensors.insert((unit, tensor.role), kernels::dequantize(format, &source(unit, index)));
             }
         }

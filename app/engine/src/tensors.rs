@@ -1,6 +1,5 @@
 //! What each unit must consist of: formats, shapes and sizes, checked against the model's description.
 
-use potluck_gguf::TensorType;
 use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitTensor};
 use potluck_plan::WeightUnit;
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
@@ -30,18 +29,6 @@ impl Shape {
     pub fn chunks(&self) -> u32 {
         self.cols.div_ceil(16)
     }
-}
-
-fn format(kind: TensorType) -> Option<Format> {
-    Some(match kind {
-        TensorType::F32 => Format::F32,
-        TensorType::F16 => Format::F16,
-        TensorType::Q8_0 => Format::Q8_0,
-        TensorType::Q4_0 => Format::Q4_0,
-        TensorType::Q4_K => Format::Q4_K,
-        TensorType::Q6_K => Format::Q6_K,
-        _ => return None,
-    })
 }
 
 /// True for tensors that are added or multiplied value by value: the kernels read them as 32-bit floats.
@@ -131,7 +118,7 @@ fn expected(spec: &ModelSpec, unit: WeightUnit, role: TensorRole) -> (u32, u32) 
 pub fn shape(spec: &ModelSpec, unit: WeightUnit, tensor: &UnitTensor) -> Result<Shape, LayoutError> {
     let role = tensor.role;
     let unsupported = LayoutError::UnsupportedType { unit, role, kind: tensor.kind };
-    let format = format(tensor.kind).ok_or(unsupported.clone())?;
+    let format = Format::of(tensor.kind).ok_or(unsupported.clone())?;
     if is_vector(role) && format != Format::F32 {
         return Err(unsupported);
     }

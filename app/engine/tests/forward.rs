@@ -71,7 +71,8 @@ fn every_architecture_agrees_with_the_reference() {
 fn every_weight_type_agrees_with_the_reference() {
     use TensorType::*;
     for tier in TIERS {
-        for kind in [F32, F16, Q8_0, Q4_0, Q6_K] {
+        // Of the others one with a codebook and one with blocks of an odd length; all are compared kernel by kernel.
+        for kind in [F32, F16, Q8_0, Q4_0, Q6_K, IQ2_S, MXFP4] {
             let worst = worst(&Recipe::new(Architecture::Qwen3Moe, kind), StateType::F32, tier);
             println!("{tier:?} {kind:?}: {worst}");
             assert!(worst < 1e-4, "{tier:?} {kind:?}: {worst}");

@@ -92,7 +92,7 @@ fn damaged_descriptions_are_refused() {
     };
     assert!(matches!(plan(changed(|tensor| tensor.range.len -= 2)), Err(LayoutError::BadTensor { .. })));
     assert!(matches!(plan(changed(|tensor| tensor.rows += 1)), Err(LayoutError::BadTensor { .. })));
-    assert!(matches!(plan(changed(|tensor| tensor.kind = TensorType::Q2_K)), Err(LayoutError::UnsupportedType { .. })));
+    assert!(matches!(plan(changed(|tensor| tensor.kind = TensorType::Q8_K)), Err(LayoutError::UnsupportedType { .. })));
     let mut units = model.units.clone();
     units.insert(WeightUnit::Head, model.units.tensors(WeightUnit::Head)[..1].to_vec());
     assert!(matches!(plan(units), Err(LayoutError::MissingTensor { .. })));

@@ -2,7 +2,7 @@
 
 use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, Pairs, SEGMENT, State, Strategy, params, reference};
 
-use super::data::{Random, raw, zeros};
+use super::data::{Matrices, Random, raw, zeros};
 use super::{Case, Expected, fused};
 use crate::probe::Probe;
 use crate::sizes::tile_count;
@@ -12,17 +12,22 @@ const TOLERANCE: f64 = 1e-4;
 
 /// The cases of a kernel. None for the one that only measures.
 pub fn of(kernel: Kernel) -> Vec<Case> {
+    with(kernel, &Matrices::ODD)
+}
+
+/// The same with other matrices.
+pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
     match kernel {
-        Kernel::Embed(format) => vec![embed(kernel, format)],
+        Kernel::Embed(format) => vec![embed(kernel, format, m)],
         Kernel::Norm(strategy) => vec![norm(kernel, strategy)],
         Kernel::MatVec { format, operand: Operand::Expert, .. }
         | Kernel::MatMul { format, operand: Operand::Expert } => {
-            vec![expert(kernel, format, false), expert(kernel, format, true)]
+            vec![expert(kernel, format, m, false), expert(kernel, format, m, true)]
         }
         Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand } => {
-            vec![matrix(kernel, format, operand)]
+            vec![matrix(kernel, format, m, operand)]
         }
-        Kernel::Fused { format, rows, job } => vec![fused::of(kernel, format, rows, job)],
+        Kernel::Fused { format, rows, job } => vec![fused::of(kernel, format, m, (rows, job))],
         Kernel::Split { state, quads } => fused::split(kernel, state, quads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups => vec![groups(kernel)],
@@ -60,19 +65,12 @@ fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
     if strategy == Strategy::Coop { (rows, 1) } else { (rows.div_ceil(kernel.threads()), 1) }
 }
 
-/// A row length that makes rows of 18 and 34 byte blocks begin at odd halves of words, and a short last chunk.
-pub(super) fn odd_cols(format: Format) -> u32 {
-    match format {
-        Format::F32 | Format::F16 => 52,
-        _ => 3 * format.block_values(),
-    }
-}
-
-fn embed(kernel: Kernel, format: Format) -> Case {
+fn embed(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     let mut random = Random(1);
-    let w = random.weights(format, 37, odd_cols(format));
-    let tokens = [5u32, 41, 0, 12, 41];
-    // The binding holds rows 5..42 of the table; token 0 is in another one.
+    let w = m.weights(&mut random, format, m.rows);
+    let last = 4 + w.rows;
+    let tokens = [5u32, last, 0, 12, last];
+    // The binding holds rows from 5 of the table; token 0 is in another one.
     let mut expected = vec![0.25; 5 * w.cols as usize];
     for (row, token) in expected.chunks_exact_mut(w.cols as usize).zip(tokens) {
         if token >= 5 {
@@ -80,7 +78,8 @@ fn embed(kernel: Kernel, format: Format) -> Case {
         }
     }
     let chunks = w.cols.div_ceil(16);
-    let params = params::Embed { n: 5, first: 5, rows: 37, row_bytes: w.bytes.len() as u32 / 37, cols: w.cols, chunks };
+    let params =
+        params::Embed { n: 5, first: 5, rows: w.rows, row_bytes: w.bytes.len() as u32 / w.rows, cols: w.cols, chunks };
     let y = raw(&vec![0.25f32; expected.len()]);
     let x = (5 * chunks).div_ceil(kernel.threads());
     case(kernel, vec![w.bytes, raw(&tokens), y], params, (x, 1), 2, floats(expected))
@@ -98,10 +97,10 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 2, floats(expected))
 }
 
-fn matrix(kernel: Kernel, format: Format, operand: Operand) -> Case {
+fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) -> Case {
     // The same data for every variant of a format, so that variants can be compared bit by bit.
     let mut random = Random(3);
-    let w = random.weights(format, 37, odd_cols(format));
+    let w = m.weights(&mut random, format, m.rows);
     let (rows, cols) = (w.rows as usize, w.cols as usize);
     let vectors = match kernel {
         Kernel::MatVec { rows, .. } => u32::from(rows),
@@ -141,10 +140,10 @@ fn matrix(kernel: Kernel, format: Format, operand: Operand) -> Case {
 /// Slots of six experts: two are not here.
 pub(super) const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
 
-fn expert(kernel: Kernel, format: Format, by_pair: bool) -> Case {
+fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Case {
     let mut random = Random(4);
-    let w = random.weights(format, 3 * 21, odd_cols(format));
-    let (rows, cols, used) = (21usize, w.cols as usize, 2usize);
+    let w = m.weights(&mut random, format, 3 * m.expert_rows);
+    let (rows, cols, used) = (m.expert_rows as usize, w.cols as usize, 2usize);
     let row_bytes = w.bytes.len() / (3 * rows);
     // Slots 1 to 3 are in this binding, each at a multiple of 256 bytes.
     let stride = (rows * row_bytes).next_multiple_of(256);

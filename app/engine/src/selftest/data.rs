@@ -1,5 +1,6 @@
 //! Random numbers and random weights for the self-test.
 
+use potluck_gguf::synthetic;
 use potluck_shaders::{Format, reference};
 
 /// SplitMix64: small, and the same everywhere.
@@ -22,42 +23,68 @@ impl Random {
     pub fn floats(&mut self, count: usize) -> Vec<f32> {
         (0..count).map(|_| self.unit()).collect()
     }
+}
 
-    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
-        (0..count).map(|_| self.next() as u8).collect()
+/// What the matrices of the cases look like.
+pub struct Matrices<'a> {
+    /// Rows of a matrix.
+    pub rows: u32,
+    /// Rows of an expert's matrix.
+    pub expert_rows: u32,
+    /// Blocks of a row.
+    pub blocks: u32,
+    /// Blocks with known values, to choose from; otherwise blocks are random.
+    pub known: Option<&'a [(Vec<u8>, Vec<f32>)]>,
+}
+
+impl Matrices<'static> {
+    /// Random blocks, in numbers that make rows begin at every alignment, and tiles and chunks end early.
+    pub const ODD: Self = Matrices { rows: 37, expert_rows: 21, blocks: 3, known: None };
+}
+
+impl Matrices<'_> {
+    /// Values of a row; formats without blocks end within a chunk of 16.
+    pub fn cols(&self, format: Format) -> u32 {
+        if format.block_values() == 1 { 16 * self.blocks + 4 } else { self.blocks * format.block_values() }
     }
 
-    /// Blocks of a format with any bits but sane scales; some scales are subnormal.
-    pub fn weights(&mut self, format: Format, rows: u32, cols: u32) -> Weights {
-        let blocks = rows * cols / format.block_values();
-        let mut bytes = Vec::new();
-        for block in 0..blocks {
-            let small = if block % 5 == 4 { 1.0 / 4096.0 } else { 1.0 };
-            let scale = half::f16::from_f32(small * 0.02 * (1.5 + self.unit())).to_le_bytes();
-            match format {
-                Format::F32 => bytes.extend(self.unit().to_le_bytes()),
-                Format::F16 => bytes.extend(half::f16::from_f32(self.unit()).to_le_bytes()),
-                Format::Q8_0 | Format::Q4_0 => {
-                    bytes.extend(scale);
-                    bytes.extend(self.bytes(format.block_bytes() as usize - 2));
-                }
-                Format::Q4_K => {
-                    bytes.extend(scale);
-                    bytes.extend(half::f16::from_f32(0.01 * (1.5 + self.unit())).to_le_bytes());
-                    bytes.extend(self.bytes(140));
-                }
-                Format::Q6_K => {
-                    bytes.extend(self.bytes(208));
-                    bytes.extend(scale);
-                }
-            }
-        }
-        let values = reference::dequantize(format, &bytes);
+    /// `rows` rows.
+    pub fn weights(&self, random: &mut Random, format: Format, rows: u32) -> Weights {
+        let cols = self.cols(format);
+        let count = rows * cols / format.block_values();
+        let (bytes, values) = match self.known {
+            Some(known) => choose(random, known, count),
+            None => blocks(random, format, count),
+        };
         Weights { bytes, values, rows, cols }
     }
 }
 
-/// A random matrix: as stored, and as it means.
+/// Blocks with any bits but sane scales, some of them subnormal.
+fn blocks(random: &mut Random, format: Format, count: u32) -> (Vec<u8>, Vec<f32>) {
+    let mut source = synthetic::Random::new(random.next(), format.name());
+    let size = format.block_bytes() as usize;
+    let mut bytes = vec![0; count as usize * size];
+    for (index, block) in bytes.chunks_exact_mut(size).enumerate() {
+        let deviation = if index % 5 == 4 { 0.3 / 4096.0 } else { 0.3 };
+        synthetic::fill(format.tensor_type(), deviation, &mut source, block)
+            .expect("every format holds weights, which can be made");
+    }
+    let values = reference::dequantize(format, &bytes);
+    (bytes, values)
+}
+
+fn choose(random: &mut Random, known: &[(Vec<u8>, Vec<f32>)], count: u32) -> (Vec<u8>, Vec<f32>) {
+    let (mut bytes, mut values) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let (block, means) = &known[random.next() as usize % known.len()];
+        bytes.extend_from_slice(block);
+        values.extend_from_slice(means);
+    }
+    (bytes, values)
+}
+
+/// A matrix: as stored, and as it means.
 pub struct Weights {
     pub bytes: Vec<u8>,
     pub values: Vec<f32>,

@@ -3,18 +3,18 @@
 use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, State, params, reference};
 
 use super::Case;
-use super::cases::{SLOTS, case, floats, odd_cols};
-use super::data::{Random, Weights, raw, zeros};
+use super::cases::{SLOTS, case, floats};
+use super::data::{Matrices, Random, Weights, raw, zeros};
 
 const EPSILON: f32 = 1e-5;
 
 /// The cases of a fused kernel.
-pub fn of(kernel: Kernel, format: Format, rows: u8, job: Job) -> Case {
+pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
     match job {
-        Job::Normed | Job::NormedBias | Job::Added => products(kernel, format, rows, job),
-        Job::Gated => gated(kernel, format, rows),
-        Job::GatedExpert => gated_expert(kernel, format),
-        Job::ExpertSum => expert_sum(kernel, format),
+        Job::Normed | Job::NormedBias | Job::Added => products(kernel, format, m, (rows, job)),
+        Job::Gated => gated(kernel, format, m, rows),
+        Job::GatedExpert => gated_expert(kernel, format, m),
+        Job::ExpertSum => expert_sum(kernel, format, m),
     }
 }
 
@@ -33,9 +33,9 @@ fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
 }
 
 /// Rows 20 to 36, 12 to 19 and 0 to 11 of one matrix, as if they were three.
-fn products(kernel: Kernel, format: Format, rows: u8, job: Job) -> Case {
+fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
     let mut random = Random(12);
-    let w = random.weights(format, 37, odd_cols(format));
+    let w = m.weights(&mut random, format, 37);
     let (cols, n, stride, offset) = (w.cols as usize, 9usize, 41usize, 2usize);
     let x = random.floats((n + 1) * cols);
     let gain = random.floats(cols);
@@ -83,9 +83,9 @@ fn products(kernel: Kernel, format: Format, rows: u8, job: Job) -> Case {
 }
 
 /// Up lies before gate.
-fn gated(kernel: Kernel, format: Format, rows: u8) -> Case {
+fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8) -> Case {
     let mut random = Random(13);
-    let w = random.weights(format, 2 * 21, odd_cols(format));
+    let w = m.weights(&mut random, format, 2 * 21);
     let (cols, n) = (w.cols as usize, 9usize);
     let x = random.floats(n * cols);
     let gain = random.floats(cols);
@@ -130,9 +130,9 @@ fn slot(pair: usize) -> Option<usize> {
     (slot != NO_SLOT && slot >= 1).then(|| slot as usize - 1)
 }
 
-fn gated_expert(kernel: Kernel, format: Format) -> Case {
+fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     let mut random = Random(14);
-    let w = random.weights(format, 3 * 2 * 21, odd_cols(format));
+    let w = m.weights(&mut random, format, 3 * 2 * 21);
     let (cols, pairs) = (w.cols as usize, CHOSEN.len());
     let x = random.floats(pairs / 2 * cols);
     let gain = random.floats(cols);
@@ -163,9 +163,9 @@ fn experts(kernel: Kernel, w: &Weights) -> params::Fused {
     params::Fused { experts: 6, used: 2, slot_first: 1, slot_count: 3, ..sizes(kernel, w) }
 }
 
-fn expert_sum(kernel: Kernel, format: Format) -> Case {
+fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     let mut random = Random(15);
-    let w = random.weights(format, 3 * 21, odd_cols(format));
+    let w = m.weights(&mut random, format, 3 * 21);
     let (cols, pairs) = (w.cols as usize, CHOSEN.len());
     let x = random.floats(pairs * cols);
     let gates = random.floats(pairs);

@@ -3,6 +3,8 @@
 mod cases;
 mod data;
 mod fused;
+#[cfg(test)]
+mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -80,7 +80,12 @@ pub fn random_row(random: &mut Random, kind: TensorType, cols: u32, scale: f32, 
             bytes(random, 208, out);
             out.extend(half(scale / 2048.0));
         }),
-        other => panic!("no random rows of {other:?}"),
+        other => {
+            let from = out.len();
+            out.resize(from + other.row_bytes(u64::from(cols)).unwrap() as usize, 0);
+            let mut source = potluck_gguf::synthetic::Random::new(random.next(), "row");
+            potluck_gguf::synthetic::fill(other, scale / 2.0, &mut source, &mut out[from..]).unwrap();
+        }
     }
 }
 

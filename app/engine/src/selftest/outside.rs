@@ -1,0 +1,163 @@
+//! Every format in every kind of kernel against the outside dequantizer: the blocks and their values are those that libggml
+//! and PyPI `gguf` agree on (`e2e/golden/vectors.py`).
+#![allow(clippy::unwrap_used)]
+
+use futures::executor::block_on;
+use potluck_model::{Architecture, ModelSpec, UnitMap};
+use potluck_shaders::{Format, Job, Kernel, Operand, Strategy, params};
+
+use super::data::{Matrices, Random, raw};
+use super::{Case, Expected, cases};
+use crate::probe::Probe;
+use crate::{Engine, Gpu, GpuOptions, Settings};
+
+/// The largest normalized mean squared error of 32-bit sums.
+const MOST: f64 = 1e-7;
+
+type Blocks = Vec<(Vec<u8>, Vec<f32>)>;
+
+/// Blocks and what they mean, from the golden data of `potluck-gguf`.
+fn golden(format: Format) -> Blocks {
+    let path = format!("{}/../gguf/tests/data/dequantize/{}.bin", env!("CARGO_MANIFEST_DIR"), format.name());
+    let file = std::fs::read(&path).unwrap();
+    let (size, values) = (format.block_bytes() as usize, format.block_values() as usize);
+    let (bytes, floats) = file.split_at(file.len() / (size + 4 * values) * size);
+    let floats: Vec<f32> = floats.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+    let blocks: Blocks =
+        bytes.chunks_exact(size).map(<[u8]>::to_vec).zip(floats.chunks_exact(values).map(<[f32]>::to_vec)).collect();
+    // One value of 65504 among small ones would hide any error of theirs.
+    blocks.into_iter().filter(|(_, values)| values.iter().all(|value| value.abs() < 1e4)).collect()
+}
+
+fn engine() -> Engine {
+    let gpu = block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter");
+    let spec = ModelSpec {
+        architecture: Architecture::Llama,
+        name: "none".into(),
+        hidden: 4,
+        vocabulary: 1,
+        context: 1,
+        norm_epsilon: 1e-5,
+        tied_head: true,
+        blocks: Vec::new(),
+    };
+    Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {})).unwrap()
+}
+
+fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
+    let launched = engine.inner.core.borrow_mut().launch_probes(probes, 1);
+    block_on(launched.outputs()).unwrap()
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+}
+
+/// Squared error over squared values.
+fn error(output: &[u8], expected: &Expected) -> f64 {
+    let Expected::Floats(expected, _) = expected else { panic!("matrix kernels give floats") };
+    let square = |v: f64| v * v;
+    let wrong: f64 = floats(output).zip(expected).map(|(a, &b)| square(f64::from(a) - f64::from(b))).sum();
+    wrong / expected.iter().map(|&v| square(f64::from(v))).sum::<f64>()
+}
+
+/// Lookup, vector, matrix and expert kernels, one of each kind: the others differ in what surrounds the same fetch.
+fn kernels(format: Format) -> Vec<Kernel> {
+    vec![
+        Kernel::Embed(format),
+        Kernel::MatVec { format, strategy: Strategy::Lone, rows: 1, operand: Operand::Plain },
+        Kernel::Fused { format, rows: 1, job: Job::GatedExpert },
+        Kernel::MatMul { format, operand: Operand::Plain },
+        Kernel::MatMul { format, operand: Operand::Expert },
+    ]
+}
+
+#[test]
+fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
+    let engine = engine();
+    let mut random = Random(12);
+    for format in Format::ALL {
+        let known = golden(format);
+        assert!(known.len() >= 3, "{}", format.name());
+        let odd = |random: &mut Random, most: u64| 2 * (random.next() % most) as u32 + 1;
+        let matrices = Matrices {
+            rows: 8 + odd(&mut random, 20),
+            expert_rows: odd(&mut random, 20),
+            blocks: odd(&mut random, 3),
+            known: Some(&known),
+        };
+        let of = |kernel| cases::with(kernel, &matrices);
+        let cases: Vec<Case> = kernels(format).into_iter().flat_map(of).collect();
+        let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+        for (case, output) in cases.iter().zip(run(&engine, &probes)) {
+            let error = error(&output, &case.expected);
+            let name = case.probe.kernel.name();
+            assert!(error <= MOST, "{name}: {error:e} with {} rows, {} blocks", matrices.rows, matrices.blocks);
+        }
+    }
+}
+
+/// Makes the scales of a block what no number is. `IQ1_M` keeps the bits of its scale in four places.
+fn spoil(format: Format, block: &mut [u8], bits: u16) {
+    use Format::*;
+    let halves: &[usize] = match format {
+        F32 => return block.copy_from_slice(&(u32::from(bits | 0x7f80) << 16).to_le_bytes()),
+        BF16 => return block.copy_from_slice(&(bits | 0x7f80).to_le_bytes()),
+        MXFP4 => return block[0] = 255,
+        NVFP4 => return block[..4].fill(0x7f),
+        IQ1_M => {
+            let nibbles = block[48..].iter_mut().skip(1).step_by(2).enumerate();
+            return nibbles.for_each(|(i, byte)| *byte = *byte & 15 | ((bits >> (4 * i)) as u8 & 15) << 4);
+        }
+        Q4_1 | Q5_1 | Q4_K | Q5_K => &[0, 2],
+        Q2_K => &[80, 82],
+        Q3_K => &[108],
+        Q6_K => &[208],
+        TQ1_0 => &[52],
+        TQ2_0 => &[64],
+        _ => &[0],
+    };
+    halves.iter().for_each(|&at| block[at..at + 2].copy_from_slice(&bits.to_le_bytes()));
+}
+
+#[test]
+fn a_scale_that_is_no_number_counts_as_zero_and_spoils_nothing_else() {
+    let engine = engine();
+    for format in Format::ALL {
+        let known = golden(format);
+        let (size, values) = (format.block_bytes() as usize, format.block_values() as usize);
+        let cols = if values == 1 { 8 } else { 4 * values };
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        // NaN, infinity and their negatives in every second block of four rows.
+        for bits in [0x7e00u16, 0x7c00, 0xfd55, 0xfc00] {
+            for at in 0..cols / values {
+                let (mut block, mut means) = known[at % known.len()].clone();
+                if at % 2 == 1 {
+                    spoil(format, &mut block, bits);
+                    means.fill(0.0);
+                }
+                bytes.extend(block);
+                expected.extend(means);
+            }
+        }
+        let chunks = (cols as u32).div_ceil(16);
+        let row_bytes = (cols / values * size) as u32;
+        let kernel = Kernel::Embed(format);
+        let params = params::Embed { n: 4, first: 0, rows: 4, row_bytes, cols: cols as u32, chunks };
+        let probe = Probe {
+            kernel,
+            bindings: vec![bytes, raw(&[0u32, 1, 2, 3]), raw(&vec![f32::NAN; 4 * cols])],
+            params: bytemuck::bytes_of(&params).to_vec(),
+            x: (4 * chunks).div_ceil(kernel.threads()),
+            y: 1,
+            z: 1,
+            output: 2,
+        };
+        let output = run(&engine, &[probe]).remove(0);
+        let largest = expected.iter().fold(0.0, |most: f32, value| most.max(value.abs()));
+        for (at, (value, &expected)) in floats(&output).zip(&expected).enumerate() {
+            let close = (value - expected).abs() <= 1e-6 * largest;
+            assert!(close, "{}: value {at} is {value}, {expected} was expected", format.name());
+        }
+    }
+}
