@@ -1,6 +1,7 @@
 // Every architecture in Q4_K and every weight type on qwen3moe, in a real browser: one device, three stages, and for the
 // models with experts all experts on two other devices.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -28,6 +29,24 @@ after(async () => {
 
 test('there are golden files for every architecture and weight type', () => {
   assert.ok(names.length >= 10, names.join(' '));
+});
+
+test('Chromium accepts every variant of every kernel', async () => {
+  const example = ['run', '--quiet', '-p', 'potluck-shaders', '--example', 'variants'];
+  const printed = execFileSync('cargo', example, { cwd: resolve(import.meta.dirname, '../..'), maxBuffer: 1 << 28 });
+  const variants = JSON.parse(printed);
+  assert.ok(variants.length > 400, `only ${variants.length} variants`);
+  const refused = await device.page.evaluate(async (variants) => {
+    const gpu = await (await navigator.gpu.requestAdapter()).requestDevice();
+    const errors = variants.map(async ({ name, source }) => {
+      const { messages } = await gpu.createShaderModule({ code: source }).getCompilationInfo();
+      return messages.filter(({ type }) => type === 'error').map(({ lineNum, message }) => `${name}: ${lineNum}: ${message}`);
+    });
+    const refused = (await Promise.all(errors)).flat();
+    gpu.destroy();
+    return refused;
+  }, variants);
+  assert.deepEqual(refused, []);
 });
 
 for (const name of names) {
