@@ -67,6 +67,10 @@ impl Language for ModelLanguage {
         self.tokenizer.encode_prompt(text, SpecialText::Parse)
     }
 
+    fn piece(&self, token: u32) -> Vec<u8> {
+        self.tokenizer.piece(token).to_vec()
+    }
+
     fn decoder(&self) -> Box<dyn TextStream> {
         Box::new(Stream { tokenizer: self.tokenizer.clone(), detokenizer: self.tokenizer.detokenizer() })
     }

@@ -14,6 +14,10 @@ pub trait Language: Send + Sync {
     /// Tokens of plain text, special tokens recognised, with the beginning-of-text token where the model wants one.
     fn tokenize(&self, text: &str) -> Vec<u32>;
 
+    /// The bytes a token stands for; a special token has its name. Two token sequences with the same bytes are the same
+    /// text to the model, cut differently.
+    fn piece(&self, token: u32) -> Vec<u8>;
+
     /// A fresh decoder for a stream of tokens.
     fn decoder(&self) -> Box<dyn TextStream>;
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_protocol::{AnswerStop, Share};
-use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
+use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_song};
 
 fn dense() -> SimModel {
     SimModel { blocks: 6, experts: 0 }
@@ -146,4 +146,60 @@ fn what_is_stopped_frees_its_place_at_once() {
     world.run(60_000.0, all_ended(guest, 1..=2));
     assert_eq!(world.answer(guest, 1).unwrap().end, Some(AnswerStop::Stopped));
     assert_undisturbed(&world, guest, 2, "short", 30, "after the stop");
+}
+
+/// An answer that repeats itself takes fewer round trips, and is the one without drafts.
+#[test]
+fn drafts_give_several_tokens_a_round_trip_and_the_same_answer() {
+    const TEXT: &str = "row row row your boat";
+    const TOKENS: u32 = 120;
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let rate = |song: bool| {
+        let (mut world, guest) = three_stages(1, 20.0);
+        match song {
+            true => world.ask_for_song(guest, 1, TEXT, TOKENS, 7, 5_000.0),
+            false => world.prompt(guest, 1, TEXT, TOKENS, 5_000.0),
+        }
+        world.run(120_000.0, all_ended(guest, 1..=1));
+        let answer = world.answer(guest, 1).unwrap();
+        let expected = match song {
+            true => undisturbed_song(&dense(), &prompt, TOKENS as usize, 7),
+            false => undisturbed(&dense(), &prompt, TOKENS as usize),
+        };
+        assert_eq!(answer.tokens, expected, "song: {song}");
+        1e3 / answer.token_millis(0).unwrap()
+    };
+    let (plain, song) = (rate(false), rate(true));
+    println!("tokens a second at 20 ms one way: nothing repeats {plain:.1}, a song {song:.1}");
+    assert!(song >= 1.8 * plain, "nothing repeats: {plain:.1} tokens a second, a song: {song:.1}");
+}
+
+#[test]
+fn drafts_survive_faults_and_neighbours() {
+    for seed in 0..150u64 {
+        let (mut world, guest) = three_stages(seed, 8.0);
+        world.add(device(Some(460), 8.0), 4_000.0);
+        let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let text = |request: u32| format!("la la {request} la la");
+        for request in 1..=3 {
+            world.ask_for_song(guest, request, &text(request), 40, seed, 5_000.0 + f64::from(request) * 50.0);
+        }
+        let back = 200.0 + (hash >> 30) as f64 % 3_000.0;
+        let victim = 1 + (hash >> 9) as usize % 2;
+        let fault = match (hash >> 13) % 4 {
+            0 => Fault::Kill(victim),
+            1 => Fault::Outage(victim, back),
+            2 => Fault::RelayRestart(back),
+            _ => Fault::DeviceLost(victim),
+        };
+        world.fault(fault, 5_000.0 + (hash >> 40) as f64 % 1_500.0);
+        world.run(300_000.0, all_ended(guest, 1..=3));
+        for request in 1..=3 {
+            let prompt: Vec<u32> = text(request).bytes().map(u32::from).collect();
+            let answer = world.answer(guest, request).unwrap();
+            let story = format!("seed {seed}, {fault:?}, song {request}: {answer:?}");
+            assert_eq!(answer.end, Some(AnswerStop::Length), "{story}");
+            assert_eq!(answer.tokens, undisturbed_song(&dense(), &prompt, 40, seed), "{story}");
+        }
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use potluck_plan::{ConversationId, HeadRequest, HeadRows, Millis, Pick, Plan, Position};
+use potluck_plan::{ConversationId, HeadRequest, HeadRows, KernelClass, Millis, Pick, Plan, Position};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
-use super::conversations::{Conversation, pages};
+use super::conversations::{Conversation, left_in_page, pages};
+use super::draft::{Acceptance, DraftCost, MOST as MOST_DRAFTS, look_up};
 use super::handover::Replay;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
@@ -21,8 +22,30 @@ const STALL_MILLIS: f64 = 60_000.0;
 /// Rows that are somewhere between the first stage and us.
 pub(super) struct Pass {
     pub id: PassId,
-    /// Where they end.
+    /// Where the rows of the log end.
     pub end: usize,
+    /// What the rows behind them guess.
+    pub drafts: Vec<u32>,
+    sent: Millis,
+    /// A decoded row, alone but for its drafts.
+    is_decode: bool,
+}
+
+impl Pass {
+    /// Rows of a log that is replayed.
+    pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
+        Self { id, end, drafts: Vec::new(), sent: now, is_decode: false }
+    }
+
+    /// Positions of state it leaves behind, right or wrong.
+    fn held(&self) -> usize {
+        self.end + self.drafts.len()
+    }
+
+    /// How long it was under way, if it was a token with its drafts.
+    pub fn decode_millis(&self, now: Millis) -> Option<f64> {
+        self.is_decode.then_some(now.0 - self.sent.0)
+    }
 }
 
 pub(super) struct Answering {
@@ -36,6 +59,9 @@ pub(super) struct Answering {
     sent: usize,
     /// Oldest first.
     under_way: VecDeque<Pass>,
+    /// What the next tokens were guessed to be, as far as the tokens since agree.
+    guess: VecDeque<u32>,
+    pub acceptance: Acceptance,
     pub prompt_tokens: usize,
     reused: usize,
     asked: Millis,
@@ -67,6 +93,8 @@ impl Answering {
             paused: false,
             sent: reused,
             under_way: VecDeque::new(),
+            guess: VecDeque::new(),
+            acceptance: Acceptance::default(),
             prompt_tokens: tokens.len(),
             reused,
             asked,
@@ -90,6 +118,32 @@ impl Answering {
         }
     }
 
+    /// Guesses for the rows behind a chunk, if it is the newest token and guesses pay. They never begin a page.
+    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, crossings: u32) -> Vec<u32> {
+        if chunk.class != KernelClass::Decode || !chunk.last || chunk.tokens.len() != 1 {
+            return Vec::new();
+        }
+        let end = chunk.base + 1;
+        if self.guess.is_empty() {
+            self.guess = look_up(self.conversation.log.tokens(), MOST_DRAFTS).into();
+        }
+        let room = left_in_page(end).min(self.context.saturating_sub(end));
+        let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens() + 1);
+        let most = self.guess.len().min(room).min(left);
+        let length = cost.best_length(self.acceptance, crossings, most);
+        self.guess.iter().copied().take(length).collect()
+    }
+
+    /// A token was chosen: was it the one that was guessed? Guesses are judged whether they were sent or not.
+    pub fn judge(&mut self, token: u32) {
+        if let Some(guessed) = self.guess.pop_front() {
+            self.acceptance.judge(guessed == token);
+            if guessed != token {
+                self.guess.clear();
+            }
+        }
+    }
+
     pub fn send(
         &mut self,
         chunk: Chunk,
@@ -104,8 +158,11 @@ impl Answering {
             self.progress = now;
         }
         self.sent = chunk.base + chunk.tokens.len();
-        self.under_way.push_back(Pass { id: pass, end: self.sent });
-        self.conversation.held = self.conversation.held.max(self.sent);
+        let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
+        let rows = if chunk.drafts.is_empty() { HeadRows::Last } else { HeadRows::All };
+        let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
+        self.under_way.push_back(Pass { id: pass, end: self.sent, drafts: chunk.drafts, sent: now, is_decode });
+        self.conversation.held = self.conversation.held.max(chunk.base + tokens.len());
         let forward = Forward {
             epoch: plan.epoch,
             stage: first.id,
@@ -114,8 +171,8 @@ impl Answering {
             conversation: self.conversation.id,
             base: Position(chunk.base as u32),
             class: chunk.class,
-            tokens: chunk.tokens,
-            head: chunk.last.then(|| HeadRequest { rows: HeadRows::Last, pick: self.pick() }),
+            tokens,
+            head: chunk.last.then(|| HeadRequest { rows, pick: self.pick() }),
             wire: plan.wire,
             hidden: Vec::new(),
         };
@@ -129,8 +186,14 @@ impl Answering {
         self.progress = now;
         self.conversation.log.set_computed(pass.end);
         // Every stage has truncated to these rows, so nothing behind them is held any more.
-        self.conversation.held = self.under_way.iter().map(|pass| pass.end).max().unwrap_or(0).max(pass.end);
+        self.conversation.held = self.under_way.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
         Some(pass)
+    }
+
+    /// The model chose a draft: its row is as good as one that was sent later.
+    pub fn accept(&mut self) {
+        self.sent += 1;
+        self.conversation.log.set_computed(self.sent);
     }
 
     pub fn rewind(&mut self, position: usize) {

@@ -8,6 +8,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, Req
 
 use super::answering::{Answering, expected_pages};
 use super::conversations::{Conversations, pages};
+use super::draft::DraftCost;
 use super::handover::Replay;
 use super::queue::{Question, Queue};
 use super::transcript::Transcript;
@@ -31,6 +32,7 @@ pub(super) struct Answers {
     newest_pass: PassId,
     /// Pages in which state is rebuilt on another plan.
     reserved: usize,
+    pub(super) draft_cost: DraftCost,
     pub tokens_per_second: f64,
 }
 
@@ -161,6 +163,8 @@ impl Answers {
         let Question { asker, prompt, asked, tokens } = question;
         let tokens = tokens.unwrap_or_default();
         let conversation = self.conversations.take(asker, &prompt.conversation);
+        let own = conversation.log.in_own_tokens(tokens.clone(), |token| model.language.piece(token));
+        let tokens = if own.len() < context { own } else { tokens };
         let transcript = Transcript::new(asker, prompt.request);
         let stream = model.language.decoder();
         self.active.push(Answering::new(transcript, prompt, conversation, &tokens, stream, context, asked, now));
@@ -190,12 +194,14 @@ impl Answers {
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
-                let Some(chunk) = self.active[index].next_chunk(window) else { continue };
+                let Some(mut chunk) = self.active[index].next_chunk(window) else { continue };
                 if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
                     continue;
                 }
                 let (pass, live) = (self.next_pass(), self.live(index));
-                self.active[index].send(chunk, pass, live, plan, now, out);
+                let answering = &mut self.active[index];
+                chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
+                answering.send(chunk, pass, live, plan, now, out);
                 sent = true;
             }
         }
@@ -277,6 +283,7 @@ impl Answers {
     /// A new plan counts: every state has to be computed again from the logs.
     pub fn state_lost(&mut self) {
         self.conversations.state_lost();
+        self.draft_cost = DraftCost::default();
         self.active.iter_mut().for_each(Answering::state_lost);
     }
 
@@ -299,6 +306,7 @@ impl Answers {
     /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserved = 0;
+        self.draft_cost = DraftCost::default();
         self.conversations.state_lost();
         self.conversations.rename();
         for active in &mut self.active {

@@ -14,6 +14,11 @@ pub(super) fn pages(positions: usize) -> usize {
     positions.div_ceil(PAGE)
 }
 
+/// Positions until the page is full that the position before `end` lies in.
+pub(super) fn left_in_page(end: usize) -> usize {
+    pages(end) * PAGE - end
+}
+
 /// A conversation's log, and what the devices hold of it.
 pub(super) struct Conversation {
     pub id: ConversationId,

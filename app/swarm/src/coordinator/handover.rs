@@ -9,13 +9,15 @@ use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
 use super::answers::Answers;
+use super::draft::MOST as MOST_DRAFTS;
 use super::token_log::Chunk;
 use crate::outbox::Outbox;
 
 /// Rows of one piece of the replay: few, because rows of answers wait behind it.
 const ROWS: usize = 16;
-/// So many rows may be missing at the switch: they are sent together with the next one.
-const LAG: usize = 4;
+/// So many rows may be missing at the switch: they are sent together with the next one. Not fewer than one round trip can
+/// add with drafts, or a replay would never catch up.
+const LAG: usize = MOST_DRAFTS + 1;
 /// Nothing came back for so long: the rows are sent again.
 const STALL_MILLIS: f64 = 10_000.0;
 
@@ -168,7 +170,7 @@ impl Replay {
     ) {
         let Some(first) = plan.stages.first() else { return };
         self.tokens.extend(&chunk.tokens);
-        self.under_way.push_back(Pass { id: pass, end: self.tokens.len() });
+        self.under_way.push_back(Pass::replayed(pass, self.tokens.len(), now));
         self.sent = now;
         let forward = Forward {
             epoch: plan.epoch,

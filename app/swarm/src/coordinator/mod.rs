@@ -4,6 +4,7 @@ mod answering;
 mod answers;
 mod away;
 mod conversations;
+mod draft;
 mod handover;
 mod picks;
 mod planning;

@@ -6,6 +6,7 @@ use potluck_protocol::{AnswerStop, Picked, PickedRows};
 use super::answers::Answers;
 use crate::event::OpenedModel;
 use crate::outbox::Outbox;
+use crate::planted::{Bug, is_planted};
 
 impl Answers {
     /// The last stage's answer.
@@ -16,35 +17,60 @@ impl Answers {
         match picked.result {
             PickedRows::Through => answering.report_reading(out),
             PickedRows::Candidates(rows) => {
-                let best = rows.into_iter().last();
-                match best.filter(|row| !row.ids.is_empty() && row.ids.len() == row.logits.len()) {
-                    Some(row) if pass.end == answering.conversation.log.len() => {
-                        self.token(index, &row, model, now, out);
+                let is_newest = pass.end == answering.conversation.log.len() || is_planted(Bug::ReplyTwice);
+                let is_row = |row: &Candidates| !row.ids.is_empty() && row.ids.len() == row.logits.len();
+                if is_newest && rows.len() == pass.drafts.len() + 1 && rows.iter().all(is_row) {
+                    if let Some(millis) = pass.decode_millis(now) {
+                        self.draft_cost.measure(pass.drafts.len(), millis);
                     }
-                    _ => {
-                        let sentence = "The last device sent an answer that cannot be read.".to_owned();
-                        self.finish(index, AnswerStop::Failed(sentence), now, out);
-                    }
+                    self.tokens(index, &rows, &pass.drafts, model, now, out);
+                } else {
+                    let sentence = "The last device sent an answer that cannot be read.".to_owned();
+                    self.finish(index, AnswerStop::Failed(sentence), now, out);
                 }
             }
             PickedRows::Logits(_) => {}
         }
     }
 
-    fn token(&mut self, index: usize, candidates: &Candidates, model: &OpenedModel, now: Millis, out: &mut Outbox) {
+    /// The tokens after each row: the first is sure, each further one if the draft before it was what the model chose.
+    fn tokens(
+        &mut self,
+        index: usize,
+        rows: &[Candidates],
+        drafts: &[u32],
+        model: &OpenedModel,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
         let answering = &mut self.active[index];
-        let log = &mut answering.conversation.log;
-        let token = model.language.choose(candidates, &answering.prompt.sampling, log.len() as u32, log.tokens());
-        answering.timed(now);
-        if model.language.is_end(token) {
-            self.finish(index, AnswerStop::Complete, now, out);
-            return;
+        let (mut text, mut tokens, mut stop) = (String::new(), Vec::new(), None);
+        for (row, draft) in rows.iter().zip(drafts.iter().map(Some).chain([None])) {
+            let log = &mut answering.conversation.log;
+            let token = model.language.choose(row, &answering.prompt.sampling, log.len() as u32, log.tokens());
+            if model.language.is_end(token) {
+                stop = Some(AnswerStop::Complete);
+                break;
+            }
+            log.push(token);
+            answering.judge(token);
+            text += &answering.stream.push(token);
+            tokens.push(token);
+            if answering.is_full() {
+                stop = Some(AnswerStop::Length);
+                break;
+            }
+            if draft != Some(&token) {
+                break;
+            }
+            answering.accept();
         }
-        answering.conversation.log.push(token);
-        let delta = answering.stream.push(token);
-        answering.transcript.text(delta, vec![token], out);
-        if answering.is_full() {
-            self.finish(index, AnswerStop::Length, now, out);
+        answering.timed(now);
+        if !tokens.is_empty() {
+            answering.transcript.text(text, tokens, out);
+        }
+        if let Some(stop) = stop {
+            self.finish(index, stop, now, out);
         }
     }
 

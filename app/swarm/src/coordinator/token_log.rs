@@ -20,6 +20,8 @@ pub(crate) struct TokenLog {
 pub(crate) struct Chunk {
     pub base: usize,
     pub tokens: Vec<u32>,
+    /// Guesses for the rows behind them; the log knows none.
+    pub drafts: Vec<u32>,
     pub class: KernelClass,
     /// It ends the log: its last row's head is wanted.
     pub last: bool,
@@ -46,6 +48,35 @@ impl TokenLog {
         self.computed
     }
 
+    /// The prompt with the log's own tokens as far as both are the same text. A chat template writes an answer's text anew and
+    /// the tokenizer may cut it otherwise than the model did; then the state of the model's own tokens can still be kept.
+    pub fn in_own_tokens(&self, prompt: Vec<u32>, piece: impl Fn(u32) -> Vec<u8>) -> Vec<u32> {
+        let common = self.tokens.iter().zip(&prompt).take_while(|(a, b)| a == b).count();
+        let (mut own, mut other) = (common, common);
+        let (mut own_bytes, mut other_bytes) = (Vec::new(), Vec::new());
+        // Behind these tokens of the log and of the prompt the texts were the same.
+        let mut same = (common, common);
+        loop {
+            let shorter = own_bytes.len().min(other_bytes.len());
+            if own_bytes[..shorter] != other_bytes[..shorter] {
+                break;
+            }
+            own_bytes.drain(..shorter);
+            other_bytes.drain(..shorter);
+            if own_bytes.is_empty() && other_bytes.is_empty() {
+                same = (own, other);
+            }
+            let next = match own_bytes.len() <= other_bytes.len() {
+                true => self.tokens.get(own).inspect(|_| own += 1).map(|token| own_bytes.extend(piece(*token))),
+                false => prompt.get(other).inspect(|_| other += 1).map(|token| other_bytes.extend(piece(*token))),
+            };
+            if next.is_none() {
+                break;
+            }
+        }
+        [&self.tokens[..same.0], &prompt[same.1..]].concat()
+    }
+
     pub fn push(&mut self, token: u32) {
         self.tokens.push(token);
         self.classes.push(KernelClass::Decode);
@@ -70,7 +101,7 @@ impl TokenLog {
         let late = usize::from(is_planted(Bug::ReplayOffByOne) && len < most && base + len < self.tokens.len());
         let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
-        Some(Chunk { base, tokens, class, last: base + len == self.tokens.len() })
+        Some(Chunk { base, tokens, drafts: Vec::new(), class, last: base + len == self.tokens.len() })
     }
 }
 
@@ -89,6 +120,23 @@ mod tests {
         assert_eq!(log.begin(&[1, 2, 3, 4, 5, 6]), 4);
         let chunk = log.chunk(4).unwrap();
         assert_eq!((chunk.tokens, chunk.class, chunk.last), (vec![5, 6], KernelClass::Prefill, true));
+    }
+
+    /// Of token 12 the digits "1" and "2".
+    fn digits(token: u32) -> Vec<u8> {
+        token.to_string().into_bytes()
+    }
+
+    #[test]
+    fn an_answer_that_is_cut_otherwise_the_second_time_keeps_its_own_tokens() {
+        let mut log = TokenLog::default();
+        log.begin(&[7, 7]);
+        [1, 2, 3, 4].into_iter().for_each(|token| log.push(token));
+        assert_eq!(log.in_own_tokens(vec![7, 7, 12, 34, 9], digits), [7, 7, 1, 2, 3, 4, 9], "the same text");
+        assert_eq!(log.in_own_tokens(vec![7, 7, 12, 35, 9], digits), [7, 7, 1, 2, 35, 9], "the same up to a cut");
+        assert_eq!(log.in_own_tokens(vec![7, 7, 125], digits), [7, 7, 125], "no common cut");
+        assert_eq!(log.in_own_tokens(vec![7, 7, 12, 3], digits), [7, 7, 1, 2, 3], "a shorter prompt");
+        assert_eq!(log.in_own_tokens(vec![5], digits), [5]);
     }
 
     #[test]

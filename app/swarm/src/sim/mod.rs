@@ -27,7 +27,7 @@ pub use device::SimDevice;
 pub use engine::SimModel;
 pub use fault::Fault;
 pub use network::Link;
-pub use oracle::{undisturbed, undisturbed_follow_up};
+pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_song};
 pub use peer::Answer;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};
 pub use world::World;

@@ -1,15 +1,31 @@
 //! What one undisturbed device would answer.
 
 use potluck_plan::{
-    BlockRange, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Position, Row, Task, Then,
-    Ticket, WeightUnit, Work,
+    BlockRange, Candidates, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Position, Row,
+    Task, Then, Ticket, WeightUnit, Work,
 };
 
 use super::engine::{SimEngine, SimModel};
+use super::language::{Bytewise, sampling};
+use crate::Language;
 
 /// The answer of one undisturbed device: `count` tokens after the prompt.
 pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
     Device::new(model).answer(prompt, count)
+}
+
+/// The same with this seed and a temperature: the simulated language sings.
+pub fn undisturbed_song(model: &SimModel, prompt: &[u32], count: usize, seed: u64) -> Vec<u32> {
+    let mut device = Device::new(model);
+    let mut log = prompt.to_vec();
+    let mut next = device.rows(prompt, KernelClass::Prefill);
+    while let Some(best) = next.filter(|_| log.len() < prompt.len() + count) {
+        let best = Candidates { ids: vec![best], logits: vec![1.0] };
+        let token = Bytewise.choose(&best, &sampling(Some(seed)), log.len() as u32, &log);
+        log.push(token);
+        next = device.rows(&[token], KernelClass::Decode);
+    }
+    log.split_off(prompt.len())
 }
 
 /// The answer to a second question of a conversation whose state was kept: the first answer's rows were decoded.

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
 use potluck_plan::{Millis, PlanEpoch};
-use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Sampling, Share};
+use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Share};
 
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
 use super::fault::Fault;
+use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
 use super::relay::{Relay, Uplink};
@@ -115,15 +116,13 @@ impl World {
 
     /// A peer asks at a time, in a conversation; `text` is all of it so far.
     pub fn ask(&mut self, index: usize, request: u32, conversation: &str, text: &str, max_tokens: u32, at: f64) {
-        let prompt = PromptRequest {
-            request: RequestId(request),
-            conversation: conversation.to_owned(),
-            messages: vec![Message { role: Role::User, content: text.into() }],
-            raw: true,
-            max_tokens,
-            sampling: Sampling { temperature: 0.0, top_k: 0, top_p: 1.0, min_p: 0.0, repetition_penalty: 1.0, seed: 0 },
-        };
-        self.schedule(at, index, Happening::Prompt(prompt));
+        self.schedule(at, index, Happening::Prompt(question(request, conversation, text, max_tokens, None)));
+    }
+
+    /// A peer asks for a song at a time, in a conversation of its own: an answer that is sampled and repeats itself.
+    pub fn ask_for_song(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, seed: u64, at: f64) {
+        let name = format!("conversation {request}");
+        self.schedule(at, index, Happening::Prompt(question(request, &name, text, max_tokens, Some(seed))));
     }
 
     /// A peer asks the same again and again, from one time until another, each time in a new conversation.
@@ -283,5 +282,16 @@ impl World {
         if index == 0 {
             self.note_plan();
         }
+    }
+}
+
+fn question(request: u32, conversation: &str, text: &str, max_tokens: u32, seed: Option<u64>) -> PromptRequest {
+    PromptRequest {
+        request: RequestId(request),
+        conversation: conversation.to_owned(),
+        messages: vec![Message { role: Role::User, content: text.into() }],
+        raw: true,
+        max_tokens,
+        sampling: sampling(seed),
     }
 }

@@ -1,0 +1,116 @@
+//! Draft tokens by prompt look-up: what followed when the last tokens stood in the log before. They pass the stages beside
+//! the token that is sure, so that one round trip can give several tokens; what the model chooses decides, so the answer
+//! is the one without drafts. After Saxena, "Prompt Lookup Decoding" (2023), and Leviathan et al., arXiv 2211.17192,
+//! section 3.3 for how many pay.
+
+/// Runs of so many tokens are looked up, the longest first.
+const RUNS: [usize; 2] = [3, 2];
+/// Most draft tokens in one pass: half a piece of decoded rows, so that two conversations can share one.
+pub(super) const MOST: usize = 7;
+/// How much one new observation counts.
+const NEWEST: f64 = 0.125;
+
+/// The `count` tokens that follow if the log goes on as it did where its last tokens stood before. Empty if they did not.
+pub(super) fn look_up(log: &[u32], count: usize) -> Vec<u32> {
+    for run in RUNS {
+        let Some(rest) = log.len().checked_sub(run) else { continue };
+        let found = (0..rest).rev().find(|start| log[*start..start + run] == log[rest..]);
+        if let Some(start) = found {
+            // At the log's end the same tokens come again, so what followed them follows again.
+            return log[start + run..].iter().copied().cycle().take(count).collect();
+        }
+    }
+    Vec::new()
+}
+
+/// How often drafts of one answer were right: the share of draft tokens that the model chose, of those it came to judge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acceptance(f64);
+
+impl Default for Acceptance {
+    /// Enough to try.
+    fn default() -> Self {
+        Self(0.5)
+    }
+}
+
+impl Acceptance {
+    pub fn judge(&mut self, right: bool) {
+        self.0 += NEWEST * (f64::from(u8::from(right)) - self.0);
+    }
+}
+
+/// What drafts cost in this room: how much longer a pass takes for each further row, as a share of one row's pass.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DraftCost {
+    single: f64,
+    further: Option<f64>,
+}
+
+impl DraftCost {
+    /// A pass of one row and `drafts` more was under way for so long.
+    pub fn measure(&mut self, drafts: usize, millis: f64) {
+        match drafts {
+            0 if self.single == 0.0 => self.single = millis,
+            0 => self.single += NEWEST * (millis - self.single),
+            _ if self.single > 0.0 => {
+                let share = ((millis / self.single - 1.0) / drafts as f64).clamp(0.0, 1.0);
+                let known = self.further.unwrap_or(share);
+                self.further = Some(known + NEWEST * (share - known));
+            }
+            _ => {}
+        }
+    }
+
+    /// The number of draft tokens, at most `most`, that gives the most tokens a second. Before anything is measured, a row more
+    /// counts little against `crossings` between devices, and much without any.
+    pub fn best_length(&self, acceptance: Acceptance, crossings: u32, most: usize) -> usize {
+        let further = self.further.unwrap_or(if crossings > 1 { 0.05 } else { 0.5 });
+        let mut best = (0, 1.0);
+        let (mut tokens, mut chance) = (1.0, 1.0);
+        for length in 1..=most.min(MOST) {
+            chance *= acceptance.0;
+            tokens += chance;
+            let rate = tokens / (1.0 + further * length as f64);
+            if rate > best.1 {
+                best = (length, rate);
+            }
+        }
+        best.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_longest_match_is_continued() {
+        assert_eq!(look_up(&[1, 2, 3, 4, 5, 1, 2, 3], 2), [4, 5]);
+        assert_eq!(look_up(&[1, 2, 3, 4, 5, 1, 2, 3], 7), [4, 5, 1, 2, 3, 4, 5], "and so on");
+        assert_eq!(look_up(&[9, 2, 3, 4, 8, 2, 3, 6, 7, 2, 3], 2), [6, 7], "the latest of two equal runs");
+        assert_eq!(look_up(&[5, 5, 5, 5], 3), [5, 5, 5], "a run may overlap itself");
+        assert_eq!(look_up(&[1, 2, 3, 4], 7), [0u32; 0], "nothing stood there before");
+        assert_eq!(look_up(&[1], 7), [0u32; 0]);
+        assert_eq!(look_up(&[], 7), [0u32; 0]);
+    }
+
+    #[test]
+    fn drafts_grow_with_acceptance_and_shrink_with_cost() {
+        let accepted = |times: i32| {
+            let mut acceptance = Acceptance::default();
+            (0..times.abs()).for_each(|_| acceptance.judge(times > 0));
+            acceptance
+        };
+        let cost = DraftCost::default();
+        assert_eq!(cost.best_length(accepted(0), 0, 7), 0, "on one device nothing is tried on suspicion");
+        assert!((1..7).contains(&cost.best_length(accepted(0), 3, 7)));
+        assert_eq!(cost.best_length(accepted(50), 3, 7), 7, "all were right");
+        assert_eq!(cost.best_length(accepted(50), 3, 4), 4, "no more than were found");
+        assert_eq!(cost.best_length(accepted(-50), 3, 7), 0, "none was right");
+        let mut dear = DraftCost::default();
+        dear.measure(0, 10.0);
+        (0..50).for_each(|_| dear.measure(1, 20.0));
+        assert_eq!(dear.best_length(accepted(0), 3, 7), 0, "a row more takes as long as a pass");
+    }
+}
