@@ -6,12 +6,12 @@ struct W32 {
     q4: vec4<f32>, q5: vec4<f32>, q6: vec4<f32>, q7: vec4<f32>,
 }
 
-// As in `weights`: `unpack2x16float` may flush subnormal scales to zero.
+// As in `weights`: `unpack2x16float` may flush subnormal scales to zero; what is no finite number counts as zero.
 fn half_bits(bits: u32) -> f32 {
     let magnitude = bits & 0x7fffu;
     let normal = bitcast<f32>((magnitude << 13u) + 0x38000000u);
     let value = select(normal, f32(magnitude) * 5.9604644775390625e-8, magnitude < 0x400u);
-    return select(value, -value, (bits & 0x8000u) != 0u);
+    return select(select(value, -value, (bits & 0x8000u) != 0u), 0.0, magnitude >= 0x7c00u);
 }
 
 // Scale and minimum of a part of 32 values, 0 to 7.
