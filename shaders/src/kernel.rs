@@ -2,7 +2,7 @@
 
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, MAX_EXPERTS};
+use crate::{Format, MAX_EXPERTS, Tile};
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -135,6 +135,8 @@ pub enum Kernel {
         format: Format,
         /// Bias or expert.
         operand: Operand,
+        /// What a workgroup makes. All tiles give the same bits.
+        tile: Tile,
     },
     /// Pairs by expert: slots, chosen, tiles, pairs.
     Groups,
@@ -155,6 +157,13 @@ pub enum Kernel {
         state: State,
         /// How.
         strategy: Strategy,
+        /// Quads of values in a head, at most 64.
+        quads: u16,
+    },
+    /// Attention of a chunk of a prompt: rows, pages, q, keys, values, out.
+    FlashAttention {
+        /// Of the cache.
+        state: State,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -195,6 +204,7 @@ fn template(name: &str) -> Option<&'static str> {
         "groups" => include_str!("../wgsl/groups.wgsl"),
         "rope" => include_str!("../wgsl/rope.wgsl"),
         "attention" => include_str!("../wgsl/attention.wgsl"),
+        "flash" => include_str!("../wgsl/flash.wgsl"),
         "swiglu" => include_str!("../wgsl/swiglu.wgsl"),
         "router" => include_str!("../wgsl/router.wgsl"),
         "combine" => include_str!("../wgsl/combine.wgsl"),
@@ -212,6 +222,8 @@ impl Kernel {
     pub const LANES: u32 = 16;
     /// Longest head of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 64;
+    /// Rows a workgroup of the flash attention takes.
+    pub const FLASH_QUERIES: u32 = 32;
 
     /// Threads of a workgroup.
     pub fn threads(self) -> u32 {
@@ -223,6 +235,8 @@ impl Kernel {
             | Self::Attention { strategy: Strategy::Lone, .. } => 8,
             Self::Fused { .. } => 128,
             Self::Split { .. } => 256,
+            Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
+            Self::Groups => 128,
             _ => 64,
         }
     }
@@ -240,7 +254,7 @@ impl Kernel {
     /// Matrix rows a workgroup of a matrix kernel covers.
     pub fn matrix_rows(self) -> u32 {
         match self {
-            Self::MatMul { .. } => crate::TILE,
+            Self::MatMul { tile, .. } => tile.rows(),
             // Teams of 32 threads; a team has two rows, gate and up or two of one matrix.
             Self::Fused { job, .. } => self.threads() / 32 * if job.gates() { 1 } else { 2 },
             Self::MatVec { strategy: Strategy::Coop, .. } => self.threads() / Self::LANES,
@@ -248,6 +262,24 @@ impl Kernel {
                 self.threads() * Self::rows_a_thread(format, rows)
             }
             _ => self.threads(),
+        }
+    }
+
+    /// Vectors a workgroup of a matrix kernel covers.
+    pub fn vectors(self) -> u32 {
+        match self {
+            Self::MatMul { tile, .. } => tile.vectors(),
+            Self::MatVec { rows, .. } => u32::from(rows),
+            _ => 1,
+        }
+    }
+
+    /// Keys that the flash attention brings into workgroup memory at a time: as many as fit, and a divisor of a page.
+    fn flash_keys(quads: u16) -> u32 {
+        match quads {
+            ..=16 => 32,
+            17..=32 => 16,
+            _ => 8,
         }
     }
 
@@ -315,7 +347,7 @@ impl Kernel {
                 }
                 all
             }
-            Self::Attention { .. } => vec![Read, Read, Read, Read, Read, Write],
+            Self::Attention { .. } | Self::FlashAttention { .. } => vec![Read, Read, Read, Read, Read, Write],
             Self::SwiGlu => vec![Read, Write],
             Self::Router(_) => vec![Read, Write, Write],
             Self::Combine => vec![Read, Read, Read, Read, Write],
@@ -325,7 +357,7 @@ impl Kernel {
         }
     }
 
-    /// What replaces a kernel that computes wrongly: the barrier-free form, or the separate steps of a fused one.
+    /// What replaces a kernel that computes wrongly: the barrier-free form, row by row, or the separate steps of a fused one.
     pub fn fallback(self) -> Option<Kernel> {
         match self {
             Self::Norm(Strategy::Coop) => Some(Self::Norm(Strategy::Lone)),
@@ -347,6 +379,11 @@ impl Kernel {
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
             }
+            Self::MatMul { format, operand, .. } => {
+                let rows = if operand == Operand::Expert { 1 } else { 8 };
+                Some(Self::MatVec { format, strategy: Strategy::Lone, rows, operand })
+            }
+            Self::FlashAttention { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
             _ => None,
         }
     }
@@ -365,7 +402,9 @@ impl Kernel {
             Self::MatVec { format, strategy, rows, operand } => {
                 format!("matvec {} {} ×{rows}{}", format.name(), how(strategy), with(operand))
             }
-            Self::MatMul { format, operand } => format!("matmul {}{}", format.name(), with(operand)),
+            Self::MatMul { format, operand, tile } => {
+                format!("matmul {} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+            }
             Self::Fused { format, rows, job } => format!("fused {} {job:?} ×{rows}", format.name()),
             Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
             Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
@@ -378,6 +417,7 @@ impl Kernel {
             Self::Attention { state, strategy, quads } => {
                 format!("attention {state:?} {} {}", how(strategy), u32::from(quads) * 4)
             }
+            Self::FlashAttention { state, quads } => format!("flash attention {state:?} {}", u32::from(quads) * 4),
             Self::SwiGlu => "swiglu".into(),
             Self::Router(strategy) => format!("router {}", how(strategy)),
             Self::Combine => "combine".into(),
@@ -400,6 +440,7 @@ impl Kernel {
             Self::Groups => ("groups", params::Groups::WGSL),
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
+            Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
             Self::SwiGlu => ("swiglu", params::SwiGlu::WGSL),
             Self::Router(_) => ("router", params::Router::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
@@ -436,8 +477,22 @@ impl Kernel {
                     Operand::Expert => define("EXPERT", String::new()),
                 }
             }
-            Self::MatMul { format, operand } => {
+            Self::MatMul { format, operand, tile } => {
                 define("FORMAT", format.name().into());
+                let ((vectors, rows), (y, x)) = (tile.a_thread(), tile.threads());
+                for (name, value) in [
+                    ("VECTORS", tile.vectors()),
+                    ("ROWS", tile.rows()),
+                    ("VT", vectors),
+                    ("MT", rows),
+                    ("MQ", rows / 4),
+                    ("TX", x),
+                    ("TY", y),
+                    ("LOADS", 4 * tile.vectors() / (x * y)),
+                    ("UNROLLED", tile.unrolled()),
+                ] {
+                    define(name, value.to_string());
+                }
                 match operand {
                     Operand::Plain => {}
                     Operand::Bias => define("BIAS", String::new()),
@@ -485,6 +540,19 @@ impl Kernel {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("QUADS", quads.to_string());
             }
+            Self::FlashAttention { state, quads } => {
+                let keys = Self::flash_keys(quads);
+                define("STATE", format!("{state:?}"));
+                for (name, value) in [
+                    ("QUADS", u32::from(quads)),
+                    ("QUERIES", Self::FLASH_QUERIES),
+                    ("KEYS", keys),
+                    ("KT", keys / 8),
+                    ("VT", u32::from(quads).div_ceil(8)),
+                ] {
+                    define(name, value.to_string());
+                }
+            }
             Self::SwiGlu | Self::Combine | Self::Segments | Self::Stream => {}
         }
         let text = template(name).expect("every kernel names an existing template");
@@ -503,7 +571,10 @@ impl Kernel {
                 all.extend(rows.iter().map(|&rows| Self::Fused { format, rows, job }));
             }
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
-                all.push(Self::MatMul { format, operand });
+                // Tiles and formats have nothing to do with each other: one format shows every tile.
+                let every = format == Format::Q4_K && operand != Operand::Expert;
+                let tiles = if every { &Tile::ALL[..] } else { &[Tile::V64R64] };
+                all.extend(tiles.iter().map(|&tile| Self::MatMul { format, operand, tile }));
                 for strategy in strategies {
                     let rows: &[u8] = match (operand, strategy) {
                         (Operand::Expert, _) => &[1],
@@ -526,6 +597,7 @@ impl Kernel {
                 }
             }
             all.extend(quads.iter().map(|&quads| Self::Split { state, quads }));
+            all.extend(quads.iter().map(|&quads| Self::FlashAttention { state, quads }));
             for strategy in strategies {
                 all.extend(quads.iter().map(|&quads| Self::Attention { state, strategy, quads }));
             }

@@ -9,17 +9,17 @@ mod kernel;
 pub mod params;
 mod preprocess;
 pub mod reference;
+mod tile;
 
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
 pub use kernel::{Access, Job, Kernel, Operand, Pairs, State, Strategy};
 pub use preprocess::{PreprocessError, preprocess};
+pub use tile::Tile;
 
 /// Positions a page of the KV cache holds.
 pub const PAGE: u32 = 64;
 /// Logits a segment of the search for the best candidates covers.
 pub const SEGMENT: u32 = 128;
-/// Vectors and matrix rows a tile of the tiled product covers.
-pub const TILE: u32 = 32;
 /// Positions whose keys and values one workgroup of the decode attention takes.
 pub const SPLIT: u32 = 1024;
 /// Most experts a block may have.

@@ -158,6 +158,8 @@ params! {
         pairs: u32,
         /// Tiles to fill or clear.
         tiles: u32,
+        /// Pairs a tile takes.
+        tile: u32,
     }
     /// Norms and rotation of queries and keys, keys and values into the cache.
     Rope {

@@ -1,5 +1,5 @@
-// Lists the chosen (row, expert) pairs by expert, in tiles of 32, for the grouped product. One thread walks one expert's
-// pairs after another in order, so that the lists are the same every time.
+// Lists the chosen (row, expert) pairs by expert, in tiles of `tile` pairs, for the grouped product. One thread walks one
+// expert's pairs in order, so that the lists are the same every time.
 // `tiles` holds (first pair in `pairs`, count, slot, 0); unused tiles have count 0.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -8,55 +8,75 @@ $PARAMS
 @group(0) @binding(3) var<storage, read_write> tiles: array<vec4<u32>>;
 @group(0) @binding(4) var<storage, read_write> pairs: array<u32>;
 
+const AT_ONCE = 1024u;
+var<workgroup> some: array<u32, AT_ONCE>;
 var<workgroup> count: array<u32, $EXPERTS>;
-var<workgroup> start: array<u32, $EXPERTS>;
+// Where an expert's next pair goes.
+var<workgroup> next: array<u32, $EXPERTS>;
 var<workgroup> first_tile: array<u32, $EXPERTS>;
 var<workgroup> tiles_used: u32;
 
+// Brings chosen experts `begin..begin + AT_ONCE` into workgroup memory.
+fn bring(begin: u32, local: u32) {
+    for (var i = local; i < AT_ONCE; i += $THREADSu) { some[i] = chosen[min(begin + i, params.pairs - 1u)]; }
+}
+
 @compute @workgroup_size($THREADS)
 fn main(@builtin(local_invocation_index) local: u32) {
-    for (var e = local; e < params.experts; e += $THREADSu) {
-        var c = 0u;
-        if (slots[e] != 0xffffffffu) {
-            for (var p = 0u; p < params.pairs; p++) {
-                if (chosen[p] == e) { c += 1u; }
-            }
+    for (var e = local; e < params.experts; e += $THREADSu) { count[e] = 0u; }
+    for (var begin = 0u; begin < params.pairs; begin += AT_ONCE) {
+        workgroupBarrier();
+        bring(begin, local);
+        workgroupBarrier();
+        let here = min(AT_ONCE, params.pairs - begin);
+        for (var e = local; e < params.experts; e += $THREADSu) {
+            var c = count[e];
+            for (var i = 0u; i < here; i++) { c += select(0u, 1u, some[i] == e); }
+            count[e] = c;
         }
-        count[e] = c;
+    }
+    for (var e = local; e < params.experts; e += $THREADSu) {
+        if (slots[e] == 0xffffffffu) { count[e] = 0u; }
     }
     workgroupBarrier();
     if (local == 0u) {
         var at = 0u;
         var tile = 0u;
         for (var e = 0u; e < params.experts; e++) {
-            start[e] = at;
+            next[e] = at;
             first_tile[e] = tile;
             at += count[e];
-            tile += (count[e] + 31u) / 32u;
+            tile += (count[e] + params.tile - 1u) / params.tile;
         }
         tiles_used = tile;
     }
     workgroupBarrier();
     for (var e = local; e < params.experts; e += $THREADSu) {
         var left = count[e];
-        if (left > 0u) {
-            var at = start[e];
-            for (var p = 0u; p < params.pairs; p++) {
-                if (chosen[p] == e) {
-                    pairs[at] = p;
-                    at += 1u;
-                }
-            }
-            var first = start[e];
-            var tile = first_tile[e];
-            while (left > 0u) {
-                let here = min(left, 32u);
-                tiles[tile] = vec4<u32>(first, here, slots[e], 0u);
-                first += here;
-                tile += 1u;
-                left -= here;
-            }
+        var first = next[e];
+        for (var tile = first_tile[e]; left > 0u; tile++) {
+            let here = min(left, params.tile);
+            tiles[tile] = vec4<u32>(first, here, slots[e], 0u);
+            first += here;
+            left -= here;
         }
     }
     for (var t = tiles_used + local; t < params.tiles; t += $THREADSu) { tiles[t] = vec4<u32>(0u); }
+    for (var begin = 0u; begin < params.pairs; begin += AT_ONCE) {
+        workgroupBarrier();
+        bring(begin, local);
+        workgroupBarrier();
+        let here = min(AT_ONCE, params.pairs - begin);
+        for (var e = local; e < params.experts; e += $THREADSu) {
+            if (count[e] == 0u) { continue; }
+            var at = next[e];
+            for (var i = 0u; i < here; i++) {
+                if (some[i] == e) {
+                    pairs[at] = begin + i;
+                    at += 1u;
+                }
+            }
+            next[e] = at;
+        }
+    }
 }

@@ -1,5 +1,7 @@
-// Tiled product for chunks of a prompt: y[r] = W · x[r] (+ bias), or added to what y holds. A workgroup of 64 threads
-// makes a tile of 32 vectors × 32 matrix rows, each thread 4 × 4 of it; the sum over columns runs in a fixed order.
+// Tiled product for chunks of a prompt: y[r] = W · x[r] (+ bias), or added to what y holds. A workgroup makes a tile of
+// $VECTORS vectors × $ROWS matrix rows, each thread $VT × $MT of it; 16 columns a step lie in workgroup memory, the weights
+// dequantized once. The next step's values are on their way while this one's are multiplied.
+// Every element is one chain of `fma` over its columns in ascending order, whatever the tile: all sizes give the same bits.
 // GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -16,108 +18,133 @@ $PARAMS
 
 #include weights
 
-var<workgroup> left: array<f32, 1024>;
-var<workgroup> right: array<f32, 1024>;
-#if GROUPED
-var<workgroup> job: vec4<u32>;
-#endif
+// Four columns of a vector or a matrix row in each element; two columns of elements lie two elements further apart than
+// there are vectors, so that threads which store four neighbours use different banks.
+const LEFT = $VECTORSu + 2u;
+var<workgroup> left: array<vec4<f32>, 4u * LEFT>;
+var<workgroup> right: array<vec4<f32>, 4u * $ROWSu>;
 
-fn place(at: u32, v: vec4<f32>) {
-    left[at] = v.x;
-    left[at + 32u] = v.y;
-    left[at + 64u] = v.z;
-    left[at + 96u] = v.w;
+fn quad(at: u32, col: u32) -> vec4<f32> {
+    return select(vec4<f32>(0.0), x[at + min(col, params.x_stride - 1u)], vec4<bool>(col < params.x_stride));
 }
 
-fn place_weights(at: u32, v: vec4<f32>) {
-    right[at] = v.x;
-    right[at + 32u] = v.y;
-    right[at + 64u] = v.z;
-    right[at + 96u] = v.w;
-}
-
-@compute @workgroup_size(64)
+@compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
         @builtin(num_workgroups) groups: vec3<u32>) {
-    let first_row = 32u * (group.x + group.y * groups.x);
+    let first_row = $ROWSu * (group.x + group.y * groups.x);
 #if GROUPED
-    // x: first pair in the list, y: how many, z: slot of the expert (all ones: none of ours).
-    if (local == 0u) { job = tiles[group.z]; }
-    let tile = workgroupUniformLoad(&job);
+    // x: first pair in the list, y: how many, z: slot of the expert.
+    let tile = tiles[group.z];
     if (tile.y == 0u || tile.z < params.slot_first || tile.z - params.slot_first >= params.slot_count) { return; }
     let first = tile.x;
     let last = tile.x + tile.y - 1u;
     let expert = (tile.z - params.slot_first) * params.expert_bytes;
 #else
-    let first = 32u * group.z;
+    let first = $VECTORSu * group.z;
     let last = params.n - 1u;
     let expert = 0u;
 #endif
-    // What this thread loads: half a row of weights (two chunks a step), and a quarter of a vector's 32 columns twice.
-    let load_row = local / 2u;
-    let load_half = local % 2u;
-    let weight_base = expert + min(first_row + load_row, params.rows - 1u) * params.row_bytes;
-    let vector = min(first + load_row, last);
+    // What this thread loads: 16 columns of a matrix row, and four columns of $LOADS vectors.
+    let load_row = local % $ROWSu;
+    let row_base = expert + min(first_row + load_row, params.rows - 1u) * params.row_bytes;
+    let load_quad = local % 4u;
+    let load_vector = local / 4u;
+#repeat l $LOADS
+    let vector_$l = min(first + load_vector + $lu * ($THREADSu / 4u), last);
 #if GROUPED
-    let pair = pairs[vector];
-    var x_base = pair * params.x_stride;
-    if (params.by_pair == 0u) { x_base = (pair / params.used) * params.x_stride; }
+    let pair_$l = pairs[vector_$l];
+    let base_$l = select(pair_$l / params.used, pair_$l, params.by_pair != 0u) * params.x_stride;
 #else
-    let x_base = vector * params.x_stride;
+    let base_$l = vector_$l * params.x_stride;
 #endif
-    let tx = local % 8u;
-    let ty = local / 8u;
-    var acc_0 = vec4<f32>(0.0);
-    var acc_1 = vec4<f32>(0.0);
-    var acc_2 = vec4<f32>(0.0);
-    var acc_3 = vec4<f32>(0.0);
-    for (var step = 0u; step < params.chunks; step += 2u) {
-        let chunk = step + load_half;
-        let at = load_half * 512u + load_row;
-        if (chunk < params.chunks) {
-            let w = fetch16(weight_base, chunk);
-            place_weights(at, w.a);
-            place_weights(at + 128u, w.b);
-            place_weights(at + 256u, w.c);
-            place_weights(at + 384u, w.d);
-        } else {
-            for (var k = 0u; k < 16u; k++) { right[at + 32u * k] = 0.0; }
-        }
-        for (var k = 0u; k < 4u; k++) {
-            let col = 4u * chunk + k;
-            var v = vec4<f32>(0.0);
-            if (col < params.x_stride) { v = x[x_base + col]; }
-            place(at + 128u * k, v);
-        }
+#end
+    let tx = local % $TXu;
+    let ty = local / $TXu;
+#repeat i $VT
+#repeat h $MQ
+    var acc_$i_$h = vec4<f32>(0.0);
+#end
+#end
+    var w = W16(vec4<f32>(0.0), vec4<f32>(0.0), vec4<f32>(0.0), vec4<f32>(0.0));
+    if (local < $ROWSu) { w = fetch16(row_base, 0u); }
+#repeat l $LOADS
+    var v_$l = quad(base_$l, load_quad);
+#end
+#if GROUPED
+    // Few vectors may share an expert: eights of them that are not there are left out.
+    let count = tile.y;
+#endif
+    for (var chunk = 0u; chunk < params.chunks; chunk++) {
         workgroupBarrier();
-        for (var k = 0u; k < 32u; k++) {
-            let l = 32u * k + 4u * ty;
-            let r = 32u * k + 4u * tx;
-            let w = vec4<f32>(right[r], right[r + 1u], right[r + 2u], right[r + 3u]);
-            acc_0 = fma(vec4<f32>(left[l]), w, acc_0);
-            acc_1 = fma(vec4<f32>(left[l + 1u]), w, acc_1);
-            acc_2 = fma(vec4<f32>(left[l + 2u]), w, acc_2);
-            acc_3 = fma(vec4<f32>(left[l + 3u]), w, acc_3);
+        if (local < $ROWSu) {
+            right[load_row] = w.a;
+            right[load_row + $ROWSu] = w.b;
+            right[load_row + 2u * $ROWSu] = w.c;
+            right[load_row + 3u * $ROWSu] = w.d;
         }
+#repeat l $LOADS
+        left[load_quad * LEFT + load_vector + $lu * ($THREADSu / 4u)] = v_$l;
+#end
         workgroupBarrier();
+        let next = min(chunk + 1u, params.chunks - 1u);
+        if (local < $ROWSu) { w = fetch16(row_base, next); }
+#repeat l $LOADS
+#if GROUPED
+        if ($lu * ($THREADSu / 4u) < count) { v_$l = quad(base_$l, 4u * next + load_quad); }
+#else
+        v_$l = quad(base_$l, 4u * next + load_quad);
+#endif
+#end
+#repeat u $UNROLLED
+        for (var q = $uu * (4u / $UNROLLEDu); q < ($uu + 1u) * (4u / $UNROLLEDu); q++) {
+#repeat h $MQ
+            let r_$h_0 = right[q * $ROWSu + tx + 4u * $hu * $TXu];
+            let r_$h_1 = right[q * $ROWSu + tx + (4u * $hu + 1u) * $TXu];
+            let r_$h_2 = right[q * $ROWSu + tx + (4u * $hu + 2u) * $TXu];
+            let r_$h_3 = right[q * $ROWSu + tx + (4u * $hu + 3u) * $TXu];
+            let a_$h = vec4<f32>(r_$h_0.x, r_$h_1.x, r_$h_2.x, r_$h_3.x);
+            let b_$h = vec4<f32>(r_$h_0.y, r_$h_1.y, r_$h_2.y, r_$h_3.y);
+            let c_$h = vec4<f32>(r_$h_0.z, r_$h_1.z, r_$h_2.z, r_$h_3.z);
+            let d_$h = vec4<f32>(r_$h_0.w, r_$h_1.w, r_$h_2.w, r_$h_3.w);
+#end
+#repeat i $VT
+#if GROUPED
+            if ($iu * $TYu < count)
+#endif
+            {
+                let l = left[q * LEFT + ty + $iu * $TYu];
+#repeat h $MQ
+                acc_$i_$h = fma(vec4<f32>(l.x), a_$h, acc_$i_$h);
+                acc_$i_$h = fma(vec4<f32>(l.y), b_$h, acc_$i_$h);
+                acc_$i_$h = fma(vec4<f32>(l.z), c_$h, acc_$i_$h);
+                acc_$i_$h = fma(vec4<f32>(l.w), d_$h, acc_$i_$h);
+#end
+            }
+#end
+        }
+#end
     }
-    let row = first_row + 4u * tx;
-#repeat a 4
-    if (first + 4u * ty + $au <= last) {
+#repeat i $VT
+    if (first + ty + $iu * $TYu <= last) {
 #if GROUPED
-        let at = pairs[first + 4u * ty + $au] * params.y_stride + params.y_offset + row;
+        let at = pairs[first + ty + $iu * $TYu] * params.y_stride + params.y_offset;
 #else
-        let at = (first + 4u * ty + $au) * params.y_stride + params.y_offset + row;
+        let at = (first + ty + $iu * $TYu) * params.y_stride + params.y_offset;
 #endif
+#repeat h $MQ
 #repeat b 4
-        if (row + $bu < params.rows) {
-            var value = acc_$a[$bu];
+        {
+            let row = first_row + tx + (4u * $hu + $bu) * $TXu;
+            if (row < params.rows) {
+                var value = acc_$i_$h[$b];
 #if BIAS
-            value += bias[row + $bu];
+                value += bias[row];
 #endif
-            if (params.add != 0u) { value += y[at + $bu]; }
-            y[at + $bu] = value;
+                if (params.add != 0u) { value += y[at + row]; }
+                y[at + row] = value;
+            }
         }
+#end
 #end
     }
 #end

@@ -6,7 +6,7 @@
 use futures::executor::block_on;
 use potluck_engine::{Engine, Gpu, GpuOptions, Settings, Tier};
 use potluck_model::{Architecture, ModelSpec, UnitMap};
-use potluck_shaders::{Format, Kernel, Operand, Strategy};
+use potluck_shaders::{Format, Kernel, Operand, Strategy, Tile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tier = match std::env::var("POTLUCK_TIER").as_deref() {
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let decode = |rows| Kernel::MatVec { format, strategy, rows, operand: Operand::Plain };
         let prefill = match strategy {
             Strategy::Lone => decode(8),
-            Strategy::Coop => Kernel::MatMul { format, operand: Operand::Plain },
+            Strategy::Coop => Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
         };
         let one = block_on(engine.matrix_rate(decode(1), format, 1))?;
         let four = block_on(engine.matrix_rate(decode(4), format, 4))?;

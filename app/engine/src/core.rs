@@ -13,6 +13,7 @@ use crate::error::EngineError;
 use crate::gpu::Gpu;
 use crate::layout::{Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, Scratch};
 use crate::memory::{Memory, Slab, Slice};
+use crate::pieces::Joining;
 use crate::pipelines::{Pipelines, Profile};
 use crate::readback::{Pending, Readback};
 use crate::recorder::{BindGroups, Tools};
@@ -59,6 +60,8 @@ pub struct Core {
     pub staging: StagingRing,
     pub pending: VecDeque<Pending>,
     pub waiting: VecDeque<Work>,
+    /// Results of work that was cut, as far as they are known.
+    pub joining: HashMap<Ticket, Joining>,
     /// Results that are ready to be handed out.
     pub answers: VecDeque<Computed>,
     pub inbox: Inbox,
@@ -70,6 +73,9 @@ impl Core {
     /// An engine that holds nothing yet.
     pub fn new(gpu: &Gpu, spec: ModelSpec, units: UnitMap, settings: Settings) -> Result<Self, EngineError> {
         let limits = &gpu.capabilities().limits;
+        let profile = Profile::of(gpu.capabilities().tier);
+        let prefill_rows = settings.prefill_rows.min(profile.most_prefill_rows());
+        let settings = Settings { prefill_rows, ..settings };
         let layout = Layout::plan(&spec, &units, &BTreeSet::new(), &settings, limits)?;
         let mut memory = Memory::default();
         let uniforms = memory.create(
@@ -86,7 +92,7 @@ impl Core {
             gpu: gpu.clone(),
             spec,
             units,
-            profile: Profile::of(gpu.capabilities().tier),
+            profile,
             held: BTreeSet::new(),
             resident: BTreeSet::new(),
             table_resident: false,
@@ -104,6 +110,7 @@ impl Core {
             staging,
             pending: VecDeque::new(),
             waiting: VecDeque::new(),
+            joining: HashMap::new(),
             answers: VecDeque::new(),
             inbox: Inbox::default(),
             dispatches: 0,
@@ -283,8 +290,16 @@ impl Core {
         if self.gpu.lost() { Err(EngineError::Lost) } else { Ok(()) }
     }
 
-    /// Records a result that needs no device.
+    /// Records a result, or what one piece of the work contributes to it.
     pub fn answer(&mut self, ticket: Ticket, outcome: Outcome, millis: f64) {
+        let (outcome, millis) = match self.joining.get_mut(&ticket) {
+            None => (outcome, millis),
+            Some(joining) => {
+                let Some(whole) = joining.add(outcome, millis) else { return };
+                self.joining.remove(&ticket);
+                whole
+            }
+        };
         self.answers.push_back(Computed { ticket, outcome, millis });
     }
 

@@ -39,11 +39,11 @@ impl Core {
                         for matrix in [&places.gate, &places.up, &places.down] {
                             let format = matrix.shape.format;
                             all.insert(self.profile.decode(format, Operand::Expert, 1));
-                            let prefill = self.profile.prefill(format, Operand::Expert);
-                            all.insert(prefill);
+                            let prefill = self.profile.prefill_experts(format);
                             if matches!(prefill, Kernel::MatMul { .. }) {
                                 all.insert(Kernel::Groups);
                             }
+                            all.insert(prefill);
                         }
                     }
                 }
@@ -59,10 +59,17 @@ impl Core {
         })
     }
 
+    /// Roles, formats and rows of a unit's tensors.
+    fn matrices(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, potluck_shaders::Format, u32)> {
+        self.units.tensors(unit).iter().enumerate().filter_map(move |(index, tensor)| {
+            self.layout.places.get(&(unit, index)).map(|place| (tensor.role, place.shape.format, place.shape.rows))
+        })
+    }
+
     /// Kernels of a unit's matrices (its norms and biases are no matrices).
     fn matrix_kernels(&self, unit: WeightUnit, operand: Operand, all: &mut BTreeSet<Kernel>) {
         use TensorRole::{AttentionOutput, Down, Gate, Key, Query, Router, Up, Value};
-        for (role, format) in self.formats(unit) {
+        for (role, format, rows) in self.matrices(unit) {
             let (operand, job) = match role {
                 Query | Key | Value if operand == Operand::Bias => (operand, Some(Job::NormedBias)),
                 Query | Key | Value => (operand, Some(Job::Normed)),
@@ -76,7 +83,7 @@ impl Core {
                 _ => continue,
             };
             self.decode_kernels(format, job, operand, all);
-            all.insert(self.profile.prefill(format, operand));
+            all.extend(self.profile.every_prefill(format, operand, rows, self.layout.prefill_rows));
         }
     }
 
@@ -100,6 +107,7 @@ impl Core {
         let quads = (a.head_dim / 4) as u16;
         all.insert(self.profile.attention(state, quads));
         all.extend(self.profile.split(state, quads).into_iter().flatten());
+        all.extend(self.profile.flash_attention(state, quads));
         self.matrix_kernels(unit, if a.qkv_bias { Operand::Bias } else { Operand::Plain }, all);
         if let Some(FeedForwardSpec::Experts { .. }) = self.spec.blocks.get(block).map(|block| &block.feed_forward) {
             all.insert(Kernel::Combine);

@@ -148,11 +148,35 @@ pub struct Layout {
     pub(crate) readback_bytes: u64,
     pub(crate) logits_bytes: u64,
     pub(crate) pages: u32,
+    /// Rows of a prompt that scratch memory has room for.
+    pub prefill_rows: u32,
 }
 
 impl Layout {
-    /// Plans memory for `held` within the budget and the device's limits.
+    /// Plans memory for `held` within the budget and the device's limits, for as many rows of a prompt at a time as there is
+    /// room.
     pub fn plan(
+        spec: &ModelSpec,
+        units: &UnitMap,
+        held: &BTreeSet<WeightUnit>,
+        settings: &Settings,
+        limits: &wgpu::Limits,
+    ) -> Result<Layout, LayoutError> {
+        let mut settings = settings.clone();
+        loop {
+            let fewer = settings.prefill_rows / 2;
+            match Self::plan_rows(spec, units, held, &settings, limits) {
+                Err(LayoutError::TooLarge { .. } | LayoutError::BufferLimit { .. })
+                    if fewer >= Settings::LEAST_PREFILL_ROWS =>
+                {
+                    settings.prefill_rows = fewer;
+                }
+                planned => return planned,
+            }
+        }
+    }
+
+    fn plan_rows(
         spec: &ModelSpec,
         units: &UnitMap,
         held: &BTreeSet<WeightUnit>,
@@ -204,8 +228,11 @@ pub fn state_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: Stat
     Bytes(2 * u64::from(attention.kv_heads) * u64::from(attention.head_dim) * state.bytes())
 }
 
-/// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside.
+/// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that
+/// has more to spare computes more rows of a prompt at a time.
 pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
+    let prefill_rows = settings.prefill_rows.min(Settings::LEAST_PREFILL_ROWS);
+    let settings = &Settings { prefill_rows, ..settings.clone() };
     let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::Head]
         .into_iter()
         .chain((0..spec.blocks.len() as u16).flat_map(|b| {

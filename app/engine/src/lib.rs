@@ -17,6 +17,7 @@ mod layout;
 mod measure;
 mod memory;
 mod notify;
+mod pieces;
 mod pipelines;
 mod placement;
 mod prepare;
@@ -38,6 +39,8 @@ pub use engine::Engine;
 pub use error::{EngineError, GpuError, LayoutError};
 pub use gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
 pub use layout::{Layout, PlannedBuffer, Purpose, fixed_overhead, state_bytes_per_position};
+#[cfg(not(target_arch = "wasm32"))]
+pub use measure::DispatchTime;
 pub use selftest::{KernelVerdict, Verdict};
 pub use settings::{Settings, StateType};
 pub use staging::{Piece, Staging};

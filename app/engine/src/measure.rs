@@ -1,16 +1,35 @@
 //! How fast this device streams weights through the decode kernels, for planners.
 
+#[cfg(not(target_arch = "wasm32"))]
+use std::rc::Rc;
+
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_plan::Task;
 use potluck_shaders::{Format, Job, Kernel, Operand, params};
 
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::probe::Probe;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::submit::{Run, Submitter};
 
 /// Values a row of the measured matrix.
 const COLS: u32 = 4096;
 /// A measurement is repeated until it takes this many milliseconds.
 const LONG_ENOUGH: f64 = 20.0;
+
+/// Where the time of a piece of work goes: one of its dispatches.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DispatchTime {
+    /// Which variant.
+    pub kernel: Kernel,
+    /// Workgroups in x, y and z.
+    pub groups: [u32; 3],
+    /// Milliseconds, when it is repeated on the same data.
+    pub millis: f64,
+}
 
 impl Engine {
     /// Gigabytes of weights a second that the decode kernel gets through, for the type most held weights have.
@@ -78,17 +97,59 @@ impl Engine {
             y_stride: rows,
             ..Default::default()
         };
-        let vectors = if let Kernel::MatVec { rows, .. } = kernel { u32::from(rows) } else { potluck_shaders::TILE };
         let probe = Probe {
             kernel,
             bindings: vec![vec![0; bytes as usize], vec![0; (n * cols * 4) as usize], vec![0; (n * rows * 4) as usize]],
             params: bytemuck::bytes_of(&params).to_vec(),
             x: rows.div_ceil(kernel.matrix_rows()),
             y: 1,
-            z: n.div_ceil(vectors),
+            z: n.div_ceil(kernel.vectors()),
             output: 2,
         };
         self.rate(&probe, bytes).await
+    }
+
+    /// Gigaflops a second of a matrix kernel on a matrix of `rows` × `cols` and `n` vectors.
+    pub async fn product_rate(
+        &self,
+        kernel: Kernel,
+        format: Format,
+        (rows, cols): (u32, u32),
+        n: u32,
+    ) -> Result<f64, EngineError> {
+        let bytes = f64::from(rows) * f64::from(format.row_bytes(cols).unwrap_or(cols * 4));
+        let flops = 2.0 * f64::from(rows) * f64::from(cols) * f64::from(n);
+        Ok(self.shape_rate(kernel, format, (rows, cols), n).await? / bytes * flops)
+    }
+
+    /// The time of each dispatch of a forward pass, every one repeated by itself. What the pass would leave in the state of
+    /// its conversation is not to be used.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn dispatch_times(&self, task: &Task) -> Result<Vec<DispatchTime>, EngineError> {
+        const REPEAT: usize = 20;
+        let Task::Forward { rows, class, input, blocks, then } = task else {
+            return Err(EngineError::NoRows);
+        };
+        let mut core = self.inner.core.borrow_mut();
+        let all = core.forward(rows, *class, input, *blocks, *then)?;
+        let reach = rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0);
+        let run = |index: usize, repeat: usize| {
+            let program = Rc::new(all.only(index, repeat));
+            let runs = [Run { before: Vec::new(), program, reach, after: Vec::new() }];
+            let (gpu, uniforms) = (&core.gpu, &core.uniforms.buffer);
+            let started = clock::now();
+            Submitter::new(&gpu.device, &gpu.queue, uniforms, u64::MAX).submit(&runs);
+            let polled = gpu.device.poll(wgpu::PollType::wait_indefinitely());
+            polled.map(|_| clock::now() - started).map_err(|_| EngineError::Lost)
+        };
+        let mut times = Vec::new();
+        for (index, step) in all.steps.iter().enumerate() {
+            let Some(groups) = step.size(reach) else { continue };
+            let once = run(index, 1)?.min(run(index, 1)?);
+            let millis = (run(index, 1 + REPEAT)? - once).max(0.0) / REPEAT as f64;
+            times.push(DispatchTime { kernel: step.kernel, groups, millis });
+        }
+        Ok(times)
     }
 
     /// Gigabytes a second that this device reads when it does nothing else: what a share of its rate is compared with.

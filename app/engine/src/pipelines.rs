@@ -1,10 +1,11 @@
 //! Pipelines by variant, and which variant is used for what on this device.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use potluck_shaders::{Access, Format, Job, Kernel, Operand, Strategy};
+use potluck_shaders::{Access, Format, Job, Kernel, Operand, Strategy, Tile};
 
 use crate::gpu::Tier;
+use crate::settings::Settings;
 
 /// A pipeline and the layout of its bind group.
 #[derive(Debug)]
@@ -84,6 +85,10 @@ fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGrou
     (layout, pipeline_layout)
 }
 
+/// A product for a chunk of a prompt takes the largest tile that still makes this many workgroups: a large GPU has more than
+/// a hundred places for them, and a small one loses little by small tiles of a small product.
+const ENOUGH_GROUPS: u32 = 256;
+
 /// Which variants this device uses. Starts from the device's tier; the self-test takes wrong ones out.
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -104,6 +109,14 @@ impl Profile {
         match self.strategy {
             Strategy::Lone => 16 << 20,
             Strategy::Coop => 4 << 30,
+        }
+    }
+
+    /// Rows of a prompt at a time that make good use of the device.
+    pub fn most_prefill_rows(&self) -> u32 {
+        match self.strategy {
+            Strategy::Lone => Settings::LEAST_PREFILL_ROWS,
+            Strategy::Coop => potluck_plan::Work::PREFILL_ROWS as u32,
         }
     }
 
@@ -150,6 +163,12 @@ impl Profile {
         self.either(|strategy| Kernel::Attention { state, strategy, quads })
     }
 
+    /// Attention of a chunk of a prompt; none where it takes the rows one by one.
+    pub fn flash_attention(&self, state: potluck_shaders::State, quads: u16) -> Option<Kernel> {
+        let kernel = Kernel::FlashAttention { state, quads };
+        self.allows(&[kernel]).then_some(kernel)
+    }
+
     /// Attention of a decode step by splits of the context, and their merging, where a workgroup can share work.
     pub fn split(&self, state: potluck_shaders::State, quads: u16) -> Option<[Kernel; 2]> {
         let kernels = [Kernel::Split { state, quads }, Kernel::Merge { quads }];
@@ -173,13 +192,28 @@ impl Profile {
         self.either(|strategy| Kernel::MatVec { format, strategy, rows, operand })
     }
 
-    /// Matrix times the vectors of a chunk of a prompt.
-    pub fn prefill(&self, format: Format, operand: Operand) -> Kernel {
-        let rows = if operand == Operand::Expert { 1 } else { 8 };
-        let lone = Kernel::MatVec { format, strategy: Strategy::Lone, rows, operand };
-        match self.strategy {
-            Strategy::Lone => lone,
-            Strategy::Coop => self.first(&[Kernel::MatMul { format, operand }, lone]),
-        }
+    /// A matrix of so many rows times the `n` vectors of a chunk of a prompt.
+    pub fn prefill(&self, format: Format, operand: Operand, rows: u32, n: u32) -> Kernel {
+        self.tiled(format, operand, Tile::for_product(rows, n, ENOUGH_GROUPS))
+    }
+
+    /// A matrix of each chosen expert times the vectors that chose it. Its tiles leave out vectors that are not there, so one
+    /// size is good for few and many.
+    pub fn prefill_experts(&self, format: Format) -> Kernel {
+        self.tiled(format, Operand::Expert, Tile::V64R64)
+    }
+
+    /// The tiled product, unless the device has no use for it, or computes any tile of it wrongly: then all go, so that a
+    /// row's result does not depend on how many rows there are.
+    fn tiled(&self, format: Format, operand: Operand, tile: Tile) -> Kernel {
+        let same = |kernel: &Kernel| matches!(*kernel, Kernel::MatMul { format: f, operand: o, .. } if (f, o) == (format, operand));
+        let kernel = Kernel::MatMul { format, operand, tile };
+        let right = self.strategy == Strategy::Coop && !self.wrong.iter().any(same);
+        if right { kernel } else { kernel.fallback().unwrap_or(kernel) }
+    }
+
+    /// Every kernel that [`Profile::prefill`] gives for chunks of up to `most` vectors.
+    pub fn every_prefill(&self, format: Format, operand: Operand, rows: u32, most: u32) -> BTreeSet<Kernel> {
+        (1..=most).map(|n| self.prefill(format, operand, rows, n)).collect()
     }
 }

@@ -252,7 +252,8 @@ impl<'a> Planner<'a> {
             at += align(Widths::of(self.spec).experts * 4);
         }
         let pages = page_count(settings);
+        let prefill_rows = rows_at_once(settings) as u32;
         let Self { sizes, places, experts, .. } = self;
-        Layout { buffers, total, sizes, places, experts, turns, readback_bytes, logits_bytes, pages }
+        Layout { buffers, total, sizes, places, experts, turns, readback_bytes, logits_bytes, pages, prefill_rows }
     }
 }

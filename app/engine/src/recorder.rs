@@ -53,8 +53,9 @@ impl Size {
 }
 
 /// One dispatch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
+    pub kernel: Kernel,
     pub pipeline: wgpu::ComputePipeline,
     pub group: wgpu::BindGroup,
     size: Size,
@@ -86,6 +87,14 @@ pub struct Program {
 }
 
 impl Program {
+    /// The step with this number alone, `repeat` times over; not of a program that is kept.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn only(&self, index: usize, repeat: usize) -> Program {
+        let stride = PARAMS_STRIDE as usize;
+        let uniform = &self.uniforms[index * stride..(index + 1) * stride];
+        Program { steps: vec![self.steps[index].clone(); repeat], uniforms: uniform.repeat(repeat), home: None }
+    }
+
     /// Dispatches when the longest row attends to `reach` positions.
     pub fn dispatches(&self, reach: u32) -> u32 {
         self.steps.iter().filter(|step| step.size(reach).is_some()).count() as u32
@@ -195,6 +204,7 @@ impl Recorder {
         });
         let program = &mut self.program;
         program.steps.push(Step {
+            kernel,
             pipeline: pipeline.pipeline.clone(),
             group: group.clone(),
             size,

@@ -14,6 +14,7 @@ use crate::error::EngineError;
 use crate::layout::{Key, Layout, Scratch};
 use crate::memory::Slice;
 use crate::notify::Notify;
+use crate::pieces::{self, Joining};
 use crate::readback::{Kind, Pending, check_route};
 use crate::recorder::{Program, Recorder};
 use crate::sizes::head_rows;
@@ -65,6 +66,15 @@ impl Core {
     pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
         self.check(&work.task)?;
+        let most = self.layout.prefill_rows as usize;
+        if rows_of(&work.task) > most.max(Work::DECODE_ROWS) {
+            let ticket = work.ticket;
+            let pieces = pieces::cut(work.task, most);
+            self.joining.insert(ticket, Joining::new(pieces.len()));
+            self.waiting.extend(pieces.into_iter().map(|task| Work { ticket, task }));
+            self.pump(notify);
+            return Ok(());
+        }
         let bytes = self.result(&work.task)?.bytes();
         if !self.waiting.is_empty() || self.free_readback(bytes).is_none() {
             if !self.can_read(bytes) {
@@ -81,16 +91,17 @@ impl Core {
 
     /// Drops work that has not begun.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        let Some(at) = self.waiting.iter().position(|work| work.ticket == ticket) else { return false };
-        self.waiting.remove(at);
-        self.answer(ticket, Outcome::Cancelled, 0.0);
-        true
+        let before = self.waiting.len();
+        self.waiting.retain(|work| work.ticket != ticket);
+        let dropped = before - self.waiting.len();
+        (0..dropped).for_each(|_| self.answer(ticket, Outcome::Cancelled, 0.0));
+        dropped > 0
     }
 
     fn most_rows(&self, class: KernelClass) -> usize {
         match class {
             KernelClass::Decode => Work::DECODE_ROWS,
-            KernelClass::Prefill => (self.settings.prefill_rows as usize).max(Work::DECODE_ROWS),
+            KernelClass::Prefill => Work::PREFILL_ROWS,
         }
     }
 
@@ -303,7 +314,7 @@ impl Core {
     }
 
     /// Places the rows, writes what they start from, and finds or records what they pass.
-    fn forward(
+    pub(crate) fn forward(
         &mut self,
         rows: &[Row],
         class: KernelClass,

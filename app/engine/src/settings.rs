@@ -36,7 +36,8 @@ pub struct Settings {
     pub budget: Bytes,
     /// Positions reserved, of all conversations together.
     pub context: u32,
-    /// Most rows of one piece of prefill work.
+    /// Rows of a prompt computed at a time. Where the budget is too small for them, the engine halves them, down to
+    /// [`Settings::LEAST_PREFILL_ROWS`]; longer pieces of work are cut.
     pub prefill_rows: u32,
     /// Most rows whose logits exist at a time; the most that `Pick::Logits` returns.
     pub head_rows: u32,
@@ -50,12 +51,17 @@ pub struct Settings {
     pub staging_count: u32,
 }
 
+impl Settings {
+    /// Fewer rows of a prompt at a time would waste even a small device.
+    pub const LEAST_PREFILL_ROWS: u32 = 64;
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
             budget: Bytes(u64::MAX),
             context: 4096,
-            prefill_rows: 128,
+            prefill_rows: potluck_plan::Work::PREFILL_ROWS as u32,
             head_rows: 16,
             state: StateType::F32,
             in_flight: 4,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{FeedForwardSpec, ModelSpec};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{PAGE, SEGMENT, SPLIT, TILE};
+use potluck_shaders::{PAGE, SEGMENT, SPLIT, Tile};
 
 use crate::chosen::Chosen;
 use crate::layout::{ALIGNMENT, Scratch};
@@ -67,9 +67,9 @@ pub(crate) fn split_count(settings: &Settings) -> u32 {
     (page_count(settings) * PAGE).div_ceil(SPLIT)
 }
 
-/// Tiles of the grouped expert product, at most.
-pub(crate) fn tile_count(pairs: u64, experts: u64) -> u64 {
-    pairs / u64::from(TILE) + experts.min(pairs)
+/// Tiles of so many vectors in the grouped expert product, at most.
+pub(crate) fn tile_count(vectors: u32, pairs: u64, experts: u64) -> u64 {
+    pairs / u64::from(vectors) + experts.min(pairs)
 }
 
 pub(crate) fn scratch_sizes(
@@ -109,7 +109,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
         (Scratch::Chosen, pairs * 4),
         (Scratch::Gates, pairs * 4),
-        (Scratch::Tiles, tile_count(pairs, w.experts) * 16),
+        (Scratch::Tiles, tile_count(Tile::V64R64.vectors(), pairs, w.experts) * 16),
         (Scratch::Pairs, pairs * 4),
         (Scratch::Logits, logits * vocabulary * 4),
         (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),

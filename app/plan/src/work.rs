@@ -154,6 +154,8 @@ impl Work {
     pub const DECODE_ROWS: usize = 16;
     /// Most steps of one [`Task::Continue`].
     pub const STEPS: u16 = 8;
+    /// Most rows of class [`KernelClass::Prefill`] in one piece of work. An engine that has less room cuts it.
+    pub const PREFILL_ROWS: usize = 512;
 }
 
 /// The best candidates for the token after a row, best first.

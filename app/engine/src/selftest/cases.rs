@@ -21,20 +21,21 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Embed(format) => vec![embed(kernel, format, m)],
         Kernel::Norm(strategy) => vec![norm(kernel, strategy)],
         Kernel::MatVec { format, operand: Operand::Expert, .. }
-        | Kernel::MatMul { format, operand: Operand::Expert } => {
+        | Kernel::MatMul { format, operand: Operand::Expert, .. } => {
             vec![expert(kernel, format, m, false), expert(kernel, format, m, true)]
         }
-        Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand } => {
+        Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand, .. } => {
             vec![matrix(kernel, format, m, operand)]
         }
         Kernel::Fused { format, rows, job } => vec![fused::of(kernel, format, m, (rows, job))],
         Kernel::Split { state, quads } => fused::split(kernel, state, quads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
-        Kernel::Groups => vec![groups(kernel)],
+        Kernel::Groups => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { state, pairs, qk_norm, factors } => {
             (0..3).map(|output| rope(kernel, state, pairs, (qk_norm, factors), output)).collect()
         }
-        Kernel::Attention { state, strategy, quads } => vec![attention(kernel, state, strategy, quads)],
+        Kernel::Attention { state, strategy, quads } => vec![attention(kernel, state, Some(strategy), quads)],
+        Kernel::FlashAttention { state, quads } => vec![attention(kernel, state, None, quads)],
         Kernel::SwiGlu => vec![swiglu(kernel)],
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
         Kernel::Combine => vec![combine(kernel)],
@@ -100,16 +101,16 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
 fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) -> Case {
     // The same data for every variant of a format, so that variants can be compared bit by bit.
     let mut random = Random(3);
-    let w = m.weights(&mut random, format, m.rows);
+    // Tiled kernels take more rows and vectors than a tile; software adapters never run them, and should start quickly.
+    let tiled = matches!(kernel, Kernel::MatMul { .. });
+    let (all_rows, most) = if tiled { (m.rows + 33, 131) } else { (m.rows, 9) };
+    let w = m.weights(&mut random, format, all_rows);
     let (rows, cols) = (w.rows as usize, w.cols as usize);
-    let vectors = match kernel {
-        Kernel::MatVec { rows, .. } => u32::from(rows),
-        _ => potluck_shaders::TILE,
-    };
-    let n = if vectors > 8 { 35 } else { 9 };
+    let vectors = kernel.vectors();
+    let n = if tiled { vectors as usize + 3 } else { 9 };
     let (stride, offset) = (rows + 5, 2);
-    let x = random.floats(35 * cols);
-    let before = random.floats(35 * stride);
+    let x = random.floats(most * cols);
+    let before = random.floats(most * stride);
     let bias = random.floats(rows);
     let mut expected = before[..n * stride].to_vec();
     for (y, x) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols)) {
@@ -152,7 +153,11 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
         .chunks_exact(rows * row_bytes)
         .flat_map(|slot| slot.iter().copied().chain(std::iter::repeat_n(0, stride - rows * row_bytes)))
         .collect();
-    let chosen = [0u32, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
+    let mut chosen = vec![0u32, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
+    if matches!(kernel, Kernel::MatMul { .. }) {
+        // More pairs than a tile takes.
+        chosen.extend([3; 140]);
+    }
     let pairs = chosen.len();
     let x = random.floats(pairs * cols);
     let mut expected = vec![0.5f32; pairs * rows];
@@ -183,7 +188,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
     };
     let grouped = matches!(kernel, Kernel::MatMul { .. });
     let (first, second, z) = if grouped {
-        let (tiles, list) = group(&chosen);
+        let (tiles, list) = group(&chosen, kernel.vectors());
         let z = tiles.len() as u32 / 4;
         (raw(&tiles), raw(&list), z)
     } else {
@@ -195,30 +200,30 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
 }
 
 /// What the grouping kernel makes of chosen experts: tiles (with unused ones), and pairs.
-fn group(chosen: &[u32]) -> (Vec<u32>, Vec<u32>) {
+fn group(chosen: &[u32], vectors: u32) -> (Vec<u32>, Vec<u32>) {
     let mut tiles = Vec::new();
     let mut list = Vec::new();
     for (expert, &slot) in SLOTS.iter().enumerate().filter(|(_, slot)| **slot != NO_SLOT) {
         let pairs: Vec<u32> = (0..).zip(chosen).filter(|(_, e)| **e == expert as u32).map(|(pair, _)| pair).collect();
-        for tile in pairs.chunks(potluck_shaders::TILE as usize) {
+        for tile in pairs.chunks(vectors as usize) {
             tiles.extend([list.len() as u32, tile.len() as u32, slot, 0]);
             list.extend_from_slice(tile);
         }
     }
-    tiles.resize(4 * tile_count(chosen.len() as u64, SLOTS.len() as u64) as usize, 0);
+    tiles.resize(4 * tile_count(vectors, chosen.len() as u64, SLOTS.len() as u64) as usize, 0);
     list.resize(chosen.len(), 0);
     (tiles, list)
 }
 
-fn groups(kernel: Kernel) -> Case {
+fn groups(kernel: Kernel, output: usize) -> Case {
     let mut random = Random(5);
-    let chosen: Vec<u32> = (0..200).map(|_| (random.next() % 7) as u32).collect();
-    let (tiles, list) = group(&chosen);
+    let chosen: Vec<u32> = (0..1100).map(|_| (random.next() % 7) as u32).collect();
+    let (tiles, list) = group(&chosen, 32);
     let count = tiles.len() as u32 / 4;
-    let params = params::Groups { experts: 6, pairs: 200, tiles: count };
+    let params = params::Groups { experts: 6, pairs: 1100, tiles: count, tile: 32 };
     let junk = vec![7u32; tiles.len()];
     let bindings = vec![raw(&SLOTS), raw(&chosen), raw(&junk), zeros(list.len())];
-    case(kernel, bindings, params, (1, 1), 2, Expected::Words(tiles))
+    case(kernel, bindings, params, (1, 1), output, Expected::Words(if output == 2 { tiles } else { list }))
 }
 
 fn rope(kernel: Kernel, state: State, pairs: Pairs, (qk_norm, factors): (bool, bool), output: usize) -> Case {
@@ -282,20 +287,23 @@ fn rope(kernel: Kernel, state: State, pairs: Pairs, (qk_norm, factors): (bool, b
     case(kernel, bindings, params, (x, 1), 3 + output, expected)
 }
 
-fn attention(kernel: Kernel, state: State, strategy: Strategy, quads: u16) -> Case {
+/// Rows of three conversations, of the last one a run that is longer than a tile. No strategy: tiles.
+fn attention(kernel: Kernel, state: State, strategy: Option<Strategy>, quads: u16) -> Case {
     let mut random = Random(7);
     let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);
-    let positions = [0u32, 63, 150];
+    let last = if strategy.is_none() { 115..151 } else { 150..151 };
+    let positions: Vec<u32> = [0, 63].into_iter().chain(last).collect();
     let tables = [3u32, 1, 2, 0, 4];
-    let starts = [0u32, 1, 2];
+    let n = positions.len();
+    let starts: Vec<u32> = [0, 1].into_iter().chain(std::iter::repeat_n(2, n - 2)).collect();
     let mut cache = |_| -> Vec<f32> {
         let values = random.floats(5 * 64 * kv_heads * dim);
         values.into_iter().map(|v| half::f16::from_f32(v).to_f32()).collect()
     };
     let (keys, values) = (cache(0), cache(1));
-    let q: Vec<f32> = random.floats(3 * heads * dim).into_iter().map(|v| v * 3.0).collect();
+    let q: Vec<f32> = random.floats(n * heads * dim).into_iter().map(|v| v * 3.0).collect();
     let mut expected = Vec::new();
-    for row in 0..3 {
+    for row in 0..n {
         for head in 0..heads {
             let at = |j: u32| {
                 let page = tables[(starts[row] + j / 64) as usize];
@@ -310,16 +318,21 @@ fn attention(kernel: Kernel, state: State, strategy: Strategy, quads: u16) -> Ca
             expected.extend(reference::attention(&q[(row * heads + head) * dim..][..dim], &k, &v));
         }
     }
-    let rows: Vec<[u32; 4]> = (0..3).map(|row| [positions[row], 0, starts[row], 0]).collect();
+    let rows: Vec<[u32; 4]> = (0..n).map(|row| [positions[row], 0, starts[row], 0]).collect();
     let stored = |values: &[f32]| match state {
         State::F32 => raw(values),
         State::F16 => values.iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes()).collect(),
     };
-    let params =
-        params::Attention { n: 3, heads: heads as u32, kv_heads: kv_heads as u32, scale: 1.0 / (dim as f32).sqrt() };
+    let params = params::Attention {
+        n: n as u32,
+        heads: heads as u32,
+        kv_heads: kv_heads as u32,
+        scale: 1.0 / (dim as f32).sqrt(),
+    };
     let size = match strategy {
-        Strategy::Coop => (heads as u32, 3),
-        Strategy::Lone => ((3 * heads as u32).div_ceil(kernel.threads()), 1),
+        None => (heads as u32, (n as u32).div_ceil(Kernel::FLASH_QUERIES)),
+        Some(Strategy::Coop) => (heads as u32, n as u32),
+        Some(Strategy::Lone) => (((n * heads) as u32).div_ceil(kernel.threads()), 1),
     };
     let bindings = vec![raw(&rows), raw(&tables), raw(&q), stored(&keys), stored(&values), zeros(expected.len())];
     case(kernel, bindings, params, size, 5, floats(expected))

@@ -120,6 +120,9 @@ impl Engine {
                 verdict.worst = verdict.worst.max(error);
                 verdict.ok &= error <= tolerance;
             }
+            for kernel in other_bits(&cases, &outputs) {
+                tried.entry(kernel).and_modify(|verdict| verdict.ok = false);
+            }
             let mut core = self.inner.core.borrow_mut();
             tried.iter().filter(|(_, verdict)| !verdict.ok).for_each(|(&kernel, _)| core.profile.reject(kernel));
             if rows_agree && !agree(&cases, &outputs) {
@@ -159,6 +162,24 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
         }
         _ => true,
     })
+}
+
+/// Tiled products that do not give the bits of another tile: their cases begin with the same vectors.
+fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
+    let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
+    let differs = |(case, output): (&Case, &'_ Vec<u8>), first: &Vec<u8>| {
+        let both = output.len().min(first.len());
+        (output[..both] != first[..both]).then_some(case.probe.kernel)
+    };
+    let tiled = cases.iter().zip(outputs).filter_map(|(case, output)| match case.probe.kernel {
+        Kernel::MatMul { format, operand, .. } => {
+            // The two cases of an expert kernel differ in their uniforms.
+            let uniform = if operand == potluck_shaders::Operand::Expert { &case.probe.params[..] } else { &[] };
+            Some((format!("{format:?} {operand:?} {uniform:?}"), (case, output)))
+        }
+        _ => None,
+    });
+    tiled.filter_map(|(key, (case, output))| differs((case, output), first.entry(key).or_insert(output))).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,153 @@
+//! Reading a prompt on this machine's adapter: `cargo bench -p potluck-engine --bench prefill`. The binary runs by itself on
+//! another machine too.
+//!
+//! Models of published shapes in `Q4_K_M` with random weights (`--shape NAME[:BLOCKS]`, more than once if wanted; the
+//! anchors of BENCHMARKS.md if none is named): every matrix of a block by every tile in TFLOP/s, tokens a second of a prompt
+//! of 512 in chunks of several sizes, and where the time of the largest chunk goes. `--tier software|full` for the other
+//! kind of kernels, `--prompt N` for another prompt.
+#![allow(clippy::unwrap_used)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use futures::executor::block_on;
+use potluck_engine::{Engine, Gpu, Settings, Tier};
+use potluck_gguf::synthetic::{Shape, Synthetic};
+use potluck_gguf::{join, parse};
+use potluck_model::{FeedForwardSpec, ModelSpec};
+use potluck_plan::{HeadRows, Input, KernelClass, Task, Then};
+use potluck_shaders::{Format, Kernel, Operand, Tile};
+use support::{Bench, Model, forward, gpu_as, rows, top};
+
+/// Answers are timed this many times; the best counts.
+const TRIES: usize = 5;
+
+struct Options {
+    shapes: Vec<Synthetic>,
+    tier: Option<Tier>,
+    prompt: u32,
+}
+
+fn options() -> Options {
+    let mut options = Options { shapes: Vec::new(), tier: None, prompt: 512 };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().expect("an option needs a value");
+        match argument.as_str() {
+            "--shape" => options.shapes.push(shape(&value())),
+            "--tier" => options.tier = Some(if value() == "software" { Tier::Software } else { Tier::Full }),
+            "--prompt" => options.prompt = value().parse().unwrap(),
+            // What `cargo bench` adds.
+            "--bench" => {}
+            other => panic!("there is no option {other}"),
+        }
+    }
+    if options.shapes.is_empty() {
+        options.shapes = ["llama-3.2-1b", "qwen3-30b-a3b:4"].map(shape).into();
+    }
+    options
+}
+
+/// `NAME` or `NAME:BLOCKS`.
+fn shape(text: &str) -> Synthetic {
+    let (name, blocks) = text.split_once(':').map_or((text, None), |(name, blocks)| (name, Some(blocks)));
+    let mut model = Shape::from_name(name).unwrap_or_else(|| panic!("there is no shape {name}")).synthetic();
+    if let Some(blocks) = blocks {
+        model.blocks = blocks.parse().unwrap();
+    }
+    model
+}
+
+fn main() {
+    let options = options();
+    let gpu = gpu_as(options.tier);
+    for shape in &options.shapes {
+        let file = shape.to_bytes().unwrap();
+        let (spec, units) = ModelSpec::from_gguf(&join([parse(&file).unwrap()]).unwrap()).unwrap();
+        println!("\n{:?}, {} blocks, {} MB", shape.architecture, spec.blocks.len(), file.len() / 1_000_000);
+        run(&gpu, Model { spec, units, file }, options.prompt);
+    }
+}
+
+fn run(gpu: &Gpu, model: Model, prompt: u32) {
+    let settings = Settings { context: prompt + 64, prefill_rows: prompt, ..Settings::default() };
+    let mut bench = Bench::new(gpu, &model, &model.all_units(), settings);
+    let begin = Instant::now();
+    block_on(bench.engine.prepare()).unwrap();
+    println!("pipelines in {:.0} ms", begin.elapsed().as_secs_f64() * 1e3);
+    if gpu.capabilities().tier != Tier::Software {
+        matrices(&bench.engine, &model.spec, prompt);
+    }
+    for chunk in [64, 128, 256, 512, 1024].into_iter().filter(|chunk| *chunk <= prompt) {
+        let rate = (0..TRIES).map(|_| whole_prompt(&mut bench, &model, prompt, chunk)).fold(0.0, f64::max);
+        println!("{prompt} tokens in chunks of {chunk:4}: {rate:8.0} tokens/s");
+    }
+    breakdown(&bench.engine, &piece(&model, 0..prompt, true));
+}
+
+/// Part of the prompt, and the head of its last row if it is the last part.
+fn piece(model: &Model, positions: std::ops::Range<u32>, last: bool) -> Task {
+    let tokens = positions.clone().map(|p| p * 7919 % model.spec.vocabulary).collect();
+    let then = if last { top(HeadRows::Last, 1) } else { Then::Nothing };
+    let blocks = (0, model.spec.blocks.len() as u16);
+    forward(rows(positions), KernelClass::Prefill, Input::Tokens(tokens), blocks, then)
+}
+
+/// Tokens a second of a whole prompt, all chunks submitted at once.
+fn whole_prompt(bench: &mut Bench, model: &Model, prompt: u32, chunk: u32) -> f64 {
+    let begin = Instant::now();
+    let starts: Vec<u32> = (0..prompt).step_by(chunk as usize).collect();
+    for at in starts {
+        let end = (at + chunk).min(prompt);
+        bench.start(piece(model, at..end, end == prompt));
+    }
+    bench.engine.wait();
+    let spent = begin.elapsed().as_secs_f64();
+    bench.results.borrow_mut().clear();
+    f64::from(prompt) / spent
+}
+
+/// Every matrix of a block by every tile.
+fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
+    let a = spec.attention(0);
+    let (query, state) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+    let mut shapes = vec![
+        ("query", query, spec.hidden),
+        ("key, value", state, spec.hidden),
+        ("attention output", spec.hidden, query),
+    ];
+    if let FeedForwardSpec::Dense { intermediate } = spec.blocks[0].feed_forward {
+        shapes.extend([("gate, up", intermediate, spec.hidden), ("down", spec.hidden, intermediate)]);
+    }
+    println!("TFLOP/s for {n} vectors{:>24}", Tile::ALL.map(|tile| format!("{:>12}", format!("{tile:?}"))).concat());
+    for format in [Format::Q4_K, Format::Q6_K] {
+        for &(name, rows, cols) in &shapes {
+            let rates = Tile::ALL.map(|tile| {
+                let kernel = Kernel::MatMul { format, operand: Operand::Plain, tile };
+                let rate = block_on(engine.product_rate(kernel, format, (rows, cols), n)).unwrap();
+                format!("{:12.2}", rate / 1e3)
+            });
+            println!("{:5} {name:17} {rows:5} × {cols:5} {}", format.name(), rates.concat());
+        }
+    }
+}
+
+/// Where the time of a piece of work goes.
+fn breakdown(engine: &Engine, task: &Task) {
+    let times = engine.dispatch_times(task).unwrap();
+    let mut by_kernel: BTreeMap<(Kernel, [u32; 3]), (u32, f64)> = BTreeMap::new();
+    for time in &times {
+        let sum = by_kernel.entry((time.kernel, time.groups)).or_default();
+        *sum = (sum.0 + 1, sum.1 + time.millis);
+    }
+    let all: f64 = times.iter().map(|time| time.millis).sum();
+    println!("{} dispatches, {all:.2} ms:", times.len());
+    let mut sorted: Vec<_> = by_kernel.into_iter().collect();
+    sorted.sort_by(|a, b| b.1.1.total_cmp(&a.1.1));
+    for ((kernel, groups), (count, millis)) in sorted {
+        println!("{millis:9.3} ms  {:4.1}%  {count:4} × {} {groups:?}", 100.0 * millis / all, kernel.name());
+    }
+}

@@ -1,0 +1,163 @@
+// Softmax attention of a chunk of a prompt: a workgroup takes one query head of $QUERIES rows, and brings $KEYS keys (then
+// their values) of a page at a time into workgroup memory; online softmax. Each thread makes 4 queries × $KT keys of the scores,
+// and 4 queries × $VT quads of the output.
+// Keys come in ascending order and a row's sums never see another row's, so that a result depends on the position only.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+// Of each row: position, row in the cache, first entry in the page table, 0.
+@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read> pages: array<u32>;
+@group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
+#if STATE == F16
+@group(0) @binding(4) var<storage, read> keys: array<vec2<u32>>;
+@group(0) @binding(5) var<storage, read> values: array<vec2<u32>>;
+#else
+@group(0) @binding(4) var<storage, read> keys: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read> values: array<vec4<f32>>;
+#endif
+@group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
+
+// A position's quads, and one more, so that threads which read different positions use different banks.
+const STRIDE = $QUADSu + 1u;
+var<workgroup> cached: array<vec4<f32>, $KEYSu * STRIDE>;
+var<workgroup> highest: array<f32, $QUERIESu * 8u>;
+const WEIGHTS = $KEYSu + 1u;
+var<workgroup> weights: array<f32, $QUERIESu * WEIGHTS>;
+
+fn key(at: u32) -> vec4<f32> {
+#if STATE == F16
+    let v = keys[at];
+    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
+#else
+    return keys[at];
+#endif
+}
+
+fn value(at: u32) -> vec4<f32> {
+#if STATE == F16
+    let v = values[at];
+    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
+#else
+    return values[at];
+#endif
+}
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
+        @builtin(num_workgroups) groups: vec3<u32>) {
+    let head = group.x;
+    let kv_head = head / (params.heads / params.kv_heads);
+    // The last rows see most keys: they begin first.
+    let first = (groups.z - 1u - group.z) * $QUERIESu;
+    let last = min(first + $QUERIESu, params.n) - 1u;
+    let tx = local % 8u;
+    let ty = local / 8u;
+#repeat i 4
+    let row_$i = first + ty + 8u * $iu;
+    let q_$i = (min(row_$i, last) * params.heads + head) * $QUADSu;
+    let position_$i = rows[min(row_$i, last)].x;
+    var most_$i = -1.0e30;
+    var total_$i = 0.0;
+#repeat v $VT
+    var acc_$i_$v = vec4<f32>(0.0);
+#end
+#end
+    // Runs of rows of one conversation; nearly always there is one.
+    for (var begin = first; begin <= last; ) {
+        let start = rows[begin].z;
+        var end = begin;
+        var reach = 0u;
+        while (end <= last) {
+            let at = rows[end];
+            if (at.z != start) { break; }
+            reach = max(reach, at.x + 1u);
+            end += 1u;
+        }
+        // Keys that a query of this run sees: none for the others.
+#repeat i 4
+        let seen_$i = select(0u, position_$i + 1u, row_$i >= begin && row_$i < end);
+#end
+        begin = end;
+        for (var base = 0u; base < reach; base += $KEYSu) {
+            let page = pages[start + base / 64u] * 64u + base % 64u;
+            workgroupBarrier();
+            for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
+                let at = ((page + i / $QUADSu) * params.kv_heads + kv_head) * $QUADSu + i % $QUADSu;
+                cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = key(at);
+            }
+            workgroupBarrier();
+#repeat i 4
+#repeat k $KT
+            var score_$i_$k = 0.0;
+#end
+#end
+            for (var c = 0u; c < $QUADSu; c++) {
+#repeat k $KT
+                let k_$k = cached[(tx + 8u * $ku) * STRIDE + c];
+#end
+#repeat i 4
+                let x_$i = q[q_$i + c];
+#repeat k $KT
+                score_$i_$k = fma(x_$i.x, k_$k.x, score_$i_$k);
+                score_$i_$k = fma(x_$i.y, k_$k.y, score_$i_$k);
+                score_$i_$k = fma(x_$i.z, k_$k.z, score_$i_$k);
+                score_$i_$k = fma(x_$i.w, k_$k.w, score_$i_$k);
+#end
+#end
+            }
+#repeat i 4
+            var high_$i = -1.0e30;
+#repeat k $KT
+            score_$i_$k = select(-1.0e30, score_$i_$k * params.scale, base + tx + 8u * $ku < seen_$i);
+            high_$i = max(high_$i, score_$i_$k);
+#end
+            highest[(ty + 8u * $iu) * 8u + tx] = high_$i;
+#end
+            workgroupBarrier();
+            for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
+                let at = ((page + i / $QUADSu) * params.kv_heads + kv_head) * $QUADSu + i % $QUADSu;
+                // What lies behind the last position may be anything.
+                let known = vec4<bool>(base + i / $QUADSu < reach);
+                cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = select(vec4<f32>(0.0), value(at), known);
+            }
+#repeat i 4
+            high_$i = most_$i;
+            for (var t = 0u; t < 8u; t++) { high_$i = max(high_$i, highest[(ty + 8u * $iu) * 8u + t]); }
+#repeat k $KT
+            weights[(ty + 8u * $iu) * WEIGHTS + tx + 8u * $ku] =
+                select(0.0, exp(score_$i_$k - high_$i), base + tx + 8u * $ku < seen_$i);
+#end
+            // Exactly one where nothing is higher: later tiles of other rows must not change a row.
+            let shrink_$i = select(exp(most_$i - high_$i), 1.0, most_$i == high_$i);
+            most_$i = high_$i;
+            var sum_$i = 0.0;
+#repeat v $VT
+            acc_$i_$v = acc_$i_$v * shrink_$i;
+#end
+#end
+            workgroupBarrier();
+            for (var k = 0u; k < $KEYSu; k++) {
+#repeat v $VT
+                let v_$v = cached[k * STRIDE + min(tx + 8u * $vu, $QUADSu - 1u)];
+#end
+#repeat i 4
+                let w_$i = weights[(ty + 8u * $iu) * WEIGHTS + k];
+                sum_$i += w_$i;
+#repeat v $VT
+                acc_$i_$v = fma(vec4<f32>(w_$i), v_$v, acc_$i_$v);
+#end
+#end
+            }
+#repeat i 4
+            total_$i = fma(total_$i, shrink_$i, sum_$i);
+#end
+        }
+    }
+#repeat i 4
+    if (row_$i <= last) {
+#repeat v $VT
+        if (tx + 8u * $vu < $QUADSu) { y[q_$i + tx + 8u * $vu] = acc_$i_$v / total_$i; }
+#end
+    }
+#end
+}
