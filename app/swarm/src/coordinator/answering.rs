@@ -48,6 +48,12 @@ impl Pass {
     }
 }
 
+/// Rows of a prompt that came through, so many milliseconds after the ones before them.
+pub(super) struct Reading {
+    pub rows: usize,
+    pub millis: f64,
+}
+
 pub(super) struct Answering {
     pub transcript: Transcript,
     pub prompt: PromptRequest,
@@ -111,10 +117,10 @@ impl Answering {
     }
 
     /// Rows that may be sent now, `window` chunks at most being under way.
-    pub fn next_chunk(&self, window: usize) -> Option<Chunk> {
+    pub fn next_chunk(&self, window: usize, prefill_rows: usize) -> Option<Chunk> {
         match self.paused || self.under_way.len() >= window {
             true => None,
-            false => self.conversation.log.chunk(self.sent),
+            false => self.conversation.log.chunk(self.sent, prefill_rows),
         }
     }
 
@@ -177,6 +183,13 @@ impl Answering {
             hidden: Vec::new(),
         };
         out.send(first.peer, Frame::Forward(forward));
+    }
+
+    /// How fast the prompt is read, if `pass` comes through now and is part of it.
+    pub fn reading(&self, id: PassId, now: Millis) -> Option<Reading> {
+        let pass = self.under_way.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
+        let rows = pass.end.saturating_sub(self.conversation.log.computed());
+        Some(Reading { rows, millis: now.0 - self.progress.0 })
     }
 
     /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.

@@ -7,6 +7,7 @@ use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
 use super::answering::{Answering, expected_pages};
+use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
 use super::draft::DraftCost;
 use super::handover::Replay;
@@ -33,6 +34,7 @@ pub(super) struct Answers {
     /// Pages in which state is rebuilt on another plan.
     reserved: usize,
     pub(super) draft_cost: DraftCost,
+    pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
 }
 
@@ -191,10 +193,11 @@ impl Answers {
     fn send(&mut self, plan: &Plan, total: usize, now: Millis, out: &mut Outbox) {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
+        let prefill_rows = self.chunk_size.rows(plan);
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
-                let Some(mut chunk) = self.active[index].next_chunk(window) else { continue };
+                let Some(mut chunk) = self.active[index].next_chunk(window, prefill_rows) else { continue };
                 if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
                     continue;
                 }
@@ -282,6 +285,7 @@ impl Answers {
 
     /// A new plan counts: every state has to be computed again from the logs.
     pub fn state_lost(&mut self) {
+        self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();
         self.draft_cost = DraftCost::default();
         self.active.iter_mut().for_each(Answering::state_lost);
@@ -307,6 +311,7 @@ impl Answers {
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserved = 0;
         self.draft_cost = DraftCost::default();
+        self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();
         self.conversations.rename();
         for active in &mut self.active {
@@ -327,6 +332,7 @@ impl Answers {
     }
 
     pub fn send_again(&mut self) {
+        self.chunk_size = ChunkSize::default();
         self.active.iter_mut().for_each(Answering::send_again);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_plan::{ConversationId, KernelClass, Millis, Plan, PlanEpoch, Position};
+use potluck_plan::{ConversationId, Millis, Plan, PlanEpoch, Position};
 use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
@@ -153,9 +153,8 @@ impl Replay {
     /// The last token of the log is left for the switch: its head is wanted then.
     fn next_chunk(&self, active: &Answering) -> Option<Chunk> {
         let log = &active.conversation.log;
-        let mut chunk = log.chunk(self.sent())?;
-        let most = if chunk.class == KernelClass::Decode { chunk.tokens.len() } else { ROWS };
-        chunk.tokens.truncate(most.min((log.len() - 1).saturating_sub(chunk.base)));
+        let mut chunk = log.chunk(self.sent(), ROWS)?;
+        chunk.tokens.truncate((log.len() - 1).saturating_sub(chunk.base));
         (!chunk.tokens.is_empty()).then_some(chunk)
     }
 

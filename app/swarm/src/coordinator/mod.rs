@@ -3,6 +3,7 @@
 mod answering;
 mod answers;
 mod away;
+mod chunk_size;
 mod conversations;
 mod draft;
 mod handover;

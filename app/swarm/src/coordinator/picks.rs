@@ -12,6 +12,9 @@ impl Answers {
     /// The last stage's answer.
     pub fn picked(&mut self, picked: Picked, model: &OpenedModel, now: Millis, out: &mut Outbox) {
         let Some(index) = self.index_of(picked.conversation) else { return };
+        if let Some(reading) = self.active[index].reading(picked.pass, now) {
+            self.chunk_size.measured(reading.rows, reading.millis);
+        }
         let answering = &mut self.active[index];
         let Some(pass) = answering.through(picked.pass, now) else { return };
         match picked.result {

@@ -4,9 +4,6 @@ use potluck_plan::{KernelClass, Work};
 
 use crate::planted::{Bug, is_planted};
 
-/// Rows of one chunk of a prompt: small enough that a submit stays short on a slow device and that all stages work.
-pub(crate) const PREFILL_ROWS: usize = 64;
-
 /// Tokens of a conversation, and which kernels computed each of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenLog {
@@ -91,10 +88,10 @@ impl TokenLog {
     }
 
     /// The rows from `base`: the longest run of one kernel class, cut as it was cut the first time.
-    pub fn chunk(&self, base: usize) -> Option<Chunk> {
+    pub fn chunk(&self, base: usize, prefill_rows: usize) -> Option<Chunk> {
         let class = *self.classes.get(base)?;
         let most = match class {
-            KernelClass::Prefill => PREFILL_ROWS,
+            KernelClass::Prefill => prefill_rows,
             KernelClass::Decode => Work::DECODE_ROWS,
         };
         let len = self.classes[base..].iter().take(most).take_while(|other| **other == class).count();
@@ -118,7 +115,7 @@ mod tests {
         log.push(4);
         log.set_computed(4);
         assert_eq!(log.begin(&[1, 2, 3, 4, 5, 6]), 4);
-        let chunk = log.chunk(4).unwrap();
+        let chunk = log.chunk(4, 64).unwrap();
         assert_eq!((chunk.tokens, chunk.class, chunk.last), (vec![5, 6], KernelClass::Prefill, true));
     }
 
@@ -154,7 +151,7 @@ mod tests {
         (0..20).for_each(|token| log.push(token));
         let mut base = 0;
         let mut cuts = Vec::new();
-        while let Some(chunk) = log.chunk(base) {
+        while let Some(chunk) = log.chunk(base, 64) {
             cuts.push((chunk.class, chunk.tokens.len()));
             base += chunk.tokens.len();
         }
