@@ -1,103 +1,169 @@
-//! What a token costs: bytes over bandwidth, synchronizations, hops.
+//! What a token costs under a plan: layers over speeds, one session a stage, messages, round trips for experts
+//! (dynamic-partitioning.txt 5.2.1 with what a browser and a direct chain add).
 
-use potluck_plan::{BlockRange, Bytes, Plan};
+use potluck_plan::{BlockIndex, Bytes, FeedForwardShape, Holder, PeerId, Plan, RemoteExperts, Stage};
 
-use crate::{Device, Request};
+use crate::layers::LayerRange;
+use crate::prediction::{ExpertTrip, HopCost, Prediction, StageCost};
+use crate::{Device, Room};
 
-/// Sizes of block ranges in constant time, by prefix sums (dynamic-partitioning.txt 5.3).
-pub struct CostModel<'a> {
-    request: &'a Request<'a>,
-    weights: Vec<u64>,
-    active: Vec<u64>,
-    state: Vec<u64>,
+/// Speeds outside of this are measuring errors, or lies.
+const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
+/// The same for milliseconds.
+const MILLIS: std::ops::RangeInclusive<f64> = 0.0..=1e9;
+
+/// A speed the search can count with.
+pub(crate) fn speed(value: f64) -> f64 {
+    if value.is_nan() { *SPEEDS.start() } else { value.clamp(*SPEEDS.start(), *SPEEDS.end()) }
 }
 
-/// What a stage computes besides its blocks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ends {
-    /// It embeds.
-    pub first: bool,
-    /// It computes the head.
-    pub last: bool,
+pub(crate) fn millis(value: f64) -> f64 {
+    if value.is_nan() { *MILLIS.end() } else { value.clamp(*MILLIS.start(), *MILLIS.end()) }
 }
 
-impl<'a> CostModel<'a> {
-    /// Prefix sums over the model's blocks.
-    pub fn new(request: &'a Request<'a>) -> Self {
-        let prefix = |size: fn(&potluck_plan::BlockShape) -> u64| {
-            let mut sum = 0u64;
-            let sums = request.shape.blocks.iter().map(|block| {
-                sum = sum.saturating_add(size(block));
-                sum
-            });
-            std::iter::once(0).chain(sums).collect::<Vec<_>>()
-        };
-        Self {
-            request,
-            weights: prefix(|block| block.weights().0),
-            active: prefix(|block| block.active_weights().0),
-            state: prefix(|block| block.state_per_position.0),
+/// Layers of a stage.
+pub(crate) fn stage_layers(room: &Room<'_>, plan: &Plan, stage: &Stage) -> LayerRange {
+    room.layers.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id))
+}
+
+/// A token's time under any plan that is valid for the room's model. A peer that lends nothing counts as infinitely fast.
+pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
+    let mut hops = Vec::new();
+    let mut at = room.coordinator;
+    let mut hop = |from: PeerId, to: PeerId, bytes: Bytes| {
+        if from != to {
+            let (latency_millis, transfer_millis) = room.links.parts(from, to, bytes);
+            hops.push(HopCost { from, to, latency_millis, transfer_millis });
         }
-    }
-
-    /// Weight bytes of a stage, without scratch and state.
-    pub(crate) fn weight_bytes(&self, blocks: BlockRange, ends: Ends) -> Bytes {
-        let shape = self.request.shape;
-        let range = Bytes(self.weights[usize::from(blocks.end)] - self.weights[usize::from(blocks.start)]);
-        let embedding = if ends.first { shape.embedding } else { Bytes::ZERO };
-        let shared_table = ends.first && shape.tied_head;
-        let head = if ends.last && !shared_table { shape.head } else { Bytes::ZERO };
-        [range, embedding, head].into_iter().sum()
-    }
-
-    /// All bytes a stage takes on its device.
-    pub(crate) fn stage_bytes(&self, blocks: BlockRange, ends: Ends) -> Bytes {
-        let state = self.state[usize::from(blocks.end)] - self.state[usize::from(blocks.start)];
-        let state = Bytes(state.saturating_mul(u64::from(self.request.context)));
-        [self.weight_bytes(blocks, ends), state, self.request.overhead].into_iter().sum()
-    }
-
-    /// Milliseconds one token spends in a stage's engine: its bytes once over the device's bandwidth, and one
-    /// synchronization. The embedding table is read at one row only.
-    pub(crate) fn stage_millis(&self, device: &Device, blocks: BlockRange, ends: Ends) -> f64 {
-        let active = self.active[usize::from(blocks.end)] - self.active[usize::from(blocks.start)];
-        let head = if ends.last { self.request.shape.head.0 } else { 0 };
-        (active + head) as f64 / device.bandwidth.max(1.0) * 1e3 + device.sync_millis
-    }
-
-    /// Milliseconds of one message between two devices through the relay: half a round trip on each leg.
-    pub(crate) fn hop_millis(&self, from: Option<&Device>, to: Option<&Device>) -> f64 {
-        let leg = |device: Option<&Device>| device.map_or(0.0, |device| device.latency_millis);
-        leg(from) + leg(to)
-    }
-}
-
-/// Milliseconds for one decoded token under a plan, and those of each stage's engine.
-pub fn token_millis(request: &Request<'_>, plan: &Plan) -> (f64, Vec<f64>) {
-    let model = CostModel::new(request);
-    let device = |peer| request.devices.iter().find(|device| device.peer == peer);
+    };
     let mut stages = Vec::new();
-    let mut total = 0.0;
-    let mut at = request.coordinator;
     for stage in &plan.stages {
-        let ends = Ends { first: plan.embeds(stage.id), last: plan.has_head(stage.id) };
-        let millis = device(stage.peer).map_or(0.0, |device| model.stage_millis(device, stage.blocks, ends));
-        if stage.peer != at {
-            total += model.hop_millis(device(at), device(stage.peer));
-        }
-        for remote in &stage.remote {
-            let trips = remote.holders.iter().flatten().filter_map(|holder| match holder {
-                potluck_plan::Holder::Peer(peer) => Some(2.0 * model.hop_millis(device(stage.peer), device(*peer))),
-                potluck_plan::Holder::Own => None,
-            });
-            total += trips.fold(0.0, f64::max) + device(stage.peer).map_or(0.0, |device| device.sync_millis);
-        }
-        total += millis;
-        stages.push(millis);
+        let layers = stage_layers(room, plan, stage);
+        hop(at, stage.peer, room.layers.message(layers.start, 1));
         at = stage.peer;
+        stages.push(stage_cost(room, stage, layers));
     }
-    if at != request.coordinator {
-        total += model.hop_millis(device(at), device(request.coordinator));
+    hop(at, room.coordinator, room.layers.message(room.layers.count(), 1));
+    Prediction::new(stages, hops)
+}
+
+fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange) -> StageCost {
+    let Some(device) = room.device(stage.peer) else {
+        let (session_millis, compute_millis, experts) = (0.0, 0.0, Vec::new());
+        return StageCost { stage: stage.id, peer: stage.peer, session_millis, compute_millis, experts };
+    };
+    let own =
+        |remote: &RemoteExperts| remote.holders.iter().filter(|holders| holders.first() == Some(&Holder::Own)).count();
+    let away: f64 = stage
+        .remote
+        .iter()
+        .filter_map(|remote| Some(Routing::of(room, remote.block)?.active_bytes(remote.holders.len() - own(remote))))
+        .sum();
+    let compute = (room.layers.decode(layers) - away).max(0.0) / speed(device.speed.decode);
+    StageCost {
+        stage: stage.id,
+        peer: stage.peer,
+        session_millis: millis(device.session_millis),
+        compute_millis: compute,
+        experts: stage.remote.iter().filter_map(|remote| trip(room, device, remote)).collect(),
     }
-    (total, stages)
+}
+
+/// The round trip for a block's experts, on average over the router's choices.
+fn trip(room: &Room<'_>, device: &Device, remote: &RemoteExperts) -> Option<ExpertTrip> {
+    let routing = Routing::of(room, remote.block)?;
+    let mut shares: Vec<(PeerId, usize)> = Vec::new();
+    for holders in &remote.holders {
+        if let Some(Holder::Peer(peer)) = holders.first() {
+            match shares.iter_mut().find(|(known, _)| known == peer) {
+                Some((_, count)) => *count += 1,
+                None => shares.push((*peer, 1)),
+            }
+        }
+    }
+    let calls: Vec<(f64, f64)> = shares
+        .iter()
+        .map(|(peer, count)| (call_millis(room, device, *peer, routing, *count), routing.called(*count)))
+        .collect();
+    Some(ExpertTrip {
+        block: remote.block,
+        holders: shares.len(),
+        sync_millis: millis(device.sync_millis),
+        wait_millis: slowest(calls),
+    })
+}
+
+/// Milliseconds of one call of a holder with `count` of the block's experts.
+pub(crate) fn call_millis(room: &Room<'_>, caller: &Device, holder: PeerId, routing: Routing, count: usize) -> f64 {
+    let bytes = room.layers.message(1, 1);
+    let there = room.links.millis(caller.peer, holder, bytes) + room.links.millis(holder, caller.peer, bytes);
+    let work = routing.active_bytes(count) / routing.called(count).max(f64::MIN_POSITIVE);
+    let computing =
+        room.device(holder).map_or(0.0, |device| millis(device.session_millis) + work / speed(device.speed.decode));
+    there + computing
+}
+
+/// Expected time of the slowest of independent calls, each with the probability that it is made.
+fn slowest(mut calls: Vec<(f64, f64)>) -> f64 {
+    calls.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (mut expected, mut none_slower) = (0.0, 1.0);
+    for (millis, called) in calls {
+        expected += millis * called * none_slower;
+        none_slower *= 1.0 - called;
+    }
+    expected
+}
+
+/// How a block's router spreads a row over its experts, each choice equally likely.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routing {
+    pub expert: Bytes,
+    pub count: u16,
+    pub used: u16,
+}
+
+impl Routing {
+    pub fn of(room: &Room<'_>, block: BlockIndex) -> Option<Self> {
+        match room.shape.blocks.get(usize::from(block.0))?.feed_forward {
+            FeedForwardShape::Experts { expert, count, used, .. } => Some(Self { expert, count, used }),
+            FeedForwardShape::Dense { .. } => None,
+        }
+    }
+
+    /// Bytes a row reads of `held` experts, on average.
+    pub fn active_bytes(self, held: usize) -> f64 {
+        self.expert.0 as f64 * f64::from(self.used) * held as f64 / f64::from(self.count.max(1))
+    }
+
+    /// Probability that a row uses at least one of `held` experts.
+    pub fn called(self, held: usize) -> f64 {
+        let (count, held) = (usize::from(self.count), held.min(usize::from(self.count)));
+        let missed = (0..usize::from(self.used)).map(|i| {
+            let left = count.saturating_sub(i).max(1) as f64;
+            (count.saturating_sub(held).saturating_sub(i)) as f64 / left
+        });
+        1.0 - missed.product::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chance_that_a_holder_is_called_is_hypergeometric() {
+        let routing = Routing { expert: Bytes(10), count: 4, used: 2 };
+        // Two of four are chosen; both are among the other two in 1 of 6 cases.
+        assert!((routing.called(2) - 5.0 / 6.0).abs() < 1e-12, "{}", routing.called(2));
+        assert_eq!(routing.called(0), 0.0);
+        assert_eq!(routing.called(4), 1.0);
+        assert_eq!(routing.active_bytes(2), 10.0);
+    }
+
+    #[test]
+    fn the_slowest_of_two_calls_is_weighed_by_its_chance() {
+        // Half of the time the slow one is called (8 ms), else the quick one always answers (2 ms).
+        assert_eq!(slowest(vec![(2.0, 1.0), (8.0, 0.5)]), 5.0);
+        assert_eq!(slowest(Vec::new()), 0.0);
+    }
 }

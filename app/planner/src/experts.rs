@@ -1,61 +1,124 @@
-//! Experts on other peers: where whole blocks do not fit on the small devices of a room.
+//! Experts on other peers: stages with every mixer whose experts partly live elsewhere (moex.txt 3). A round trip a block
+//! costs more than a hop a stage, so this wins where whole blocks do not fit; it is compared by the same prediction.
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, Holder, RemoteExperts, Stage, StageId};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, Holder, PeerId, RemoteExperts, Stage, StageId};
 
-use crate::cost::{CostModel, Ends};
-use crate::{Device, Request};
+use crate::cost::{Routing, call_millis, predict};
+use crate::layers::LayerRange;
+use crate::{Device, Room, Sharing, placement};
 
-/// One stage on the device with most memory, with every mixer and as many whole blocks of experts as fit; the experts of
-/// the remaining blocks (the last ones) go to the others by room. `None` if even that does not fit.
-pub(crate) fn place(request: &Request<'_>) -> Option<Stage> {
-    let shape = request.shape;
-    let hub = request.devices.iter().max_by_key(|device| (device.budget, device.peer == request.coordinator))?;
-    let mut others: Vec<(&Device, Bytes)> = request
-        .devices
-        .iter()
-        .filter(|device| device.peer != hub.peer)
-        .map(|device| (device, device.budget.saturating_sub(request.overhead)))
-        .collect();
-    others.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.peer.cmp(&b.0.peer)));
+/// So many devices with most memory are tried as the stage that keeps the mixers.
+const HUBS: usize = 8;
+/// So many of them are tried in pairs.
+const PAIRED_HUBS: usize = 4;
 
-    let all = shape.all_blocks();
-    let everything = CostModel::new(request).stage_bytes(all, Ends { first: true, last: true });
-    let experts = |index: BlockIndex| {
-        let block = &shape.blocks[usize::from(index.0)];
-        Bytes(block.expert_bytes().0 * u64::from(block.expert_count()))
-    };
-    let mut excess = everything.saturating_sub(hub.budget);
-    let mut remote = Vec::new();
-    for block in all.iter().rev() {
-        if excess == Bytes::ZERO {
-            break;
-        }
-        if experts(block) > Bytes::ZERO {
-            remote.push(RemoteExperts { block, holders: spread(request, block, &mut others)? });
-            excess = excess.saturating_sub(experts(block));
-        }
-    }
-    if excess > Bytes::ZERO {
-        return None;
-    }
-    remote.reverse();
-    Some(Stage { id: StageId(0), peer: hub.peer, blocks: BlockRange::new(0, all.end), remote })
+/// Who gets a block's experts.
+#[derive(Clone, Copy)]
+enum Spread {
+    /// Over all by the room they have left: each reads little.
+    ByRoom,
+    /// To the ones that answer first, until they are full: few are called.
+    ByTime,
 }
 
-/// Gives each expert of a block to the device with most room left, so that a block's experts spread evenly.
-fn spread(request: &Request<'_>, block: BlockIndex, others: &mut [(&Device, Bytes)]) -> Option<Vec<Vec<Holder>>> {
-    let size = request.shape.blocks[usize::from(block.0)].expert_bytes();
-    request
-        .shape
-        .block_experts(block)
-        .iter()
-        .map(|_| {
-            let (device, room) = others.iter_mut().max_by_key(|(_, room)| *room)?;
-            if *room < size {
-                return None;
+/// The better one of a plan by layers and the best with experts elsewhere.
+pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<Stage>> {
+    let has_experts = room.shape.blocks.iter().any(|block| block.expert_count() > 0);
+    if !has_experts || (room.sharing == Sharing::Everyone && layers.is_some()) {
+        return layers;
+    }
+    let millis = |stages: &Vec<Stage>| predict(room, &placement::plan(room, stages.clone())).token_millis;
+    let elsewhere = candidates(room).into_iter().map(|stages| (millis(&stages), stages));
+    let elsewhere = elsewhere.min_by(|a, b| a.0.total_cmp(&b.0));
+    match (layers, elsewhere) {
+        (Some(layers), Some((with, stages))) => Some(if with < millis(&layers) { stages } else { layers }),
+        (layers, elsewhere) => layers.or(elsewhere.map(|(_, stages)| stages)),
+    }
+}
+
+fn candidates(room: &Room<'_>) -> Vec<Vec<Stage>> {
+    let mut hubs: Vec<&Device> = room.devices.iter().collect();
+    hubs.sort_by_key(|device| (std::cmp::Reverse(device.budget), device.peer != room.coordinator, device.peer));
+    hubs.truncate(HUBS);
+    let blocks = room.shape.all_blocks();
+    let mut found = Vec::new();
+    for spread in [Spread::ByRoom, Spread::ByTime] {
+        found.extend(hubs.iter().filter_map(|hub| place(room, &[(*hub, blocks)], spread)));
+        let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
+        for (first, second) in paired.iter().flat_map(|a| paired.iter().map(move |b| (*a, *b))) {
+            if first.peer == second.peer {
+                continue;
             }
-            *room = room.saturating_sub(size);
-            Some(vec![Holder::Peer(device.peer)])
-        })
-        .collect()
+            let cut = |at| [(first, BlockRange::new(0, at)), (second, BlockRange::new(at, blocks.end))];
+            found.extend((1..blocks.end).filter_map(|at| place(room, &cut(at), spread)));
+        }
+    }
+    found
+}
+
+/// Stages on these devices; what does not fit goes to the others. `None` if that does not fit either, or if nothing has
+/// to go (then the plan by layers is it).
+fn place(room: &Room<'_>, hubs: &[(&Device, BlockRange)], spread: Spread) -> Option<Vec<Stage>> {
+    let is_hub = |peer: PeerId| hubs.iter().any(|(hub, _)| hub.peer == peer);
+    let others = room.devices.iter().filter(|device| !is_hub(device.peer));
+    let mut others: Vec<(&Device, Bytes)> =
+        others.map(|device| (device, device.budget.saturating_sub(room.overhead))).collect();
+    others.sort_by_key(|(device, _)| device.peer);
+    let mut stages = Vec::new();
+    for (index, (hub, blocks)) in hubs.iter().enumerate() {
+        let layers = room.layers.range(*blocks, index == 0, index + 1 == hubs.len());
+        let mut stage = Stage::new(StageId(index as u16), hub.peer, *blocks);
+        stage.remote = overflow(room, hub, layers, &mut others, spread)?;
+        stages.push(stage);
+    }
+    stages.iter().any(|stage| !stage.remote.is_empty()).then_some(stages)
+}
+
+/// Experts of a stage's last blocks that its device has no room for, with their holders.
+fn overflow(
+    room: &Room<'_>,
+    hub: &Device,
+    layers: LayerRange,
+    others: &mut [(&Device, Bytes)],
+    spread: Spread,
+) -> Option<Vec<RemoteExperts>> {
+    let needed = room.layers.memory(layers).saturating_add(room.overhead);
+    let mut excess = needed.saturating_sub(hub.budget).0;
+    let mut remote = Vec::new();
+    for block in room.layers.blocks(layers).iter().rev() {
+        if excess == 0 {
+            break;
+        }
+        if let Some(routing) = Routing::of(room, block).filter(|routing| routing.expert > Bytes::ZERO) {
+            let away = excess.div_ceil(routing.expert.0).min(u64::from(routing.count)) as u16;
+            remote.push(spread_block(room, hub, block, routing, away, others, spread)?);
+            excess = excess.saturating_sub(routing.expert.0 * u64::from(away));
+        }
+    }
+    remote.reverse();
+    (excess == 0).then_some(remote)
+}
+
+/// The first experts stay, the last `away` go.
+fn spread_block(
+    room: &Room<'_>,
+    hub: &Device,
+    block: BlockIndex,
+    routing: Routing,
+    away: u16,
+    others: &mut [(&Device, Bytes)],
+    spread: Spread,
+) -> Option<RemoteExperts> {
+    let mut holders = vec![vec![Holder::Own]; usize::from(routing.count - away)];
+    let time = |device: &Device| call_millis(room, hub, device.peer, routing, 1);
+    for _ in 0..away {
+        let fitting = others.iter_mut().filter(|(_, left)| *left >= routing.expert);
+        let (device, left) = match spread {
+            Spread::ByRoom => fitting.max_by_key(|(_, left)| *left)?,
+            Spread::ByTime => fitting.min_by(|a, b| time(a.0).total_cmp(&time(b.0)))?,
+        };
+        *left = left.saturating_sub(routing.expert);
+        holders.push(vec![Holder::Peer(device.peer)]);
+    }
+    Some(RemoteExperts { block, holders })
 }

@@ -1,67 +1,179 @@
-//! Cutting the blocks into ranges over a given order of devices, by dynamic programming.
+//! The model as a row of layers: embedding, blocks, head; bytes and costs of each, and sums over ranges in constant time.
 
-use potluck_plan::{BlockRange, Stage};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, WeightUnit, WireType};
 
-use crate::cost::{CostModel, Ends};
-use crate::{Device, Sharing};
+/// One layer (dynamic-partitioning.txt 4.3.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layer {
+    /// Weight bytes.
+    pub weights: Bytes,
+    /// Bytes of GPU memory: weights and state, as the engine's static plan lays them out.
+    pub memory: Bytes,
+    /// Cost of one decoded row: weight bytes that it reads.
+    pub decode: f64,
+    /// Cost of one row of a prompt's chunk.
+    pub prefill: f64,
+    /// Bytes a row that enter it over a link.
+    pub input: Bytes,
+    /// Bytes a row that leave it over a link.
+    pub output: Bytes,
+}
 
-/// A little cost per block that would have to be loaded anew: of two equal plans the one that moves less wins.
-const MOVE_MILLIS: f64 = 1e-3;
+/// Layers `start..end` of a model's [`Layers`]: 0 is the embedding, the last one is the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerRange {
+    /// First layer.
+    pub start: usize,
+    /// One past the last layer.
+    pub end: usize,
+}
 
-/// The best cut of all `blocks` into one range per device, in this order, or `None` if they do not fit. With
-/// [`Sharing::Fastest`] the sum over the stages is least, with [`Sharing::Everyone`] the slowest stage (then the sum).
-pub(crate) fn cut(model: &CostModel<'_>, order: &[&Device], blocks: u16, sharing: Sharing) -> Option<Vec<BlockRange>> {
-    let count = order.len();
-    let n = usize::from(blocks);
-    // best[i][b]: cost of the first i devices covering the first b blocks; from[i][b]: where device i's range starts.
-    let mut best = vec![vec![None::<(f64, f64)>; n + 1]; count + 1];
-    let mut from = vec![vec![0usize; n + 1]; count + 1];
-    best[0][0] = Some((0.0, 0.0));
-    for (i, device) in order.iter().enumerate() {
-        let ends = Ends { first: i == 0, last: i + 1 == count };
-        for start in 0..=n {
-            let Some((slowest, sum)) = best[i][start] else { continue };
-            for end in start + 1..=n {
-                let range = BlockRange::new(start as u16, end as u16);
-                if model.stage_bytes(range, ends) > device.budget {
-                    break;
-                }
-                if ends.last && end != n {
-                    continue;
-                }
-                let millis = model.stage_millis(device, range, ends) + moved(device, range);
-                let cost = (slowest.max(millis), sum + millis);
-                if best[i + 1][end].is_none_or(|known| less(cost, known, sharing)) {
-                    best[i + 1][end] = Some(cost);
-                    from[i + 1][end] = start;
-                }
+/// All layers of a model with prefix sums (dynamic-partitioning.txt 6.3.1).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layers {
+    layers: Vec<Layer>,
+    weights: Vec<u64>,
+    memory: Vec<u64>,
+    decode: Vec<f64>,
+    prefill: Vec<f64>,
+    tied: Bytes,
+}
+
+/// Bytes of a frame around its numbers.
+const FRAME: u64 = 48;
+/// Bytes of the best candidates that the last stage answers with, greedy.
+const PICKED: u64 = 16;
+
+impl Layers {
+    /// Layers as the model's sizes say: memory is weights plus state, decode reads every active weight once.
+    pub fn from_shape(shape: &ModelShape, context: u32, wire: WireType) -> Self {
+        let number = match wire {
+            WireType::F32 => 4,
+            WireType::F16 => 2,
+        };
+        let hidden = Bytes(u64::from(shape.hidden) * number);
+        let token = Bytes(4);
+        let embedding = Layer {
+            weights: shape.embedding,
+            memory: shape.embedding,
+            decode: 0.0,
+            prefill: 0.0,
+            input: token,
+            output: hidden,
+        };
+        let blocks = shape.blocks.iter().map(|block| {
+            let state = Bytes(block.state_per_position.0.saturating_mul(u64::from(context)));
+            let active = block.active_weights().0 as f64;
+            Layer {
+                weights: block.weights(),
+                memory: block.weights().saturating_add(state),
+                decode: active,
+                prefill: active,
+                input: hidden,
+                output: hidden,
             }
+        });
+        let cost = shape.head.0 as f64;
+        let head = Layer {
+            weights: shape.head,
+            memory: shape.head,
+            decode: cost,
+            // Only the last row of a prompt passes the head.
+            prefill: 0.0,
+            input: hidden,
+            output: Bytes(PICKED),
+        };
+        let tied = if shape.tied_head { shape.head } else { Bytes::ZERO };
+        Self::new(std::iter::once(embedding).chain(blocks).chain([head]).collect(), tied)
+    }
+
+    /// Layers as measured; `tied` bytes are counted once where one device has both ends.
+    pub fn new(layers: Vec<Layer>, tied: Bytes) -> Self {
+        Self {
+            weights: prefix(&layers, |layer| layer.weights.0, u64::saturating_add),
+            memory: prefix(&layers, |layer| layer.memory.0, u64::saturating_add),
+            decode: prefix(&layers, |layer| layer.decode, |a, b| a + b),
+            prefill: prefix(&layers, |layer| layer.prefill, |a, b| a + b),
+            layers,
+            tied,
         }
     }
-    best[count][n]?;
-    let mut ranges = Vec::with_capacity(count);
-    let mut end = n;
-    for i in (1..=count).rev() {
-        ranges.push(BlockRange::new(from[i][end] as u16, end as u16));
-        end = from[i][end];
+
+    /// How many layers, both ends included.
+    pub fn count(&self) -> usize {
+        self.layers.len()
     }
-    ranges.reverse();
-    Some(ranges)
-}
 
-/// The little cost of everything that these stages would have to load anew.
-pub(crate) fn move_millis(devices: &[Device], stages: &[Stage]) -> f64 {
-    let device = |stage: &Stage| devices.iter().find(|device| device.peer == stage.peer);
-    stages.iter().filter_map(|stage| Some(moved(device(stage)?, stage.blocks))).sum()
-}
-
-fn moved(device: &Device, range: BlockRange) -> f64 {
-    range.iter().filter(|block| !device.holds.contains(block)).count() as f64 * MOVE_MILLIS
-}
-
-fn less(a: (f64, f64), b: (f64, f64), sharing: Sharing) -> bool {
-    match sharing {
-        Sharing::Fastest => a.1 < b.1,
-        Sharing::Everyone => a < b,
+    /// The layers in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.iter()
     }
+
+    pub(crate) fn all(&self) -> LayerRange {
+        LayerRange { start: 0, end: self.count() }
+    }
+
+    /// The layers of a stage.
+    pub(crate) fn range(&self, blocks: BlockRange, embeds: bool, has_head: bool) -> LayerRange {
+        LayerRange {
+            start: if embeds { 0 } else { usize::from(blocks.start) + 1 },
+            end: usize::from(blocks.end) + 1 + usize::from(has_head),
+        }
+    }
+
+    /// The blocks among the layers.
+    pub(crate) fn blocks(&self, range: LayerRange) -> BlockRange {
+        let last = self.count().saturating_sub(2);
+        let index = |layer: usize| layer.saturating_sub(1).min(last) as u16;
+        BlockRange::new(index(range.start), index(range.end))
+    }
+
+    /// Bytes that a device saves which has both ends of a model with a tied head.
+    pub(crate) fn tied(&self, range: LayerRange) -> Bytes {
+        if range == self.all() { self.tied } else { Bytes::ZERO }
+    }
+
+    pub(crate) fn weights(&self, range: LayerRange) -> Bytes {
+        Bytes(self.weights[range.end] - self.weights[range.start]).saturating_sub(self.tied(range))
+    }
+
+    pub(crate) fn memory(&self, range: LayerRange) -> Bytes {
+        Bytes(self.memory[range.end] - self.memory[range.start]).saturating_sub(self.tied(range))
+    }
+
+    pub(crate) fn decode(&self, range: LayerRange) -> f64 {
+        self.decode[range.end] - self.decode[range.start]
+    }
+
+    pub(crate) fn prefill(&self, range: LayerRange) -> f64 {
+        self.prefill[range.end] - self.prefill[range.start]
+    }
+
+    /// Bytes of the message that brings `rows` rows to layer `at`; one past the last: what goes back to the coordinator.
+    pub(crate) fn message(&self, at: usize, rows: u32) -> Bytes {
+        let row = match self.layers.get(at) {
+            Some(layer) => layer.input,
+            None => self.layers.last().map_or(Bytes::ZERO, |layer| layer.output),
+        };
+        Bytes(row.0.saturating_mul(u64::from(rows)).saturating_add(FRAME))
+    }
+}
+
+/// The layer of a weight unit.
+pub(crate) fn layer_of(unit: WeightUnit, count: usize) -> usize {
+    match unit {
+        WeightUnit::Embedding => 0,
+        WeightUnit::Head => count - 1,
+        other => other.block().map_or(0, |BlockIndex(block)| usize::from(block) + 1),
+    }
+}
+
+/// Prefix sums, one longer than `items`.
+pub(crate) fn prefix<A, T: Copy + Default>(items: &[A], value: impl Fn(&A) -> T, add: impl Fn(T, T) -> T) -> Vec<T> {
+    let mut sum = T::default();
+    let sums = items.iter().map(|item| {
+        sum = add(sum, value(item));
+        sum
+    });
+    std::iter::once(T::default()).chain(sums).collect()
 }

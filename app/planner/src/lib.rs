@@ -1,16 +1,40 @@
-//! Cost model, placement and search: pure functions from devices and a model's sizes to a [`Plan`](potluck_plan::Plan).
+//! Cost model, placement and search: pure functions from devices, links and a model's sizes to a
+//! [`Plan`](potluck_plan::Plan).
 //!
-//! One objective covers the whole space: milliseconds for one decoded token, seen from the coordinator. Layer ranges are
-//! found by dynamic programming over every useful set of devices; experts go to other peers only where whole blocks do
-//! not fit, because that costs a round trip a block (dynamic-partitioning.txt 5.2–5.3, moex.txt 3).
+//! One objective covers the whole space: milliseconds for one decoded token, seen from the coordinator
+//! ([`predict`]). Layer ranges are found by dynamic programming over sets or orders of devices, experts go to other peers
+//! where that is quicker (dynamic-partitioning.txt 5, moex.txt 3). [`standby`] says who takes over when a device goes,
+//! [`what_would_help`] what is worth bringing. `measures` turns what was measured into speeds and links.
 #![forbid(unsafe_code)]
 
 mod cost;
-mod device;
 mod experts;
+mod help;
+mod initialization;
 mod layers;
+mod links;
+pub mod measures;
+mod placement;
+mod planned;
+mod prediction;
+mod prefill;
+mod random;
+mod reason;
+mod room;
 mod search;
+mod spares;
+mod standby;
 
-pub use cost::{CostModel, token_millis};
-pub use device::{Device, Request, Sharing};
-pub use search::{Planned, Shortfall, plan};
+pub use cost::predict;
+pub use help::{Gain, Help, what_would_help};
+pub use initialization::{
+    ALPHA, GAMMA, GAMMA_BLOCKING, TAU, decay, is_accepted, load_millis, penalty_millis, plan_penalty_millis,
+};
+pub use layers::{Layer, LayerRange, Layers};
+pub use links::{Access, Link, Links};
+pub use planned::{Planned, Shortfall, plan};
+pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
+pub use prefill::{Prefill, predict_prefill};
+pub use room::{Device, Effort, Loading, Presence, Room, Sharing, Speed};
+pub use spares::{Spare, SpareReason};
+pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby};

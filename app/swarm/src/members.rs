@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
+use potluck_planner::measures::LinkMeasure;
 use potluck_protocol::{Hello, WorkerStatus};
 
 /// A connection that ended may come back (a reload, a flaky network): so long its peer is not given up.
@@ -28,7 +29,8 @@ pub(crate) struct Member {
     pub heard: Millis,
     /// Its connection ended; given up at this time unless it is back.
     pub away_until: Option<Millis>,
-    pub round_trip: f64,
+    /// Its way to us and back.
+    pub link: LinkMeasure,
     /// It could not get ready for a plan, or its device failed; it is asked again later.
     pub failed_until: Option<Millis>,
     /// How often that happened since it lends what it lends.
@@ -49,7 +51,7 @@ impl Member {
             status: WorkerStatus::default(),
             heard: now,
             away_until: None,
-            round_trip: 0.0,
+            link: LinkMeasure::default(),
             failed_until: None,
             failures: 0,
             trust: 1.0,
@@ -64,6 +66,11 @@ impl Member {
         self.failures = 0;
         self.trust = 1.0;
         self.pace = 1.0;
+    }
+
+    /// Median of the last round trips, milliseconds; 0 before the first.
+    pub fn round_trip(&self) -> f64 {
+        2.0 * self.link.latency_millis().unwrap_or(0.0)
     }
 
     /// It gets no work for a while, each time for longer.

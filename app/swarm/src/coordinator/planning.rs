@@ -2,23 +2,24 @@
 //! goes on while an inactive one is prepared beside it.
 
 mod measures;
+mod question;
 mod states;
 
 pub(super) use states::{Active, Inactive};
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit, WireType};
-use potluck_planner::{Device, Planned, Request, Sharing, Shortfall};
-use potluck_protocol::{Frame, LoadFault, PlanStanding, Prepare, Share};
+use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_planner::{Planned, Room, Sharing, Shortfall, TAU};
+use potluck_protocol::{Frame, LoadFault, PlanStanding, Prepare};
+
+use question::Question;
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 use crate::memory::resident_bytes;
 use crate::outbox::Outbox;
 
-/// A plan replaces the one that runs only if it takes at most this share of its time (the paper's τ).
-const ACCEPTED: f64 = 0.95;
 /// A better plan is looked for this often, whatever happens.
 const CHECK_MILLIS: f64 = 10_000.0;
 
@@ -210,36 +211,30 @@ impl Planning {
         let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
         let epoch = PlanEpoch(self.epoch.max(newest).0 + 1);
         let devices = self.devices(members, |member| member.pace);
-        let request = request(wishes.model, wishes.command, &devices, members.me, epoch);
-        match potluck_planner::plan(&request) {
+        let question = Question::new(wishes.model, wishes.command, devices, members);
+        let room = question.room(epoch);
+        match potluck_planner::plan(&room) {
             Err(shortfall) => {
                 self.abandon(out);
                 self.shortfall = Some(shortfall);
             }
             Ok(planned) => {
                 self.shortfall = None;
-                self.propose(planned, &request, wishes, members, out);
+                self.propose(planned, &room, wishes, members, out);
             }
         }
     }
 
-    fn propose(
-        &mut self,
-        planned: Planned,
-        request: &Request<'_>,
-        wishes: Wishes<'_>,
-        members: &Members,
-        out: &mut Outbox,
-    ) {
+    fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
         let share = wishes.command.share;
-        let active = self.active.as_ref().filter(|active| can_run(&active.planned.plan, request));
-        if active.is_some_and(|active| active.share == share && !is_better(&planned, &active.planned.plan, request)) {
+        let active = self.active.as_ref().filter(|active| can_run(&active.planned.plan, room));
+        if active.is_some_and(|active| active.share == share && !is_better(&planned, &active.planned.plan, room)) {
             self.abandon(out);
             return;
         }
-        let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, request));
+        let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
         if inactive
-            .is_some_and(|inactive| inactive.share == share && !is_better(&planned, &inactive.planned.plan, request))
+            .is_some_and(|inactive| inactive.share == share && !is_better(&planned, &inactive.planned.plan, room))
         {
             return;
         }
@@ -279,47 +274,25 @@ impl Planning {
     }
 }
 
-fn request<'a>(
-    model: &'a OpenedModel,
-    command: &HostCommand,
-    devices: &'a [Device],
-    coordinator: PeerId,
-    epoch: PlanEpoch,
-) -> Request<'a> {
-    Request {
-        shape: &model.shape,
-        devices,
-        coordinator,
-        sharing: match command.share {
-            Share::Fastest => Sharing::Fastest,
-            Share::Everyone => Sharing::Everyone,
-        },
-        context: command.context,
-        overhead: model.overhead,
-        wire: WireType::F32,
-        epoch,
-    }
-}
-
 /// All devices of a plan still lend enough for their parts.
-fn can_run(plan: &Plan, request: &Request<'_>) -> bool {
-    let lent = |peer: PeerId| request.devices.iter().find(|device| device.peer == peer).map(|device| device.budget);
-    plan.context == request.context
+fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
+    let lent = |peer: PeerId| room.device(peer).map(|device| device.budget);
+    plan.context == room.context
         && plan.peers().into_iter().all(|peer| {
-            let units = plan.units_for(peer, request.shape);
-            let needed = resident_bytes(request.shape, &units, plan.context).saturating_add(request.overhead);
+            let units = plan.units_for(peer, room.shape);
+            let needed = resident_bytes(room.shape, &units, plan.context).saturating_add(room.overhead);
             lent(peer).unwrap_or(Bytes::ZERO) >= needed
         })
 }
 
 /// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little.
-fn is_better(new: &Planned, old: &Plan, request: &Request<'_>) -> bool {
+fn is_better(new: &Planned, old: &Plan, room: &Room<'_>) -> bool {
     let (many, before) = (new.plan.peers().len(), old.peers().len());
-    if request.sharing == Sharing::Everyone && many != before {
+    if room.sharing == Sharing::Everyone && many != before {
         return many > before;
     }
-    let (old_millis, _) = potluck_planner::token_millis(request, old);
-    !same_placement(&new.plan, old) && new.token_millis < ACCEPTED * old_millis
+    let old_millis = potluck_planner::predict(room, old).token_millis;
+    !same_placement(&new.plan, old) && new.prediction.token_millis < TAU * old_millis
 }
 
 /// The same parts on the same peers, whatever the epoch.

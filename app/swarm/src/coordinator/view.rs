@@ -58,7 +58,7 @@ fn plan(planning: &Planning, members: &Members) -> PlanView {
         standing,
         plan: planned.map(|planned| planned.plan.clone()),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
-        predicted_ms: planned.map(|planned| planned.stage_millis.clone()).unwrap_or_default(),
+        predicted_ms: planned.map(|planned| planned.prediction.stage_millis()).unwrap_or_default(),
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(stage.peer)).collect())
             .unwrap_or_default(),
@@ -95,7 +95,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members,
         used: member.status.used,
         standing,
         loading,
-        round_trip_ms: member.round_trip,
+        round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,
     }
 }

@@ -297,9 +297,7 @@ impl Peer {
             }
             Frame::HeartbeatBack { sent } => {
                 if let Some(member) = self.members.known.get_mut(&from) {
-                    let measured = (now.0 - sent).max(0.0);
-                    let known = if member.round_trip == 0.0 { measured } else { member.round_trip };
-                    member.round_trip = known + 0.3 * (measured - known);
+                    member.link.round_trip((now.0 - sent).max(0.0));
                 }
             }
             Frame::Refused(sentence) if from_host => {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::Device;
 
-use super::{Planning, request};
+use super::Planning;
+use super::question::Question;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
 
@@ -24,14 +25,12 @@ impl Planning {
             .filter_map(|(peer, member)| {
                 let contribution = member.hello.contribution.as_ref()?;
                 let pace = pace(member);
-                Some(Device {
-                    peer: *peer,
-                    budget: Bytes((contribution.budget.0 as f64 * member.trust) as u64),
-                    bandwidth: contribution.bandwidth / pace,
-                    sync_millis: contribution.sync_millis * pace,
-                    latency_millis: member.round_trip / 2.0,
-                    holds: self.held_blocks(*peer),
-                })
+                let budget = Bytes((contribution.budget.0 as f64 * member.trust) as u64);
+                let (bandwidth, sync_millis) = (contribution.bandwidth / pace, contribution.sync_millis * pace);
+                let mut device = Device::declared(*peer, budget, bandwidth, sync_millis);
+                device.holds = self.held_blocks(*peer);
+                device.presence.hidden = member.hello.hidden;
+                Some(device)
             })
             .collect()
     }
@@ -54,8 +53,8 @@ impl Planning {
     ) -> bool {
         let Some(plan) = self.up() else { return false };
         let promised = self.devices(members, |_| 1.0);
-        let request = request(model, command, &promised, members.me, PlanEpoch::default());
-        let (_, stage_millis) = potluck_planner::token_millis(&request, plan);
+        let question = Question::new(model, command, promised, members);
+        let stage_millis = potluck_planner::predict(&question.room(PlanEpoch::default()), plan).stage_millis();
         let mut drifted = false;
         for (stage, promised) in plan.stages.iter().zip(stage_millis) {
             let alone = plan.stages.iter().filter(|other| other.peer == stage.peer).count() == 1;

@@ -1,0 +1,120 @@
+//! Rooms to search: every device distinct, memory so short that several are needed.
+
+use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
+use potluck_planner::{
+    Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
+};
+
+/// What is asked of a room.
+#[derive(Clone, Copy)]
+pub enum Question {
+    /// The fastest plan.
+    Fastest,
+    /// The same, with downloads weighed as while nothing runs.
+    Blocking,
+    /// Everyone takes part.
+    Everyone,
+    /// Standby plans for the fastest plan.
+    Standby,
+    /// What would help.
+    Help,
+}
+
+/// A room to search.
+pub struct Case {
+    pub name: &'static str,
+    pub blocks: usize,
+    pub workers: usize,
+    /// Links between any two were measured.
+    pub pairs: bool,
+    pub question: Question,
+}
+
+/// All rooms.
+pub const CASES: &[Case] = &[
+    Case { name: "8 workers", blocks: 36, workers: 8, pairs: true, question: Question::Fastest },
+    Case { name: "12 workers", blocks: 36, workers: 12, pairs: true, question: Question::Fastest },
+    Case { name: "20 workers", blocks: 60, workers: 20, pairs: false, question: Question::Fastest },
+    Case { name: "20 workers, all links", blocks: 60, workers: 20, pairs: true, question: Question::Fastest },
+    Case { name: "20 workers, downloads", blocks: 60, workers: 20, pairs: false, question: Question::Blocking },
+    Case { name: "20 workers, everyone", blocks: 60, workers: 20, pairs: false, question: Question::Everyone },
+    Case { name: "20 workers, standby", blocks: 60, workers: 20, pairs: false, question: Question::Standby },
+    Case { name: "20 workers, help", blocks: 60, workers: 20, pairs: false, question: Question::Help },
+    Case { name: "200 workers", blocks: 60, workers: 200, pairs: false, question: Question::Fastest },
+    Case { name: "200 workers, all links", blocks: 60, workers: 200, pairs: true, question: Question::Fastest },
+];
+
+/// From 0 to 1, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn unit(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as f64 / (1u64 << 31) as f64
+    }
+}
+
+fn shape(blocks: usize, random: &mut Random) -> ModelShape {
+    let mut block = || BlockShape {
+        mixer: Bytes(30_000_000),
+        state_per_position: Bytes(4_096),
+        feed_forward: FeedForwardShape::Dense { bytes: Bytes(70_000_000 + (random.unit() * 20e6) as u64) },
+    };
+    ModelShape {
+        model: ModelId([0; 32]),
+        hidden: 4_096,
+        vocabulary: 128_000,
+        embedding: Bytes(400_000_000),
+        head: Bytes(400_000_000),
+        tied_head: false,
+        blocks: (0..blocks).map(|_| block()).collect(),
+    }
+}
+
+/// Milliseconds a token of what was found (for [`Question::Standby`] and [`Question::Help`]: how much was found).
+pub fn search(case: &Case) -> f64 {
+    let random = &mut Random(case.workers as u64);
+    let shape = shape(case.blocks, random);
+    let layers = Layers::from_shape(&shape, 4_096, WireType::F32);
+    let mut links = Links::default();
+    let peer = |id: usize| PeerId([(id / 256) as u8, (id % 256) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let link = |random: &mut Random| Link {
+        latency_millis: 1.0 + 20.0 * random.unit(),
+        bandwidth: 500.0 + 20e3 * random.unit(),
+    };
+    let devices: Vec<Device> = (0..case.workers)
+        .map(|id| {
+            links.set_access(peer(id), Access { up: link(random), down: link(random) });
+            let budget = Bytes(800_000_000 + (random.unit() * 1.5e9) as u64);
+            let mut device = Device::declared(peer(id), budget, 0.0, 0.5 + 3.0 * random.unit());
+            device.speed = Speed { decode: 1e6 * (0.1 + random.unit()), prefill: 1e7 };
+            device.download = 1e3 + 20e3 * random.unit();
+            device
+        })
+        .collect();
+    if case.pairs {
+        for (from, to) in (0..case.workers).flat_map(|a| (0..case.workers).map(move |b| (a, b))) {
+            links.set_pair(peer(from), peer(to), link(random));
+        }
+    }
+    let room = Room {
+        shape: &shape,
+        layers: &layers,
+        devices: &devices,
+        links: &links,
+        coordinator: peer(0),
+        sharing: if matches!(case.question, Question::Everyone) { Sharing::Everyone } else { Sharing::Fastest },
+        loading: if matches!(case.question, Question::Blocking) { Loading::Blocking } else { Loading::Ignored },
+        context: 4_096,
+        overhead: Bytes(50_000_000),
+        wire: WireType::F32,
+        epoch: PlanEpoch(1),
+        effort: Effort::default(),
+    };
+    match (case.question, plan(&room)) {
+        (_, Err(_)) => f64::NAN,
+        (Question::Standby, Ok(planned)) => standby(&room, &planned.plan).covered.len() as f64,
+        (Question::Help, Ok(_)) => what_would_help(&room).len() as f64,
+        (_, Ok(planned)) => planned.prediction.token_millis,
+    }
+}

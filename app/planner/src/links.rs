@@ -1,0 +1,119 @@
+//! Latency and bandwidth between peers, by direction.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{Bytes, PeerId};
+
+/// One direction of a way between two points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Link {
+    /// One way, milliseconds, measured while idle.
+    pub latency_millis: f64,
+    /// Bytes a millisecond.
+    pub bandwidth: f64,
+}
+
+/// A peer's way to the relay and back; a message between two peers takes one of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Access {
+    /// To the relay.
+    pub up: Link,
+    /// From the relay.
+    pub down: Link,
+}
+
+impl Link {
+    /// Bandwidth where none was measured: 10 MB/s.
+    pub const BANDWIDTH: f64 = 10e3;
+
+    /// No time at all: inside one peer.
+    pub const NONE: Link = Link { latency_millis: 0.0, bandwidth: f64::INFINITY };
+
+    /// A link of which only the latency is known.
+    pub fn latency(latency_millis: f64) -> Self {
+        Self { latency_millis, bandwidth: Self::BANDWIDTH }
+    }
+
+    /// Milliseconds that bytes need besides the latency.
+    pub fn transfer_millis(&self, bytes: Bytes) -> f64 {
+        let bandwidth = if self.bandwidth > 0.0 { self.bandwidth } else { Self::BANDWIDTH };
+        bytes.0 as f64 / bandwidth
+    }
+
+    /// Milliseconds until the last byte has arrived.
+    pub fn millis(&self, bytes: Bytes) -> f64 {
+        latency(self) + self.transfer_millis(bytes)
+    }
+}
+
+impl Access {
+    /// The same way in both directions, of which only the latency (one way) is known.
+    pub fn latency(latency_millis: f64) -> Self {
+        Self { up: Link::latency(latency_millis), down: Link::latency(latency_millis) }
+    }
+}
+
+/// A latency that was not measured, or not sensibly, counts nothing.
+fn latency(link: &Link) -> f64 {
+    if link.latency_millis.is_finite() { link.latency_millis.max(0.0) } else { 0.0 }
+}
+
+/// What is known of all ways. A measured pair wins over the two legs through the relay.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Links {
+    access: BTreeMap<PeerId, Access>,
+    pairs: BTreeMap<(PeerId, PeerId), Link>,
+}
+
+impl Links {
+    /// Tells a peer's way to the relay.
+    pub fn set_access(&mut self, peer: PeerId, access: Access) {
+        self.access.insert(peer, access);
+    }
+
+    /// Tells the way from one peer to another, direct or measured through the relay.
+    pub fn set_pair(&mut self, from: PeerId, to: PeerId, link: Link) {
+        self.pairs.insert((from, to), link);
+    }
+
+    /// The way as measured between these two, if it was.
+    pub fn pair(&self, from: PeerId, to: PeerId) -> Option<Link> {
+        self.pairs.get(&(from, to)).copied()
+    }
+
+    pub(crate) fn has_pairs(&self) -> bool {
+        !self.pairs.is_empty()
+    }
+
+    /// Some pair was measured with this peer at one end.
+    pub(crate) fn in_a_pair(&self, peer: PeerId) -> bool {
+        self.pairs.keys().any(|(from, to)| *from == peer || *to == peer)
+    }
+
+    pub(crate) fn up(&self, peer: PeerId) -> Link {
+        self.access.get(&peer).map_or(Link::NONE, |access| access.up)
+    }
+
+    pub(crate) fn down(&self, peer: PeerId) -> Link {
+        self.access.get(&peer).map_or(Link::NONE, |access| access.down)
+    }
+
+    /// Milliseconds of latency and of transfer for a message; nothing inside one peer.
+    pub(crate) fn parts(&self, from: PeerId, to: PeerId, bytes: Bytes) -> (f64, f64) {
+        if from == to {
+            return (0.0, 0.0);
+        }
+        match self.pair(from, to) {
+            Some(link) => (latency(&link), link.transfer_millis(bytes)),
+            None => {
+                let (up, down) = (self.up(from), self.down(to));
+                (latency(&up) + latency(&down), up.transfer_millis(bytes) + down.transfer_millis(bytes))
+            }
+        }
+    }
+
+    pub(crate) fn millis(&self, from: PeerId, to: PeerId, bytes: Bytes) -> f64 {
+        let (latency, transfer) = self.parts(from, to, bytes);
+        latency + transfer
+    }
+}

@@ -1,0 +1,107 @@
+//! A peer's speed: what it declares until enough was measured.
+
+use super::Ring;
+use crate::{Device, Speed};
+
+/// So many speeds are kept.
+pub const SPEEDS: usize = 15;
+/// So many are needed before they count.
+const ENOUGH: usize = 3;
+
+/// The running median of a peer's speeds, and what it said at first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeerMeasure {
+    declared: Speed,
+    session_millis: f64,
+    decode: Ring<SPEEDS>,
+    prefill: Ring<SPEEDS>,
+}
+
+impl PeerMeasure {
+    /// A peer that says it is so quick, with so much overhead a piece of work.
+    pub fn new(declared: Speed, session_millis: f64) -> Self {
+        Self { declared, session_millis, decode: Ring::default(), prefill: Ring::default() }
+    }
+
+    /// Decoded rows of this cost took so many milliseconds of its engine.
+    pub fn decoded(&mut self, cost: f64, millis: f64) {
+        push(&mut self.decode, cost, millis, self.session_millis);
+    }
+
+    /// A chunk of this cost (rows included) took so many milliseconds of its engine.
+    pub fn prefilled(&mut self, cost: f64, millis: f64) {
+        push(&mut self.prefill, cost, millis, self.session_millis);
+    }
+
+    /// Measured where it was measured often enough, else declared. A peer that computes quicker or slower in practice than
+    /// it said is moved in both kernels alike, until each has its own measurement.
+    pub fn speed(&self) -> Speed {
+        let measured = |ring: &Ring<SPEEDS>| ring.median().filter(|_| ring.len() >= ENOUGH);
+        let (decode, prefill) = (measured(&self.decode), measured(&self.prefill));
+        let ratio = |measured: Option<f64>, declared: f64| measured.map_or(1.0, |measured| measured / declared);
+        Speed {
+            decode: decode.unwrap_or(self.declared.decode * ratio(prefill, self.declared.prefill)),
+            prefill: prefill.unwrap_or(self.declared.prefill * ratio(decode, self.declared.decode)),
+        }
+    }
+
+    /// True once measured values count.
+    pub fn is_measured(&self) -> bool {
+        self.decode.len() >= ENOUGH
+    }
+
+    /// Puts speed and overhead into a device of the planner.
+    pub fn apply(&self, device: &mut Device) {
+        device.speed = self.speed();
+        device.session_millis = self.session_millis;
+    }
+}
+
+/// The session overhead is part of the time, but a measured time below it still is a measured time.
+fn push(ring: &mut Ring<SPEEDS>, cost: f64, millis: f64, session_millis: f64) {
+    let layers = (millis - session_millis).max(0.1 * millis);
+    if cost > 0.0 && layers > 0.0 {
+        ring.push(cost / layers);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer() -> PeerMeasure {
+        PeerMeasure::new(Speed { decode: 1_000.0, prefill: 8_000.0 }, 2.0)
+    }
+
+    #[test]
+    fn what_is_measured_wins_over_what_was_said() {
+        let mut peer = peer();
+        assert_eq!(peer.speed().decode, 1_000.0);
+        for millis in [12.0, 12.0, 500.0, 12.0] {
+            peer.decoded(1_000.0, millis);
+        }
+        assert_eq!(peer.speed().decode, 100.0, "1,000 in 10 ms besides the session, whatever one outlier took");
+        assert_eq!(peer.speed().prefill, 800.0, "its prefill is as much slower, until that is measured");
+        for _ in 0..3 {
+            peer.prefilled(9_000.0, 5.0);
+        }
+        assert_eq!(peer.speed().prefill, 3_000.0);
+    }
+
+    #[test]
+    fn one_measurement_alone_does_not_count() {
+        let mut peer = peer();
+        peer.decoded(1_000.0, 900.0);
+        assert_eq!(peer.speed().decode, 1_000.0);
+        assert!(!peer.is_measured());
+    }
+
+    #[test]
+    fn a_time_below_the_overhead_gives_a_speed_that_can_be_counted_with() {
+        let mut peer = peer();
+        for _ in 0..3 {
+            peer.decoded(1_000.0, 1.0);
+        }
+        assert_eq!(peer.speed().decode, 10_000.0);
+    }
+}

@@ -1,0 +1,77 @@
+//! The last `N` values of something.
+
+/// A ring of the last `N` values that could be measured; others (not finite, negative) are not taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ring<const N: usize> {
+    values: Vec<f64>,
+    next: usize,
+}
+
+impl<const N: usize> Default for Ring<N> {
+    fn default() -> Self {
+        Self { values: Vec::with_capacity(N), next: 0 }
+    }
+}
+
+impl<const N: usize> Ring<N> {
+    /// Takes a value; the oldest one goes when the ring is full.
+    pub fn push(&mut self, value: f64) {
+        if !value.is_finite() || value < 0.0 || N == 0 {
+            return;
+        }
+        if self.values.len() < N {
+            self.values.push(value);
+        } else {
+            self.values[self.next] = value;
+        }
+        self.next = (self.next + 1) % N;
+    }
+
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// True before the first value.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The middle value (the mean of the two middle ones), if there is any.
+    pub fn median(&self) -> Option<f64> {
+        let mut sorted = self.values.clone();
+        sorted.sort_by(f64::total_cmp);
+        let middle = sorted.len() / 2;
+        match sorted.len() {
+            0 => None,
+            odd if odd % 2 == 1 => Some(sorted[middle]),
+            _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_forgets_what_is_old_and_does_not_mind_outliers() {
+        let mut ring = Ring::<3>::default();
+        assert_eq!(ring.median(), None);
+        ring.push(4.0);
+        ring.push(2.0);
+        assert_eq!(ring.median(), Some(3.0), "the mean of two");
+        ring.push(1_000.0);
+        assert_eq!(ring.median(), Some(4.0));
+        ring.push(2.0);
+        assert_eq!(ring.median(), Some(2.0), "4 is forgotten");
+        assert_eq!(ring.len(), 3);
+    }
+
+    #[test]
+    fn what_cannot_be_a_measurement_is_not_taken() {
+        let mut ring = Ring::<3>::default();
+        [f64::NAN, f64::INFINITY, -1.0].into_iter().for_each(|value| ring.push(value));
+        assert!(ring.is_empty());
+    }
+}

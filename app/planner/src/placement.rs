@@ -1,0 +1,35 @@
+//! From cuts to plans.
+
+use potluck_plan::{Bytes, Holder, Plan, Stage, StageId};
+
+use crate::Room;
+use crate::cost::stage_layers;
+use crate::layers::LayerRange;
+use crate::search::{Chain, Part};
+
+/// Stages of a chain's parts, in order.
+pub(crate) fn stages(room: &Room<'_>, chain: &Chain, parts: &[Part]) -> Vec<Stage> {
+    let stage = |(index, part): (usize, &Part)| {
+        let layers = LayerRange { start: chain.range.start + part.start, end: chain.range.start + part.end };
+        Stage::new(StageId(index as u16), chain.seats[part.seat].peer, room.layers.blocks(layers))
+    };
+    parts.iter().enumerate().map(stage).collect()
+}
+
+pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
+    Plan { epoch: room.epoch, model: room.shape.model, stages, wire: room.wire, context: room.context }
+}
+
+/// Bytes of a stage's experts that live elsewhere only.
+pub(crate) fn remote_bytes(room: &Room<'_>, stage: &Stage) -> Bytes {
+    let away = stage.remote.iter().flat_map(|remote| {
+        let size = room.shape.blocks[usize::from(remote.block.0)].expert_bytes();
+        remote.holders.iter().filter(|holders| !holders.contains(&Holder::Own)).map(move |_| size)
+    });
+    away.sum()
+}
+
+/// Weight bytes of a stage on its own device.
+pub(crate) fn stage_weights(room: &Room<'_>, plan: &Plan, stage: &Stage) -> Bytes {
+    room.layers.weights(stage_layers(room, plan, stage)).saturating_sub(remote_bytes(room, stage))
+}

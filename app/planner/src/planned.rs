@@ -1,0 +1,72 @@
+//! The answer: a plan with all that is expected of it, or what is missing.
+
+use potluck_plan::{Bytes, Plan, Stage};
+
+use crate::cost::predict;
+use crate::placement::{self, stage_weights, stages};
+use crate::search::{Chain, best_cut};
+use crate::spares::{Spare, spares};
+use crate::{Loading, Prediction, Room, Sharing, experts, reason};
+
+/// A plan with what the planner expects of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Weight bytes of each stage (without experts elsewhere).
+    pub stage_bytes: Vec<Bytes>,
+    /// Milliseconds a token with all its parts.
+    pub prediction: Prediction,
+    /// Devices without work, and why.
+    pub spares: Vec<Spare>,
+    /// One sentence for people: why this plan, what it costs.
+    pub reason: String,
+}
+
+/// The room is too small for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// Bytes one device would need for everything.
+    pub needed: Bytes,
+    /// Bytes lent in all.
+    pub lent: Bytes,
+    /// Bytes that are missing, at least.
+    pub missing: Bytes,
+    /// One sentence.
+    pub sentence: String,
+}
+
+impl Planned {
+    /// Describes a plan that exists already: what it is expected to take now.
+    pub fn describe(room: &Room<'_>, plan: Plan) -> Self {
+        let prediction = predict(room, &plan);
+        let spares = spares(room, &plan, prediction.token_millis);
+        let reason = reason::of_plan(room, &plan, prediction.token_millis, &spares);
+        let stage_bytes = plan.stages.iter().map(|stage| stage_weights(room, &plan, stage)).collect();
+        Self { plan, stage_bytes, prediction, spares, reason }
+    }
+}
+
+/// The best plan for the devices, or what is missing.
+///
+/// # Errors
+/// [`Shortfall`] if the model does not fit on the devices, however cut.
+pub fn plan(room: &Room<'_>) -> Result<Planned, Shortfall> {
+    match best_stages(room) {
+        Some(stages) => Ok(Planned::describe(room, placement::plan(room, stages))),
+        None => Err(reason::shortfall(room)),
+    }
+}
+
+/// The stages of the best plan.
+pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
+    if room.devices.is_empty() || room.shape.blocks.is_empty() {
+        return None;
+    }
+    // Where everyone takes part nobody is left out for a long download.
+    let loading = if room.sharing == Sharing::Everyone { Loading::Ignored } else { room.loading };
+    let room = &Room { loading, ..room.clone() };
+    let chain = Chain::new(room);
+    let layers = best_cut(room, &chain).map(|cut| stages(room, &chain, &cut.parts));
+    experts::better(room, layers)
+}

@@ -1,0 +1,123 @@
+//! What a plan is expected to take, part by part, so that each part can stand beside what was measured.
+
+use potluck_plan::{BlockIndex, PeerId, StageId};
+
+/// One message from peer to peer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HopCost {
+    /// Who sends.
+    pub from: PeerId,
+    /// Who receives.
+    pub to: PeerId,
+    /// Milliseconds on the way, however small the message.
+    pub latency_millis: f64,
+    /// Milliseconds for its bytes.
+    pub transfer_millis: f64,
+}
+
+/// The round trip for one block's experts on other peers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpertTrip {
+    /// The block.
+    pub block: BlockIndex,
+    /// How many peers may be called.
+    pub holders: usize,
+    /// Milliseconds of the additional submit with its readback.
+    pub sync_millis: f64,
+    /// Milliseconds until the last sum is back, on average over what a router may choose.
+    pub wait_millis: f64,
+}
+
+/// One stage's part of a token.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageCost {
+    /// The stage.
+    pub stage: StageId,
+    /// Who runs it.
+    pub peer: PeerId,
+    /// Milliseconds besides its layers: submit, copies, one readback.
+    pub session_millis: f64,
+    /// Milliseconds for its layers.
+    pub compute_millis: f64,
+    /// Round trips for experts elsewhere.
+    pub experts: Vec<ExpertTrip>,
+}
+
+/// The largest part of a token's time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bottleneck {
+    /// A stage's layers.
+    Compute(StageId),
+    /// A stage's submit and readback.
+    Session(StageId),
+    /// A stage waits for experts elsewhere.
+    Experts(StageId),
+    /// A message.
+    Hop {
+        /// Who sends.
+        from: PeerId,
+        /// Who receives.
+        to: PeerId,
+    },
+}
+
+/// A token's time under a plan, with its parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// Milliseconds for one decoded token, seen from the coordinator: all parts together.
+    pub token_millis: f64,
+    /// One for each stage.
+    pub stages: Vec<StageCost>,
+    /// Messages in order, experts not counted; none inside one peer.
+    pub hops: Vec<HopCost>,
+}
+
+impl HopCost {
+    /// Milliseconds in all.
+    pub fn millis(&self) -> f64 {
+        self.latency_millis + self.transfer_millis
+    }
+}
+
+impl StageCost {
+    /// Milliseconds of the stage's own engine, as [`potluck_plan::Computed::millis`] measures it.
+    pub fn engine_millis(&self) -> f64 {
+        self.session_millis + self.compute_millis + self.experts.iter().map(|trip| trip.sync_millis).sum::<f64>()
+    }
+
+    /// Milliseconds from a row's arrival to its departure.
+    pub fn millis(&self) -> f64 {
+        self.engine_millis() + self.experts_millis()
+    }
+
+    /// Milliseconds in which the stage waits for experts elsewhere.
+    pub fn experts_millis(&self) -> f64 {
+        self.experts.iter().map(|trip| trip.wait_millis).sum()
+    }
+}
+
+impl Prediction {
+    pub(crate) fn new(stages: Vec<StageCost>, hops: Vec<HopCost>) -> Self {
+        let stage_millis: f64 = stages.iter().map(StageCost::millis).sum();
+        let hop_millis: f64 = hops.iter().map(HopCost::millis).sum();
+        Self { token_millis: stage_millis + hop_millis, stages, hops }
+    }
+
+    /// Milliseconds of each stage's engine.
+    pub fn stage_millis(&self) -> Vec<f64> {
+        self.stages.iter().map(StageCost::engine_millis).collect()
+    }
+
+    /// The largest part, and its milliseconds.
+    pub fn bottleneck(&self) -> Option<(Bottleneck, f64)> {
+        let stages = self.stages.iter().flat_map(|cost| {
+            [
+                (Bottleneck::Compute(cost.stage), cost.compute_millis),
+                (Bottleneck::Session(cost.stage), cost.session_millis),
+                (Bottleneck::Experts(cost.stage), cost.experts_millis()),
+            ]
+        });
+        let hops = self.hops.iter().map(|hop| (Bottleneck::Hop { from: hop.from, to: hop.to }, hop.millis()));
+        stages.chain(hops).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}

@@ -1,0 +1,44 @@
+//! One sentence for people: why this plan, what it costs, what is missing.
+
+use potluck_plan::{Bytes, Plan};
+
+use crate::{Room, Sharing, Shortfall, Spare};
+
+pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, millis: f64, spares: &[Spare]) -> String {
+    let devices = |n: usize| if n == 1 { "1 device".to_owned() } else { format!("{n} devices") };
+    let hops = match plan.crossings(room.coordinator) {
+        0 => "no message leaves the device".to_owned(),
+        1 => "1 message a token".to_owned(),
+        n => format!("{n} messages a token"),
+    };
+    let work = match (room.sharing, plan.peers().len()) {
+        _ if plan.stages.iter().any(|stage| !stage.remote.is_empty()) => {
+            "Whole blocks do not fit on every device, so experts are on other devices".to_owned()
+        }
+        (_, 1) => "One device holds the whole model".to_owned(),
+        (Sharing::Everyone, n) => format!("Everyone takes part: {} share the blocks", devices(n)),
+        (Sharing::Fastest, n) => format!("The fastest way to fit the model: {} share the blocks", devices(n)),
+    };
+    let spare = match spares.len() {
+        0 => String::new(),
+        n => format!("; {} kept warm as spare", devices(n)),
+    };
+    format!("{work}, {hops}, about {millis:.0} ms a token expected{spare}.")
+}
+
+pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
+    let one = room.layers.memory(room.layers.all()).saturating_add(room.overhead);
+    let extra = room.overhead.0.saturating_mul(room.devices.len().max(1) as u64 - 1);
+    let needed = one.saturating_add(Bytes(extra));
+    let lent: Bytes = room.devices.iter().map(|device| device.budget).sum();
+    let missing = needed.saturating_sub(lent);
+    let sentence = if missing > Bytes::ZERO {
+        format!("The model needs {needed} and the room lends {lent}: {missing} more and it fits.")
+    } else {
+        let block = room.shape.blocks.iter().map(potluck_plan::BlockShape::weights).max().unwrap_or_default();
+        format!(
+            "The room lends {lent}, but no device has room for its part: one block takes {block}, lend more on one device."
+        )
+    };
+    Shortfall { needed, lent, missing, sentence }
+}

@@ -1,0 +1,148 @@
+//! What the planner is told: a model's layers, who lends a device, how they are connected, what is wanted.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::{BlockIndex, Bytes, ModelShape, PeerId, PlanEpoch, WeightUnit, WireType};
+
+use crate::{Layers, Links};
+
+/// How quickly a device gets through layers, in the units of [`crate::Layer`]'s costs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// Decode: cost a millisecond (bytes of weights a row reads).
+    pub decode: f64,
+    /// Prefill: cost a millisecond (the same bytes times rows, because rows of a chunk share one reading).
+    pub prefill: f64,
+}
+
+/// What is known of a device's habits; of two plans that cost alike the one on calmer devices wins.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Presence {
+    /// Its tab is hidden: the browser may slow it down.
+    pub hidden: bool,
+    /// It runs on its battery.
+    pub on_battery: bool,
+    /// How often it left this room before.
+    pub departures: u32,
+}
+
+/// A peer that lends its GPU.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Device {
+    /// Who.
+    pub peer: PeerId,
+    /// Bytes of GPU memory it lends.
+    pub budget: Bytes,
+    /// Its speed, measured.
+    pub speed: Speed,
+    /// Milliseconds of a piece of work besides its layers, one readback included (the paper's session overhead).
+    pub session_millis: f64,
+    /// Milliseconds of each further submit with its readback (a block whose experts are elsewhere needs one).
+    pub sync_millis: f64,
+    /// Bytes a millisecond at which it fetches weights.
+    pub download: f64,
+    /// Blocks whose weights it has on its GPU already.
+    pub holds: BTreeSet<BlockIndex>,
+    /// Units it has on its disk already.
+    pub cached: BTreeSet<WeightUnit>,
+    /// Its habits.
+    pub presence: Presence,
+}
+
+impl Device {
+    /// Rows of a chunk that share one reading of the weights until arithmetic is the limit, before it is measured.
+    const PREFILL_GAIN: f64 = 8.0;
+    /// Bytes a millisecond of downloads before they are measured: 10 MB/s.
+    const DOWNLOAD: f64 = 10e3;
+
+    /// A device of which only memory, streaming rate (bytes a second) and the cost of a readback are known.
+    pub fn declared(peer: PeerId, budget: Bytes, bandwidth: f64, sync_millis: f64) -> Self {
+        let decode = bandwidth / 1e3;
+        Self {
+            peer,
+            budget,
+            speed: Speed { decode, prefill: decode * Self::PREFILL_GAIN },
+            session_millis: sync_millis,
+            sync_millis,
+            download: Self::DOWNLOAD,
+            holds: BTreeSet::new(),
+            cached: BTreeSet::new(),
+            presence: Presence::default(),
+        }
+    }
+}
+
+/// How work is shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Least milliseconds a token; devices that only cost are kept as spares.
+    Fastest,
+    /// Every device gets at least one block, as long as there are blocks; the slowest stage is made as quick as can be.
+    Everyone,
+}
+
+/// How much the loading of weights counts against a plan (dynamic-partitioning.txt 5.2.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loading {
+    /// Only time a token counts.
+    Ignored,
+    /// No plan runs: everyone waits for the slowest download.
+    Blocking,
+    /// A plan runs and the new one is loaded beside it; its loading counts less and less.
+    Background {
+        /// Milliseconds since the last switch of plans.
+        since_millis: f64,
+    },
+}
+
+/// How long the search may take, in steps instead of time, so that the same question has the same answer everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort {
+    /// Most steps: one step relaxes one cell of the dynamic program (a few nanoseconds).
+    pub steps: u64,
+    /// Seed of the annealing.
+    pub seed: u64,
+}
+
+impl Default for Effort {
+    /// About 40 ms in a browser.
+    fn default() -> Self {
+        Self { steps: 4_000_000, seed: 1 }
+    }
+}
+
+/// A question to the planner.
+#[derive(Clone, Debug)]
+pub struct Room<'a> {
+    /// The model's sizes.
+    pub shape: &'a ModelShape,
+    /// The model's layers: bytes and costs.
+    pub layers: &'a Layers,
+    /// Everyone who lends, the order does not matter.
+    pub devices: &'a [Device],
+    /// Latency and bandwidth between them.
+    pub links: &'a Links,
+    /// Who holds the token log; may or may not be among the devices.
+    pub coordinator: PeerId,
+    /// How work is shared out.
+    pub sharing: Sharing,
+    /// What loading counts.
+    pub loading: Loading,
+    /// Positions of state each stage reserves.
+    pub context: u32,
+    /// Bytes every device with work needs besides weights and state: scratch, staging, parameters.
+    pub overhead: Bytes,
+    /// Number format between stages.
+    pub wire: WireType,
+    /// Epoch of the plan to make.
+    pub epoch: PlanEpoch,
+    /// How hard to search.
+    pub effort: Effort,
+}
+
+impl Room<'_> {
+    /// The device of a peer, if it lends one.
+    pub fn device(&self, peer: PeerId) -> Option<&Device> {
+        self.devices.iter().find(|device| device.peer == peer)
+    }
+}

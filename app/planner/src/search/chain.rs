@@ -1,0 +1,206 @@
+//! The problem as the dynamic program sees it: seats with prefix sums, and what a message between two of them costs.
+
+use potluck_plan::{Bytes, PeerId};
+
+use crate::cost::{millis, speed};
+use crate::initialization::missing_millis;
+use crate::layers::{LayerRange, prefix};
+use crate::{Device, Loading, Presence, Room};
+
+/// A little cost per block that would have to be loaded anew: of two equal plans the one that moves less wins.
+const MOVE_MILLIS: f64 = 1e-3;
+/// A little cost per stage: of two equal plans the one with fewer hops wins.
+const STAGE_MILLIS: f64 = 1e-5;
+/// A little cost for each bad habit of a device.
+const HABIT_MILLIS: f64 = 1e-4;
+
+/// A device, as prefix sums over the chain's layers (one longer than the layers).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Seat {
+    pub peer: PeerId,
+    /// Milliseconds as soon as it has work.
+    pub fixed: f64,
+    /// Milliseconds a token.
+    pub cost: Vec<f64>,
+    /// Bytes.
+    pub memory: Vec<u64>,
+    /// Bytes it has room for.
+    pub room: u64,
+    /// Milliseconds of downloading; empty if loading does not count.
+    pub load: Vec<f64>,
+}
+
+impl Seat {
+    fn new(room: &Room<'_>, device: &Device, range: LayerRange) -> Self {
+        let count = room.layers.count();
+        let layers: Vec<_> = room.layers.iter().copied().enumerate().collect();
+        let layers = &layers[range.start..range.end];
+        let rate = speed(device.speed.decode);
+        let moved = |index: usize| {
+            let block = index.checked_sub(1).filter(|_| index + 1 < count);
+            let held = block.is_none_or(|block| device.holds.contains(&potluck_plan::BlockIndex(block as u16)));
+            if held { 0.0 } else { MOVE_MILLIS }
+        };
+        let load = match room.loading {
+            Loading::Ignored => Vec::new(),
+            _ => missing_millis(room, device)[range.start..=range.end].to_vec(),
+        };
+        Self {
+            peer: device.peer,
+            fixed: millis(device.session_millis) + STAGE_MILLIS + habits(device.presence) * HABIT_MILLIS,
+            cost: prefix(layers, |(index, layer)| layer.decode / rate + moved(*index), |a, b| a + b),
+            memory: prefix(layers, |(_, layer)| layer.memory.0, u64::saturating_add),
+            room: device.budget.saturating_sub(room.overhead).0,
+            load,
+        }
+    }
+
+    /// Equal but for the name: plans that swap two such seats cost the same.
+    fn equals(&self, other: &Self) -> bool {
+        Self { peer: self.peer, ..other.clone() } == *self
+    }
+}
+
+fn habits(presence: Presence) -> f64 {
+    f64::from(u8::from(presence.hidden) + u8::from(presence.on_battery)) + f64::from(presence.departures.min(100))
+}
+
+/// Seats, messages and rules.
+pub(crate) struct Chain {
+    /// How many layers it covers.
+    pub layers: usize,
+    pub seats: Vec<Seat>,
+    pub loading: Loading,
+    /// First layer and one past the last one of the model.
+    pub range: LayerRange,
+    /// The range's first (last) layer is the embedding (head), which may not be a stage alone.
+    pub ends: (bool, bool),
+    /// Bytes that one seat with all layers saves.
+    pub tied: u64,
+    entry: Vec<f64>,
+    exit: Vec<f64>,
+    legs: Vec<Legs>,
+    pairs: Option<Vec<Vec<Option<Pair>>>>,
+    boundary: Vec<f64>,
+}
+
+/// Messages from a seat to the relay and from the relay to it: milliseconds by the number of layers done.
+struct Legs {
+    up: Vec<f64>,
+    down: Vec<f64>,
+}
+
+/// A pair whose way was measured.
+#[derive(Clone, Copy)]
+struct Pair {
+    latency: f64,
+    per_byte: f64,
+}
+
+impl Chain {
+    /// All devices of a room and all layers, from the coordinator and back to it.
+    pub fn new(room: &Room<'_>) -> Self {
+        let devices: Vec<&Device> = room.devices.iter().collect();
+        Self::between(room, &devices, room.layers.all(), (room.coordinator, room.coordinator))
+    }
+
+    /// Some devices of a room and some layers; tokens come from one peer and results go to another.
+    pub fn between(room: &Room<'_>, devices: &[&Device], range: LayerRange, ends: (PeerId, PeerId)) -> Self {
+        let bytes: Vec<Bytes> = (range.start..=range.end).map(|at| room.layers.message(at, 1)).collect();
+        let layers = range.end - range.start;
+        let legs = devices.iter().map(|device| {
+            let (up, down) = (room.links.up(device.peer), room.links.down(device.peer));
+            Legs {
+                up: bytes.iter().map(|bytes| millis(up.millis(*bytes))).collect(),
+                down: bytes.iter().map(|bytes| millis(down.millis(*bytes))).collect(),
+            }
+        });
+        let pair = |from: &Device, to: &Device| {
+            let link = room.links.pair(from.peer, to.peer)?;
+            Some(Pair { latency: millis(link.millis(Bytes::ZERO)), per_byte: millis(link.transfer_millis(Bytes(1))) })
+        };
+        let pairs = room
+            .links
+            .has_pairs()
+            .then(|| devices.iter().map(|from| devices.iter().map(|to| pair(from, to)).collect()).collect());
+        let entry = |device: &&Device| millis(room.links.millis(ends.0, device.peer, bytes[0]));
+        let exit = |device: &&Device| millis(room.links.millis(device.peer, ends.1, bytes[layers]));
+        Self {
+            layers,
+            seats: devices.iter().map(|device| Seat::new(room, device, range)).collect(),
+            loading: room.loading,
+            range,
+            ends: (range.start == 0, range.end == room.layers.count()),
+            tied: room.layers.tied(range).0,
+            entry: devices.iter().map(entry).collect(),
+            exit: devices.iter().map(exit).collect(),
+            legs: legs.collect(),
+            pairs,
+            boundary: bytes.iter().map(|bytes| bytes.0 as f64).collect(),
+        }
+    }
+
+    /// Every message takes two legs, so that the cheapest sender is the same for all receivers.
+    pub fn is_star(&self) -> bool {
+        self.pairs.is_none()
+    }
+
+    pub fn entry(&self, seat: usize) -> f64 {
+        self.entry[seat]
+    }
+
+    pub fn exit(&self, seat: usize) -> f64 {
+        self.exit[seat]
+    }
+
+    pub fn up(&self, seat: usize, at: usize) -> f64 {
+        self.legs[seat].up[at]
+    }
+
+    pub fn down(&self, seat: usize, at: usize) -> f64 {
+        self.legs[seat].down[at]
+    }
+
+    /// Milliseconds of the message from one seat to another when `at` layers are done. Two equal devices may be given by
+    /// one seat.
+    pub fn hop(&self, from: usize, to: usize, at: usize) -> f64 {
+        match self.pairs.as_ref().and_then(|pairs| pairs[from][to]) {
+            Some(pair) => pair.latency + pair.per_byte * self.boundary[at],
+            None => self.up(from, at) + self.down(to, at),
+        }
+    }
+
+    /// Bytes of layers `start..end` on a seat.
+    pub fn memory(&self, seat: usize, start: usize, end: usize) -> u64 {
+        let memory = &self.seats[seat].memory;
+        let tied = if start == 0 && end == self.layers { self.tied } else { 0 };
+        (memory[end] - memory[start]).saturating_sub(tied)
+    }
+
+    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: the embedding or the head
+    /// alone are no stage.
+    pub fn latest_start(&self, end: usize) -> Option<usize> {
+        let start = if self.ends.1 && end == self.layers { end.checked_sub(2) } else { end.checked_sub(1) };
+        start.filter(|start| !(self.ends.0 && *start == 0 && end == 1))
+    }
+
+    /// Classes of seats that can be swapped for each other, each in the order of the seats.
+    pub fn classes(&self, room: &Room<'_>) -> Vec<Vec<usize>> {
+        let mut classes: Vec<Vec<usize>> = Vec::new();
+        for seat in 0..self.seats.len() {
+            let same = |other: usize| {
+                self.seats[seat].equals(&self.seats[other])
+                    && self.entry[seat] == self.entry[other]
+                    && self.exit[seat] == self.exit[other]
+                    && self.legs[seat].up == self.legs[other].up
+                    && self.legs[seat].down == self.legs[other].down
+                    && ![seat, other].iter().any(|seat| room.links.in_a_pair(self.seats[*seat].peer))
+            };
+            match classes.iter_mut().find(|class| same(class[0])) {
+                Some(class) => class.push(seat),
+                None => classes.push(vec![seat]),
+            }
+        }
+        classes
+    }
+}

@@ -1,0 +1,295 @@
+//! The dynamic program: one seat after another takes a range of layers (dynamic-partitioning.txt 5.4).
+
+use super::chain::{Chain, Seat};
+use crate::Loading;
+use crate::initialization::{ALPHA, SESSION_START_MILLIS, penalty_millis};
+
+/// What no single stage may reach.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cap {
+    /// Anything goes.
+    None,
+    /// Milliseconds a token.
+    Stage(f64),
+    /// Penalty for loading.
+    Load(f64),
+}
+
+/// A seat's range of the chain's layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub seat: usize,
+    pub start: usize,
+    pub end: usize,
+}
+
+/// Seats in order with their ranges, and the sum of all costs.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Cut {
+    pub millis: f64,
+    pub parts: Vec<Part>,
+}
+
+/// The dynamic program over one chain, with what it allocates.
+pub(crate) struct Program<'a> {
+    pub chain: &'a Chain,
+    cap: Cap,
+    /// For each seat and end the smallest start that fits memory and cap.
+    earliest: Vec<Vec<usize>>,
+    /// For each seat the penalty of loading layers `start..end`, at `start * (layers + 1) + end`; empty if loading does not
+    /// count.
+    penalties: Vec<Vec<f64>>,
+    /// Steps taken so far.
+    pub steps: u64,
+    window: Vec<usize>,
+    table: Vec<f64>,
+    reach: Vec<f64>,
+    /// The cheapest way to send `x` done layers to the relay: what all receivers share in a star.
+    sent: Vec<f64>,
+}
+
+impl<'a> Program<'a> {
+    pub fn new(chain: &'a Chain, cap: Cap) -> Self {
+        let width = chain.layers + 1;
+        let mut program = Self {
+            chain,
+            cap,
+            earliest: Vec::new(),
+            penalties: chain.seats.iter().map(|seat| penalties(seat, chain.loading)).collect(),
+            steps: 0,
+            window: Vec::with_capacity(width),
+            table: Vec::new(),
+            reach: vec![f64::INFINITY; width],
+            sent: vec![f64::INFINITY; width],
+        };
+        program.set_cap(cap);
+        program
+    }
+
+    pub fn set_cap(&mut self, cap: Cap) {
+        self.cap = cap;
+        self.earliest = (0..self.chain.seats.len()).map(|seat| self.earliest_starts(seat)).collect();
+    }
+
+    fn earliest_starts(&self, seat: usize) -> Vec<usize> {
+        let mut start = 0;
+        let starts = (0..=self.chain.layers).map(|end| {
+            while start < end && !self.fits(seat, start, end) {
+                start += 1;
+            }
+            start
+        });
+        starts.collect()
+    }
+
+    /// Memory and cap; both only tighten with longer ranges. What a tied head saves is left to [`Self::extend`].
+    fn fits(&self, seat: usize, start: usize, end: usize) -> bool {
+        let memory = &self.chain.seats[seat].memory;
+        memory[end] - memory[start] <= self.chain.seats[seat].room && self.under(seat, start, end)
+    }
+
+    fn under(&self, seat: usize, start: usize, end: usize) -> bool {
+        match self.cap {
+            Cap::None => true,
+            Cap::Stage(most) => self.token_millis(seat, start, end) < most,
+            Cap::Load(most) => self.penalty(seat, start, end) < most,
+        }
+    }
+
+    /// Milliseconds a token of one stage.
+    pub fn token_millis(&self, seat: usize, start: usize, end: usize) -> f64 {
+        let seat = &self.chain.seats[seat];
+        seat.fixed + seat.cost[end] - seat.cost[start]
+    }
+
+    /// Penalty of one stage's loading.
+    pub fn penalty(&self, seat: usize, start: usize, end: usize) -> f64 {
+        self.penalties[seat].get(start * (self.chain.layers + 1) + end).copied().unwrap_or(0.0)
+    }
+
+    /// All that a stage adds to the sum: its milliseconds and its share of the sum of penalties.
+    pub fn stage_cost(&self, seat: usize, start: usize, end: usize) -> f64 {
+        self.token_millis(seat, start, end) + (1.0 - ALPHA) * self.penalty(seat, start, end)
+    }
+
+    /// True if the seat can take the range, whatever the ends.
+    pub fn can_take(&self, seat: usize, start: usize, end: usize) -> bool {
+        let earliest = self.earliest[seat][end];
+        let latest = self.chain.latest_start(end);
+        latest.is_some_and(|latest| start <= latest) && (start >= earliest || self.fits_tied(seat, start, end))
+    }
+
+    fn fits_tied(&self, seat: usize, start: usize, end: usize) -> bool {
+        let whole = start == 0 && end == self.chain.layers && self.chain.tied > 0;
+        whole && self.chain.memory(seat, 0, end) <= self.chain.seats[seat].room && self.under(seat, 0, end)
+    }
+
+    /// Cheapest sums with `seat` as the last one at work: `reach[x]` is the cheapest way to bring `x` done layers to it,
+    /// `out[i]` becomes the cheapest way to have `i` layers done.
+    pub fn extend(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
+        if self.chain.seats[seat].load.is_empty() {
+            self.extend_linear(seat, reach, out);
+        } else {
+            self.extend_any(seat, reach, out);
+        }
+        let end = self.chain.layers;
+        if self.earliest[seat][end] > 0 && self.fits_tied(seat, 0, end) && reach[0].is_finite() {
+            out[end] = out[end].min(reach[0] + self.stage_cost(seat, 0, end));
+        }
+    }
+
+    /// Costs are differences of prefix sums, so the best start of each end is the minimum of a sliding window: O(n).
+    fn extend_linear(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
+        let Self { chain, earliest, window, steps, .. } = self;
+        let (cost, fixed) = (&chain.seats[seat].cost, chain.seats[seat].fixed);
+        let key = |start: usize| reach[start] - cost[start];
+        *steps += chain.layers as u64;
+        // Starts that may still be best, cheapest first; those before `head` are too early by now.
+        window.clear();
+        let (mut head, mut next) = (0, 0);
+        out[0] = f64::INFINITY;
+        for end in 1..=chain.layers {
+            let latest = chain.latest_start(end);
+            while latest.is_some_and(|latest| next <= latest) {
+                if reach[next].is_finite() {
+                    while window.len() > head && key(window[window.len() - 1]) >= key(next) {
+                        window.pop();
+                    }
+                    window.push(next);
+                }
+                next += 1;
+            }
+            while head < window.len() && window[head] < earliest[seat][end] {
+                head += 1;
+            }
+            out[end] = window.get(head).map_or(f64::INFINITY, |start| key(*start) + cost[end] + fixed);
+        }
+    }
+
+    /// Powers of download times are not sums, so every start of every end is tried: O(n²) as in the paper.
+    fn extend_any(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
+        for (end, out) in out.iter_mut().enumerate() {
+            *out = f64::INFINITY;
+            let Some(latest) = self.chain.latest_start(end) else { continue };
+            let earliest = self.earliest[seat][end];
+            for (start, reach) in reach.iter().enumerate().take(latest + 1).skip(earliest) {
+                self.steps += 1;
+                *out = out.min(reach + self.stage_cost(seat, start, end));
+            }
+        }
+    }
+}
+
+/// Lowers each sum of `to` to the one of `from` with a message, where that one is below the bound.
+pub(crate) fn relax(to: &mut [f64], from: &[f64], bound: f64, message: impl Fn(usize) -> f64) {
+    for (at, (to, from)) in to.iter_mut().zip(from).enumerate() {
+        if *from < bound {
+            *to = to.min(from + message(at));
+        }
+    }
+}
+
+fn penalties(seat: &Seat, loading: Loading) -> Vec<f64> {
+    let load = &seat.load;
+    let of = |start: usize, end: usize| match start < end {
+        true => penalty_millis(SESSION_START_MILLIS + load[end] - load[start], loading),
+        false => 0.0,
+    };
+    (0..load.len()).flat_map(|start| (0..load.len()).map(move |end| of(start, end))).collect()
+}
+
+/// Who of an order takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Using {
+    /// Some of them, the others are skipped.
+    Any,
+    /// Each one.
+    All,
+}
+
+impl Program<'_> {
+    /// The cheapest cut over seats in this order: Algorithm 5.1 with messages from stage to stage.
+    pub fn cut(&mut self, order: &[usize], using: Using) -> Option<Cut> {
+        let width = self.chain.layers + 1;
+        let mut table = std::mem::take(&mut self.table);
+        table.clear();
+        table.resize(order.len() * width, f64::INFINITY);
+        self.sent.fill(f64::INFINITY);
+        for (index, seat) in order.iter().enumerate() {
+            let (before, row) = table.split_at_mut(index * width);
+            self.reach(order, index, before, using);
+            let reach = std::mem::take(&mut self.reach);
+            self.extend(*seat, &reach, &mut row[..width]);
+            self.reach = reach;
+            relax(&mut self.sent, &row[..width], f64::INFINITY, |at| self.chain.up(*seat, at));
+        }
+        let cut = self.trace(order, &table, using);
+        self.table = table;
+        cut
+    }
+
+    /// Cheapest ways to bring done layers to the seat at `index`.
+    fn reach(&mut self, order: &[usize], index: usize, before: &[f64], using: Using) {
+        let (width, seat) = (self.chain.layers + 1, order[index]);
+        self.reach.fill(f64::INFINITY);
+        if index == 0 || using == Using::Any {
+            self.reach[0] = self.chain.entry(seat);
+        }
+        if using == Using::Any && self.chain.is_star() {
+            self.steps += width as u64;
+            relax(&mut self.reach, &self.sent, f64::INFINITY, |at| self.chain.down(seat, at));
+            return;
+        }
+        let first = if using == Using::Any { 0 } else { index.saturating_sub(1) };
+        for (previous, row) in before.chunks(width).enumerate().skip(first) {
+            self.steps += width as u64;
+            relax(&mut self.reach, row, f64::INFINITY, |at| self.chain.hop(order[previous], seat, at));
+        }
+    }
+
+    /// Walks back from the end: the part of each seat is the one that explains its sum best.
+    fn trace(&self, order: &[usize], table: &[f64], using: Using) -> Option<Cut> {
+        let (width, layers) = (self.chain.layers + 1, self.chain.layers);
+        let candidates = if using == Using::Any { 0..order.len() } else { order.len().checked_sub(1)?..order.len() };
+        let total = |index: usize| table[index * width + layers] + self.chain.exit(order[index]);
+        let last = candidates.min_by(|a, b| total(*a).total_cmp(&total(*b)))?;
+        let millis = total(last);
+        if !millis.is_finite() {
+            return None;
+        }
+        let mut parts = Vec::new();
+        let (mut index, mut end) = (last, layers);
+        loop {
+            let seat = order[index];
+            let first = if using == Using::Any { 0 } else { index.saturating_sub(1) };
+            let mut best = (f64::INFINITY, None, 0);
+            for start in 0..end {
+                if !self.can_take(seat, start, end) {
+                    continue;
+                }
+                let stage = self.stage_cost(seat, start, end);
+                if start == 0 && (index == 0 || using == Using::Any) {
+                    best = least(best, (self.chain.entry(seat) + stage, None, 0));
+                }
+                for previous in first..if start == 0 { first } else { index } {
+                    let sum = table[previous * width + start] + self.chain.hop(order[previous], seat, start) + stage;
+                    best = least(best, (sum, Some(previous), start));
+                }
+            }
+            parts.push(Part { seat, start: best.2, end });
+            end = best.2;
+            match best.1 {
+                Some(previous) => index = previous,
+                None => break,
+            }
+        }
+        parts.reverse();
+        Some(Cut { millis, parts })
+    }
+}
+
+type Way = (f64, Option<usize>, usize);
+
+fn least(a: Way, b: Way) -> Way {
+    if b.0 < a.0 { b } else { a }
+}

@@ -1,0 +1,86 @@
+//! Devices without work: why, and what their work would cost.
+
+use potluck_plan::{Bytes, PeerId, Plan};
+
+use crate::Room;
+use crate::search::{Cap, Chain, Program, Using};
+
+/// Plans with more stages are only tried with one more device, not with one exchanged.
+const EXCHANGED_STAGES: usize = 6;
+
+/// A device that lends and has no work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spare {
+    /// Who.
+    pub peer: PeerId,
+    /// Why.
+    pub reason: SpareReason,
+}
+
+/// Why a device has no work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SpareReason {
+    /// With it a token would take so many milliseconds more.
+    Slower {
+        /// Milliseconds a token.
+        millis: f64,
+    },
+    /// Not even one block fits.
+    TooSmall {
+        /// Bytes it would have to lend for the smallest block.
+        needed: Bytes,
+    },
+    /// No way to cut the blocks gives it a part: there are more devices than blocks, or the others need what it would take.
+    NoPart,
+}
+
+/// Every device without work in the plan.
+pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spare> {
+    let working = plan.peers();
+    if room.devices.iter().all(|device| working.contains(&device.peer)) {
+        return Vec::new();
+    }
+    let chain = Chain::new(&Room { loading: crate::Loading::Ignored, ..room.clone() });
+    let mut program = Program::new(&chain, Cap::None);
+    let seat = |peer: PeerId| chain.seats.iter().position(|seat| seat.peer == peer);
+    let order: Vec<usize> = plan.stages.iter().filter_map(|stage| seat(stage.peer)).collect();
+    let base = program.cut(&order, Using::All).map_or(token_millis, |cut| cut.millis);
+    let idle = (0..chain.seats.len()).filter(|seat| !working.contains(&chain.seats[*seat].peer));
+    let spare = |seat: usize| {
+        let reason = match too_small(room, &chain, seat) {
+            Some(needed) => SpareReason::TooSmall { needed },
+            None => match with(&mut program, &order, seat) {
+                Some(millis) => SpareReason::Slower { millis: (millis - base).max(0.0) },
+                None => SpareReason::NoPart,
+            },
+        };
+        Spare { peer: chain.seats[seat].peer, reason }
+    };
+    idle.map(spare).collect()
+}
+
+/// What the device would have to lend for the smallest block, if that is more than it does.
+fn too_small(room: &Room<'_>, chain: &Chain, seat: usize) -> Option<Bytes> {
+    let last = chain.layers - 1;
+    let smallest = (1..last).map(|layer| chain.memory(seat, layer, layer + 1)).min()?;
+    (smallest > chain.seats[seat].room).then(|| Bytes(smallest).saturating_add(room.overhead))
+}
+
+/// The least milliseconds a token with this seat at work, beside the plan's or in the place of one of them.
+fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> {
+    let mut orders = Vec::new();
+    for at in 0..=order.len() {
+        let mut longer = order.to_vec();
+        longer.insert(at, seat);
+        if order.len() <= EXCHANGED_STAGES {
+            orders.extend((0..longer.len()).filter(|out| longer[*out] != seat).map(|out| {
+                let mut exchanged = longer.clone();
+                exchanged.remove(out);
+                exchanged
+            }));
+        }
+        orders.push(longer);
+    }
+    let cuts = orders.iter().filter_map(|order| program.cut(order, Using::All));
+    cuts.map(|cut| cut.millis).min_by(f64::total_cmp)
+}

@@ -1,0 +1,340 @@
+//! Standby plans: for each peer with work, who takes over when it goes (the paper's shadow assignments,
+//! dynamic-partitioning.txt 5.2.5). All other stages stay as they are, so only the lost one's state is computed anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_plan::{BlockIndex, Bytes, ExpertId, Holder, PeerId, Plan, Stage, StageId, WeightUnit};
+
+use crate::cost::{predict, stage_layers};
+use crate::initialization::units;
+use crate::layers::LayerRange;
+use crate::search::{Cap, Chain, Program, Search, Using};
+use crate::{Device, Loading, Prediction, Room, placement};
+
+/// Who takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StandbyKind {
+    /// Nothing has to be loaded: other holders have the experts already.
+    Replica,
+    /// Devices without work in the active plan.
+    Spare,
+    /// Devices with work, in memory that the active plan leaves free.
+    Redundant,
+}
+
+/// A plan that goes on without one peer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Standby {
+    /// Whose loss it survives.
+    pub lost: PeerId,
+    /// The plan then; its epoch is still to be given.
+    pub plan: Plan,
+    /// Who takes over.
+    pub kind: StandbyKind,
+    /// What a token would take.
+    pub prediction: Prediction,
+    /// Units to be loaded in advance, besides what the active plan and earlier standby plans need.
+    pub preload: Vec<(PeerId, Vec<WeightUnit>)>,
+}
+
+/// A peer whose loss no standby plan survives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// Who.
+    pub lost: PeerId,
+    /// Bytes that the others would have to lend besides, at most.
+    pub missing: Bytes,
+}
+
+/// What the loss of each peer with work means. The coordinator is not among them: without it there is no room.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Standbys {
+    /// Survived.
+    pub covered: Vec<Standby>,
+    /// Not survived without loading.
+    pub exposed: Vec<Exposed>,
+}
+
+/// Standby plans for every peer with work but the coordinator. All of them fit into the room's memory together, beside the
+/// active plan; peers that left often before come first.
+pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
+    let room = &Room { loading: Loading::Ignored, ..room.clone() };
+    let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
+    let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
+    lost.sort_by_key(|peer| (std::cmp::Reverse(departures(peer)), *peer));
+    let mut reserved = Reserved::of(room, plan);
+    let mut standbys = Standbys::default();
+    for lost in lost {
+        let mut tried = reserved.clone();
+        match without(room, plan, lost, &mut tried) {
+            Ok(standby) => {
+                reserved = tried;
+                standbys.covered.push(standby);
+            }
+            Err(missing) => standbys.exposed.push(Exposed { lost, missing }),
+        }
+    }
+    standbys
+}
+
+/// What each device's memory is taken by.
+#[derive(Clone)]
+struct Reserved {
+    /// Layers whose mixers, norms and own experts a device has.
+    layers: BTreeMap<PeerId, BTreeSet<usize>>,
+    /// Experts that it holds for stages elsewhere.
+    experts: BTreeMap<PeerId, BTreeSet<(BlockIndex, ExpertId)>>,
+}
+
+impl Reserved {
+    fn of(room: &Room<'_>, plan: &Plan) -> Self {
+        let mut reserved = Self { layers: BTreeMap::new(), experts: BTreeMap::new() };
+        for stage in &plan.stages {
+            reserved.add(stage.peer, stage_layers(room, plan, stage));
+            for remote in &stage.remote {
+                for (expert, holders) in remote.holders.iter().enumerate() {
+                    for holder in holders {
+                        if let Holder::Peer(peer) = holder {
+                            reserved.add_expert(*peer, remote.block, ExpertId(expert as u16));
+                        }
+                    }
+                }
+            }
+        }
+        reserved
+    }
+
+    fn add(&mut self, peer: PeerId, layers: LayerRange) {
+        self.layers.entry(peer).or_default().extend(layers.start..layers.end);
+    }
+
+    fn add_expert(&mut self, peer: PeerId, block: BlockIndex, expert: ExpertId) {
+        self.experts.entry(peer).or_default().insert((block, expert));
+    }
+
+    fn has(&self, peer: PeerId, layer: usize) -> bool {
+        self.layers.get(&peer).is_some_and(|layers| layers.contains(&layer))
+    }
+
+    /// Bytes that a device has left.
+    fn left(&self, room: &Room<'_>, sizes: &[u64], device: &Device) -> u64 {
+        let layers = self.layers.get(&device.peer).into_iter().flatten().map(|layer| sizes[*layer]);
+        let experts = self.experts.get(&device.peer).into_iter().flatten();
+        let experts = experts.map(|(block, _)| room.shape.blocks[usize::from(block.0)].expert_bytes().0);
+        let taken: u64 = layers.chain(experts).sum();
+        device.budget.saturating_sub(room.overhead).0.saturating_sub(taken)
+    }
+}
+
+/// Bytes of each layer on its stage's own device under a plan: without experts that live elsewhere.
+fn layer_sizes(room: &Room<'_>, plan: &Plan) -> Vec<u64> {
+    let mut sizes: Vec<u64> = room.layers.iter().map(|layer| layer.memory.0).collect();
+    for remote in plan.stages.iter().flat_map(|stage| &stage.remote) {
+        let expert = room.shape.blocks[usize::from(remote.block.0)].expert_bytes().0;
+        let away = remote.holders.iter().filter(|holders| !holders.contains(&Holder::Own)).count() as u64;
+        let size = &mut sizes[usize::from(remote.block.0) + 1];
+        *size = size.saturating_sub(expert * away);
+    }
+    sizes
+}
+
+/// The plan without one peer, or the bytes that are missing for it.
+fn without(room: &Room<'_>, plan: &Plan, lost: PeerId, reserved: &mut Reserved) -> Result<Standby, Bytes> {
+    let mut takeover = Takeover {
+        room,
+        active: plan,
+        lost,
+        sizes: layer_sizes(room, plan),
+        reserved,
+        kind: StandbyKind::Replica,
+        preload: BTreeMap::new(),
+    };
+    let mut stages = plan.stages.clone();
+    takeover.replace_holders(&mut stages)?;
+    while let Some(index) = stages.iter().position(|stage| stage.peer == lost) {
+        takeover.replace_stage(&mut stages, index)?;
+    }
+    let Takeover { kind, preload, .. } = takeover;
+    let plan = placement::plan(room, stages);
+    let prediction = predict(room, &plan);
+    Ok(Standby { lost, plan, kind, prediction, preload: preload.into_iter().collect() })
+}
+
+/// One loss, while others take over.
+struct Takeover<'a> {
+    room: &'a Room<'a>,
+    active: &'a Plan,
+    lost: PeerId,
+    sizes: Vec<u64>,
+    reserved: &'a mut Reserved,
+    kind: StandbyKind,
+    preload: BTreeMap<PeerId, Vec<WeightUnit>>,
+}
+
+impl Takeover<'_> {
+    /// Devices that may take over: the ones without work, then all.
+    fn helpers(&self, kind: StandbyKind) -> Vec<&Device> {
+        let working = self.active.peers();
+        let others = self.room.devices.iter().filter(|device| device.peer != self.lost);
+        others.filter(|device| kind == StandbyKind::Redundant || !working.contains(&device.peer)).collect()
+    }
+
+    /// Somebody else's stages go on with other holders of the experts.
+    fn replace_holders(&mut self, stages: &mut [Stage]) -> Result<(), Bytes> {
+        for stage in stages.iter_mut() {
+            for remote in &mut stage.remote {
+                for (expert, holders) in remote.holders.iter_mut().enumerate() {
+                    holders.retain(|holder| *holder != Holder::Peer(self.lost));
+                    if holders.is_empty() {
+                        let expert = ExpertId(expert as u16);
+                        holders.push(Holder::Peer(self.new_holder(remote.block, expert)?));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn new_holder(&mut self, block: BlockIndex, expert: ExpertId) -> Result<PeerId, Bytes> {
+        let size = self.room.shape.blocks[usize::from(block.0)].expert_bytes().0;
+        let mut most = 0;
+        for kind in [StandbyKind::Spare, StandbyKind::Redundant] {
+            let left = |device: &Device| self.reserved.left(self.room, &self.sizes, device);
+            let helpers = self.helpers(kind);
+            let holds = |device: &&&Device| {
+                let experts = self.reserved.experts.get(&device.peer);
+                experts.is_some_and(|experts| experts.contains(&(block, expert)))
+            };
+            let holding = helpers.iter().find(holds).map(|device| device.peer);
+            let roomiest = helpers.iter().max_by_key(|device| (left(device), device.peer));
+            most = most.max(roomiest.map_or(0, |device| left(device)));
+            let fitting = roomiest.filter(|device| left(device) >= size).map(|device| device.peer);
+            if let Some(peer) = holding.or(fitting) {
+                self.kind = self.kind.max(kind);
+                if holding.is_none() {
+                    self.reserved.add_expert(peer, block, expert);
+                    self.preload.entry(peer).or_default().push(WeightUnit::Expert(block, expert));
+                }
+                return Ok(peer);
+            }
+        }
+        Err(Bytes(size.saturating_sub(most).max(1)))
+    }
+
+    /// The lost stage is cut over spares; if they have no room, its neighbours grow and others take a second stage.
+    fn replace_stage(&mut self, stages: &mut Vec<Stage>, index: usize) -> Result<(), Bytes> {
+        let stage = stages[index].clone();
+        let (embeds, has_head) = (index == 0, index + 1 == stages.len());
+        let range = self.room.layers.range(stage.blocks, embeds, has_head);
+        let before = index.checked_sub(1).map(|before| stages[before].peer);
+        let after = stages.get(index + 1).map(|stage| stage.peer);
+        for kind in [StandbyKind::Spare, StandbyKind::Redundant] {
+            let devices = self.helpers(kind);
+            let ends = (before.unwrap_or(self.room.coordinator), after.unwrap_or(self.room.coordinator));
+            let mut chain = Chain::between(self.room, &devices, range, ends);
+            self.limit(&mut chain, &devices, range, (before, after));
+            let seat = |peer: Option<PeerId>| chain.seats.iter().position(|seat| Some(seat.peer) == peer);
+            let neighbours = (seat(before), seat(after));
+            let Some(cut) = best(self.room, &chain, neighbours) else { continue };
+            let parts = placement::stages(self.room, &chain, &cut);
+            self.kind = self.kind.max(kind);
+            for part in &cut {
+                let layers = LayerRange { start: range.start + part.start, end: range.start + part.end };
+                self.take(chain.seats[part.seat].peer, layers, &stage);
+            }
+            splice(stages, index, &stage, parts);
+            return Ok(());
+        }
+        let needed: u64 = self.sizes[range.start..range.end].iter().sum();
+        let left = |device: &&Device| self.reserved.left(self.room, &self.sizes, device);
+        let most = self.helpers(StandbyKind::Redundant).iter().map(left).max().unwrap_or(0);
+        Err(Bytes(needed.saturating_sub(most).max(1)))
+    }
+
+    /// Seats have the memory that is left, what they hold already takes none, and a neighbour has no new session.
+    fn limit(
+        &self,
+        chain: &mut Chain,
+        devices: &[&Device],
+        range: LayerRange,
+        neighbours: (Option<PeerId>, Option<PeerId>),
+    ) {
+        for (seat, device) in chain.seats.iter_mut().zip(devices) {
+            seat.room = self.reserved.left(self.room, &self.sizes, device);
+            let mut sum = 0;
+            for (index, layer) in (range.start..range.end).enumerate() {
+                sum += if self.reserved.has(device.peer, layer) { 0 } else { self.sizes[layer] };
+                seat.memory[index + 1] = sum;
+            }
+            if [neighbours.0, neighbours.1].contains(&Some(device.peer)) {
+                seat.fixed = 0.0;
+            }
+        }
+    }
+
+    fn take(&mut self, peer: PeerId, layers: LayerRange, stage: &Stage) {
+        let own = |unit: &WeightUnit| match unit {
+            WeightUnit::Expert(block, expert) => stage.remote_experts(*block).is_none_or(|remote| {
+                remote.holders.get(usize::from(expert.0)).is_some_and(|holders| holders.contains(&Holder::Own))
+            }),
+            _ => true,
+        };
+        let count = self.room.layers.count();
+        let new = |unit: &WeightUnit| !self.reserved.has(peer, crate::layers::layer_of(*unit, count));
+        let missing: Vec<WeightUnit> = units(self.room, layers).into_iter().filter(own).filter(new).collect();
+        if !missing.is_empty() {
+            self.preload.entry(peer).or_default().extend(missing);
+        }
+        self.reserved.add(peer, layers);
+    }
+}
+
+/// The cheapest parts. Neighbours of the lost stage can only take its ends, next to their own.
+fn best(
+    room: &Room<'_>,
+    chain: &Chain,
+    (before, after): (Option<usize>, Option<usize>),
+) -> Option<Vec<crate::search::Part>> {
+    if chain.seats.is_empty() {
+        return None;
+    }
+    let is_neighbour = |seat: &usize| Some(*seat) == before || Some(*seat) == after;
+    let mut others: Vec<usize> = (0..chain.seats.len()).filter(|seat| !is_neighbour(seat)).collect();
+    if before.is_none() && after.is_none() {
+        return Search::new(room, chain, others, Using::Any, room.effort.steps).best(Cap::None).map(|cut| cut.parts);
+    }
+    others.sort_by(|a, b| chain.seats[*a].cost[chain.layers].total_cmp(&chain.seats[*b].cost[chain.layers]));
+    let mut program = Program::new(chain, Cap::None);
+    let after = after.filter(|after| Some(*after) != before);
+    let cuts = (0..others.len().max(1)).filter_map(|turn| {
+        let (end, start) = others.split_at(turn.min(others.len()));
+        let order: Vec<usize> = before.into_iter().chain(start.iter().chain(end).copied()).chain(after).collect();
+        program.cut(&order, Using::Any)
+    });
+    cuts.min_by(|a, b| a.millis.total_cmp(&b.millis)).map(|cut| cut.parts)
+}
+
+/// Puts parts where a stage was. Parts on a neighbour's peer grow that neighbour.
+fn splice(stages: &mut Vec<Stage>, index: usize, lost: &Stage, parts: Vec<Stage>) {
+    let mut next = stages.iter().map(|stage| stage.id.0).max().unwrap_or(0) + 1;
+    let parts = parts.into_iter().map(|mut part| {
+        part.id = StageId(next);
+        next += 1;
+        part.remote = lost.remote.iter().filter(|remote| part.blocks.contains(remote.block)).cloned().collect();
+        part
+    });
+    stages.splice(index..=index, parts.collect::<Vec<_>>());
+    let mut merged: Vec<Stage> = Vec::with_capacity(stages.len());
+    for stage in stages.drain(..) {
+        match merged.last_mut().filter(|last| last.peer == stage.peer) {
+            Some(last) => {
+                // The id of the stage that was there before stays.
+                last.id = last.id.min(stage.id);
+                last.blocks.end = stage.blocks.end;
+                last.remote.extend(stage.remote);
+            }
+            None => merged.push(stage),
+        }
+    }
+    *stages = merged;
+}

@@ -1,0 +1,133 @@
+//! Who takes over when a device goes.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use common::{Setting, dense, device, moe, peer};
+use potluck_plan::{Bytes, PeerId, Plan, WeightUnit};
+use potluck_planner::{Presence, Sharing, StandbyKind, Standbys, standby};
+
+fn standbys(setting: &Setting) -> (Plan, Standbys) {
+    let planned = setting.plan(Sharing::Fastest).unwrap();
+    let standbys = standby(&setting.room(Sharing::Fastest), &planned.plan);
+    (planned.plan, standbys)
+}
+
+/// Bytes of the active plan and of all preloads together on each device, state and overhead included.
+fn bytes(setting: &Setting, plan: &Plan, standbys: &Standbys) -> BTreeMap<PeerId, Bytes> {
+    let mut units: BTreeMap<PeerId, Vec<WeightUnit>> = BTreeMap::new();
+    for device in &setting.devices {
+        units.insert(device.peer, plan.units_for(device.peer, &setting.shape));
+    }
+    for (peer, preload) in standbys.covered.iter().flat_map(|standby| &standby.preload) {
+        units.get_mut(peer).unwrap().extend(preload);
+    }
+    let size = |unit: &WeightUnit| match unit {
+        WeightUnit::Mixer(block) => Bytes(
+            setting.shape.unit_bytes(*unit).0 + 10 * setting.shape.blocks[usize::from(block.0)].state_per_position.0,
+        ),
+        _ => setting.shape.unit_bytes(*unit),
+    };
+    units
+        .into_iter()
+        .map(|(peer, units)| (peer, units.iter().map(size).sum::<Bytes>().saturating_add(Bytes(20))))
+        .collect()
+}
+
+fn check(setting: &Setting, plan: &Plan, standbys: &Standbys) {
+    for standby in &standbys.covered {
+        assert_eq!(standby.plan.validate(&setting.shape), Ok(()), "{standby:?}");
+        assert!(!standby.plan.peers().contains(&standby.lost), "{standby:?}");
+        // What a peer needs in the standby plan it has from the active plan, or has preloaded.
+        for peer in standby.plan.peers() {
+            let active = plan.units_for(peer, &setting.shape);
+            let preloads = standbys.covered.iter().flat_map(|standby| &standby.preload).filter(|(who, _)| *who == peer);
+            let preloaded: Vec<WeightUnit> = preloads.flat_map(|(_, units)| units.clone()).collect();
+            for unit in standby.plan.units_for(peer, &setting.shape) {
+                assert!(active.contains(&unit) || preloaded.contains(&unit), "{unit:?} on {peer:?} in {standby:?}");
+            }
+        }
+    }
+    for device in &setting.devices {
+        let taken = bytes(setting, plan, standbys)[&device.peer];
+        assert!(taken <= device.budget, "{:?} has {} and would need {taken}", device.peer, device.budget);
+    }
+}
+
+#[test]
+fn a_spare_takes_the_lost_stage_and_the_others_stay_as_they_are() {
+    let setting = Setting::new(dense(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
+    let (plan, standbys) = standbys(&setting);
+    check(&setting, &plan, &standbys);
+    let [standby] = &standbys.covered[..] else { panic!("{standbys:?}") };
+    assert_eq!((standby.lost, standby.kind), (peer(1), StandbyKind::Spare));
+    for (after, before) in standby.plan.stages.iter().zip(&plan.stages) {
+        match before.peer == peer(1) {
+            true => assert_eq!((after.peer, after.blocks), (peer(2), before.blocks)),
+            false => assert_eq!(after, before, "the coordinator's stage is not touched"),
+        }
+    }
+}
+
+#[test]
+fn one_spare_stands_by_for_two_if_it_has_room() {
+    let mut devices: Vec<_> = (0..3).map(|id| device(id, 250, 1e6)).collect();
+    devices.push(device(3, 500, 1e3));
+    let setting = Setting::new(dense(4), devices);
+    let (plan, standbys) = standbys(&setting);
+    check(&setting, &plan, &standbys);
+    assert_eq!(plan.stages.len(), 3, "the slow device is no stage: {plan:?}");
+    assert_eq!(standbys.covered.len(), 2, "{standbys:?}");
+    assert!(standbys.covered.iter().all(|standby| standby.plan.peers().contains(&peer(3))));
+}
+
+#[test]
+fn without_a_spare_a_neighbour_grows() {
+    // Two stages of two blocks (220 and an end), overhead 20; the coordinator could hold everything but is slow.
+    let setting = Setting::new(dense(4), vec![device(0, 600, 1e4), device(1, 340, 1e6)]);
+    let (plan, standbys) = standbys(&setting);
+    check(&setting, &plan, &standbys);
+    assert_eq!(plan.peers().len(), 2);
+    let [standby] = &standbys.covered[..] else { panic!("{standbys:?}") };
+    assert_eq!(standby.kind, StandbyKind::Redundant);
+    assert_eq!(standby.plan.stages.len(), 1, "the neighbour's stage grows: {:?}", standby.plan.stages);
+}
+
+#[test]
+fn a_room_without_room_is_told_what_is_missing() {
+    let setting = Setting::new(dense(4), vec![device(0, 300, 1e6), device(1, 300, 1e6)]);
+    let (plan, standbys) = standbys(&setting);
+    check(&setting, &plan, &standbys);
+    let [exposed] = &standbys.exposed[..] else { panic!("{standbys:?}") };
+    assert_eq!(exposed.lost, peer(1));
+    // Its two blocks and an end take 270; the coordinator has 300 − 20 − 270 left.
+    assert_eq!(exposed.missing, Bytes(260));
+}
+
+#[test]
+fn whoever_leaves_often_is_stood_by_for_first() {
+    // Peers 1 and 2 have a stage each, of two blocks or one with an end; the spare has room for one of them.
+    let mut devices: Vec<_> = (0..3).map(|id| device(id, 250, 1e6)).collect();
+    devices.push(device(3, 250, 1e3));
+    devices[2].presence = Presence { departures: 2, ..Presence::default() };
+    let setting = Setting::new(dense(4), devices);
+    let (plan, standbys) = standbys(&setting);
+    check(&setting, &plan, &standbys);
+    assert_eq!(standbys.covered.iter().map(|standby| standby.lost).collect::<Vec<_>>(), [peer(2)], "{standbys:?}");
+}
+
+#[test]
+fn a_lost_holder_of_experts_is_replaced() {
+    let devices = vec![device(0, 900, 1e6), device(1, 440, 1e6), device(2, 440, 1e6), device(3, 440, 1e6)];
+    let setting = Setting::new(moe(3), devices);
+    let (plan, standbys) = standbys(&setting);
+    check(&setting, &plan, &standbys);
+    let holders: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != common::peer(0)).collect();
+    assert!(!holders.is_empty(), "experts are remote: {plan:?}");
+    assert!(!standbys.covered.is_empty(), "{standbys:?}");
+    for standby in &standbys.covered {
+        assert_eq!(standby.plan.stages[0].blocks, plan.stages[0].blocks, "the mixers stay where they are");
+    }
+}

@@ -1,0 +1,65 @@
+//! What the planner is asked, with everything that its room borrows.
+
+use potluck_plan::{PeerId, PlanEpoch, WireType};
+use potluck_planner::{Access, Device, Effort, Layers, Links, Loading, Room, Sharing};
+use potluck_protocol::Share;
+
+use crate::event::{HostCommand, OpenedModel};
+use crate::members::Members;
+
+pub(super) struct Question<'a> {
+    model: &'a OpenedModel,
+    layers: Layers,
+    devices: Vec<Device>,
+    links: Links,
+    coordinator: PeerId,
+    sharing: Sharing,
+    context: u32,
+}
+
+/// Numbers between stages.
+const WIRE: WireType = WireType::F32;
+
+impl<'a> Question<'a> {
+    pub fn new(model: &'a OpenedModel, command: &HostCommand, devices: Vec<Device>, members: &Members) -> Self {
+        Self {
+            layers: Layers::from_shape(&model.shape, command.context, WIRE),
+            model,
+            devices,
+            links: links(members),
+            coordinator: members.me,
+            sharing: match command.share {
+                Share::Fastest => Sharing::Fastest,
+                Share::Everyone => Sharing::Everyone,
+            },
+            context: command.context,
+        }
+    }
+
+    /// The room as it is now; a plan for it will have this epoch.
+    pub fn room(&self, epoch: PlanEpoch) -> Room<'_> {
+        Room {
+            shape: &self.model.shape,
+            layers: &self.layers,
+            devices: &self.devices,
+            links: &self.links,
+            coordinator: self.coordinator,
+            sharing: self.sharing,
+            loading: Loading::Ignored,
+            context: self.context,
+            overhead: self.model.overhead,
+            wire: WIRE,
+            epoch,
+            effort: Effort::default(),
+        }
+    }
+}
+
+/// One way to the coordinator is half a round trip; two others reach each other through the same relay.
+fn links(members: &Members) -> Links {
+    let mut links = Links::default();
+    for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
+        links.set_access(*peer, Access::latency(member.round_trip() / 2.0));
+    }
+    links
+}
