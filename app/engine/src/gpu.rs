@@ -91,7 +91,8 @@ impl Gpu {
         let (device, queue) = adapter
             .request_device(&wgpu::DeviceDescriptor {
                 label: Some("potluck"),
-                required_features: wgpu::Features::empty(),
+                // Only to measure with.
+                required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
                 required_limits: limits.clone(),
                 memory_hints: wgpu::MemoryHints::MemoryUsage,
                 ..Default::default()

@@ -5,6 +5,7 @@
 //! [`potluck_plan::Computed`].
 #![forbid(unsafe_code)]
 
+pub mod bench;
 mod chosen;
 mod clock;
 mod core;

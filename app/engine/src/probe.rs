@@ -35,7 +35,7 @@ struct Mapped {
 }
 
 /// Waits for a map. Natively it moves the device itself.
-async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
+pub async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
     let shared = Arc::new(Mutex::new(Mapped::default()));
     let told = shared.clone();
     buffer.map_async(wgpu::MapMode::Read, .., move |result| {

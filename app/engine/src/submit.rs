@@ -10,7 +10,7 @@ use crate::memory::Slice;
 use crate::recorder::{Program, Step};
 
 /// Steps whose uniforms are written for one submit; the rest of the arena is home to programs that are kept.
-const PASSING: u32 = PARAMS_COUNT as u32 / 2;
+pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
 
 /// What a kept program computes. Positions, pages, tokens and vectors are in buffers: it is the same for every token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
