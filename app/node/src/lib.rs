@@ -4,11 +4,13 @@
 //! - [`platform`]: four small traits (`Transport`, `BlobStore`, `Clock`, `Spawn`) are all it needs of the world.
 //! - [`source`], [`hashes`], [`open`]: where a model's bytes come from, how they are checked, how a header is read.
 //! - [`loader`]: weight units to the GPU, through the cache. [`compute`]: the GPU and the engine on it.
+//! - `bench`: a model measured on this device alone.
 //! - [`room`], [`control`], [`relay`]: the line to a room and the relay's forms.
 //! - [`status`], [`convert`]: the page's view.
 //! - `native` and `web`: the adapters. A browser tab has three contexts: page half, node worker, storage worker.
 #![forbid(unsafe_code)]
 
+mod bench;
 pub mod blob;
 pub mod compute;
 pub mod control;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AnswerEvent, DeviceKind, Message, Notice, RequestId, SamplingChoice, Status};
+use crate::{AnswerEvent, BenchChoice, BenchEvent, DeviceKind, Message, Notice, RequestId, SamplingChoice, Status};
 
 /// From the page to the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,10 @@ pub enum ToNode {
     },
     /// Send the recorded events and actions.
     Trace,
+    /// Measure a model on this device alone. Its file travels beside the message as with [`ToNode::Host`].
+    Bench(BenchChoice),
+    /// Stop measuring.
+    StopBench,
 }
 
 /// From the node to the page.
@@ -100,6 +104,8 @@ pub enum ToPage {
     },
     /// The recorded events and actions, as JSON.
     Trace(String),
+    /// A step of a benchmark.
+    Bench(BenchEvent),
 }
 
 /// Where a model comes from.

@@ -5,11 +5,16 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod bench;
 mod command;
 mod status;
 mod timeline;
 
 pub use answer::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role, SamplingChoice};
+pub use bench::{
+    BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchReport, BenchResult,
+    BenchRun, BenchWorkload, CacheType,
+};
 pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, Share, StoredModel, ToNode, ToPage};
 pub use status::{
     Connection, DeviceKind, DeviceReport, Loading, Member, MemberLink, MemberState, ModelReport, Notice, NoticeLevel,

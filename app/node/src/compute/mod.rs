@@ -128,6 +128,17 @@ impl Compute {
         Ok((engine, units))
     }
 
+    /// The GPU, for an engine of the caller's own. A room's engine needs its memory: only for a peer that has none.
+    ///
+    /// # Errors
+    /// One sentence: there is no GPU, or a room uses it.
+    pub fn gpu_for_bench(&self) -> Result<Gpu, String> {
+        if self.slot.borrow().is_some() {
+            return Err("This device works for a room; leave the room, or open the bench in a new tab.".to_owned());
+        }
+        self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())
+    }
+
     /// Why there is no GPU, in one sentence.
     pub fn no_gpu(&self) -> String {
         self.trouble.borrow().clone().unwrap_or_else(|| "This device's GPU is not open yet; try again.".to_owned())
@@ -315,7 +326,8 @@ fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, St
     Ok(engine)
 }
 
-fn adapter(capabilities: &Capabilities) -> String {
+/// Vendor and name in few words.
+pub fn adapter(capabilities: &Capabilities) -> String {
     let (vendor, name) = (capabilities.vendor.trim(), capabilities.name.trim());
     match (vendor, name) {
         ("", "") => capabilities.backend.clone(),

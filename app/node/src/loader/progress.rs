@@ -2,11 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 
-use potluck_plan::{Bytes, Millis, PlanEpoch};
+use potluck_plan::{Bytes, Millis};
 use potluck_protocol::{LoadPhase, LoadReport};
-use potluck_swarm::Event;
 
-use crate::events::Inputs;
 use crate::platform::Platform;
 
 /// Reports are at least so far apart, in milliseconds.
@@ -38,11 +36,13 @@ impl Rate {
     }
 }
 
-/// Reports a load's progress as events.
+/// Hears how far a load is, and how many bytes it uses on the GPU.
+pub type Listener = Box<dyn Fn(LoadReport, Bytes)>;
+
+/// Reports a load's progress.
 pub struct Progress {
     platform: Platform,
-    inputs: Inputs,
-    epoch: PlanEpoch,
+    listener: Listener,
     report: RefCell<LoadReport>,
     rate: Cell<Rate>,
     used: Cell<Bytes>,
@@ -50,14 +50,13 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of the load with this epoch.
-    pub fn new(platform: Platform, inputs: Inputs, epoch: PlanEpoch) -> Self {
+    /// Of one load.
+    pub fn new(platform: Platform, listener: Listener) -> Self {
         let report =
             LoadReport { phase: LoadPhase::Find, done: Bytes(0), total: Bytes(0), rate: 0.0, cached: Bytes(0) };
         Self {
             platform,
-            inputs,
-            epoch,
+            listener,
             report: RefCell::new(report),
             rate: Cell::default(),
             used: Cell::default(),
@@ -104,7 +103,7 @@ impl Progress {
     fn tell(&self) {
         self.told.set(self.platform.clock.now().0);
         let (report, used) = (*self.report.borrow(), self.used.get());
-        self.inputs.event(Event::LoadProgress { epoch: self.epoch, report, used });
+        (self.listener)(report, used);
     }
 }
 

@@ -41,6 +41,8 @@ impl Node {
             ToNode::ListStorage => self.list_storage(),
             ToNode::DeleteStored { model } => self.delete_stored(&model),
             ToNode::Trace => self.trace(),
+            ToNode::Bench(choice) => self.start_bench(choice, files),
+            ToNode::StopBench => self.stop_bench(),
         }
     }
 

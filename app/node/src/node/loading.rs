@@ -126,7 +126,9 @@ struct LoadTask {
 impl LoadTask {
     async fn run(self) -> Result<(), LoadError> {
         let request = &self.request;
-        let progress = Rc::new(Progress::new(self.platform.clone(), self.inputs.clone(), request.epoch));
+        let (inputs, epoch) = (self.inputs.clone(), request.epoch);
+        let tell = move |report, used| inputs.event(Event::LoadProgress { epoch, report, used });
+        let progress = Rc::new(Progress::new(self.platform.clone(), Box::new(tell)));
         progress.phase(LoadPhase::Find);
         let model = self.model(&request.model).await?;
         if model.source.manners().keep {

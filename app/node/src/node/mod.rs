@@ -1,5 +1,6 @@
 //! The driver's loop: inputs in, the state machine's actions out.
 
+mod benching;
 mod commands;
 mod loading;
 mod storage;
@@ -89,6 +90,7 @@ pub struct Node {
     room: Option<RoomName>,
     host: Option<Hosted>,
     load: Option<AbortHandle>,
+    bench: Option<AbortHandle>,
     opened: Rc<RefCell<Option<Rc<Model>>>>,
     /// What the page lends.
     budget: Option<Bytes>,
@@ -132,6 +134,7 @@ impl Node {
             room: None,
             host: None,
             load: None,
+            bench: None,
             opened: Rc::default(),
             budget: None,
             loans: 0,
@@ -153,6 +156,7 @@ impl Node {
             self.tell_page();
         }
         self.cancel_load();
+        self.stop_bench();
         self.compute.unload();
     }
 

@@ -1,5 +1,6 @@
 //! The command line of `potluck-node`.
 
+mod bench;
 mod options;
 mod session;
 
@@ -51,6 +52,7 @@ async fn perform(command: Command) -> Result<(), String> {
             println!("{HELP}");
             Ok(())
         }
+        Command::Run { model, options } if options.prompt.is_none() => bench::bench(&model, &options).await,
         Command::Run { model, options } => run(&model, options).await,
         Command::Host { model, relay, room, visible, options } => host(&model, &relay, room, visible, options).await,
         Command::Join { link, lend, options } => join(&link, lend, options).await,

@@ -4,14 +4,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
-use potluck_panel::Share;
+use potluck_panel::{CacheType, Share};
 use thiserror::Error;
+
+use super::bench::{BenchOptions, parse_depths, parse_workloads};
 
 /// What `--help` prints.
 pub const HELP: &str = "\
 potluck-node: a peer of a Potluck room without a browser
 
 potluck-node run MODEL.gguf --prompt TEXT    one device, no network; prints the answer
+potluck-node run MODEL.gguf --bench          measures the model on this device; a table and JSON
 potluck-node host MODEL --relay URL          opens a room; MODEL is a file, a name on the relay, or a link
 potluck-node join LINK                       lends this GPU to a room
 
@@ -20,7 +23,11 @@ potluck-node join LINK                       lends this GPU to a room
   --temperature T      0 is greedy (0)
   --seed N             the same seed gives the same answer (0)
   --raw                the prompt is continued as it is, without the chat template
-  --bench              print timings as JSON on standard error
+  --bench              with a prompt: print timings as JSON on standard error
+  --workloads LIST     bench: tokens of prompt and answer (25/128,25/1024,1024/128,512/128)
+  --depths LIST        bench: positions before the prompt (0,2048)
+  --runs N             bench: runs that count; one more before does not (5)
+  --kv TYPE            bench: f32 or f16 keys and values (f32)
   --budget BYTES       GPU memory to lend: 900M, 4G; 0 lends none (4G)
   --context N          host, run: positions of context (4096)
   --share WHO          host, run: fastest (default) or everyone
@@ -82,8 +89,10 @@ pub struct Options {
     pub seed: u64,
     /// Without the chat template.
     pub raw: bool,
-    /// Print timings.
+    /// Print timings, or measure if there is no prompt.
     pub bench: bool,
+    /// What to measure.
+    pub benchmark: BenchOptions,
     /// Bytes to lend.
     pub budget: u64,
     /// Positions of context.
@@ -109,6 +118,7 @@ impl Default for Options {
             seed: 0,
             raw: false,
             bench: false,
+            benchmark: BenchOptions::default(),
             budget: 4_000_000_000,
             context: 4096,
             share: Share::Fastest,
@@ -157,6 +167,27 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("seed") => options.seed = parser.value()?.parse()?,
             Long("raw") => options.raw = true,
             Long("bench") => options.bench = true,
+            Long("workloads") => {
+                let value = parser.value()?.string()?;
+                let workloads = parse_workloads(&value);
+                options.benchmark.workloads =
+                    workloads.ok_or(UsageError::Bad { what: "list of workloads, such as 25/128,1024/128", value })?;
+            }
+            Long("depths") => {
+                let value = parser.value()?.string()?;
+                let depths = parse_depths(&value);
+                options.benchmark.depths =
+                    depths.ok_or(UsageError::Bad { what: "list of depths, such as 0,2048", value })?;
+            }
+            Long("runs") => options.benchmark.runs = parser.value()?.parse()?,
+            Long("kv") => {
+                let value = parser.value()?.string()?;
+                options.benchmark.cache = match value.as_str() {
+                    "f32" => CacheType::F32,
+                    "f16" => CacheType::F16,
+                    _ => return Err(UsageError::Bad { what: "type of keys and values (f32 or f16)", value }),
+                };
+            }
             Long("budget") => {
                 let value = parser.value()?.string()?;
                 let bytes = parse_bytes(&value);
@@ -197,7 +228,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
     let target = |missing| target.ok_or(UsageError::Missing(missing));
     match verb.as_deref() {
         Some("run") => {
-            if options.prompt.is_none() {
+            if options.prompt.is_none() && !options.bench {
                 return Err(UsageError::Missing("\"run\" needs a prompt: --prompt TEXT."));
             }
             Ok(Command::Run { model: target("\"run\" needs a model file.")?.into(), options })

@@ -1,0 +1,336 @@
+//! A benchmark: one model on this device alone, without room and chat.
+
+mod device;
+mod report;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use potluck_engine::bench::{Answers, Bench, Run, Workload};
+use potluck_engine::{Engine, EngineError, StateType};
+use potluck_panel::{BUILD, BenchChoice, BenchEvent, BenchLoad, BenchReport, BenchResult, BenchRun, CacheType};
+use potluck_plan::Bytes;
+use potluck_protocol::{LoadPhase, ModelCard, ModelSource};
+use thiserror::Error;
+
+use crate::compute::Compute;
+use crate::convert;
+use crate::loader::{Load, LoadError, Progress};
+use crate::open::{Model, OpenError, Opener, settings};
+use crate::platform::{LocalFile, Platform};
+
+/// Most runs of a workload, and most of workloads and depths: far above any use.
+const MOST: usize = 100;
+/// Largest token count of a workload, and deepest context.
+const MOST_TOKENS: u32 = 1 << 20;
+
+/// Why a benchmark ended, in one sentence.
+#[derive(Debug, Error)]
+pub enum BenchError {
+    /// There is no GPU, or it is in use.
+    #[error("{0}")]
+    NoGpu(String),
+    /// The choice makes no sense.
+    #[error("{0}")]
+    Choice(&'static str),
+    /// The model.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Its weights.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// One benchmark.
+pub struct Benchmark {
+    /// The adapters.
+    pub platform: Platform,
+    /// The GPU.
+    pub compute: Rc<Compute>,
+    /// Opens the model.
+    pub opener: Opener,
+    /// The files that came with the choice.
+    pub files: Vec<Rc<dyn LocalFile>>,
+    /// What to measure.
+    pub choice: BenchChoice,
+    /// Hears how far it is.
+    pub tell: Rc<dyn Fn(BenchEvent)>,
+}
+
+/// A loaded model; what it has on the GPU goes with it.
+struct Loaded {
+    bench: Bench,
+    card: ModelCard,
+    load: BenchLoad,
+}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        self.bench.engine().destroy();
+    }
+}
+
+/// Counts the steps for the page.
+struct Steps<'a> {
+    tell: &'a dyn Fn(BenchEvent),
+    done: Cell<u32>,
+    total: u32,
+}
+
+impl Steps<'_> {
+    fn next(&self, what: String) {
+        (self.tell)(BenchEvent::Running { what, done: self.done.get(), total: self.total });
+        self.done.set(self.done.get() + 1);
+    }
+}
+
+impl Benchmark {
+    /// Loads the model and measures it.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn run(&self) -> Result<BenchReport, BenchError> {
+        check(&self.choice)?;
+        let loaded = self.load().await?;
+        let (possible, skipped) = self.possible(loaded.card.context);
+        if possible.is_empty() {
+            return Err(BenchError::Choice("Every workload is longer than the model's context; choose shorter ones."));
+        }
+        let per_workload = self.choice.repeats + 1;
+        let depths: Vec<u32> = self.depths().filter(|depth| possible.iter().any(|w| w.depth == *depth)).collect();
+        let kernel_steps = if self.choice.kernels { 2 * depths.len() as u32 } else { 0 };
+        let total = 1 + possible.len() as u32 * per_workload + kernel_steps;
+        let steps = Steps { tell: self.tell.as_ref(), done: Cell::new(0), total };
+
+        steps.next("How fast this device streams memory".to_owned());
+        self.breathe().await;
+        let streaming = loaded.bench.engine().streaming_rate().await? * 1e9;
+        let gpu = self.compute.gpu_for_bench().map_err(BenchError::NoGpu)?;
+        let mut out = BenchReport {
+            build: BUILD.to_owned(),
+            method: self.method(),
+            model: report::model(&loaded.card),
+            device: device::describe(gpu.capabilities(), &self.settings(&possible), streaming),
+            load: loaded.load,
+            workloads: Vec::new(),
+            skipped,
+            kernels: Vec::new(),
+        };
+        for depth in depths {
+            loaded.bench.deepen(depth).await?;
+            for workload in possible.iter().filter(|workload| workload.depth == depth) {
+                out.workloads.push(self.workload(&loaded.bench, *workload, streaming, &steps).await?);
+            }
+            if self.choice.kernels {
+                steps.next(format!("Kernels of one token after {depth}"));
+                self.breathe().await;
+                let times = loaded.bench.decode_kernels(depth).await?;
+                out.kernels.push(report::kernels("decode", depth, 1, times, streaming));
+                steps.next(format!("Kernels of a prompt after {depth}"));
+                self.breathe().await;
+                let (rows, times) = loaded.bench.prefill_kernels(depth).await?;
+                out.kernels.push(report::kernels("prefill", depth, rows, times, streaming));
+            }
+        }
+        Ok(out)
+    }
+
+    /// One run that does not count, then those that do.
+    async fn workload(
+        &self,
+        bench: &Bench,
+        workload: Workload,
+        streaming: f64,
+        steps: &Steps<'_>,
+    ) -> Result<BenchResult, BenchError> {
+        let Workload { depth, prompt, answer } = workload;
+        let name = if depth > 0 {
+            format!("{prompt} / {answer} tokens after {depth}")
+        } else {
+            format!("{prompt} / {answer} tokens")
+        };
+        steps.next(format!("{name}, warming up"));
+        self.breathe().await;
+        bench.run(workload).await?;
+        let mut runs = Vec::new();
+        for number in 1..=self.choice.repeats {
+            steps.next(format!("{name}, run {number} of {}", self.choice.repeats));
+            self.breathe().await;
+            runs.push(bench.run(workload).await?);
+        }
+        let decode = report::median(runs.iter().map(Run::decode_rate));
+        let token_bytes = bench.token_bytes(depth + prompt + answer / 2);
+        Ok(BenchResult {
+            depth,
+            prompt,
+            answer,
+            prefill: report::median(runs.iter().map(|run| run.prefill_rate(workload))),
+            decode,
+            first_token: report::median(runs.iter().map(|run| run.first_token)),
+            token_bytes,
+            streaming_share: decode * token_bytes as f64 / streaming,
+            runs: runs
+                .iter()
+                .map(|run| BenchRun {
+                    first_token: run.first_token,
+                    decode: run.decode,
+                    tokens: run.tokens.len() as u32,
+                })
+                .collect(),
+        })
+    }
+
+    /// Lets others on this thread run: the page's messages, a stop.
+    async fn breathe(&self) {
+        self.platform.clock.sleep(0.0).await;
+    }
+
+    async fn load(&self) -> Result<Loaded, BenchError> {
+        let gpu = self.compute.gpu_for_bench().map_err(BenchError::NoGpu)?;
+        let started = self.platform.clock.now().0;
+        let used = Rc::new(Cell::new(Bytes::ZERO));
+        let progress = {
+            let (tell, used) = (self.tell.clone(), used.clone());
+            Rc::new(Progress::new(
+                self.platform.clone(),
+                Box::new(move |report, bytes| {
+                    used.set(bytes);
+                    tell(BenchEvent::Loading(convert::loading(&report)));
+                }),
+            ))
+        };
+        progress.phase(LoadPhase::Find);
+        let source = convert::source(self.choice.model.clone());
+        if let (ModelSource::Host { name, .. }, true) = (&source, self.files.is_empty()) {
+            return Err(OpenError::FileGone(name.clone()).into());
+        }
+        let (model, _) = self.opener.open(&source, &self.files, |_, _| {}).await?;
+        let (possible, _) = self.possible(model.spec.context);
+        let answers = Answers::default();
+        let Model { card, spec, units, source } = model;
+        let engine = Engine::new(&gpu, spec, units.clone(), self.settings(&possible), answers.receiver())?;
+        // From here on the engine's memory goes when this future does.
+        let mut loaded = Loaded { bench: Bench::new(engine.clone(), answers), card, load: BenchLoad::default() };
+        let wanted = units.units().collect();
+        let load = Load {
+            platform: self.platform.clone(),
+            engine,
+            model: loaded.card.id,
+            units: Rc::new(units),
+            source,
+            progress,
+            notice: Box::new(|sentence| log::warn!("{sentence}")),
+        };
+        let weights = load.run(&wanted).await?;
+        let verdict = load.test().await?;
+        if !verdict.usable {
+            let wrong = verdict.kernels.iter().filter(|kernel| !kernel.ok && kernel.replaced_by.is_none());
+            let names: Vec<&str> = wrong.map(|kernel| kernel.name.as_str()).collect();
+            return Err(LoadError::Wrong(names.join(", ")).into());
+        }
+        let millis = self.platform.clock.now().0 - started;
+        loaded.load = BenchLoad { millis, weights: weights.0, allocated: used.get().0 };
+        Ok(loaded)
+    }
+
+    fn depths(&self) -> impl Iterator<Item = u32> {
+        let mut depths = self.choice.depths.clone();
+        depths.sort_unstable();
+        depths.dedup();
+        depths.into_iter()
+    }
+
+    /// What fits the model's context, and sentences on what does not.
+    fn possible(&self, context: u32) -> (Vec<Workload>, Vec<String>) {
+        let all = self.depths().flat_map(|depth| {
+            self.choice.workloads.iter().map(move |w| Workload { depth, prompt: w.prompt, answer: w.answer })
+        });
+        let (fits, not): (Vec<Workload>, Vec<Workload>) = all.partition(|workload| workload.positions() <= context);
+        let sentence = |workload: &Workload| {
+            let Workload { depth, prompt, answer } = workload;
+            format!("{prompt} / {answer} tokens after {depth} is longer than the model's context of {context}.")
+        };
+        (fits, not.iter().map(sentence).collect())
+    }
+
+    fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
+        // The prefill kernels are timed on a whole chunk after the context.
+        let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
+        let state = match self.choice.cache {
+            CacheType::F32 => StateType::F32,
+            CacheType::F16 => StateType::F16,
+        };
+        potluck_engine::Settings { state, ..settings(Bytes(u64::MAX), deepest) }
+    }
+
+    fn method(&self) -> Vec<String> {
+        let runs = self.choice.repeats;
+        vec![
+            format!("Each workload ran {} times; the first run is dropped, figures are medians of {runs}.", runs + 1),
+            "Prefill: tokens of the prompt over the wall time from the first submit to the answer's first token."
+                .to_owned(),
+            "Decode: tokens of the answer but the first over the wall time from the first token to the last; greedy, tokens submitted ahead."
+                .to_owned(),
+            "The prompt is fixed token ids, so no tokenizer and no cached state help; an end of the answer is not looked for."
+                .to_owned(),
+            "Share of streaming: bytes a token cannot avoid to read (weights it passes, keys and values before it) over what a plain kernel reads in the same time."
+                .to_owned(),
+        ]
+    }
+}
+
+fn check(choice: &BenchChoice) -> Result<(), BenchError> {
+    let tokens = choice.workloads.iter().flat_map(|workload| [workload.prompt, workload.answer]);
+    match () {
+        () if choice.workloads.is_empty() || choice.depths.is_empty() => {
+            Err(BenchError::Choice("There is nothing to measure: choose a workload and a depth."))
+        }
+        () if tokens.clone().any(|tokens| tokens == 0) => {
+            Err(BenchError::Choice("A prompt and an answer have at least one token."))
+        }
+        () if tokens.chain(choice.depths.iter().copied()).any(|tokens| tokens > MOST_TOKENS) => {
+            Err(BenchError::Choice("No prompt, answer or context has more than a million tokens."))
+        }
+        () if choice.repeats == 0
+            || [choice.repeats as usize, choice.workloads.len(), choice.depths.len()].iter().any(|n| *n > MOST) =>
+        {
+            Err(BenchError::Choice("Choose between 1 and 100 runs, workloads and depths."))
+        }
+        () => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use potluck_panel::BenchWorkload;
+
+    fn choice() -> BenchChoice {
+        BenchChoice {
+            model: potluck_panel::ModelSource::Relay { name: "tiny".into() },
+            workloads: vec![BenchWorkload { prompt: 25, answer: 128 }],
+            depths: vec![0, 2048],
+            repeats: 3,
+            cache: CacheType::F32,
+            kernels: true,
+        }
+    }
+
+    #[test]
+    fn a_choice_that_measures_nothing_is_refused() {
+        assert!(check(&choice()).is_ok());
+        let refused = |change: fn(&mut BenchChoice)| {
+            let mut choice = choice();
+            change(&mut choice);
+            check(&choice).unwrap_err().to_string()
+        };
+        assert!(refused(|choice| choice.workloads.clear()).contains("nothing to measure"));
+        assert!(refused(|choice| choice.workloads[0].answer = 0).contains("at least one token"));
+        assert!(refused(|choice| choice.depths.push(u32::MAX)).contains("a million"));
+        assert!(refused(|choice| choice.repeats = 0).contains("between 1 and 100"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The parts of a report.
+
+use potluck_engine::bench::{Clocked, KernelTimes};
+use potluck_panel::{BenchKernel, BenchKernels, BenchModel};
+use potluck_protocol::ModelCard;
+
+/// The model of a report.
+pub fn model(card: &ModelCard) -> BenchModel {
+    BenchModel {
+        name: card.name.clone(),
+        architecture: card.architecture.clone(),
+        quantization: card.quantization.clone(),
+        bytes: card.bytes.0,
+        parameters: card.parameters,
+        active_parameters: card.active_parameters,
+        blocks: card.blocks.into(),
+        experts: card.experts.into(),
+    }
+}
+
+/// The kernels of one piece of work, the longest class first; `streaming` in bytes a second.
+pub fn kernels(phase: &str, depth: u32, rows: u32, times: KernelTimes, streaming: f64) -> BenchKernels {
+    let clock = match times.clocked {
+        Clocked::Timestamps => "timestamps",
+        Clocked::WallTime => "wall time",
+    };
+    let share = |bytes: u64, millis: f64| if millis > 0.0 { bytes as f64 * 1e3 / millis / streaming } else { 0.0 };
+    let mut classes: Vec<BenchKernel> = times
+        .classes
+        .into_iter()
+        .map(|time| BenchKernel {
+            streaming_share: share(time.bytes, time.millis),
+            class: time.class,
+            variants: time.kernels,
+            dispatches: time.dispatches,
+            millis: time.millis,
+            bytes: time.bytes,
+        })
+        .collect();
+    classes.sort_by(|left, right| right.millis.total_cmp(&left.millis));
+    let millis = classes.iter().map(|class| class.millis).sum();
+    BenchKernels { phase: phase.to_owned(), depth, rows, clock: clock.to_owned(), millis, classes }
+}
+
+/// The middle value; of an even number the mean of the two in the middle; 0 of none.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        odd if odd % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_median_is_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
+        assert_eq!(median([].into_iter()), 0.0);
+    }
+}
