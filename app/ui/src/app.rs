@@ -6,6 +6,7 @@ use wasm_bindgen::{JsCast, prelude::Closure};
 
 use crate::{
     actions::install_tools,
+    bench::BenchPage,
     browser::{self, Kept},
     chat::{ChatList, Shortcuts},
     common::NoticeStack,
@@ -14,7 +15,7 @@ use crate::{
     link::NodeLink,
     route::Route,
     settings::SettingsDrawer,
-    state::{Sheet, Store},
+    state::{Sheet, Store, store},
     table::{Invite, RoomPage},
 };
 
@@ -55,7 +56,7 @@ fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
     store.start();
     let in_room = Memo::new(move |_| store.in_room());
     view! {
-        <Show when=move || in_room.get() fallback=|| view! { <Door /> }>
+        <Show when=move || in_room.get() fallback=|| view! { <Outside /> }>
             <RoomPage />
         </Show>
         <HostPicker />
@@ -65,6 +66,18 @@ fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
         <SettingsDrawer />
         <Shortcuts />
         <NoticeStack />
+    }
+}
+
+/// What is not a room: the door, or the bench.
+#[component]
+fn Outside() -> impl IntoView {
+    let store = store();
+    let bench = Memo::new(move |_| store.route.get() == Route::Bench);
+    view! {
+        <Show when=move || bench.get() fallback=|| view! { <Door /> }>
+            <BenchPage />
+        </Show>
     }
 }
 

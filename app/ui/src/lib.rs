@@ -1,4 +1,4 @@
-//! The page: door, table, host, contribute, chat, settings. Floor 4.
+//! The page: door, table, host, contribute, chat, bench, settings. Floor 4.
 //!
 //! It knows `panel`, not `node`: everything it learns comes through a [`NodeLink`], everything it wants goes out by it.
 //! It never touches wgpu, sockets or files. [`mount`] is the only entry.
@@ -6,6 +6,7 @@
 
 mod actions;
 mod app;
+mod bench;
 mod browser;
 mod chat;
 mod common;

@@ -1,4 +1,4 @@
-//! Addresses of the page: `/` is the door, `/r/ID#KEY` a room.
+//! Addresses of the page: `/` is the door, `/r/ID#KEY` a room, `/bench` the bench.
 
 /// Where the address bar points.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +7,8 @@ pub enum Route {
     Door,
     /// A room, by its link.
     Room(RoomAddress),
+    /// The bench.
+    Bench,
 }
 
 /// A room's id and, from the link's fragment, its key. The fragment never reaches the relay.
@@ -33,6 +35,9 @@ impl Route {
     /// Reads a path and a fragment (with or without its `#`).
     #[must_use]
     pub fn parse(path: &str, fragment: &str) -> Self {
+        if path.trim_end_matches('/') == "/bench" {
+            return Self::Bench;
+        }
         let Some(id) = path.strip_prefix("/r/").map(|rest| rest.trim_end_matches('/')) else { return Self::Door };
         if !is_room_id(id) {
             return Self::Door;
@@ -52,7 +57,7 @@ impl Route {
         let path = &address[address.find("/r/")?..];
         match Self::parse(path.split('?').next().unwrap_or(path), fragment) {
             Self::Room(room) => Some(room),
-            Self::Door => None,
+            Self::Door | Self::Bench => None,
         }
     }
 }
@@ -73,6 +78,13 @@ mod tests {
         let room = RoomAddress { id: "k3v9abcd".into(), key: Some("Zm9v_-x".into()) };
         assert_eq!(Route::parse("/r/k3v9abcd", "#Zm9v_-x"), Route::Room(room.clone()));
         assert_eq!(room.path(), "/r/k3v9abcd#Zm9v_-x");
+    }
+
+    #[test]
+    fn the_bench_has_an_address() {
+        assert_eq!(Route::parse("/bench", ""), Route::Bench);
+        assert_eq!(Route::parse("/bench/", "#x"), Route::Bench);
+        assert_eq!(Route::parse("/benches", ""), Route::Door);
     }
 
     #[test]

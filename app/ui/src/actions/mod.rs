@@ -1,5 +1,6 @@
 //! What a person can do, as methods of the store.
 
+mod bench;
 mod chat;
 mod conversations;
 mod room;

@@ -1,10 +1,13 @@
-//! `window.potluck`: the page's handles for tools (`status()`, `chat()`, `trace()`).
+//! `window.potluck`: the page's handles for tools (`status()`, `chat()`, `trace()`, `bench()`).
 
 use std::collections::HashMap;
 
 use js_sys::{Function, JSON, Object, Promise, Reflect};
 use leptos::prelude::*;
-use potluck_panel::{AnswerEnd, AnswerEvent, AnswerTimings, Message, Prompt, RequestId, Role, SamplingChoice, ToNode};
+use potluck_panel::{
+    AnswerEnd, AnswerEvent, AnswerTimings, BenchChoice, BenchReport, BenchWorkload, CacheType, Message, ModelSource,
+    Prompt, RequestId, Role, SamplingChoice, ToNode,
+};
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::{JsCast, JsValue, prelude::Closure};
 
@@ -15,6 +18,7 @@ use crate::{browser, state::Store};
 pub struct ToolCalls {
     chats: HashMap<RequestId, Chat>,
     traces: Vec<Function>,
+    bench: Option<(Function, Function)>,
 }
 
 struct Chat {
@@ -94,6 +98,16 @@ impl ToolCalls {
         self.chats.values().map(|chat| chat.tokens.len()).sum()
     }
 
+    /// Answers a waiting `potluck.bench()`.
+    pub fn end_bench(&mut self, result: Result<&BenchReport, &str>) {
+        let Some((resolve, reject)) = self.bench.take() else { return };
+        // A promise's own functions do not throw.
+        let _done = match result {
+            Ok(report) => resolve.call1(&JsValue::NULL, &as_js(report)),
+            Err(why) => reject.call1(&JsValue::NULL, &js_sys::Error::new(why)),
+        };
+    }
+
     /// Answers every waiting `potluck.trace()`.
     pub fn answer_traces(&mut self, text: &str) {
         let value = JSON::parse(text).unwrap_or_else(|_| JsValue::from_str(text));
@@ -120,9 +134,13 @@ pub fn install_tools(store: Store) {
     let status = Closure::<dyn Fn() -> JsValue>::new(move || status(store));
     let chat = Closure::<dyn Fn(String, JsValue) -> Promise>::new(move |text, options| chat(store, text, &options));
     let trace = Closure::<dyn Fn() -> Promise>::new(move || trace(store));
-    for (name, function) in
-        [("status", status.into_js_value()), ("chat", chat.into_js_value()), ("trace", trace.into_js_value())]
-    {
+    let bench = Closure::<dyn Fn(JsValue) -> Promise>::new(move |options| bench(store, &options));
+    for (name, function) in [
+        ("status", status.into_js_value()),
+        ("chat", chat.into_js_value()),
+        ("trace", trace.into_js_value()),
+        ("bench", bench.into_js_value()),
+    ] {
         // Setting a property of a fresh object cannot fail.
         let _set = Reflect::set(&potluck, &name.into(), &function);
     }
@@ -167,6 +185,63 @@ fn chat(store: Store, text: String, options: &JsValue) -> Promise {
                 seed: options.seed,
             },
         }));
+    })
+}
+
+/// The argument of `potluck.bench()`: a model of the relay or a link, and what differs from one short workload.
+#[derive(Deserialize)]
+#[serde(default)]
+struct BenchOptions {
+    model: Option<String>,
+    link: Option<String>,
+    workloads: Vec<(u32, u32)>,
+    depths: Vec<u32>,
+    repeats: u32,
+    cache: CacheType,
+    kernels: bool,
+}
+
+impl Default for BenchOptions {
+    fn default() -> Self {
+        Self {
+            model: None,
+            link: None,
+            workloads: vec![(25, 128)],
+            depths: vec![0],
+            repeats: 5,
+            cache: CacheType::F32,
+            kernels: true,
+        }
+    }
+}
+
+impl BenchOptions {
+    fn choice(self) -> Option<BenchChoice> {
+        let Self { model, link, workloads, depths, repeats, cache, kernels } = self;
+        let model = match (model, link) {
+            (Some(name), _) => ModelSource::Relay { name },
+            (None, Some(url)) => ModelSource::Link { url },
+            (None, None) => return None,
+        };
+        let workloads = workloads.into_iter().map(|(prompt, answer)| BenchWorkload { prompt, answer }).collect();
+        Some(BenchChoice { model, workloads, depths, repeats, cache, kernels })
+    }
+}
+
+fn bench(store: Store, options: &JsValue) -> Promise {
+    let given = JSON::stringify(options).ok().and_then(|text| text.as_string());
+    let options = given.and_then(|text| serde_json::from_str::<BenchOptions>(&text).ok());
+    let Some(choice) = options.and_then(BenchOptions::choice) else {
+        let why =
+            "potluck.bench() needs { model } or { link }, and understands workloads, depths, repeats, cache, kernels.";
+        return Promise::reject(&js_sys::Error::new(why));
+    };
+    Promise::new(&mut |resolve, reject| {
+        store.tools.update_value(|calls| {
+            calls.end_bench(Err("Another benchmark was started."));
+            calls.bench = Some((resolve, reject));
+        });
+        store.start_bench(choice.clone(), None);
     })
 }
 

@@ -1,4 +1,4 @@
-//! What the browser tells of this device, and the two things the page does to it.
+//! What the browser tells of this device, and the few things the page does to it.
 
 use potluck_panel::DeviceKind;
 use wasm_bindgen_futures::JsFuture;
@@ -11,7 +11,7 @@ use crate::{
 
 /// The browser's description of itself.
 #[must_use]
-fn user_agent() -> String {
+pub fn user_agent() -> String {
     window().navigator().user_agent().unwrap_or_default()
 }
 
@@ -38,6 +38,14 @@ pub fn set_appearance(appearance: Appearance) {
     if let Some(root) = window().document().and_then(|document| document.document_element()) {
         let _refused = root.set_attribute("data-appearance", appearance.attribute());
     }
+}
+
+/// Puts a value on the window, for tools; nothing takes it away.
+pub fn show_result<T: serde::Serialize>(name: &str, value: Option<&T>) {
+    let text = value.and_then(|value| serde_json::to_string(value).ok());
+    let value = text.and_then(|text| js_sys::JSON::parse(&text).ok()).unwrap_or(wasm_bindgen::JsValue::UNDEFINED);
+    // Setting a property of the window cannot fail.
+    let _set = js_sys::Reflect::set(&window(), &name.into(), &value);
 }
 
 /// What the tab is called.

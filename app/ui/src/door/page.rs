@@ -18,7 +18,7 @@ pub fn Door() -> impl IntoView {
     let rooms = watch_rooms();
     let invited = Memo::new(move |_| match store.route.get() {
         Route::Room(address) => Some(address),
-        Route::Door => None,
+        Route::Door | Route::Bench => None,
     });
     view! {
         <main class="door">
@@ -45,6 +45,7 @@ pub fn Door() -> impl IntoView {
                 <footer class="door-foot">
                     <DeviceLine />
                     <Privacy />
+                    <BenchLink />
                 </footer>
             </div>
         </main>
@@ -96,6 +97,20 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
                 <span class="press-hint" aria-hidden="true" id="contribute-hint">{hint}</span>
             </button>
         </div>
+    }
+}
+
+/// The way to the bench.
+#[component]
+fn BenchLink() -> impl IntoView {
+    let store = store();
+    let open = move |event: leptos::ev::MouseEvent| {
+        event.prevent_default();
+        crate::browser::go("/bench");
+        store.route.set(Route::Bench);
+    };
+    view! {
+        <a class="button button-quiet button-small" href="/bench" on:click=open>"How fast is this device?"</a>
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the page remembers. Everything but [`Store`] is plain data with pure functions.
 
+mod benching;
 mod conversation;
 mod notices;
 mod session;
@@ -7,6 +8,7 @@ mod settings;
 mod store;
 mod thinking;
 
+pub use benching::Benching;
 pub use conversation::{Answer, AnswerState, Conversation, Heading};
 pub use notices::{Notices, Shown};
 pub use session::{Part, Place, Session};

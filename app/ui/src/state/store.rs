@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use leptos::prelude::*;
 use potluck_panel::{
-    AnswerTimings, BUILD, Connection, HostChoice, Notice, NoticeLevel, PlanState, Status, ToNode, ToPage,
+    AnswerTimings, BUILD, BenchEvent, BenchReport, Connection, HostChoice, Notice, NoticeLevel, PlanState, Status,
+    ToNode, ToPage,
 };
 
-use super::{AnswerState, Conversation, Heading, Notices, Part, Place, Session, Settings};
+use super::{AnswerState, Benching, Conversation, Heading, Notices, Part, Place, Session, Settings};
 use crate::{
     actions::ToolCalls,
     browser,
@@ -92,6 +93,10 @@ pub struct Store {
     pub sheet: RwSignal<Option<Sheet>>,
     /// What the last answer of this tab took.
     pub last_timings: RwSignal<Option<AnswerTimings>>,
+    /// How far a benchmark is.
+    pub bench: RwSignal<Benching>,
+    /// What the last benchmark gave.
+    pub bench_report: RwSignal<Option<BenchReport>>,
 }
 
 impl Store {
@@ -137,6 +142,8 @@ impl Store {
             was_up: RwSignal::new(false),
             sheet: RwSignal::new(None),
             last_timings: RwSignal::new(None),
+            bench: RwSignal::new(Benching::Idle),
+            bench_report: RwSignal::new(None),
         };
         store.refresh_headings();
         store
@@ -156,6 +163,10 @@ impl Store {
                 // A second "ready" comes from a worker that took a dead one's place: it knows of no answers.
                 if self.ready.get_untracked() {
                     self.break_off("The page's worker was started again and the answer stopped there. Continue it.");
+                    if self.bench.with_untracked(Benching::is_busy) {
+                        let sentence = "The page's worker was started again in the middle of it; measure again.";
+                        self.take_bench(BenchEvent::Failed(sentence.to_owned()));
+                    }
                 }
                 self.ready.set(true);
             }
@@ -166,6 +177,7 @@ impl Store {
                 self.storage.set(Some(StorageReport { models, used, quota, persistent }));
             }
             ToPage::Trace(text) => self.tools.update_value(|calls| calls.answer_traces(&text)),
+            ToPage::Bench(event) => self.take_bench(event),
         }
     }
 

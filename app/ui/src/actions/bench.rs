@@ -1,0 +1,44 @@
+//! Measuring, and what comes of it.
+
+use leptos::prelude::*;
+use potluck_panel::{BenchChoice, BenchEvent, BenchReport, Loading, ToNode};
+
+use crate::{
+    browser,
+    state::{Benching, Store},
+};
+
+impl Store {
+    /// Measures a model on this device.
+    pub fn start_bench(self, choice: BenchChoice, file: Option<web_sys::File>) {
+        self.bench_report.set(None);
+        browser::show_result("benchResult", None::<&BenchReport>);
+        let begin = Loading { phase: "find".into(), done: 0, total: 0, rate: 0.0, seconds_left: None, cached: 0 };
+        self.bench.set(Benching::Loading(begin));
+        self.link.with_value(|link| link.send_with_file(ToNode::Bench(choice), file));
+    }
+
+    /// Takes a step of a benchmark.
+    pub(crate) fn take_bench(self, event: BenchEvent) {
+        let state = match event {
+            BenchEvent::Loading(loading) => Benching::Loading(loading),
+            BenchEvent::Running { what, done, total } => Benching::Running { what, done, total },
+            BenchEvent::Done(mut report) => {
+                report.device.browser = browser::user_agent();
+                browser::show_result("benchResult", Some(&*report));
+                self.tools.update_value(|calls| calls.end_bench(Ok(&report)));
+                self.bench_report.set(Some(*report));
+                Benching::Idle
+            }
+            BenchEvent::Stopped => {
+                self.tools.update_value(|calls| calls.end_bench(Err("The benchmark was stopped.")));
+                Benching::Stopped
+            }
+            BenchEvent::Failed(sentence) => {
+                self.tools.update_value(|calls| calls.end_bench(Err(&sentence)));
+                Benching::Failed(sentence)
+            }
+        };
+        self.bench.set(state);
+    }
+}

@@ -1,0 +1,63 @@
+//! Time by class of kernels.
+
+use leptos::prelude::*;
+use potluck_panel::{BenchKernel, BenchKernels};
+
+use crate::text::{bytes, count, duration_ms};
+
+/// One piece of work: a band of shares and a table.
+#[component]
+pub fn Kernels(kernels: BenchKernels) -> impl IntoView {
+    let title = title(&kernels);
+    let all = kernels.millis.max(f64::MIN_POSITIVE);
+    let rows = kernels.classes.into_iter().map(|class| {
+        let BenchKernel { class, variants, dispatches, millis, bytes: read, streaming_share } = class;
+        let share = 100.0 * millis / all;
+        view! {
+            <tr title=variants.join(", ")>
+                <th scope="row">{class}</th>
+                <td>
+                    <span class="bench-share">
+                        <span class="bench-track" aria-hidden="true">
+                            <span class="bench-bar-kernel" style:width=format!("{share:.1}%")></span>
+                        </span>
+                        {format!("{share:.0}%")}
+                    </span>
+                </td>
+                <td>{duration_ms(millis)}</td>
+                <td>{count(dispatches.into())}</td>
+                <td>{if read > 0 { bytes(read) } else { "–".into() }}</td>
+                <td>{if read > 0 { format!("{:.0}%", 100.0 * streaming_share) } else { "–".into() }}</td>
+            </tr>
+        }
+    });
+    view! {
+        <div class="bench-kernels">
+            <h3>{title}</h3>
+            <p class="hint">{format!("{} in kernels, by {}.", duration_ms(kernels.millis), kernels.clock)}</p>
+            <div class="bench-scroll" tabindex="0" role="group" aria-label="Table of kernels">
+                <table class="bench-table">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Kernels"</th>
+                            <th scope="col">"Share"</th>
+                            <th scope="col">"Time"</th>
+                            <th scope="col">"Dispatches"</th>
+                            <th scope="col">"Bytes"</th>
+                            <th scope="col">"Of streaming"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{rows.collect_view()}</tbody>
+                </table>
+            </div>
+        </div>
+    }
+}
+
+fn title(kernels: &BenchKernels) -> String {
+    let after = if kernels.depth == 0 { String::new() } else { format!(" after {}", count(kernels.depth.into())) };
+    match kernels.phase.as_str() {
+        "decode" => format!("One token of an answer{after}"),
+        _ => format!("{} tokens of a prompt{after}", count(kernels.rows.into())),
+    }
+}

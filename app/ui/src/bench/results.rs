@@ -1,0 +1,137 @@
+//! What came out.
+
+use leptos::prelude::*;
+use potluck_panel::{BenchReport, BenchResult};
+
+use super::{chart::Chart, kernels::Kernels};
+use crate::{
+    common::CopyButton,
+    text::{bytes, count, duration_ms, rate},
+};
+
+/// Chart, table, kernels, device, method.
+#[component]
+pub fn Results(report: BenchReport) -> impl IntoView {
+    let json = serde_json::to_string_pretty(&report).unwrap_or_default();
+    let kernels = report.kernels.iter().cloned().map(|kernels| view! { <Kernels kernels /> }).collect_view();
+    let skipped = report.skipped.iter().map(|sentence| view! { <p class="hint">{sentence.clone()}</p> }).collect_view();
+    let method = report.method.iter().map(|sentence| view! { <li>{sentence.clone()}</li> }).collect_view();
+    view! {
+        <section class="bench-results" aria-label="Results">
+            <header class="bench-results-head">
+                <div>
+                    <h2>{model_words(&report)}</h2>
+                    <p class="hint">{device_words(&report)}</p>
+                </div>
+                <CopyButton text=json label="Copy as JSON" />
+            </header>
+            <Chart results=report.workloads.clone() />
+            <Table results=report.workloads.clone() />
+            {skipped}
+            {kernels}
+            <details class="fold">
+                <summary>"Device and limits"</summary>
+                <dl class="numbers">
+                    {facts(&report).into_iter().map(|(name, value)| view! { <dt>{name}</dt><dd>{value}</dd> }).collect_view()}
+                </dl>
+            </details>
+            <details class="fold">
+                <summary>"How it was measured"</summary>
+                <ul class="plain hint">{method}</ul>
+            </details>
+        </section>
+    }
+}
+
+fn model_words(report: &BenchReport) -> String {
+    let model = &report.model;
+    format!("{} {}, {}", model.name, model.quantization, bytes(model.bytes))
+}
+
+fn device_words(report: &BenchReport) -> String {
+    let device = &report.device;
+    let slow = if device.software { ", a software adapter: slow" } else { "" };
+    format!("{}{slow}. A plain kernel streams {} here.", device.adapter, rate(device.streaming))
+}
+
+/// "0.47", "17.3", "1,840": as many digits as are worth something.
+pub fn tokens(per_second: f64) -> String {
+    match per_second {
+        slow if slow < 10.0 => format!("{slow:.2}"),
+        middle if middle < 100.0 => format!("{middle:.1}"),
+        fast => count(fast.round() as u64),
+    }
+}
+
+/// "25 / 128", "25 / 128 after 2,048".
+pub fn name(result: &BenchResult) -> String {
+    let words = format!("{} / {}", count(result.prompt.into()), count(result.answer.into()));
+    if result.depth == 0 { words } else { format!("{words} after {}", count(result.depth.into())) }
+}
+
+#[component]
+fn Table(results: Vec<BenchResult>) -> impl IntoView {
+    let rows = results.into_iter().map(|result| {
+        view! {
+            <tr>
+                <th scope="row">{name(&result)}</th>
+                <td>{tokens(result.prefill)}</td>
+                <td>{tokens(result.decode)}</td>
+                <td>{duration_ms(result.first_token)}</td>
+                <td>{bytes(result.token_bytes)}</td>
+                <td>{format!("{:.0}%", 100.0 * result.streaming_share)}</td>
+            </tr>
+        }
+    });
+    view! {
+        <div class="bench-scroll" tabindex="0" role="group" aria-label="Table of results">
+            <table class="bench-table">
+                <thead>
+                    <tr>
+                        <th scope="col">"Prompt / answer"</th>
+                        <th scope="col">"Prefill tok/s"</th>
+                        <th scope="col">"Decode tok/s"</th>
+                        <th scope="col">"First token"</th>
+                        <th scope="col">"Read a token"</th>
+                        <th scope="col">"Of streaming"</th>
+                    </tr>
+                </thead>
+                <tbody>{rows.collect_view()}</tbody>
+            </table>
+        </div>
+    }
+}
+
+fn facts(report: &BenchReport) -> Vec<(String, String)> {
+    let device = &report.device;
+    let load = report.load;
+    let mut facts = vec![
+        ("Browser".to_owned(), device.browser.clone()),
+        ("Driver".to_owned(), device.driver.clone()),
+        ("Loading".to_owned(), duration_ms(load.millis)),
+        ("Weights on the GPU".to_owned(), bytes(load.weights)),
+        ("All bytes on the GPU".to_owned(), bytes(load.allocated)),
+    ];
+    facts.extend(device.tuned.iter().cloned());
+    facts.extend(device.limits.iter().map(|(name, value)| (name.clone(), count(*value))));
+    facts.push(("Features".to_owned(), device.features.join(", ")));
+    facts.retain(|(_, value)| !value.is_empty());
+    facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_keep_the_digits_that_count() {
+        assert_eq!([0.468, 17.34, 76.0, 1840.4].map(tokens), ["0.47", "17.3", "76.0", "1,840"]);
+    }
+
+    #[test]
+    fn a_workload_is_named_by_its_tokens() {
+        let result = BenchResult { prompt: 1024, answer: 128, ..BenchResult::default() };
+        assert_eq!(name(&result), "1,024 / 128");
+        assert_eq!(name(&BenchResult { depth: 2048, ..result }), "1,024 / 128 after 2,048");
+    }
+}

@@ -1,0 +1,123 @@
+//! What is chosen on the bench.
+
+use leptos::prelude::*;
+use potluck_panel::{BenchChoice, BenchWorkload, CacheType, ModelSource};
+
+/// Where the model comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The relay's model of this name.
+    Relay(String),
+    /// An address.
+    Link,
+    /// A file of this device.
+    File,
+}
+
+/// A workload with its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preset {
+    /// What people call it.
+    pub name: &'static str,
+    /// Its tokens.
+    pub workload: BenchWorkload,
+}
+
+/// Workloads of published measurements: the first three of dynamic partitioning (section 7.1.3), the last of LlamaWeb
+/// (section 4).
+pub const PRESETS: [Preset; 4] = [
+    Preset { name: "Chat", workload: BenchWorkload { prompt: 25, answer: 128 } },
+    Preset { name: "Creative", workload: BenchWorkload { prompt: 25, answer: 1024 } },
+    Preset { name: "Summarize", workload: BenchWorkload { prompt: 1024, answer: 128 } },
+    Preset { name: "Long prompt", workload: BenchWorkload { prompt: 512, answer: 128 } },
+];
+
+/// Positions of context before the prompt.
+pub const DEPTHS: [u32; 2] = [0, 2048];
+
+/// What is chosen. Copies are handles to the same choice.
+#[derive(Clone, Copy)]
+pub struct BenchForm {
+    /// Where the model comes from; nothing before the relay answered.
+    pub from: RwSignal<Option<Origin>>,
+    /// The address.
+    pub link: RwSignal<String>,
+    /// The file.
+    pub file: RwSignal<Option<web_sys::File>, LocalStorage>,
+    /// Which of [`PRESETS`].
+    pub presets: RwSignal<[bool; PRESETS.len()]>,
+    /// A workload of one's own.
+    pub own: RwSignal<bool>,
+    /// Its tokens.
+    pub own_prompt: RwSignal<u32>,
+    /// Its tokens.
+    pub own_answer: RwSignal<u32>,
+    /// Which of [`DEPTHS`].
+    pub depths: RwSignal<[bool; DEPTHS.len()]>,
+    /// Runs that count.
+    pub runs: RwSignal<u32>,
+    /// How keys and values are stored.
+    pub cache: RwSignal<CacheType>,
+    /// Also the time of each class of kernels.
+    pub kernels: RwSignal<bool>,
+}
+
+impl BenchForm {
+    /// Chat and summarization without context: what most want to know.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            from: RwSignal::new(None),
+            link: RwSignal::new(String::new()),
+            file: RwSignal::new_local(None),
+            presets: RwSignal::new([true, false, true, false]),
+            own: RwSignal::new(false),
+            own_prompt: RwSignal::new(128),
+            own_answer: RwSignal::new(32),
+            depths: RwSignal::new([true, false]),
+            runs: RwSignal::new(5),
+            cache: RwSignal::new(CacheType::F32),
+            kernels: RwSignal::new(true),
+        }
+    }
+
+    /// The choice and its file, once there is a model and something to measure.
+    #[must_use]
+    pub fn choice(self) -> Option<(BenchChoice, Option<web_sys::File>)> {
+        let file = self.file.get().filter(|_| self.from.get() == Some(Origin::File));
+        let model = match self.from.get()? {
+            Origin::Relay(name) => ModelSource::Relay { name },
+            Origin::Link => {
+                let url = self.link.get().trim().to_owned();
+                if !url.contains("://") {
+                    return None;
+                }
+                ModelSource::Link { url }
+            }
+            Origin::File => {
+                let file = file.as_ref()?;
+                ModelSource::File { name: file.name(), bytes: file.size() as u64 }
+            }
+        };
+        let presets = PRESETS.iter().zip(self.presets.get());
+        let mut workloads: Vec<BenchWorkload> =
+            presets.filter(|(_, chosen)| *chosen).map(|(preset, _)| preset.workload).collect();
+        if self.own.get() {
+            workloads.push(BenchWorkload { prompt: self.own_prompt.get(), answer: self.own_answer.get() });
+        }
+        let depths: Vec<u32> =
+            DEPTHS.iter().zip(self.depths.get()).filter(|(_, chosen)| *chosen).map(|(depth, _)| *depth).collect();
+        if workloads.is_empty() || depths.is_empty() {
+            return None;
+        }
+        let choice = BenchChoice {
+            model,
+            workloads,
+            depths,
+            repeats: self.runs.get(),
+            cache: self.cache.get(),
+            kernels: self.kernels.get(),
+        };
+        Some((choice, file))
+    }
+}
