@@ -1,0 +1,94 @@
+// Potluck beside other engines that run in a browser: the same files, the same prompts, the same Chromium. See README.md.
+import { readdir, writeFile } from 'node:fs/promises';
+import { loadavg } from 'node:os';
+import { basename, join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+
+import { SOFTWARE, inFreshBrowser } from './browser.mjs';
+import * as potluck from './potluck.mjs';
+import { markdown, summarize } from './report.mjs';
+import { serve } from './server.mjs';
+import * as wllama from './wllama.mjs';
+
+const root = resolve(import.meta.dirname, '../..');
+const { values } = parseArgs({
+  options: {
+    chromium: { type: 'string', default: process.env.CHROMIUM ?? '/usr/bin/chromium' },
+    flags: { type: 'string', default: process.env.CHROMIUM_GPU_ARGS ?? '' },
+    page: { type: 'string', default: join(root, 'dist') },
+    relay: { type: 'string', default: process.env.POTLUCK_RELAY ?? join(root, 'target/release/potluck-relay') },
+    models: { type: 'string' },
+    model: { type: 'string', multiple: true },
+    workloads: { type: 'string', default: '512/128' },
+    peers: { type: 'string', default: 'potluck,wllama,wllama-cpu' },
+    runs: { type: 'string', default: '5' },
+    ubatch: { type: 'string' },
+    memory: { type: 'boolean', default: false },
+    patience: { type: 'string', default: '1800' },
+    out: { type: 'string', default: 'peers' },
+  },
+});
+if (!values.models) {
+  console.error('Say where the models are: --models DIR');
+  process.exit(2);
+}
+
+const workloads = values.workloads.split(',').map((text) => {
+  const [prompt, answer] = text.split('/').map(Number);
+  if (!(prompt > 0) || !(answer > 1)) throw new Error(`"${text}" is no workload, such as 512/128`);
+  return { prompt, answer };
+});
+const found = (await readdir(values.models)).filter((name) => name.endsWith('.gguf')).map((name) => basename(name, '.gguf'));
+const models = values.model ?? found.toSorted();
+const missing = models.filter((model) => !found.includes(model));
+if (missing.length > 0) throw new Error(`no ${missing.join(', ')} in ${values.models}`);
+
+const ubatch = values.ubatch ? Number(values.ubatch) : undefined;
+const args = values.flags ? values.flags.split(' ').filter(Boolean) : SOFTWARE;
+const browser = { executablePath: values.chromium, args, memory: values.memory, patience: 1000 * Number(values.patience) };
+const relay = await potluck.start({ relay: values.relay, page: values.page, models: values.models });
+const files = await serve({
+  pages: join(import.meta.dirname, 'pages'),
+  wllama: join(import.meta.dirname, 'node_modules/@wllama/wllama/esm'),
+  models: resolve(values.models),
+});
+const engines = {
+  potluck: (model) => potluck.measure(relay, { model, workloads }),
+  wllama: (model) => wllama.measure(files, { model, workloads, gpu: true, ubatch }),
+  'wllama-cpu': (model) => wllama.measure(files, { model, workloads, gpu: false, ubatch }),
+};
+const peers = values.peers.split(',');
+const unknown = peers.filter((peer) => !(peer in engines));
+if (unknown.length > 0) throw new Error(`there is no peer ${unknown.join(', ')}; there are ${Object.keys(engines).join(', ')}`);
+
+const runs = [];
+const about = { date: new Date().toISOString().slice(0, 10), args, load: loadavg()[0].toFixed(1) };
+try {
+  for (const model of models) {
+    await relay.ready(model);
+    for (let number = 1; number <= Number(values.runs); number++) {
+      for (const peer of peers) {
+        const load = loadavg()[0];
+        const run = await inFreshBrowser(browser, engines[peer](model)).catch((error) => ({
+          error: String(error.message ?? error),
+          log: error.log,
+        }));
+        runs.push({ model, peer, number, load, ...run });
+        const shown = run.error ?? run.results.map((r) => `${r.prompt}/${r.answer}: ${r.prefill.toFixed(1)} / ${r.decode.toFixed(2)} tok/s`).join(', ');
+        console.log(`${model} ${peer} ${number}: ${shown}`);
+        // After every run, so that a machine that goes away leaves what there is.
+        await write();
+      }
+    }
+  }
+} finally {
+  files.stop();
+  await relay.stop();
+}
+console.log(`\n${markdown(summarize(runs), about)}`);
+
+async function write() {
+  const rows = summarize(runs);
+  await writeFile(`${values.out}.json`, `${JSON.stringify({ ...about, rows, runs }, null, 1)}\n`);
+  await writeFile(`${values.out}.md`, markdown(rows, about));
+}

@@ -1,0 +1,74 @@
+// Potluck: its own bench, on the page that the relay serves.
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** A relay that serves the page and the models. */
+export async function start({ relay, page, models }) {
+  const data = await mkdtemp(join(tmpdir(), 'potluck-peers-relay-'));
+  const port = await freePort();
+  const child = spawn(relay, ['--local', '--port', String(port), '--page', page, '--data', data, '--models', models], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const url = await new Promise((done, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`the relay stopped with ${code}`)));
+    let text = '';
+    child.stdout.on('data', (bytes) => {
+      text += bytes;
+      const found = /http:\/\/localhost:\d+/.exec(text);
+      if (found) done(found[0]);
+    });
+  });
+  const stop = async () => {
+    child.removeAllListeners('exit');
+    const gone = new Promise((done) => child.once('exit', done));
+    child.kill();
+    await gone;
+    await rm(data, { recursive: true, force: true });
+  };
+  const ready = async (name) => {
+    for (;;) {
+      const { models: list } = await (await fetch(`${url}/models`)).json();
+      const model = list.find((one) => one.name === name);
+      if (model?.state.phase === 'ready') return;
+      if (model?.state.phase === 'broken') throw new Error(`${name}: ${model.state.message}`);
+      await new Promise((next) => setTimeout(next, 500));
+    }
+  };
+  return { url, stop, ready };
+}
+
+/** One warm-up and one run that counts, of each prompt. */
+export function measure({ url }, { model, workloads }) {
+  return async (page) => {
+    await page.goto(`${url}/bench`);
+    while (!(await page.evaluate(() => Boolean(window.potluck?.bench)))) await page.waitForTimeout(100);
+    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: 1, kernels: false };
+    const report = await page.evaluate((given) => window.potluck.bench(given), options);
+    return {
+      engine: `Potluck ${report.build}`,
+      adapter: report.device.adapter,
+      browser: report.device.browser,
+      loadMs: report.load.millis,
+      note: `keys and values in ${report.device.tuned.find(([name]) => name === 'keys and values')?.[1]}`,
+      results: report.workloads.map(({ prompt, answer, runs, prefill, decode }) => {
+        if (runs[0].tokens !== answer) throw new Error(`${runs[0].tokens} tokens came instead of ${answer}`);
+        return { prompt, answer, prefill, decode, firstMs: runs[0].first_token };
+      }),
+    };
+  };
+}
+
+function freePort() {
+  return new Promise((done, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => done(port));
+    });
+  });
+}

@@ -1,0 +1,61 @@
+// Medians over the runs, as one table.
+
+export function median(values) {
+  const sorted = values.filter(Number.isFinite).toSorted((left, right) => left - right);
+  const middle = sorted.length >> 1;
+  if (sorted.length === 0) return null;
+  return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+const digits = (value) => (value === null ? '–' : value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString('en'));
+const mib = (bytes) => (bytes ? `${Math.round(bytes / 2 ** 20).toLocaleString('en')} MiB` : '–');
+
+/** Rows of one model: each engine at each prompt, beside the first engine. */
+export function summarize(runs) {
+  const rows = [];
+  const models = [...new Set(runs.map((run) => run.model))];
+  for (const model of models) {
+    const peers = [...new Set(runs.filter((run) => run.model === model).map((run) => run.peer))];
+    const keys = [...new Set(runs.filter((run) => run.model === model).flatMap((run) => run.results?.map(key) ?? []))];
+    for (const workload of keys) {
+      for (const peer of peers) {
+        const mine = runs.filter((run) => run.model === model && run.peer === peer);
+        const good = mine.filter((run) => run.results);
+        const values = good.flatMap((run) => run.results.filter((result) => key(result) === workload));
+        rows.push({
+          model,
+          peer,
+          workload,
+          runs: good.length,
+          prefill: median(values.map((value) => value.prefill)),
+          decode: median(values.map((value) => value.decode)),
+          loadMs: median(good.map((run) => run.loadMs)),
+          peakBytes: median(good.map((run) => run.peakBytes ?? NaN)),
+          peakDeviceBytes: median(good.map((run) => run.peakDeviceBytes || NaN)),
+          note: good[0]?.note ?? mine[0]?.error ?? '',
+        });
+      }
+    }
+  }
+  return rows;
+}
+
+const key = ({ prompt, answer }) => `${prompt}/${answer}`;
+
+export function markdown(rows, { date, args, load }) {
+  const lines = [
+    `Measured ${date}, load of the machine ${load}, flags \`${args.join(' ')}\`. Medians over fresh browsers, runs alternating.`,
+    '',
+    '| model | prompt/answer | engine | runs | prefill tok/s | decode tok/s | load s | peak PSS | GPU memory | note |',
+    '|---|---|---|---|---|---|---|---|---|---|',
+  ];
+  for (const row of rows) {
+    const cells = [
+      row.model, row.workload, row.peer, row.runs, digits(row.prefill), digits(row.decode),
+      row.loadMs === null ? '–' : (row.loadMs / 1000).toFixed(1), mib(row.peakBytes), mib(row.peakDeviceBytes),
+      row.note.replaceAll('|', '/').replaceAll('\n', ' '),
+    ];
+    lines.push(`| ${cells.join(' | ')} |`);
+  }
+  return `${lines.join('\n')}\n`;
+}

@@ -1,0 +1,34 @@
+// wllama: llama.cpp compiled to WebAssembly, with its WebGPU backend (LlamaWeb) or on the processor.
+
+/** Of its log: "offloaded 13/13 layers to GPU". */
+const OFFLOADED = /offloaded (\d+)\/(\d+) layers to GPU/;
+
+/** One warm-up and one run that counts, of each prompt; on the GPU only if every layer is. */
+export function measure({ url }, { model, workloads, gpu, ubatch }) {
+  return async (page) => {
+    await page.goto(`${url}/pages/wllama.html`);
+    while (!(await page.evaluate(() => Boolean(window.measure)))) await page.waitForTimeout(100);
+    const told = await page.evaluate((given) => window.measure(given), { url: `${url}/models/${model}.gguf`, workloads, gpu, ubatch });
+    const offloaded = told.log.map((line) => OFFLOADED.exec(line)).find(Boolean);
+    const device = told.log.find((line) => /WebGPU.*(adapter|device)|adapter.*WebGPU|using device WebGPU/i.test(line));
+    const note = [offloaded?.[0] ?? 'nothing offloaded', device?.trim()].filter(Boolean).join('; ');
+    if (!told.ok) throw Object.assign(new Error(`wllama: ${told.error.split('\n')[0]}`), { log: told.log });
+    const whole = offloaded && offloaded[1] === offloaded[2];
+    if (gpu && !whole) throw Object.assign(new Error(`wllama did not run on the GPU: ${note}`), { log: told.log });
+    return {
+      engine: `wllama 3.8.1 (llama.cpp ${told.version})`,
+      adapter: gpu ? 'WebGPU' : `processor, ${told.threads} threads`,
+      loadMs: told.loadMs,
+      note,
+      log: told.log,
+      results: told.results.map(({ prompt, answer, timings, firstMs, wallMs }) => {
+        if (!timings) throw Object.assign(new Error('wllama gave no timings'), { log: told.log });
+        if (timings.prompt_n !== prompt || timings.predicted_n !== answer) {
+          throw new Error(`wllama read ${timings.prompt_n} of ${prompt} tokens and wrote ${timings.predicted_n} of ${answer}`);
+        }
+        // Its own clock: what its worker's messages cost is left out, in its favour.
+        return { prompt, answer, prefill: timings.prompt_per_second, decode: timings.predicted_per_second, firstMs, wallMs };
+      }),
+    };
+  };
+}
