@@ -20,3 +20,16 @@ fn every_scenario_ends_well() {
         assert!(!run.timeline.samples.is_empty(), "{}: tokens must be on the timeline", scenario.name);
     }
 }
+#[test]
+fn a_thousand_rooms_survive_anything() {
+    let churn = scenario("churn").expect("the scenario is there");
+    let mut recoveries = 0;
+    for seed in 0..1_000 {
+        let run = (churn.run)(seed);
+        recoveries += run.recoveries;
+        if let Some(failure) = run.failure {
+            panic!("{failure}\n{}\nreplay: cargo xtask simulate churn --seed {seed}", run.story.join("\n"));
+        }
+    }
+    assert!(recoveries > 200, "the faults must hit answers, only {recoveries} recoveries happened");
+}

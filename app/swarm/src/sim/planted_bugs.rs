@@ -31,3 +31,7 @@ fn a_reply_counted_twice_is_found() {
 fn a_replay_off_by_one_is_found() {
     assert_found(Bug::ReplayOffByOne);
 }
+#[test]
+fn a_stale_epoch_is_found() {
+    assert_found(Bug::StaleEpoch);
+}
