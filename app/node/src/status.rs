@@ -117,6 +117,8 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         state,
         stages: stages.collect(),
         crossings: view.plan.as_ref().map_or(0, |plan| plan.crossings(picture.host)),
+        token_ms: view.token_ms,
+        measured_token_ms: view.measured_token_ms,
         share: convert::share_shown(picture.share),
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {
             needed: needed.0,

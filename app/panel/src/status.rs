@@ -125,6 +125,10 @@ pub struct PlanReport {
     pub stages: Vec<StageReport>,
     /// Messages from device to device a token needs.
     pub crossings: u32,
+    /// Milliseconds a token in all, hops included, as the planner expects.
+    pub token_ms: f64,
+    /// The same as the last answer measured it, 0 before the first.
+    pub measured_token_ms: f64,
     /// How the host wants work shared.
     pub share: Share,
     /// Why there is no plan, and what would help.

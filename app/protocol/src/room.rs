@@ -134,6 +134,10 @@ pub struct PlanView {
     pub predicted_ms: Vec<f64>,
     /// The same as measured, 0 before the first.
     pub measured_ms: Vec<f64>,
+    /// Milliseconds a token in all, hops included, as the planner expects.
+    pub token_ms: f64,
+    /// The same as the last answer measured it, 0 before the first.
+    pub measured_token_ms: f64,
     /// Bytes needed in all, and lent in all, while something is missing.
     pub shortfall: Option<(Bytes, Bytes)>,
     /// One sentence.

@@ -28,6 +28,13 @@ pub struct Measured {
     pub sync_millis: f64,
 }
 
+impl Measured {
+    /// The same device when it does everything `times` times.
+    fn slowed(self, times: u32) -> Self {
+        Self { bandwidth: self.bandwidth / f64::from(times), sync_millis: self.sync_millis * f64::from(times) }
+    }
+}
+
 /// A measurement that is kept, so that the next visit plans alike: another cut of the blocks would mean other downloads.
 #[derive(Serialize, Deserialize)]
 struct Kept {
@@ -56,6 +63,7 @@ impl Compute {
                 measured
             }
         };
+        let measured = measured.slowed(self.slow);
         self.measured.set(Some(measured));
         Ok(measured)
     }

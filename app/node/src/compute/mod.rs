@@ -12,7 +12,7 @@ use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_panel::{DeviceReport, SelfTest, SelfTestState};
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, Ticket, Work};
 use potluck_swarm::Event;
 
 pub use measure::Measured;
@@ -31,6 +31,8 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_micros(500);
 const IDLE_MILLIS: f64 = 4.0;
 /// Longest wait for the GPU to open, in milliseconds; everything else waits for it.
 const OPEN_PATIENCE: f64 = 20_000.0;
+/// Tickets from here on are repetitions of a slowed device; nobody waits for their results.
+const FIRST_REPETITION: u64 = 1 << 63;
 /// Tries to open a device again after a loss.
 const REOPEN_TRIES: u32 = 4;
 
@@ -52,11 +54,14 @@ pub struct Compute {
     self_test: RefCell<SelfTest>,
     measured: Cell<Option<Measured>>,
     weights: Cell<Bytes>,
+    /// Every piece of work runs so often.
+    slow: u32,
+    repetitions: Cell<u64>,
 }
 
 impl Compute {
-    /// No GPU yet.
-    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions) -> Rc<Self> {
+    /// No GPU yet. A device that is slowed for a measurement repeats its work `slow` times; usually that is 1.
+    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32) -> Rc<Self> {
         Rc::new(Self {
             platform,
             inputs,
@@ -67,6 +72,8 @@ impl Compute {
             self_test: RefCell::default(),
             measured: Cell::default(),
             weights: Cell::default(),
+            slow: slow.max(1),
+            repetitions: Cell::default(),
         })
     }
 
@@ -148,12 +155,16 @@ impl Compute {
         if computed.outcome == Outcome::DeviceLost {
             self.inputs.send(Input::DeviceLost);
         }
+        if computed.ticket.0 >= FIRST_REPETITION {
+            return;
+        }
         self.inputs.event(Event::Computed(computed));
     }
 
     /// Submits work; what the engine refuses at once comes back as a failure, like the rest.
     pub fn submit(&self, work: Work) {
         let ticket = work.ticket;
+        self.repeat(&work);
         let submitted = match self.slot.borrow().as_ref() {
             Some(slot) => slot.engine.submit(work),
             None => Err(EngineError::Lost),
@@ -164,6 +175,20 @@ impl Compute {
                 error => Outcome::Failed(error.to_string()),
             };
             self.inputs.event(Event::Computed(Computed { ticket, outcome, millis: 0.0 }));
+        }
+    }
+
+    /// Runs work for nothing as often as this device is slowed; the work itself follows. Rows may be computed again at any
+    /// time: their state is written anew.
+    fn repeat(&self, work: &Work) {
+        let slot = self.slot.borrow();
+        let Some(slot) = slot.as_ref() else { return };
+        for _ in 1..self.slow {
+            let repetition = self.repetitions.get();
+            self.repetitions.set(repetition + 1);
+            let again = Work { ticket: Ticket(FIRST_REPETITION + repetition), task: work.task.clone() };
+            // What is refused here is refused again with its own ticket.
+            let _ = slot.engine.submit(again);
         }
     }
 

@@ -71,6 +71,8 @@ pub struct NodeOptions {
     pub gpu: GpuOptions,
     /// Hears everything for the page.
     pub page: Rc<dyn Fn(panel::ToPage)>,
+    /// For measurements only: every piece of work runs so often on the GPU before its result counts. 1 is a device as it is.
+    pub slow: u32,
 }
 
 /// A peer's driver.
@@ -118,7 +120,7 @@ impl Node {
     /// A node; [`Node::run`] starts it. Also the channel to it.
     pub fn new(platform: Platform, options: NodeOptions) -> (Self, InputQueue, Inputs) {
         let (inputs, queue) = crate::events::channel();
-        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu);
+        let compute = Compute::new(platform.clone(), inputs.clone(), options.gpu, options.slow);
         let node = Self {
             desk: PieceDesk::new(inputs.clone()),
             compute,

@@ -20,6 +20,8 @@ pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
             stage_bytes: Vec::new(),
             predicted_ms: Vec::new(),
             measured_ms: Vec::new(),
+            token_ms: 0.0,
+            measured_token_ms: 0.0,
             shortfall: None,
             reason: "Opening the model.".to_owned(),
         },
@@ -44,13 +46,13 @@ pub(super) fn room(
         model: model.map(|model| model.card.clone()),
         context: command.context,
         share: command.share,
-        plan: plan(planning, members),
+        plan: plan(planning, answers, members),
         members: list,
         tokens_per_second: answers.tokens_per_second,
     }
 }
 
-fn plan(planning: &Planning, members: &Members) -> PlanView {
+fn plan(planning: &Planning, answers: &Answers, members: &Members) -> PlanView {
     let (standing, planned) = planning.shown();
     let measured = |peer: PeerId| members.get(peer).map_or(0.0, |member| member.status.decode_millis);
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
@@ -62,6 +64,8 @@ fn plan(planning: &Planning, members: &Members) -> PlanView {
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(stage.peer)).collect())
             .unwrap_or_default(),
+        token_ms: planned.map_or(0.0, |planned| planned.token_millis),
+        measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {
             (Some(planned), _) => planned.reason.clone(),

@@ -163,6 +163,8 @@ mod tests {
             state: PlanState::Up,
             stages: vec![],
             crossings: 2,
+            token_ms: 0.0,
+            measured_token_ms: 0.0,
             share: Share::Everyone,
             waiting: None,
             reason: "Everyone takes part.".into(),

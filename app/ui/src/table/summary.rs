@@ -94,6 +94,8 @@ mod tests {
                 state,
                 stages: vec![],
                 crossings: 0,
+                token_ms: 0.0,
+                measured_token_ms: 0.0,
                 share: Share::Fastest,
                 waiting: None,
                 reason: String::new(),

@@ -220,6 +220,8 @@ pub(super) mod tests {
             state,
             stages,
             crossings: 2,
+            token_ms: 0.0,
+            measured_token_ms: 0.0,
             share: Share::Everyone,
             waiting: (state == PlanState::Waiting).then_some(waiting),
             reason: String::new(),

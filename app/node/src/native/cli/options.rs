@@ -107,6 +107,8 @@ pub struct Options {
     pub cache: Option<PathBuf>,
     /// Take any certificate.
     pub insecure: bool,
+    /// For measurements only, and not in the help: the device repeats its work so often, as a slower one would take longer.
+    pub slow: u32,
 }
 
 impl Default for Options {
@@ -126,6 +128,7 @@ impl Default for Options {
             gpu: None,
             cache: None,
             insecure: false,
+            slow: 1,
         }
     }
 }
@@ -216,6 +219,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("gpu") => options.gpu = Some(parser.value()?.string()?),
             Long("cache") => options.cache = Some(parser.value()?.into()),
             Long("insecure") => options.insecure = true,
+            Long("slow") => {
+                let value = parser.value()?.string()?;
+                let times = value.parse().ok().filter(|times| *times >= 1);
+                options.slow = times.ok_or(UsageError::Bad { what: "number of repetitions", value })?;
+            }
             Value(word) => words.push(word.string()?),
             other => return Err(other.unexpected().into()),
         }

@@ -41,7 +41,7 @@ impl Session {
             // A session that ended does not listen any more.
             let _ = sender.unbounded_send(message);
         });
-        let (node, queue, inputs) = Node::new(platform, NodeOptions { gpu, page });
+        let (node, queue, inputs) = Node::new(platform, NodeOptions { gpu, page, slow: options.slow });
         let task = tokio::task::spawn_local(node.run(queue));
         let session = Self { inputs, told, task, status: Status::default(), phase: String::new() };
         session.page(ToNode::Start {

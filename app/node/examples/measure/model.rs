@@ -1,0 +1,59 @@
+//! The model that is measured: its sizes, so that budgets can be shares of it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use potluck_gguf::{join, parse};
+use potluck_model::ModelSpec;
+use potluck_node::open::{STATE, settings};
+use potluck_plan::{Bytes, ModelId};
+
+/// Positions of context in every room.
+pub const CONTEXT: u32 = 256;
+/// Headers are shorter.
+const HEADER: u64 = 64 << 20;
+
+/// A model file.
+pub struct Measured {
+    /// Name on the relay.
+    pub name: String,
+    /// The folder that the relay serves.
+    pub folder: PathBuf,
+    /// Weights and state of the whole model.
+    pub whole: Bytes,
+    /// What each device needs besides.
+    pub overhead: Bytes,
+}
+
+impl Measured {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// One sentence: the file cannot be read, or is no model.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let sentence = |error: &dyn std::error::Error| format!("{}: {error}", path.display());
+        let path = path.canonicalize().map_err(|error| sentence(&error))?;
+        let mut header = Vec::new();
+        let file = std::fs::File::open(&path).map_err(|error| sentence(&error))?;
+        file.take(HEADER).read_to_end(&mut header).map_err(|error| sentence(&error))?;
+        let header = parse(&header).map_err(|error| sentence(&error))?;
+        let joined = join([header]).map_err(|error| sentence(&error))?;
+        let (spec, units) = ModelSpec::from_gguf(&joined).map_err(|error| sentence(&error))?;
+        let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT));
+        let shape = spec.shape(&units, ModelId([0; 32]), STATE.bytes() as u32);
+        let blocks =
+            shape.blocks.iter().map(|block| block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT));
+        let whole = Bytes(shape.embedding.0 + shape.head.0 + blocks.sum::<u64>());
+        let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let folder = path.parent().map(Path::to_owned);
+        match (stem, folder) {
+            (Some(name), Some(folder)) => Ok(Self { name, folder, whole, overhead }),
+            _ => Err(format!("{} is no file.", path.display())),
+        }
+    }
+
+    /// The bytes that a device lends which holds a share of the model.
+    pub fn budget(&self, share: f64) -> u64 {
+        self.overhead.0 + (self.whole.0 as f64 * share) as u64
+    }
+}
