@@ -9,7 +9,7 @@ use potluck_swarm::sim::{Run, SCENARIOS, Scenario, scenario};
 use crate::options::Simulate;
 
 /// Seeds whose failures are told in full.
-const TOLD: usize = 3;
+const TOLD: usize = 1000;
 
 /// Runs one scenario over its seeds, tells what came of it, and draws the last timeline.
 pub fn run(options: &Simulate) -> Result<()> {

@@ -66,6 +66,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         bytes_loaded: own.loaded,
         bytes_downloaded: own.downloaded,
         tokens_per_second: picture.map_or(0.0, |picture| picture.tokens_per_second),
+        tokens: picture.map_or(0, |picture| picture.tokens),
         pending: view.map(|view| view.pending.iter().map(|id| panel::RequestId(id.0)).collect()).unwrap_or_default(),
     }
 }

@@ -33,6 +33,8 @@ pub struct Status {
     pub bytes_downloaded: u64,
     /// Last measured tokens per second of the room, 0 before the first answer.
     pub tokens_per_second: f64,
+    /// Tokens written in the room since it was opened, as of the last second.
+    pub tokens: u64,
     /// Prompts this tab waits for.
     pub pending: Vec<RequestId>,
 }

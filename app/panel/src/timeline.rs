@@ -108,11 +108,16 @@ impl Timeline {
     /// The picture, as a whole SVG document. On a page it takes the page's colours from its CSS variables.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
-        Drawing::new(self).svg(title)
+        Drawing::new(self, Format { width: 960.0, columns: 2 }).svg(title)
+    }
+
+    /// The same for a narrow column or a phone.
+    #[must_use]
+    pub fn to_narrow_svg(&self, title: &str) -> String {
+        Drawing::new(self, Format { width: 420.0, columns: 1 }).svg(title)
     }
 }
 
-const WIDTH: f64 = 960.0;
 const LEFT: f64 = 52.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 64.0;
@@ -135,7 +140,15 @@ text{font:13px ui-sans-serif,system-ui,sans-serif;fill:var(--ink,#2b2420)}\
 .plan{stroke:var(--ink-soft,#665a51);fill:var(--ink-soft,#665a51)}\
 .number{stroke:none;font-size:11px;font-weight:600}";
 
+/// How wide, and in how many columns the marks are listed.
+#[derive(Clone, Copy)]
+struct Format {
+    width: f64,
+    columns: usize,
+}
+
 struct Drawing<'a> {
+    format: Format,
     timeline: &'a Timeline,
     begin: f64,
     span: f64,
@@ -145,17 +158,17 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    fn new(timeline: &'a Timeline) -> Self {
+    fn new(timeline: &'a Timeline, format: Format) -> Self {
         let begin = timeline.begin_ms();
         let span = (timeline.end_ms - begin).max(1_000.0);
         let step = (span / STEPS).max(250.0);
         let rates = timeline.rates(step);
         let top_rate = round_up(rates.iter().copied().fold(1.0, f64::max));
-        Self { timeline, begin, span, step, rates, top_rate }
+        Self { format, timeline, begin, span, step, rates, top_rate }
     }
 
     fn x(&self, at_ms: f64) -> f64 {
-        LEFT + (at_ms - self.begin) / self.span * (WIDTH - LEFT - RIGHT)
+        LEFT + (at_ms - self.begin) / self.span * (self.format.width - LEFT - RIGHT)
     }
 
     fn y(&self, rate: f64) -> f64 {
@@ -163,19 +176,19 @@ impl<'a> Drawing<'a> {
     }
 
     fn svg(&self, title: &str) -> String {
-        let columns = 2;
+        let Format { width, columns } = self.format;
         let lines = self.timeline.marks.len().div_ceil(columns);
         let height = TOP + PLOT + 52.0 + LEGEND_LINE * lines as f64;
         let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\">\
              <title>{0}</title><style>{STYLE}</style>\
-             <rect class=\"paper\" width=\"{WIDTH}\" height=\"{height}\"/>\
+             <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\
              <text class=\"title\" x=\"{LEFT}\" y=\"26\">{0}</text>",
             escape(title)
         );
         self.axes(&mut svg);
         self.line(&mut svg);
-        self.marks(&mut svg, columns);
+        self.marks(&mut svg);
         svg.push_str("</svg>\n");
         svg
     }
@@ -183,13 +196,13 @@ impl<'a> Drawing<'a> {
     fn axes(&self, svg: &mut String) {
         for part in 0..=4 {
             let rate = self.top_rate * f64::from(part) / 4.0;
-            let (y, right) = (self.y(rate), WIDTH - RIGHT);
+            let (y, right) = (self.y(rate), self.format.width - RIGHT);
             let digits = usize::from(self.top_rate < 8.0);
             push(svg, format_args!("<line class=\"axis\" x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\"/>"));
             let (x, y) = (LEFT - 8.0, y + 4.0);
             push(svg, format_args!("<text x=\"{x}\" y=\"{y:.1}\" text-anchor=\"end\">{rate:.digits$}</text>"));
         }
-        let step = round_up(self.span / 8.0);
+        let step = round_up(self.span * 100.0 / self.format.width);
         let mut at = 0.0;
         while at <= self.span {
             let (x, y) = (self.x(self.begin + at), TOP + PLOT + 18.0);
@@ -198,7 +211,7 @@ impl<'a> Drawing<'a> {
             push(svg, format_args!("<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{seconds:.digits$}</text>"));
             at += step;
         }
-        let (x, y) = (WIDTH - RIGHT, TOP + PLOT + 36.0);
+        let (x, y) = (self.format.width - RIGHT, TOP + PLOT + 36.0);
         push(svg, format_args!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">seconds</text>"));
         push(svg, format_args!("<text x=\"8\" y=\"{}\">tok/s</text>", TOP - 10.0));
     }
@@ -206,17 +219,18 @@ impl<'a> Drawing<'a> {
     fn line(&self, svg: &mut String) {
         let point = |(step, rate): (usize, &f64)| {
             let at = self.begin + (step as f64 + 0.5) * self.step;
-            format!("{:.1} {:.1}", self.x(at).min(WIDTH - RIGHT), self.y(*rate))
+            format!("{:.1} {:.1}", self.x(at).min(self.format.width - RIGHT), self.y(*rate))
         };
         let points: Vec<String> = self.rates.iter().enumerate().map(point).collect();
         let line = points.join("L");
         let ground = self.y(0.0);
-        let end = self.x(self.begin + (self.rates.len() as f64 - 0.5) * self.step).min(WIDTH - RIGHT);
+        let end = self.x(self.begin + (self.rates.len() as f64 - 0.5) * self.step).min(self.format.width - RIGHT);
         push(svg, format_args!("<path class=\"area\" d=\"M{line}L{end:.1} {ground:.1}L{LEFT} {ground:.1}Z\"/>"));
         push(svg, format_args!("<path class=\"rate\" d=\"M{line}\"/>"));
     }
 
-    fn marks(&self, svg: &mut String, columns: usize) {
+    fn marks(&self, svg: &mut String) {
+        let columns = self.format.columns;
         let lines = self.timeline.marks.len().div_ceil(columns).max(1);
         let mut last = f64::MIN;
         let mut raised = 0;
@@ -237,7 +251,7 @@ impl<'a> Drawing<'a> {
                     "<text class=\"number {class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{number}</text>"
                 ),
             );
-            let column = (index / lines) as f64 * (WIDTH - LEFT) / columns as f64;
+            let column = (index / lines) as f64 * (self.format.width - LEFT) / columns as f64;
             let (x, y) = (LEFT + column, TOP + PLOT + 62.0 + LEGEND_LINE * (index % lines) as f64);
             let (seconds, text) = ((mark.at_ms - self.begin) / 1e3, escape(&mark.text));
             push(

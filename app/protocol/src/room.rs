@@ -161,4 +161,6 @@ pub struct RoomView {
     pub members: Vec<MemberView>,
     /// Last measured tokens a second.
     pub tokens_per_second: f64,
+    /// Tokens written since the host opened the room, as of the last second.
+    pub tokens: u64,
 }

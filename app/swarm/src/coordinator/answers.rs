@@ -36,6 +36,8 @@ pub(super) struct Answers {
     pub(super) draft_cost: DraftCost,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
+    /// Tokens written in all.
+    pub tokens: u64,
 }
 
 impl Answers {

@@ -42,10 +42,14 @@ pub(crate) struct Coordinator {
     view: RoomView,
     /// The view that was sent last, and when.
     sent: Option<(RoomView, Millis)>,
+    /// When the tokens were counted for the view.
+    counted: Millis,
 }
 
 /// The room's picture is sent at most this often.
 const VIEW_MILLIS: f64 = 250.0;
+/// The number of tokens in it changes this often.
+const COUNT_MILLIS: f64 = 1_000.0;
 
 impl Coordinator {
     pub fn new(command: HostCommand, me: PeerId, out: &mut Outbox) -> Self {
@@ -60,6 +64,7 @@ impl Coordinator {
             away: AwayAskers::default(),
             view,
             sent: None,
+            counted: Millis(f64::MIN),
         }
     }
 
@@ -312,7 +317,14 @@ impl Coordinator {
 
     /// Makes the room's picture anew and sends it where it changed.
     pub fn refresh(&mut self, members: &Members, now: Millis, at_once: bool, out: &mut Outbox) {
+        let counted = (self.view.tokens, self.counted);
         self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members, now);
+        // The count alone is no reason to send the picture more than once a second.
+        if now.0 - counted.1.0 < COUNT_MILLIS {
+            self.view.tokens = counted.0;
+        } else {
+            self.counted = now;
+        }
         let due = match &self.sent {
             None => true,
             Some((view, at)) => *view != self.view && (at_once || now.0 - at.0 >= VIEW_MILLIS),

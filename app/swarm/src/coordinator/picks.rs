@@ -68,6 +68,7 @@ impl Answers {
             }
             answering.accept();
         }
+        self.tokens += tokens.len() as u64;
         answering.timed(now);
         if !tokens.is_empty() {
             answering.transcript.text(text, tokens, out);

@@ -27,6 +27,7 @@ pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
         },
         members: Vec::new(),
         tokens_per_second: 0.0,
+        tokens: 0,
     }
 }
 
@@ -49,6 +50,7 @@ pub(super) fn room(
         plan: plan(planning, answers, members),
         members: list,
         tokens_per_second: answers.tokens_per_second,
+        tokens: answers.tokens,
     }
 }
 

@@ -134,13 +134,14 @@ fn three_stages(seed: u64, latency: f64) -> World {
 pub(super) fn four_conversations(seed: u64) -> Run {
     let one = rate_of(seed, 1);
     let four = rate_of(seed, 4);
+    let gain = four.0 / one.0;
     let mut run = four.1;
     run.story = vec![format!(
-        "one conversation {:.2} tok/s, four {:.2} tok/s together: {:.2} times as many",
-        one.0,
-        four.0,
-        four.0 / one.0
+        "one conversation {:.2} tok/s, four {:.2} tok/s together: {gain:.2} times as many",
+        one.0, four.0
     )];
+    run.failure =
+        run.failure.or((gain < 2.0).then(|| format!("only {gain:.2} times as many tokens per second, not 2")));
     run
 }
 

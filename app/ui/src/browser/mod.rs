@@ -4,6 +4,7 @@ mod address;
 mod database;
 mod device;
 mod random;
+mod save;
 mod session;
 mod timer;
 
@@ -11,5 +12,6 @@ pub use address::{current_route, go, origin, replace};
 pub use database::{Kept, delete_conversation, keep_conversation, keep_draft, keep_settings, load};
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use random::{hex, seed};
+pub use save::save_text;
 pub use session::{keep_session, load_session, stash_conversation, take_stash};
 pub use timer::{now, window};

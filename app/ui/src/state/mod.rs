@@ -2,6 +2,7 @@
 
 mod benching;
 mod conversation;
+mod history;
 mod notices;
 mod session;
 mod settings;
@@ -10,6 +11,7 @@ mod thinking;
 
 pub use benching::Benching;
 pub use conversation::{Answer, AnswerState, Conversation, Heading};
+pub use history::History;
 pub use notices::{Notices, Shown};
 pub use session::{Part, Place, Session};
 pub use settings::{Appearance, Settings};

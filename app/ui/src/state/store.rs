@@ -8,7 +8,7 @@ use potluck_panel::{
     ToNode, ToPage,
 };
 
-use super::{AnswerState, Benching, Conversation, Heading, Notices, Part, Place, Session, Settings};
+use super::{AnswerState, Benching, Conversation, Heading, History, Notices, Part, Place, Session, Settings};
 use crate::{
     actions::ToolCalls,
     browser,
@@ -87,6 +87,8 @@ pub struct Store {
     pub opening: RwSignal<Option<Opening>>,
     /// Tokens that came to this tab: each one sends the light around the table.
     pub tokens: RwSignal<u64>,
+    /// The room over time.
+    pub history: RwSignal<History>,
     /// A plan was up in this room before: a prompt sent while another is prepared waits for it.
     pub was_up: RwSignal<bool>,
     /// The dialog on top.
@@ -139,6 +141,7 @@ impl Store {
             storage: RwSignal::new(None),
             opening: RwSignal::new(None),
             tokens: RwSignal::new(0),
+            history: RwSignal::new(History::default()),
             was_up: RwSignal::new(false),
             sheet: RwSignal::new(None),
             last_timings: RwSignal::new(None),
@@ -210,6 +213,8 @@ impl Store {
         } else if status.room.is_none() && self.was_up.get_untracked() {
             self.was_up.set(false);
         }
+        let now = browser::now();
+        self.history.maybe_update(|history| history.observe(&status, now));
         self.status.set(status);
     }
 

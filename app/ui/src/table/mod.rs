@@ -1,6 +1,8 @@
 //! The room: the round table with its seats, and the chat beside it.
 
 mod admit;
+#[cfg(test)]
+pub(crate) mod fixtures;
 mod geometry;
 mod invite;
 mod line;
@@ -10,6 +12,7 @@ mod seat_list;
 mod seat_row;
 mod summary;
 mod svg;
+mod timeline;
 mod waiting;
 
 pub use invite::Invite;

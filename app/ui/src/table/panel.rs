@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use potluck_panel::{Connection, PlanReport, Share, Status, ToNode};
 
-use super::{admit::Admissions, seat_list::SeatList, svg::TableSvg, waiting::Threshold};
+use super::{admit::Admissions, seat_list::SeatList, svg::TableSvg, timeline::TimelineCard, waiting::Threshold};
 use crate::{
     common::{Icon, Symbol},
     contribute::ContributeCard,
@@ -33,6 +33,7 @@ pub fn TablePanel() -> impl IntoView {
             <ContributeCard />
             <SeatList selected />
             <ShareSwitch />
+            <TimelineCard />
         </Show>
     }
 }
@@ -154,21 +155,11 @@ fn ShareSwitch() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_panel::PlanState;
+    use crate::table::fixtures::plan_of;
 
     #[test]
     fn the_plan_line_counts_and_gives_the_reason() {
-        let plan = PlanReport {
-            epoch: 1,
-            state: PlanState::Up,
-            stages: vec![],
-            crossings: 2,
-            token_ms: 0.0,
-            measured_token_ms: 0.0,
-            share: Share::Everyone,
-            waiting: None,
-            reason: "Everyone takes part.".into(),
-        };
+        let plan = PlanReport { reason: "Everyone takes part.".into(), ..plan_of(&[]) };
         assert_eq!(plan_line(&plan, 0.0), "Everyone takes part.");
         assert_eq!(plan_line(&plan, 6.1), "6.1 tok/s measured. Everyone takes part.");
     }

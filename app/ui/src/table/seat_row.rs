@@ -156,7 +156,7 @@ fn Numbers(member: Member, stages: Vec<StageReport>) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::svg::tests::member;
+    use crate::table::fixtures::member;
     use potluck_panel::MemberLink;
 
     #[test]

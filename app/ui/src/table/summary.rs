@@ -83,23 +83,13 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::table::svg::tests::member;
-    use potluck_panel::{Loading, PlanReport, Share};
+    use crate::table::fixtures::{member, plan_of};
+    use potluck_panel::{Loading, PlanReport};
 
     fn status(state: PlanState) -> Status {
         Status {
             connection: Connection::Connected,
-            plan: Some(PlanReport {
-                epoch: 0,
-                state,
-                stages: vec![],
-                crossings: 0,
-                token_ms: 0.0,
-                measured_token_ms: 0.0,
-                share: Share::Fastest,
-                waiting: None,
-                reason: String::new(),
-            }),
+            plan: Some(PlanReport { state, ..plan_of(&[]) }),
             peers: vec![member("a", true)],
             ..Status::default()
         }

@@ -175,57 +175,16 @@ fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use potluck_panel::{DeviceKind, PlanReport, Roles, Share, StageReport, Waiting};
-
-    pub fn member(peer: &str, is_self: bool) -> Member {
-        Member {
-            peer: peer.into(),
-            name: peer.into(),
-            kind: DeviceKind::Computer,
-            role: Roles { coordinator: is_self, worker: true, guest: true },
-            is_self,
-            lent: 4,
-            used: 2,
-            holds: vec!["blocks 0–5".into()],
-            state: MemberState::Ready,
-            loading: None,
-            link: None,
-            hidden: false,
-            adapter: String::new(),
-        }
-    }
-
-    fn stage(peer: &str, measured_ms: f64) -> StageReport {
-        StageReport {
-            id: 0,
-            peer: peer.into(),
-            first_block: 0,
-            end_block: 6,
-            embeds: false,
-            head: false,
-            expert_peers: vec![],
-            bytes: 1,
-            predicted_ms: 1.0,
-            measured_ms,
-        }
-    }
+    use crate::table::fixtures::{member, plan_of, stage};
+    use potluck_panel::{PlanReport, StageReport, Waiting};
 
     fn status(state: PlanState, stages: Vec<StageReport>) -> Status {
         let waiting = Waiting { needed: 5_200_000_000, lent: 2_000_000_000, sentence: "More.".into() };
-        let plan = PlanReport {
-            epoch: 1,
-            state,
-            stages,
-            crossings: 2,
-            token_ms: 0.0,
-            measured_token_ms: 0.0,
-            share: Share::Everyone,
-            waiting: (state == PlanState::Waiting).then_some(waiting),
-            reason: String::new(),
-        };
+        let waiting = (state == PlanState::Waiting).then_some(waiting);
+        let plan = PlanReport { state, stages, waiting, ..plan_of(&[]) };
         Status { plan: Some(plan), peers: vec![member("a", false), member("b", true)], ..Status::default() }
     }
 

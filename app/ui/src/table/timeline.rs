@@ -1,0 +1,43 @@
+//! Tokens per second over time, with joins and leaves; to look at and to save.
+
+use leptos::prelude::*;
+
+use crate::{browser, state::store};
+
+const TITLE: &str = "Tokens per second in this room";
+
+/// The room over time, folded until somebody wants to see it.
+#[component]
+pub fn TimelineCard() -> impl IntoView {
+    let store = store();
+    let open = RwSignal::new(false);
+    // Drawn only while somebody looks.
+    let picture = move || open.get().then(|| store.history.with(|history| history.timeline.to_narrow_svg(TITLE)));
+    let save_picture = move |_| {
+        let svg = store.history.with_untracked(|history| history.timeline.to_svg(TITLE));
+        browser::save_text("potluck-timeline.svg", "image/svg+xml", &svg);
+    };
+    let save_data = move |_| {
+        let json = store.history.with_untracked(|history| serde_json::to_string(&history.timeline));
+        // Plain numbers and texts can always be written.
+        if let Ok(json) = json {
+            browser::save_text("potluck-timeline.json", "application/json", &json);
+        }
+    };
+    view! {
+        <details class="card timeline" on:toggle=move |event| open.set(is_open(&event))>
+            <summary>"Over time"</summary>
+            <div class="timeline-picture" inner_html=move || picture().unwrap_or_default()></div>
+            <div class="timeline-actions">
+                <button type="button" class="button" on:click=save_picture>"Save picture"</button>
+                <button type="button" class="button" on:click=save_data>"Save data"</button>
+            </div>
+        </details>
+    }
+}
+
+fn is_open(event: &web_sys::Event) -> bool {
+    use wasm_bindgen::JsCast;
+    let element = event.target().and_then(|target| target.dyn_into::<web_sys::Element>().ok());
+    element.is_some_and(|element| element.has_attribute("open"))
+}
