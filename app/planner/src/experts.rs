@@ -9,7 +9,7 @@ use crate::{Device, Room, Sharing, placement};
 
 /// So many devices with most memory are tried as the stage that keeps the mixers.
 const HUBS: usize = 8;
-/// So many of them are tried in pairs.
+/// So many of them are tried in pairs, where one alone cannot.
 const PAIRED_HUBS: usize = 4;
 
 /// Who gets a block's experts.
@@ -28,29 +28,43 @@ pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<
         return layers;
     }
     let millis = |stages: &Vec<Stage>| predict(room, &placement::plan(room, stages.clone())).token_millis;
-    let elsewhere = candidates(room).into_iter().map(|stages| (millis(&stages), stages));
-    let elsewhere = elsewhere.min_by(|a, b| a.0.total_cmp(&b.0));
+    let hubs = hubs(room);
+    let mut found = single_hubs(room, &hubs);
+    if found.is_empty() && layers.is_none() {
+        found = paired_hubs(room, &hubs);
+    }
+    let elsewhere = found.into_iter().map(|stages| (millis(&stages), stages)).min_by(|a, b| a.0.total_cmp(&b.0));
     match (layers, elsewhere) {
         (Some(layers), Some((with, stages))) => Some(if with < millis(&layers) { stages } else { layers }),
         (layers, elsewhere) => layers.or(elsewhere.map(|(_, stages)| stages)),
     }
 }
 
-fn candidates(room: &Room<'_>) -> Vec<Vec<Stage>> {
+/// The devices that lend most, the coordinator before its equals.
+fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
     let mut hubs: Vec<&Device> = room.devices.iter().collect();
     hubs.sort_by_key(|device| (std::cmp::Reverse(device.budget), device.peer != room.coordinator, device.peer));
     hubs.truncate(HUBS);
+    hubs
+}
+
+/// One stage with every mixer.
+fn single_hubs(room: &Room<'_>, hubs: &[&Device]) -> Vec<Vec<Stage>> {
     let blocks = room.shape.all_blocks();
+    let spread = |spread| hubs.iter().filter_map(move |hub| place(room, &[(*hub, blocks)], spread));
+    spread(Spread::ByRoom).chain(spread(Spread::ByTime)).collect()
+}
+
+/// Two stages with the mixers, where no device has room for all of them.
+fn paired_hubs(room: &Room<'_>, hubs: &[&Device]) -> Vec<Vec<Stage>> {
+    let end = room.shape.all_blocks().end;
+    let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
+    let pairs = paired.iter().flat_map(|first| paired.iter().map(move |second| (*first, *second)));
     let mut found = Vec::new();
-    for spread in [Spread::ByRoom, Spread::ByTime] {
-        found.extend(hubs.iter().filter_map(|hub| place(room, &[(*hub, blocks)], spread)));
-        let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
-        for (first, second) in paired.iter().flat_map(|a| paired.iter().map(move |b| (*a, *b))) {
-            if first.peer == second.peer {
-                continue;
-            }
-            let cut = |at| [(first, BlockRange::new(0, at)), (second, BlockRange::new(at, blocks.end))];
-            found.extend((1..blocks.end).filter_map(|at| place(room, &cut(at), spread)));
+    for (first, second) in pairs.filter(|(first, second)| first.peer != second.peer) {
+        let cut = |at| [(first, BlockRange::new(0, at)), (second, BlockRange::new(at, end))];
+        for spread in [Spread::ByRoom, Spread::ByTime] {
+            found.extend((1..end).filter_map(|at| place(room, &cut(at), spread)));
         }
     }
     found

@@ -4,8 +4,6 @@
 /// A bug on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A stage computes rows of an older plan.
-    StaleEpoch,
     /// The coordinator counts a reply that it had counted already.
     ReplyTwice,
     /// A replay cuts one row too late: the first decoded row passes the kernels of the prompt.

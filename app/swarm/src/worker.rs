@@ -14,7 +14,6 @@ use crate::executor::Executor;
 use crate::members::Members;
 use crate::memory::resident_bytes;
 use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
 use crate::{Action, Severity};
 
 /// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
@@ -256,9 +255,7 @@ impl Worker {
     /// The executor of a plan, also of one that is not committed yet.
     fn executor(&mut self, epoch: PlanEpoch, me: PeerId) -> Option<&mut Executor> {
         match &mut self.active {
-            Some(active) if active.executor.epoch() == epoch || is_planted(Bug::StaleEpoch) => {
-                Some(&mut active.executor)
-            }
+            Some(active) if active.executor.epoch() == epoch => Some(&mut active.executor),
             _ => {
                 let inactive = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch && inactive.loaded);
                 inactive.map(|inactive| inactive.executor(me))

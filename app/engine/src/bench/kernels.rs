@@ -117,8 +117,9 @@ fn by_class(program: &Rc<Program>, base: u32, reach: u32) -> Vec<Part> {
     parts
 }
 
-/// `matvec` of "matvec Q4_K coop ×4", `matvec experts` of "matvec Q4_K coop ×1 expert".
+/// `matvec` of "matvec Q4_K coop ×4", `matvec experts` of "matvec Q4_K coop ×1 expert", `attention` of "flash attention F32 64".
 fn class_of(kernel: &str) -> String {
+    let kernel = kernel.strip_prefix("flash ").unwrap_or(kernel);
     let first = kernel.split(' ').next().unwrap_or(kernel);
     if kernel.contains(" expert") { format!("{first} experts") } else { first.to_owned() }
 }

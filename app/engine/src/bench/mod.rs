@@ -232,7 +232,7 @@ impl Bench {
 
     /// Rows of a chunk of a prompt.
     fn chunk(&self) -> u32 {
-        self.engine.inner.core.borrow().settings.prefill_rows.max(1)
+        self.engine.inner.core.borrow().layout.prefill_rows.max(1)
     }
 
     fn tokens(&self, first: u32, count: u32) -> Vec<u32> {
@@ -270,12 +270,13 @@ impl Bench {
         Ok(ticket)
     }
 
-    /// Results come in the order of their work.
+    /// Results come in the order of their work, but work that cannot begin says so at once. What is left of a run that failed
+    /// has lower tickets.
     async fn outcome(&self, ticket: Ticket) -> Result<Outcome, EngineError> {
         loop {
             let computed = self.answers.next(&self.engine).await;
             match computed.outcome {
-                _ if computed.ticket != ticket => {}
+                _ if computed.ticket < ticket => {}
                 Outcome::DeviceLost | Outcome::Cancelled => return Err(EngineError::Lost),
                 Outcome::Failed(sentence) => return Err(EngineError::Gpu(sentence)),
                 outcome => return Ok(outcome),

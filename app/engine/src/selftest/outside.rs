@@ -4,7 +4,7 @@
 
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
-use potluck_shaders::{Format, Job, Kernel, Operand, Strategy, params};
+use potluck_shaders::{Format, Job, Kernel, Operand, Strategy, Tile, params};
 
 use super::data::{Matrices, Random, raw};
 use super::{Case, Expected, cases};
@@ -67,8 +67,8 @@ fn kernels(format: Format) -> Vec<Kernel> {
         Kernel::Embed(format),
         Kernel::MatVec { format, strategy: Strategy::Lone, rows: 1, operand: Operand::Plain },
         Kernel::Fused { format, rows: 1, job: Job::GatedExpert },
-        Kernel::MatMul { format, operand: Operand::Plain },
-        Kernel::MatMul { format, operand: Operand::Expert },
+        Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
+        Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::V64R64 },
     ]
 }
 

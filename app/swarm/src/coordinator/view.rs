@@ -66,7 +66,7 @@ fn plan(planning: &Planning, answers: &Answers, members: &Members) -> PlanView {
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(stage.peer)).collect())
             .unwrap_or_default(),
-        token_ms: planned.map_or(0.0, |planned| planned.token_millis),
+        token_ms: planned.map_or(0.0, |planned| planned.prediction.token_millis),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {

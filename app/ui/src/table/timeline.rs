@@ -25,8 +25,8 @@ pub fn TimelineCard() -> impl IntoView {
         }
     };
     view! {
-        <details class="card timeline" on:toggle=move |event| open.set(is_open(&event))>
-            <summary>"Over time"</summary>
+        <details class="card fold timeline" on:toggle=move |event| open.set(is_open(&event))>
+            <summary>"Speed over time"</summary>
             <div class="timeline-picture" inner_html=move || picture().unwrap_or_default()></div>
             <div class="timeline-actions">
                 <button type="button" class="button" on:click=save_picture>"Save picture"</button>
