@@ -15,9 +15,15 @@ export async function until(page, condition, what = String(condition)) {
   for (;;) {
     const now = await page.evaluate(() => window.potluck?.status?.() ?? null);
     if (now && condition(now)) return now;
-    if (Date.now() > deadline) throw new Error(`never came true: ${what}\n${JSON.stringify(now, null, 1)}`);
+    if (Date.now() > deadline) throw new Error(`never came true: ${what}\n${told(now)}`);
     await new Promise((done) => setTimeout(done, 100));
   }
+}
+
+/** The plan and the peers first, a line each: reports of failures are cut short. */
+function told(snapshot) {
+  const { plan, peers, ...rest } = snapshot ?? {};
+  return [{ plan }, ...(peers ?? []), rest].map((part) => JSON.stringify(part)).join('\n');
 }
 
 export const isUp = (status) => status.plan?.state === 'Up';
@@ -75,6 +81,14 @@ export async function changeLoan(page, bytes) {
   await page.getByText('Change what this device lends').click();
   await lend(page, bytes);
   await page.getByRole('button', { name: 'Lend this much' }).click();
+}
+
+/** Takes back what a device lends. */
+export async function lendNoMore(page) {
+  await openTable(page);
+  await page.getByText('Change what this device lends').click();
+  await page.getByRole('button', { name: 'Lend no more' }).click();
+  await until(page, (status) => !status.role.worker);
 }
 
 /** On narrow screens the table is folded into a strip. */

@@ -8,7 +8,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
-import { ask, contribute, enter, host, hostFile, isUp, status, until } from '../harness/table.mjs';
+import { ask, contribute, enter, host, hostFile, isUp, lendNoMore, status, until } from '../harness/table.mjs';
 
 const PROMPT = { max_tokens: 16, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
@@ -133,6 +133,23 @@ test('devices that join while a plan is still loading do not spoil what is loade
   await host_.reload();
   await until(host_, isUp);
   assert.deepEqual(together.tokens, (await ask(host_, TEXT, PROMPT)).tokens);
+});
+
+test('a device that changes its mind while weights are fetched leaves nothing locked', async () => {
+  const [host_, first] = (await Promise.all([start('host'), start('first')])).map((device) => device.page);
+  const link = await host(host_, relay, { model: 'six-blocks', share: 'Everyone takes part', context: 512 });
+  await contribute(first, link);
+  for (let change = 0; change < 3; change += 1) {
+    await lendNoMore(first);
+    await first.getByRole('button', { name: 'Contribute GPU' }).first().click();
+    await until(first, (status) => status.role.worker);
+  }
+  await until(host_, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  for (const page of [host_, first]) {
+    const { held } = await page.evaluate(() => navigator.locks.query());
+    const units = held.map((lock) => lock.name).filter((name) => name.startsWith('potluck-unit-'));
+    assert.deepEqual(units, [], 'a unit that stays locked can never be loaded again');
+  }
 });
 
 test('two tabs of one profile share the cache: one downloads', async () => {

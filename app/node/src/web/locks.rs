@@ -1,8 +1,5 @@
 //! Web Locks: agreements between the tabs of one profile.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use futures::channel::oneshot;
 use js_sys::{Function, Object, Promise};
 use wasm_bindgen::prelude::Closure;
@@ -38,27 +35,19 @@ pub enum Ask {
 pub async fn request(navigator: &JsValue, name: &str, ask: Ask) -> Result<Option<WebLock>, JsValue> {
     let mut release = None;
     let held = Promise::new(&mut |resolve, _| release = Some(resolve));
-    let release: Function = release.ok_or(JsValue::UNDEFINED)?.unchecked_into();
+    let lock = WebLock { release: release.ok_or(JsValue::UNDEFINED)?.unchecked_into() };
     let (sender, granted) = oneshot::channel();
-    let sender = Rc::new(RefCell::new(Some(sender)));
-    let granted_with = release.clone();
-    // Once called it frees itself; a request that is never granted is freed with its context.
-    let callback = Closure::once_into_js(move |lock: JsValue| -> Promise {
-        let got = !lock.is_null();
-        let told = sender.borrow_mut().take().map(|sender| sender.send(got));
-        if told != Some(Ok(())) || !got {
-            // Nobody waits any more: the lock goes on at once.
-            let _ = granted_with.call0(&JsValue::UNDEFINED);
-        }
+    // The lock itself goes through the channel: a receiver that is dropped, even one that was told already and did not
+    // look yet (a load that was replaced), frees it with the message.
+    // Once called the callback frees itself; a request that is never granted is freed with its context.
+    let callback = Closure::once_into_js(move |granted: JsValue| -> Promise {
+        // What nobody waits for comes back in the error, and goes.
+        let _ = sender.send((!granted.is_null()).then_some(lock));
         held
     });
     let options = Object::new();
     js::set(&options, "ifAvailable", &(ask == Ask::IfAvailable).into());
     let manager = js::get(navigator, "locks");
     js::call(&manager, "request", &[&name.into(), &options, &callback])?;
-    match granted.await {
-        Ok(true) => Ok(Some(WebLock { release })),
-        Ok(false) => Ok(None),
-        Err(_) => Err(JsValue::from_str("the lock was never answered")),
-    }
+    granted.await.map_err(|_| JsValue::from_str("the lock was never answered"))
 }

@@ -1,5 +1,6 @@
 //! The origin's private file system: `weights/<model id>/<blob>`.
 
+use futures::channel::oneshot;
 use futures::future::join_all;
 use js_sys::Uint8Array;
 use wasm_bindgen::{JsCast, JsValue};
@@ -156,8 +157,18 @@ pub enum Mode {
     Write,
 }
 
-/// Opens a blob for synchronous reading or writing; workers only.
+/// Opens a blob for synchronous reading or writing; workers only. Whoever gives up waiting leaves no open file behind: it
+/// would lock out the next writer.
 pub async fn open(key: BlobKey, mode: Mode) -> Result<OpenFile, JsValue> {
+    let (sender, opened) = oneshot::channel();
+    wasm_bindgen_futures::spawn_local(async move {
+        // A file that nobody waits for comes back in the error, and is closed.
+        let _ = sender.send(open_to_the_end(key, mode).await);
+    });
+    opened.await.unwrap_or_else(|_| Err(JsValue::from_str("the file was never opened")))
+}
+
+async fn open_to_the_end(key: BlobKey, mode: Mode) -> Result<OpenFile, JsValue> {
     let handle = file(key, mode == Mode::Write).await?;
     let options = js_sys::Object::new();
     js::set(&options, "mode", &if mode == Mode::Read { "read-only" } else { "readwrite" }.into());
