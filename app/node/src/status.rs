@@ -22,6 +22,8 @@ pub struct Own<'a> {
     pub loaded: u64,
     /// Bytes it fetched.
     pub downloaded: u64,
+    /// It will lend its GPU as soon as it is measured.
+    pub measuring: bool,
 }
 
 /// How a room is found.
@@ -59,7 +61,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         connection: connection(own.line, standing),
         room: own.room.map(room),
         model: picture.and_then(|picture| picture.model.as_ref().map(|card| model(card, picture.context))),
-        plan: picture.map(plan),
+        plan: picture.map(|picture| shown_plan(picture, own.measuring)),
         peers: picture.map(|picture| members(picture, own.peer)).unwrap_or_default(),
         device: own.device,
         loading: view.and_then(|view| view.loading.as_ref().map(convert::loading)),
@@ -101,6 +103,16 @@ fn model(card: &wire::ModelCard, context: u32) -> panel::ModelReport {
         context,
         licence: card.licence.clone(),
     }
+}
+
+/// A room is not short of memory while its first device is only being measured.
+fn shown_plan(picture: &wire::RoomView, measuring: bool) -> panel::PlanReport {
+    let mut report = plan(picture);
+    if measuring && report.waiting.is_some() && picture.members.iter().all(|member| member.lent.is_none()) {
+        report.waiting = None;
+        report.reason = "This device is measured: a moment.".to_owned();
+    }
+    report
 }
 
 fn plan(picture: &wire::RoomView) -> panel::PlanReport {
@@ -220,7 +232,7 @@ fn holds(plan: &Plan, peer: PeerId, model: Option<&wire::ModelCard>) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockIndex, BlockRange, ModelId, PlanEpoch, RemoteExperts, StageId, WireType};
+    use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelId, PlanEpoch, RemoteExperts, StageId, WireType};
 
     #[test]
     fn what_a_peer_holds_reads_like_a_sentence() {
@@ -232,6 +244,47 @@ mod tests {
         let plan = Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 64 };
         assert_eq!(holds(&plan, host, None), ["embedding", "blocks 0–11"]);
         assert_eq!(holds(&plan, helper, None), ["block 12", "head", "experts 2 of 0"]);
+    }
+
+    #[test]
+    fn a_room_is_not_short_of_memory_while_its_first_device_is_measured() {
+        let mut picture = wire::RoomView {
+            host: PeerId([1; 16]),
+            model: None,
+            context: 64,
+            share: wire::Share::Fastest,
+            plan: wire::PlanView {
+                standing: wire::PlanStanding::Waiting,
+                plan: None,
+                stage_bytes: Vec::new(),
+                predicted_ms: Vec::new(),
+                measured_ms: Vec::new(),
+                token_ms: 0.0,
+                measured_token_ms: 0.0,
+                shortfall: Some((Bytes(80), Bytes(0))),
+                reason: "80 bytes more".into(),
+            },
+            members: Vec::new(),
+            tokens_per_second: 0.0,
+            tokens: 0,
+        };
+        let waiting = |picture: &wire::RoomView, measuring| shown_plan(picture, measuring).waiting;
+        assert!(waiting(&picture, true).is_none());
+        assert_eq!(waiting(&picture, false).map(|waiting| waiting.needed), Some(80));
+        picture.members.push(wire::MemberView {
+            peer: PeerId([2; 16]),
+            name: "Phone".into(),
+            kind: wire::DeviceKind::Phone,
+            adapter: String::new(),
+            coordinator: false,
+            lent: Some(Bytes(10)),
+            used: Bytes(0),
+            standing: wire::MemberStanding::Spare,
+            loading: None,
+            round_trip_ms: 0.0,
+            hidden: false,
+        });
+        assert!(waiting(&picture, true).is_some(), "somebody lends: what is missing is known");
     }
 
     #[test]

@@ -98,6 +98,8 @@ pub struct Node {
     budget: Option<Bytes>,
     /// How often it has said so.
     loans: u64,
+    /// The device is being measured for the newest loan.
+    measuring: bool,
     changed: bool,
     told: f64,
     bad_frame_told: bool,
@@ -139,6 +141,7 @@ impl Node {
             bench: None,
             opened: Rc::default(),
             budget: None,
+            measuring: false,
             loans: 0,
             changed: false,
             told: f64::MIN,
@@ -327,6 +330,7 @@ impl Node {
     fn contribute(&mut self, budget: u64) {
         self.budget = Some(Bytes(budget));
         self.loans += 1;
+        self.measuring = true;
         let (compute, inputs, loan) = (self.compute.clone(), self.inputs.clone(), self.loans);
         self.platform.spawn.spawn(Box::pin(async move {
             inputs.send(Input::Measured(loan, compute.measure().await));
@@ -335,6 +339,9 @@ impl Node {
 
     /// Measuring takes a while: only the newest loan counts, and none that was taken back meanwhile.
     fn measured(&mut self, loan: u64, measured: Result<Measured, String>) {
+        if loan == self.loans {
+            self.measuring = false;
+        }
         let Some(budget) = self.budget.filter(|_| loan == self.loans) else { return };
         match measured {
             Ok(Measured { bandwidth, sync_millis }) => {
@@ -373,6 +380,7 @@ impl Node {
             device: self.compute.report(),
             loaded: self.compute.weights().0,
             downloaded: self.traffic.bytes(),
+            measuring: self.measuring,
         };
         (self.page)(panel::ToPage::Status(Box::new(snapshot(view.as_ref(), own))));
     }

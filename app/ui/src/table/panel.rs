@@ -89,7 +89,8 @@ fn PlanLine() -> impl IntoView {
 
 fn plan_line(plan: &PlanReport, pace: f64) -> String {
     let mut words = Vec::new();
-    if !plan.stages.is_empty() {
+    // The reason names devices and messages already.
+    if !plan.stages.is_empty() && plan.reason.is_empty() {
         words.push(plural(plan.stages.len(), "stage", "stages"));
         words.push(plural(plan.crossings as usize, "hop a token", "hops a token"));
     }
@@ -97,7 +98,8 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
         words.push(format!("{} measured", tokens_per_second(pace)));
     }
     let mut line = words.join(" · ");
-    if !plan.reason.is_empty() {
+    // What is missing has a card of its own.
+    if !plan.reason.is_empty() && plan.waiting.is_none() {
         if !line.is_empty() {
             line.push_str(". ");
         }
@@ -116,7 +118,6 @@ fn Missing() -> impl IntoView {
         {move || waiting.get().map(|waiting| view! {
             <section class="card missing" aria-live="polite">
                 <p><strong>{waiting.sentence}</strong></p>
-                <p class="hint">{format!("{} needed, {} lent so far.", bytes(waiting.needed), bytes(waiting.lent))}</p>
             </section>
         })}
     }

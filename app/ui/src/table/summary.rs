@@ -29,6 +29,7 @@ pub fn plan_words(status: &Status) -> String {
         Connection::Closed { .. } => return "closed".into(),
         Connection::Idle | Connection::Connected => {}
     }
+    let short = status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some());
     match status.plan.as_ref().map(|plan| plan.state) {
         Some(PlanState::Up) => "ready".into(),
         Some(PlanState::Committing) => "almost ready".into(),
@@ -36,7 +37,8 @@ pub fn plan_words(status: &Status) -> String {
             Some(share) => format!("loading {share}%"),
             None => "loading".into(),
         },
-        Some(PlanState::Waiting) => "waiting for more memory".into(),
+        Some(PlanState::Waiting) if short => "waiting for more memory".into(),
+        Some(PlanState::Waiting) => "getting ready".into(),
         None if status.role.coordinator => "opening the model".into(),
         None => "coming in".into(),
     }
@@ -69,8 +71,8 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
     match plan.state {
         PlanState::Up => None,
         PlanState::Waiting => {
-            let waiting = plan.waiting.as_ref().map(|waiting| waiting.sentence.clone());
-            Some(waiting.unwrap_or_else(|| "The room waits for more devices.".into()))
+            let sentence = plan.waiting.as_ref().map_or(&plan.reason, |waiting| &waiting.sentence);
+            Some(if sentence.is_empty() { "The room waits for more devices.".into() } else { sentence.clone() })
         }
         PlanState::Preparing | PlanState::Committing => Some(match all_loading(status) {
             Some(share) => format!("The devices load their parts: {share}%. You can write already."),
@@ -84,7 +86,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::table::fixtures::{member, plan_of};
-    use potluck_panel::{Loading, PlanReport};
+    use potluck_panel::{Loading, PlanReport, Waiting};
 
     fn status(state: PlanState) -> Status {
         Status {
@@ -101,6 +103,18 @@ mod tests {
         ready.tokens_per_second = 6.13;
         assert_eq!(summary(&ready), "1 device · ready · 6.1 tok/s");
         assert_eq!(why_not_yet(&ready), None);
+    }
+
+    #[test]
+    fn a_room_that_opens_is_not_said_to_be_short_of_memory() {
+        let mut opening = status(PlanState::Waiting);
+        opening.plan.as_mut().unwrap().reason = "Opening the model.".into();
+        assert_eq!(plan_words(&opening), "getting ready");
+        assert_eq!(why_not_yet(&opening).as_deref(), Some("Opening the model."));
+        let waiting = Waiting { needed: 80, lent: 0, sentence: "80 bytes more.".into() };
+        opening.plan.as_mut().unwrap().waiting = Some(waiting);
+        assert_eq!(plan_words(&opening), "waiting for more memory");
+        assert_eq!(why_not_yet(&opening).as_deref(), Some("80 bytes more."));
     }
 
     #[test]
