@@ -59,6 +59,25 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
     }
 }
 
+/// A load that waits for something for ever must not hold up the room for ever: its device is asked again, and begins anew.
+#[test]
+fn a_load_that_never_ends_is_given_up_and_begun_again() {
+    for seed in 0..100u64 {
+        let device = SimDevice::lending(460);
+        let mut world = World::new(seed, dense(), Share::Everyone, device);
+        let joins = |index: u64| 300.0 + (hash(seed) >> (8 * index)) as f64 % 400.0;
+        (1..3).for_each(|index| _ = world.add(device, joins(index)));
+        let stuck = (seed % 3) as usize;
+        // Behind the first plans, so that it is one of three stages that gets stuck.
+        world.fault(Fault::StuckLoad(stuck), if stuck == 0 { 300.0 } else { 10.0 });
+        world.run(200_000.0, |world| stages(world) == 3);
+        assert_eq!(stages(&world), 3, "seed {seed}: device {stuck} must get ready the second time");
+        world.prompt(1, 1, TEXT, TOKENS, 210_000.0);
+        world.run(260_000.0, |world| answered(world, 1, 1));
+        assert_undisturbed(&world, 1, 1, TEXT, TOKENS, &format!("seed {seed}"));
+    }
+}
+
 /// Milliseconds between tokens, of the answer's second token to its last.
 fn gaps(world: &World, index: usize, request: u32) -> Vec<f64> {
     let times = &world.answer(index, request).unwrap().times;

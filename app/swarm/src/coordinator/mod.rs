@@ -305,6 +305,13 @@ impl Coordinator {
             self.answers.drop_asker(peer, now, out);
         }
         self.planning.tell_again(now, out);
+        if let Some(stuck) = self.planning.give_up_stuck(members, now, out) {
+            let name = members.name(stuck);
+            let sentence =
+                format!("{name} gets no further with loading its part. The room plans anew and asks it again.");
+            out.notice(Severity::Warning, sentence);
+            self.replan(members, now, out);
+        }
         if let Some(model) = self.model.clone() {
             let asked_again = members.ask_again(now);
             if self.planning.is_due(&model, &self.command, members, now) || asked_again {

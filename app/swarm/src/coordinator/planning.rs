@@ -165,6 +165,13 @@ impl Planning {
         }
     }
 
+    /// Gives up a plan one of whose peers gets no further with loading; that peer is asked again later, and begins anew.
+    pub fn give_up_stuck(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) -> Option<PeerId> {
+        let stuck = self.inactive.as_mut()?.stuck(members, now)?;
+        self.give_up_inactive(stuck, members, now, out);
+        Some(stuck)
+    }
+
     /// The inactive plan, once everyone is ready for it.
     pub fn prepared_plan(&self) -> Option<&Plan> {
         self.inactive.as_ref().filter(|inactive| inactive.is_ready()).map(|inactive| &inactive.planned.plan)

@@ -27,6 +27,8 @@ pub enum Fault {
     Cut(usize, f64),
     /// From now on the device takes so many times as long (1 is its own speed again).
     Slow(usize, f64),
+    /// The next load of the device never ends, though it is there and answers.
+    StuckLoad(usize),
     /// Its owner presses Stop contributing.
     StopLending(usize),
     /// Its owner lends it again.
@@ -50,6 +52,7 @@ impl Fault {
             | Self::Freeze(index, _)
             | Self::Cut(index, _)
             | Self::Slow(index, _)
+            | Self::StuckLoad(index)
             | Self::StopLending(index)
             | Self::LendAgain(index)
             | Self::Lend(index, _)
@@ -89,6 +92,7 @@ impl World {
             }
             Fault::Cut(index, millis) => self.cut(index, millis),
             Fault::Slow(index, factor) => self.peers[index].slowed = factor,
+            Fault::StuckLoad(index) => self.peers[index].stuck = true,
             Fault::Share(share) => self.event(0, Event::SetShare(share)),
             Fault::StopLending(index) => self.event(index, Event::StopContributing),
             Fault::LendAgain(index) => self.lend(index),

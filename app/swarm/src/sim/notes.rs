@@ -28,6 +28,7 @@ impl World {
             Fault::Lend(..) => (MarkKind::Join, "lends another amount"),
             Fault::LendAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
+            Fault::StuckLoad(_) => (MarkKind::Pause, "loads for ever"),
             Fault::Share(_) => (MarkKind::Plan, "wants the work shared otherwise"),
         };
         self.timeline.mark(self.now, kind, format!("{name} {what}"));

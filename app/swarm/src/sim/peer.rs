@@ -64,6 +64,8 @@ pub(super) struct SimPeer {
     /// Its device takes so many times as long.
     pub slowed: f64,
     pub load: Option<LoadRequest>,
+    /// Its next load never ends.
+    pub stuck: bool,
     /// What its storage keeps over reloads.
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
@@ -86,6 +88,7 @@ impl SimPeer {
             frozen_until: 0.0,
             slowed: 1.0,
             load: None,
+            stuck: false,
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,

@@ -45,6 +45,9 @@ impl World {
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
         let epoch = load.epoch;
         peer.load = Some(load);
+        if std::mem::take(&mut peer.stuck) {
+            return;
+        }
         self.schedule(self.now + millis, index, Happening::Loaded(epoch));
     }
 

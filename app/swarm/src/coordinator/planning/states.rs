@@ -1,15 +1,19 @@
 //! The two plans of a room: the active one, and the inactive one that is being prepared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::Planned;
-use potluck_protocol::{Frame, Prepare, Share};
+use potluck_protocol::{Frame, LoadPhase, Prepare, Share};
 
+use crate::members::Members;
 use crate::outbox::Outbox;
 
 /// An order that is not answered for so long is given again; who has it already only answers again.
 const AGAIN_MILLIS: f64 = 5_000.0;
+/// A peer that gets no further for so long will not get ready: it may be there and still wait for something for ever. Long,
+/// because compiling kernels on a loaded machine shows no progress for a while.
+const STUCK_MILLIS: f64 = 120_000.0;
 
 /// The plan that counts.
 pub(crate) struct Active {
@@ -30,13 +34,23 @@ pub(crate) struct Inactive {
     order: Prepare,
     /// Peers that load.
     awaited: BTreeSet<PeerId>,
+    /// How far each of them was when it was seen to get further last.
+    progress: BTreeMap<PeerId, (Option<(LoadPhase, Bytes)>, Millis)>,
     told: Millis,
 }
 
 impl Inactive {
     pub fn new(planned: Planned, share: Share, order: Prepare) -> Self {
         let awaited = planned.plan.peers();
-        Self { planned, share, keep_active: order.keep_active, order, awaited, told: Millis(0.0) }
+        Self {
+            planned,
+            share,
+            keep_active: order.keep_active,
+            order,
+            awaited,
+            progress: BTreeMap::new(),
+            told: Millis(0.0),
+        }
     }
 
     pub fn epoch(&self) -> PlanEpoch {
@@ -53,6 +67,19 @@ impl Inactive {
 
     pub fn is_ready(&self) -> bool {
         self.awaited.is_empty()
+    }
+
+    /// A peer that has not got further for too long.
+    pub fn stuck(&mut self, members: &Members, now: Millis) -> Option<PeerId> {
+        self.awaited.iter().copied().find(|peer| {
+            let report = members.get(*peer).and_then(|member| member.status.loading);
+            let far = report.map(|report| (report.phase, report.done));
+            let (known, since) = self.progress.entry(*peer).or_insert((far, now));
+            if *known != far {
+                (*known, *since) = (far, now);
+            }
+            now.0 - since.0 >= STUCK_MILLIS
+        })
     }
 
     pub fn tell(&mut self, now: Millis, out: &mut Outbox) {
