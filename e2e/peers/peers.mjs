@@ -23,6 +23,7 @@ const { values } = parseArgs({
     peers: { type: 'string', default: 'potluck,wllama,wllama-cpu' },
     runs: { type: 'string', default: '5' },
     ubatch: { type: 'string' },
+    answers: { type: 'string', default: '1' },
     memory: { type: 'boolean', default: false },
     patience: { type: 'string', default: '1800' },
     out: { type: 'string', default: 'peers' },
@@ -44,6 +45,7 @@ const missing = models.filter((model) => !found.includes(model));
 if (missing.length > 0) throw new Error(`no ${missing.join(', ')} in ${values.models}`);
 
 const ubatch = values.ubatch ? Number(values.ubatch) : undefined;
+const answers = Number(values.answers);
 const args = values.flags ? values.flags.split(' ').filter(Boolean) : SOFTWARE;
 const browser = { executablePath: values.chromium, args, memory: values.memory, patience: 1000 * Number(values.patience) };
 const relay = await potluck.start({ relay: values.relay, page: values.page, models: values.models });
@@ -53,16 +55,16 @@ const files = await serve({
   models: resolve(values.models),
 });
 const engines = {
-  potluck: (model) => potluck.measure(relay, { model, workloads }),
-  wllama: (model) => wllama.measure(files, { model, workloads, gpu: true, ubatch }),
-  'wllama-cpu': (model) => wllama.measure(files, { model, workloads, gpu: false, ubatch }),
+  potluck: (model) => potluck.measure(relay, { model, workloads, answers }),
+  wllama: (model) => wllama.measure(files, { model, workloads, answers, gpu: true, ubatch }),
+  'wllama-cpu': (model) => wllama.measure(files, { model, workloads, answers, gpu: false, ubatch }),
 };
 const peers = values.peers.split(',');
 const unknown = peers.filter((peer) => !(peer in engines));
 if (unknown.length > 0) throw new Error(`there is no peer ${unknown.join(', ')}; there are ${Object.keys(engines).join(', ')}`);
 
 const runs = [];
-const about = { date: new Date().toISOString().slice(0, 10), args, load: loadavg()[0].toFixed(1) };
+const about = { date: new Date().toISOString().slice(0, 10), args, answers, load: loadavg()[0].toFixed(1) };
 try {
   for (const model of models) {
     await relay.ready(model);
