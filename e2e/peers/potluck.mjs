@@ -50,12 +50,13 @@ export function measure({ url }, { model, workloads, answers }) {
     const report = await page.evaluate((given) => window.potluck.bench(given), options);
     const end = Date.now();
     const took = report.workloads.flatMap(({ runs }) => runs).reduce((sum, run) => sum + run.first_token + run.decode, 0);
+    const f16 = report.device.features.some((name) => /shader.?f16/i.test(name)) ? 'with' : 'without';
     return {
       engine: `Potluck ${report.build}`,
       adapter: report.device.adapter,
       browser: report.device.browser,
       loadMs: report.load.millis,
-      note: `keys and values in ${report.device.tuned.find(([name]) => name === 'keys and values')?.[1]}`,
+      note: `keys and values in ${report.device.tuned.find(([name]) => name === 'keys and values')?.[1]}; ${f16} shader-f16`,
       answering: [end - took, end],
       results: report.workloads.map(({ prompt, answer, runs, prefill, decode, first_token }) => {
         const wrong = runs.find(({ tokens }) => tokens !== answer);

@@ -44,9 +44,10 @@ export function summarize(runs) {
 
 const key = ({ prompt, answer }) => `${prompt}/${answer}`;
 
-export function markdown(rows, { date, args, answers, load }) {
+export function markdown(rows, { date, args, more, answers, load }) {
+  const flags = [`flags \`${args.join(' ')}\``, ...more].join(', ');
   const lines = [
-    `Measured ${date}, load of the machine ${load}, flags \`${args.join(' ')}\`. Medians over fresh browsers, runs alternating, ${answers} counted in each.`,
+    `Measured ${date}, load of the machine ${load}, ${flags}. Medians over fresh browsers, runs alternating, ${answers} counted in each.`,
     '',
     '| model | prompt/answer | engine | runs | prefill tok/s | decode tok/s | load s | peak PSS | GPU memory | both at once | growth | note |',
     '|---|---|---|---|---|---|---|---|---|---|---|---|',
