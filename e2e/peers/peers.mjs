@@ -25,6 +25,7 @@ const { values } = parseArgs({
     runs: { type: 'string', default: '5' },
     ubatch: { type: 'string' },
     answers: { type: 'string', default: '1' },
+    kernels: { type: 'boolean', default: false },
     memory: { type: 'boolean', default: false },
     patience: { type: 'string', default: '1800' },
     out: { type: 'string', default: 'peers' },
@@ -58,7 +59,7 @@ const files = await serve({
   models: resolve(values.models),
 });
 const engines = {
-  potluck: (model) => potluck.measure(relay, { model, workloads, answers }),
+  potluck: (model) => potluck.measure(relay, { model, workloads, answers, kernels: values.kernels }),
   wllama: (model) => wllama.measure(files, { model, workloads, answers, gpu: true, ubatch }),
   'wllama-cpu': (model) => wllama.measure(files, { model, workloads, answers, gpu: false, ubatch }),
 };

@@ -42,11 +42,11 @@ export async function start({ relay, page, models }) {
 }
 
 /** One warm-up and so many answers that count, of each prompt. */
-export function measure({ url }, { model, workloads, answers }) {
+export function measure({ url }, { model, workloads, answers, kernels }) {
   return async (page) => {
     await page.goto(`${url}/bench`);
     while (!(await page.evaluate(() => Boolean(window.potluck?.bench)))) await page.waitForTimeout(100);
-    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: answers, kernels: false };
+    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: answers, kernels };
     const report = await page.evaluate((given) => window.potluck.bench(given), options);
     const end = Date.now();
     const took = report.workloads.flatMap(({ runs }) => runs).reduce((sum, run) => sum + run.first_token + run.decode, 0);
@@ -57,7 +57,9 @@ export function measure({ url }, { model, workloads, answers }) {
       browser: report.device.browser,
       loadMs: report.load.millis,
       note: `keys and values in ${report.device.tuned.find(([name]) => name === 'keys and values')?.[1]}; ${f16} shader-f16`,
-      answering: [end - took, end],
+      report,
+      // Kernels are timed after the answers, and their time is not told.
+      ...(kernels ? {} : { answering: [end - took, end] }),
       results: report.workloads.map(({ prompt, answer, runs, prefill, decode, first_token }) => {
         const wrong = runs.find(({ tokens }) => tokens !== answer);
         if (wrong) throw new Error(`${wrong.tokens} tokens came instead of ${answer}`);
