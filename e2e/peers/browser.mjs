@@ -1,13 +1,18 @@
 // A fresh Chromium for each run, and what it takes of the machine's memory.
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
-import { execFileSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+import { median } from './report.mjs';
 
 // On a machine without network Playwright lies where PLAYWRIGHT says.
 const from = process.env.PLAYWRIGHT ?? resolve(import.meta.dirname, '..');
 const { chromium } = createRequire(join(from, 'package.json'))('playwright-core');
+
+const run = promisify(execFile);
 
 /** Flags of a software adapter, for machines without a GPU. */
 export const SOFTWARE = [
@@ -29,19 +34,22 @@ const ours = [
 /** Opens a browser with an empty profile, gives its page to `work`, and takes everything away again. */
 export async function inFreshBrowser({ executablePath, args, memory, patience }, work) {
   const profile = await mkdtemp(join(tmpdir(), 'potluck-peer-'));
+  const sampler = memory ? new Memory(profile, await deviceMemory(0)) : null;
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     args,
     headless: !args.includes('--ozone-platform=x11'),
     ignoreDefaultArgs: ours,
     viewport: { width: 1280, height: 800 },
+  }).catch(async (error) => {
+    await sampler?.stop();
+    throw error;
   });
-  const sampler = memory ? new Memory(profile) : null;
   try {
     const page = context.pages()[0] ?? (await context.newPage());
     page.setDefaultTimeout(patience);
-    const result = await within(patience, work(page));
-    return { ...result, browser: context.browser()?.version() ?? result.browser, ...(await sampler?.stop()) };
+    const { answering, ...result } = await within(patience, work(page));
+    return { ...result, browser: context.browser()?.version() ?? result.browser, ...(await sampler?.stop(answering)) };
   } finally {
     await sampler?.stop();
     await context.close().catch(() => {});
@@ -59,20 +67,19 @@ function within(patience, promise) {
 
 /** Samples the proportional set size of all processes of a profile's browser, ten times a second, and the GPU's memory. */
 class Memory {
-  constructor(profile) {
+  /** `others` is what is in use of the device without the browser. */
+  constructor(profile, others) {
     this.profile = profile;
-    this.peak = 0;
-    this.device = 0;
+    this.others = others;
+    this.samples = [];
     this.running = true;
     this.done = this.sample();
   }
 
   async sample() {
     while (this.running) {
-      const pids = await this.pids();
-      const sizes = await Promise.all(pids.map(pss));
-      this.peak = Math.max(this.peak, sizes.reduce((sum, size) => sum + size, 0));
-      this.device = Math.max(this.device, deviceMemory(new Set(pids)));
+      const [device, sizes] = await Promise.all([deviceMemory(this.others), this.pids().then((pids) => Promise.all(pids.map(pss)))]);
+      this.samples.push({ at: Date.now(), pss: sizes.reduce((sum, size) => sum + size, 0), device });
       await new Promise((next) => setTimeout(next, 100));
     }
   }
@@ -96,10 +103,29 @@ class Memory {
     return [...found];
   }
 
-  async stop() {
+  /** Peaks of the whole run, and growth from the first fifth of the answers to the last one: `answering` is from when to when. */
+  async stop(answering) {
+    if (!this.running) return {};
     this.running = false;
     await this.done;
-    return { peakBytes: this.peak, peakDeviceBytes: this.device };
+    // A browser that ended just before may still have been counted.
+    const others = Math.min(this.others, ...this.samples.map((sample) => sample.device));
+    for (const sample of this.samples) sample.device -= others;
+    const peak = (size) => Math.max(0, ...this.samples.map(size));
+    const whole = (sample) => sample.pss + sample.device;
+    const [from, to] = answering ?? [0, 0];
+    const part = (first, last) => {
+      const at = (share) => from + share * (to - from);
+      return median(this.samples.filter((sample) => sample.at >= at(first) && sample.at <= at(last)).map(whole));
+    };
+    const [before, after] = [part(0, 0.2), part(0.8, 1)];
+    return {
+      peakBytes: peak((sample) => sample.pss),
+      peakDeviceBytes: peak((sample) => sample.device),
+      peakTotalBytes: peak(whole),
+      growthBytes: before === null || after === null ? undefined : after - before,
+      samples: this.samples,
+    };
   }
 }
 
@@ -108,17 +134,10 @@ async function pss(pid) {
   return 1024 * Number(/^Pss:\s+(\d+)/m.exec(text)?.[1] ?? 0);
 }
 
-let smi = true;
-
-/** Memory of these processes on an NVIDIA GPU; 0 where there is none. */
-function deviceMemory(pids) {
-  if (!smi) return 0;
-  try {
-    const text = execFileSync('nvidia-smi', ['--query-compute-apps=pid,used_memory', '--format=csv,noheader,nounits'], { encoding: 'utf8' });
-    const rows = text.trim().split('\n').map((line) => line.split(', '));
-    return rows.filter(([pid]) => pids.has(pid)).reduce((sum, [, mib]) => sum + Number(mib) * 2 ** 20, 0);
-  } catch {
-    smi = false;
-    return 0;
-  }
+/** Bytes in use on the first NVIDIA GPU, by whomever: not every driver lists them by process. `instead` where nothing is told. */
+async function deviceMemory(instead) {
+  const query = ['--id=0', '--query-gpu=memory.used', '--format=csv,noheader,nounits'];
+  const { stdout } = await run('nvidia-smi', query, { timeout: 5000 }).catch(() => ({ stdout: '' }));
+  const mib = Number.parseInt(stdout, 10);
+  return Number.isFinite(mib) ? mib * 2 ** 20 : instead;
 }

@@ -15,6 +15,7 @@ const { values } = parseArgs({
   options: {
     chromium: { type: 'string', default: process.env.CHROMIUM ?? '/usr/bin/chromium' },
     flags: { type: 'string', default: process.env.CHROMIUM_GPU_ARGS ?? '' },
+    'wllama-flags': { type: 'string', default: process.env.CHROMIUM_GPU_ARGS_F16 },
     page: { type: 'string', default: join(root, 'dist') },
     relay: { type: 'string', default: process.env.POTLUCK_RELAY ?? join(root, 'target/release/potluck-relay') },
     models: { type: 'string' },
@@ -23,6 +24,8 @@ const { values } = parseArgs({
     peers: { type: 'string', default: 'potluck,wllama,wllama-cpu' },
     runs: { type: 'string', default: '5' },
     ubatch: { type: 'string' },
+    answers: { type: 'string', default: '1' },
+    kernels: { type: 'boolean', default: false },
     memory: { type: 'boolean', default: false },
     patience: { type: 'string', default: '1800' },
     out: { type: 'string', default: 'peers' },
@@ -44,8 +47,11 @@ const missing = models.filter((model) => !found.includes(model));
 if (missing.length > 0) throw new Error(`no ${missing.join(', ')} in ${values.models}`);
 
 const ubatch = values.ubatch ? Number(values.ubatch) : undefined;
-const args = values.flags ? values.flags.split(' ').filter(Boolean) : SOFTWARE;
-const browser = { executablePath: values.chromium, args, memory: values.memory, patience: 1000 * Number(values.patience) };
+const answers = Number(values.answers);
+const words = (flags) => flags.split(' ').filter(Boolean);
+const args = values.flags ? words(values.flags) : SOFTWARE;
+const flags = { potluck: args, wllama: values['wllama-flags'] ? words(values['wllama-flags']) : args, 'wllama-cpu': args };
+const browser = { executablePath: values.chromium, memory: values.memory, patience: 1000 * Number(values.patience) };
 const relay = await potluck.start({ relay: values.relay, page: values.page, models: values.models });
 const files = await serve({
   pages: join(import.meta.dirname, 'pages'),
@@ -53,23 +59,24 @@ const files = await serve({
   models: resolve(values.models),
 });
 const engines = {
-  potluck: (model) => potluck.measure(relay, { model, workloads }),
-  wllama: (model) => wllama.measure(files, { model, workloads, gpu: true, ubatch }),
-  'wllama-cpu': (model) => wllama.measure(files, { model, workloads, gpu: false, ubatch }),
+  potluck: (model) => potluck.measure(relay, { model, workloads, answers, kernels: values.kernels }),
+  wllama: (model) => wllama.measure(files, { model, workloads, answers, gpu: true, ubatch }),
+  'wllama-cpu': (model) => wllama.measure(files, { model, workloads, answers, gpu: false, ubatch }),
 };
 const peers = values.peers.split(',');
 const unknown = peers.filter((peer) => !(peer in engines));
 if (unknown.length > 0) throw new Error(`there is no peer ${unknown.join(', ')}; there are ${Object.keys(engines).join(', ')}`);
 
 const runs = [];
-const about = { date: new Date().toISOString().slice(0, 10), args, load: loadavg()[0].toFixed(1) };
+const more = peers.flatMap((peer) => flags[peer].filter((flag) => !args.includes(flag)).map((flag) => `${peer} also \`${flag}\``));
+const about = { date: new Date().toISOString().slice(0, 10), args, more, answers, load: loadavg()[0].toFixed(1) };
 try {
   for (const model of models) {
     await relay.ready(model);
     for (let number = 1; number <= Number(values.runs); number++) {
       for (const peer of peers) {
         const load = loadavg()[0];
-        const run = await inFreshBrowser(browser, engines[peer](model)).catch((error) => ({
+        const run = await inFreshBrowser({ ...browser, args: flags[peer] }, engines[peer](model)).catch((error) => ({
           error: String(error.message ?? error),
           log: error.log,
         }));

@@ -41,22 +41,29 @@ export async function start({ relay, page, models }) {
   return { url, stop, ready };
 }
 
-/** One warm-up and one run that counts, of each prompt. */
-export function measure({ url }, { model, workloads }) {
+/** One warm-up and so many answers that count, of each prompt. */
+export function measure({ url }, { model, workloads, answers, kernels }) {
   return async (page) => {
     await page.goto(`${url}/bench`);
     while (!(await page.evaluate(() => Boolean(window.potluck?.bench)))) await page.waitForTimeout(100);
-    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: 1, kernels: false };
+    const options = { model, workloads: workloads.map(({ prompt, answer }) => [prompt, answer]), repeats: answers, kernels };
     const report = await page.evaluate((given) => window.potluck.bench(given), options);
+    const end = Date.now();
+    const took = report.workloads.flatMap(({ runs }) => runs).reduce((sum, run) => sum + run.first_token + run.decode, 0);
+    const f16 = report.device.features.some((name) => /shader.?f16/i.test(name)) ? 'with' : 'without';
     return {
       engine: `Potluck ${report.build}`,
       adapter: report.device.adapter,
       browser: report.device.browser,
       loadMs: report.load.millis,
-      note: `keys and values in ${report.device.tuned.find(([name]) => name === 'keys and values')?.[1]}`,
-      results: report.workloads.map(({ prompt, answer, runs, prefill, decode }) => {
-        if (runs[0].tokens !== answer) throw new Error(`${runs[0].tokens} tokens came instead of ${answer}`);
-        return { prompt, answer, prefill, decode, firstMs: runs[0].first_token };
+      note: `keys and values in ${report.device.tuned.find(([name]) => name === 'keys and values')?.[1]}; ${f16} shader-f16`,
+      report,
+      // Kernels are timed after the answers, and their time is not told.
+      ...(kernels ? {} : { answering: [end - took, end] }),
+      results: report.workloads.map(({ prompt, answer, runs, prefill, decode, first_token }) => {
+        const wrong = runs.find(({ tokens }) => tokens !== answer);
+        if (wrong) throw new Error(`${wrong.tokens} tokens came instead of ${answer}`);
+        return { prompt, answer, prefill, decode, firstMs: first_token };
       }),
     };
   };

@@ -8,7 +8,7 @@ export function median(values) {
 }
 
 const digits = (value) => (value === null ? '–' : value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString('en'));
-const mib = (bytes) => (bytes ? `${Math.round(bytes / 2 ** 20).toLocaleString('en')} MiB` : '–');
+const mib = (bytes) => (bytes !== null ? `${Math.round(bytes / 2 ** 20).toLocaleString('en')} MiB` : '–');
 
 /** Rows of one model: each engine at each prompt, beside the first engine. */
 export function summarize(runs) {
@@ -30,8 +30,10 @@ export function summarize(runs) {
           prefill: median(values.map((value) => value.prefill)),
           decode: median(values.map((value) => value.decode)),
           loadMs: median(good.map((run) => run.loadMs)),
-          peakBytes: median(good.map((run) => run.peakBytes ?? NaN)),
+          peakBytes: median(good.map((run) => run.peakBytes || NaN)),
           peakDeviceBytes: median(good.map((run) => run.peakDeviceBytes || NaN)),
+          peakTotalBytes: median(good.map((run) => run.peakTotalBytes || NaN)),
+          growthBytes: median(good.map((run) => run.growthBytes ?? NaN)),
           note: good[0]?.note ?? mine[0]?.error ?? '',
         });
       }
@@ -42,17 +44,19 @@ export function summarize(runs) {
 
 const key = ({ prompt, answer }) => `${prompt}/${answer}`;
 
-export function markdown(rows, { date, args, load }) {
+export function markdown(rows, { date, args, more, answers, load }) {
+  const flags = [`flags \`${args.join(' ')}\``, ...more].join(', ');
   const lines = [
-    `Measured ${date}, load of the machine ${load}, flags \`${args.join(' ')}\`. Medians over fresh browsers, runs alternating.`,
+    `Measured ${date}, load of the machine ${load}, ${flags}. Medians over fresh browsers, runs alternating, ${answers} counted in each.`,
     '',
-    '| model | prompt/answer | engine | runs | prefill tok/s | decode tok/s | load s | peak PSS | GPU memory | note |',
-    '|---|---|---|---|---|---|---|---|---|---|',
+    '| model | prompt/answer | engine | runs | prefill tok/s | decode tok/s | load s | peak PSS | GPU memory | both at once | growth | note |',
+    '|---|---|---|---|---|---|---|---|---|---|---|---|',
   ];
   for (const row of rows) {
     const cells = [
       row.model, row.workload, row.peer, row.runs, digits(row.prefill), digits(row.decode),
       row.loadMs === null ? '–' : (row.loadMs / 1000).toFixed(1), mib(row.peakBytes), mib(row.peakDeviceBytes),
+      mib(row.peakTotalBytes), mib(row.growthBytes),
       row.note.replaceAll('|', '/').replaceAll('\n', ' '),
     ];
     lines.push(`| ${cells.join(' | ')} |`);

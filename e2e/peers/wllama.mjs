@@ -1,14 +1,15 @@
 // wllama: llama.cpp compiled to WebAssembly, with its WebGPU backend (LlamaWeb) or on the processor.
+import { median } from './report.mjs';
 
 /** Of its log: "offloaded 13/13 layers to GPU". */
 const OFFLOADED = /offloaded (\d+)\/(\d+) layers to GPU/;
 
-/** One warm-up and one run that counts, of each prompt; on the GPU only if every layer is. */
-export function measure({ url }, { model, workloads, gpu, ubatch }) {
+/** One warm-up and so many answers that count, of each prompt, their medians; on the GPU only if every layer is. */
+export function measure({ url }, { model, workloads, answers, gpu, ubatch }) {
   return async (page) => {
     await page.goto(`${url}/pages/wllama.html`);
     while (!(await page.evaluate(() => Boolean(window.measure)))) await page.waitForTimeout(100);
-    const told = await page.evaluate((given) => window.measure(given), { url: `${url}/models/${model}.gguf`, workloads, gpu, ubatch });
+    const told = await page.evaluate((given) => window.measure(given), { url: `${url}/models/${model}.gguf`, workloads, answers, gpu, ubatch });
     const offloaded = told.log.map((line) => OFFLOADED.exec(line)).find(Boolean);
     const device = told.log.find((line) => /WebGPU.*(adapter|device)|adapter.*WebGPU|using device WebGPU/i.test(line));
     const note = [offloaded?.[0] ?? 'nothing offloaded', device?.trim()].filter(Boolean).join('; ');
@@ -21,13 +22,24 @@ export function measure({ url }, { model, workloads, gpu, ubatch }) {
       loadMs: told.loadMs,
       note,
       log: told.log,
-      results: told.results.map(({ prompt, answer, timings, firstMs, wallMs }) => {
-        if (!timings) throw Object.assign(new Error('wllama gave no timings'), { log: told.log });
-        if (timings.prompt_n !== prompt || timings.predicted_n !== answer) {
-          throw new Error(`wllama read ${timings.prompt_n} of ${prompt} tokens and wrote ${timings.predicted_n} of ${answer}`);
+      answering: told.answering,
+      results: told.results.map(({ prompt, answer, runs }) => {
+        for (const { timings } of runs) {
+          if (!timings) throw Object.assign(new Error('wllama gave no timings'), { log: told.log });
+          if (timings.prompt_n !== prompt || timings.predicted_n !== answer) {
+            throw new Error(`wllama read ${timings.prompt_n} of ${prompt} tokens and wrote ${timings.predicted_n} of ${answer}`);
+          }
         }
-        // Its own clock: what its worker's messages cost is left out, in its favour.
-        return { prompt, answer, prefill: timings.prompt_per_second, decode: timings.predicted_per_second, firstMs, wallMs };
+        const middle = (value) => median(runs.map(value));
+        return {
+          prompt,
+          answer,
+          // Its own clock: what its worker's messages cost is left out, in its favour.
+          prefill: middle(({ timings }) => timings.prompt_per_second),
+          decode: middle(({ timings }) => timings.predicted_per_second),
+          firstMs: middle(({ firstMs }) => firstMs),
+          wallMs: middle(({ wallMs }) => wallMs),
+        };
       }),
     };
   };

@@ -10,7 +10,7 @@ use potluck_shaders::{Format, Job, Kernel, Operand, params};
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::probe::Probe;
+use crate::probe::Stand;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::submit::{Run, Submitter};
 
@@ -66,16 +66,10 @@ impl Engine {
             end_1: rows,
             ..Default::default()
         };
-        let probe = Probe {
-            kernel,
-            bindings: vec![vec![0; bytes as usize], vec![0; (cols * 4) as usize], vec![0; (rows * 4) as usize]],
-            params: bytemuck::bytes_of(&params).to_vec(),
-            x: rows.div_ceil(kernel.matrix_rows()),
-            y: 1,
-            z: 1,
-            output: 2,
-        };
-        self.rate(&probe, bytes).await
+        let sizes = [bytes, u64::from(cols) * 4, u64::from(rows) * 4];
+        let groups = [rows.div_ceil(kernel.matrix_rows()), 1];
+        let stand = self.stand(kernel, &sizes, bytemuck::bytes_of(&params), groups);
+        self.rate(&stand, bytes).await
     }
 
     async fn shape_rate(
@@ -97,16 +91,10 @@ impl Engine {
             y_stride: rows,
             ..Default::default()
         };
-        let probe = Probe {
-            kernel,
-            bindings: vec![vec![0; bytes as usize], vec![0; (n * cols * 4) as usize], vec![0; (n * rows * 4) as usize]],
-            params: bytemuck::bytes_of(&params).to_vec(),
-            x: rows.div_ceil(kernel.matrix_rows()),
-            y: 1,
-            z: n.div_ceil(kernel.vectors()),
-            output: 2,
-        };
-        self.rate(&probe, bytes).await
+        let sizes = [bytes, u64::from(n) * u64::from(cols) * 4, u64::from(n) * u64::from(rows) * 4];
+        let groups = [rows.div_ceil(kernel.matrix_rows()), n.div_ceil(kernel.vectors())];
+        let stand = self.stand(kernel, &sizes, bytemuck::bytes_of(&params), groups);
+        self.rate(&stand, bytes).await
     }
 
     /// Gigaflops a second of a matrix kernel on a matrix of `rows` × `cols` and `n` vectors.
@@ -158,25 +146,23 @@ impl Engine {
         let kernel = Kernel::Stream;
         let limit = self.inner.core.borrow().gpu.capabilities().limits.max_storage_buffer_binding_size;
         let bytes = limit.min(64 << 20) / 16 * 16;
-        let probe = Probe {
-            kernel,
-            bindings: vec![vec![0; bytes as usize], vec![0; (GROUPS * kernel.threads() * 4) as usize]],
-            params: bytemuck::bytes_of(&params::Stream { quads: (bytes / 16) as u32 }).to_vec(),
-            x: GROUPS,
-            y: 1,
-            z: 1,
-            output: 1,
-        };
-        self.rate(&probe, bytes).await
+        let sizes = [bytes, u64::from(GROUPS * kernel.threads()) * 4];
+        let params = params::Stream { quads: (bytes / 16) as u32 };
+        let stand = self.stand(kernel, &sizes, bytemuck::bytes_of(&params), [GROUPS, 1]);
+        self.rate(&stand, bytes).await
     }
 
-    /// Gigabytes a second of a probe that gets through `bytes`.
-    async fn rate(&self, probe: &Probe, bytes: u64) -> Result<f64, EngineError> {
-        // The first run pays for the pipeline and the upload.
-        self.timed(probe, 1).await?;
+    fn stand(&self, kernel: Kernel, sizes: &[u64], params: &[u8], groups: [u32; 2]) -> Stand {
+        self.inner.core.borrow_mut().stand(kernel, sizes, params, groups)
+    }
+
+    /// Gigabytes a second of a kernel that gets through `bytes`.
+    async fn rate(&self, stand: &Stand, bytes: u64) -> Result<f64, EngineError> {
+        // The first run pays for the pipeline and the zeros.
+        self.timed(stand, 1).await?;
         let mut repeat = 1;
         loop {
-            let (once, more) = (self.timed(probe, 0).await?, self.timed(probe, repeat).await?);
+            let (once, more) = (self.timed(stand, 0).await?, self.timed(stand, repeat).await?);
             let spent = more - once;
             if spent >= LONG_ENOUGH || repeat >= 1024 {
                 return Ok(bytes as f64 * f64::from(repeat) / spent.max(1e-3) / 1e6);
@@ -185,9 +171,9 @@ impl Engine {
         }
     }
 
-    async fn timed(&self, probe: &Probe, repeat: u32) -> Result<f64, EngineError> {
+    async fn timed(&self, stand: &Stand, repeat: u32) -> Result<f64, EngineError> {
         let started = clock::now();
-        let launched = self.inner.core.borrow_mut().launch_probes(std::slice::from_ref(probe), repeat);
+        let launched = self.inner.core.borrow_mut().launch_stand(stand, repeat);
         launched.outputs().await?;
         Ok(clock::now() - started)
     }

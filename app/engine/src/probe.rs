@@ -70,6 +70,15 @@ pub async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
     }
 }
 
+/// A dispatch to be timed, on buffers of zeros that stay from one launch to the next: nothing is brought there, so only the
+/// kernel takes time.
+pub struct Stand {
+    kernel: Kernel,
+    params: Vec<u8>,
+    groups: [u32; 3],
+    buffers: Vec<Slice>,
+}
+
 /// A submitted set of probes, whose outputs are on their way.
 pub struct Launched {
     gpu: Gpu,
@@ -103,8 +112,8 @@ impl Core {
         Slice { slab: self.memory.create(&self.gpu.device, "probe", size, usage), offset: 0, size }
     }
 
-    /// Runs probes, each `repeat` times.
-    pub fn launch_probes(&mut self, probes: &[Probe], repeat: u32) -> Launched {
+    /// Runs probes.
+    pub fn launch_probes(&mut self, probes: &[Probe]) -> Launched {
         let mut rec = Recorder::default();
         let mut groups = BindGroups::default();
         let mut buffers = Vec::new();
@@ -118,36 +127,61 @@ impl Core {
                 self.gpu.queue.write_buffer(&slice.slab.buffer, 0, &padded);
                 bound.push(slice);
             }
-            let mut tools = Tools {
-                device: &self.gpu.device,
-                pipelines: &mut self.pipelines,
-                groups: &mut groups,
-                uniforms: &self.uniforms.buffer,
-                codebooks: &self.codebooks.buffer,
-            };
+            let [x, y] = if probe.y > 1 { [probe.x, probe.y] } else { fold(probe.x) };
             let refs: Vec<&Slice> = bound.iter().collect();
-            for _ in 0..repeat {
-                let [x, y] = if probe.y > 1 { [probe.x, probe.y] } else { fold(probe.x) };
-                let size = Size::Fixed([x, y, probe.z]);
-                rec.dispatch_sized(&mut tools, probe.kernel, &refs, &probe.params, size);
-            }
+            let size = Size::Fixed([x, y, probe.z]);
+            rec.dispatch_sized(&mut self.probe_tools(&mut groups), probe.kernel, &refs, &probe.params, size);
             let size = (probe.bindings[probe.output].len() as u64).next_multiple_of(4);
             outputs.push((bound[probe.output].clone(), size));
             buffers.extend(bound);
         }
+        self.launch(rec, &outputs, buffers)
+    }
+
+    /// Makes the buffers of a dispatch that is to be timed: so many bytes for each storage binding.
+    pub fn stand(&mut self, kernel: Kernel, sizes: &[u64], params: &[u8], [x, z]: [u32; 2]) -> Stand {
+        let [x, y] = fold(x);
+        let buffers = sizes.iter().map(|&size| self.probe_buffer(size)).collect();
+        Stand { kernel, params: params.to_vec(), groups: [x, y, z], buffers }
+    }
+
+    /// Runs it `repeat` times; the first word of its last buffer comes back.
+    pub fn launch_stand(&mut self, stand: &Stand, repeat: u32) -> Launched {
+        let mut rec = Recorder::default();
+        let mut groups = BindGroups::default();
+        let refs: Vec<&Slice> = stand.buffers.iter().collect();
+        for _ in 0..repeat {
+            let size = Size::Fixed(stand.groups);
+            rec.dispatch_sized(&mut self.probe_tools(&mut groups), stand.kernel, &refs, &stand.params, size);
+        }
+        let outputs: Vec<(Slice, u64)> = stand.buffers.last().map(|last| (last.clone(), 4)).into_iter().collect();
+        self.launch(rec, &outputs, Vec::new())
+    }
+
+    fn probe_tools<'a>(&'a mut self, groups: &'a mut BindGroups) -> Tools<'a> {
+        Tools {
+            device: &self.gpu.device,
+            pipelines: &mut self.pipelines,
+            groups,
+            uniforms: &self.uniforms.buffer,
+            codebooks: &self.codebooks.buffer,
+        }
+    }
+
+    fn launch(&mut self, rec: Recorder, outputs: &[(Slice, u64)], buffers: Vec<Slice>) -> Launched {
         let total: u64 = outputs.iter().map(|(_, size)| size).sum();
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let result = self.memory.create(&self.gpu.device, "probe result", total.max(4), usage);
         let mut to = 0;
         let mut copies = Vec::new();
-        for (slice, size) in &outputs {
+        for (slice, size) in outputs {
             let from = Slice { slab: slice.slab.clone(), offset: 0, size: *size };
             copies.push(Copy { from, to: result.buffer.clone(), at: to });
             to += size;
         }
         let run = Run { before: Vec::new(), program: Rc::new(rec.finish()), reach: 0, after: copies };
         Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, u64::MAX).submit(&[run]);
-        let sizes = outputs.into_iter().map(|(_, size)| size).collect();
+        let sizes = outputs.iter().map(|(_, size)| *size).collect();
         Launched { gpu: self.gpu.clone(), result, sizes, _buffers: buffers }
     }
 }

@@ -1,7 +1,7 @@
 import { Wllama } from '/wllama/index.js';
 
-/** Loads a model, runs each prompt once to warm up and once that counts. `gpu` false keeps everything on the processor. */
-async function measure({ url, workloads, gpu, ubatch }) {
+/** Loads a model, runs each prompt once to warm up and `answers` times that count. `gpu` false keeps everything on the processor. */
+async function measure({ url, workloads, answers, gpu, ubatch }) {
   const log = [];
   const keep = (...words) => log.push(words.map(String).join(' '));
   const logger = { debug: keep, log: keep, warn: keep, error: keep };
@@ -18,13 +18,17 @@ async function measure({ url, workloads, gpu, ubatch }) {
     });
     const loadMs = performance.now() - started;
     const results = [];
+    let first = 0;
     for (const { prompt, answer } of workloads) {
       const warm = await complete(wllama, text(prompt), answer);
       // A vocabulary may cut a word, or put a marker before the text: the run that counts has the right length.
       const extra = (warm.timings?.prompt_n ?? prompt) - prompt;
-      results.push({ prompt, answer, ...(await complete(wllama, text(prompt - extra), answer)) });
+      first ||= Date.now();
+      const runs = [];
+      for (let number = 0; number < answers; number++) runs.push(await complete(wllama, text(prompt - extra), answer));
+      results.push({ prompt, answer, runs });
     }
-    return { ok: true, loadMs, results, threads: wllama.getNumThreads(), version: Wllama.getLibllamaVersion(), log };
+    return { ok: true, loadMs, results, answering: [first, Date.now()], threads: wllama.getNumThreads(), version: Wllama.getLibllamaVersion(), log };
   } catch (error) {
     return { ok: false, error: String(error?.stack ?? error), log };
   } finally {

@@ -105,7 +105,7 @@ impl Engine {
             }
             let cases: Vec<Case> = new.iter().flat_map(|&kernel| cases::of(kernel)).collect();
             let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
-            let launched = self.inner.core.borrow_mut().launch_probes(&probes, 1);
+            let launched = self.inner.core.borrow_mut().launch_probes(&probes);
             let outputs = launched.outputs().await?;
             for (case, output) in cases.iter().zip(&outputs) {
                 let (error, tolerance) = case.expected.judge(output);

@@ -45,7 +45,7 @@ fn engine() -> Engine {
 }
 
 fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
-    let launched = engine.inner.core.borrow_mut().launch_probes(probes, 1);
+    let launched = engine.inner.core.borrow_mut().launch_probes(probes);
     block_on(launched.outputs()).unwrap()
 }
 
