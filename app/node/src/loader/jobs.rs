@@ -36,14 +36,13 @@ impl Job {
         self.unit_offset + self.len
     }
 
-    /// The part of the job's bytes that continues the blob, and where; `None` if the blob has them or has a gap before them.
-    pub fn to_append(&self, mut bytes: Vec<u8>) -> Option<(u64, Vec<u8>)> {
-        let stored = self.state.stored();
-        let fits = !self.state.left_out.get() && (self.unit_offset..self.end_in_unit()).contains(&stored);
-        fits.then(|| {
-            bytes.drain(..(stored - self.unit_offset) as usize);
-            (stored, bytes)
-        })
+    /// Keeps the part of the job's bytes that continues the unit's blob; none if the blob has them or has a gap before them.
+    pub fn keep(&self, bytes: &[u8]) {
+        let mut waiting = self.state.waiting.borrow_mut();
+        let end = self.state.stored() + waiting.len() as u64;
+        if !self.state.left_out.get() && (self.unit_offset..self.end_in_unit()).contains(&end) {
+            waiting.extend_from_slice(&bytes[(end - self.unit_offset) as usize..]);
+        }
     }
 }
 
@@ -53,6 +52,8 @@ pub struct UnitState {
     pub unit: WeightUnit,
     /// Bytes in the cache.
     stored: Cell<u64>,
+    /// Bytes that continue the blob and are not written yet: opening a file takes longer than writing a small piece.
+    waiting: RefCell<Vec<u8>>,
     /// A piece was left out, so nothing after it can be stored.
     left_out: Cell<bool>,
     locking: Mutex<bool>,
@@ -65,6 +66,7 @@ impl UnitState {
         Self {
             unit,
             stored: Cell::new(stored.unwrap_or(0)),
+            waiting: RefCell::default(),
             left_out: Cell::new(false),
             locking: Mutex::new(false),
             guard: RefCell::new(None),
@@ -79,6 +81,12 @@ impl UnitState {
     /// The cache has bytes up to here.
     pub fn grew(&self, stored: u64) {
         self.stored.set(stored);
+    }
+
+    /// What is to be written now, and where: everything that waits, if that is `least` bytes or more.
+    pub fn to_append(&self, least: usize) -> Option<(u64, Vec<u8>)> {
+        let mut waiting = self.waiting.borrow_mut();
+        (!waiting.is_empty() && waiting.len() >= least).then(|| (self.stored(), std::mem::take(&mut *waiting)))
     }
 
     /// A piece is not stored: nothing after it can be.
@@ -181,14 +189,30 @@ mod tests {
         let unit = map.units().next().unwrap();
         let state = Rc::new(UnitState::new(unit, Some(1500)));
         let jobs = cut(&state, &map, 1000);
-        assert!(jobs[0].to_append(vec![0; 1000]).is_none(), "stored already");
-        let (offset, bytes) = jobs[1].to_append(vec![7; 1000]).unwrap();
-        assert_eq!((offset, bytes.len()), (1500, 500), "a resumed piece adds what is missing");
-        assert!(jobs[2].to_append(vec![0; 1000]).is_none(), "a gap");
+        jobs[0].keep(&[0; 1000]);
+        assert_eq!(state.to_append(0), None, "stored already");
+        jobs[2].keep(&[0; 1000]);
+        assert_eq!(state.to_append(0), None, "a gap");
+        jobs[1].keep(&[7; 1000]);
+        assert_eq!(state.to_append(0), Some((1500, vec![7; 500])), "a resumed piece adds what is missing");
         state.grew(2000);
-        assert!(jobs[2].to_append(vec![0; 1000]).is_some());
         state.leave_out();
-        assert!(jobs[2].to_append(vec![0; 1000]).is_none(), "something before it was left out");
+        jobs[2].keep(&[0; 1000]);
+        assert_eq!(state.to_append(0), None, "something before it was left out");
+    }
+
+    #[test]
+    fn small_pieces_are_written_together() {
+        let map = map();
+        let unit = map.units().next().unwrap();
+        let state = Rc::new(UnitState::new(unit, None));
+        let jobs = cut(&state, &map, 1000);
+        jobs[0].keep(&[1; 1000]);
+        assert_eq!(state.to_append(2000), None, "too little to open a file for");
+        jobs[1].keep(&[2; 1000]);
+        let (offset, bytes) = state.to_append(2000).unwrap();
+        assert_eq!((offset, bytes.len(), bytes[999], bytes[1000]), (0, 2000, 1, 2));
+        assert_eq!(state.to_append(0), None, "nothing is written twice");
     }
 
     #[test]
