@@ -5,7 +5,7 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Names rows that the coordinator sent: larger than those of all rows it sent before on this plan. A result with another
+/// Names rows that the coordinator sent: larger than those of all rows it sent before, whatever the plan. A result with another
 /// name than the one awaited was sent before a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PassId(pub u64);
@@ -20,8 +20,9 @@ pub struct Forward {
     pub stage: StageId,
     /// Names these rows; comes back with the result.
     pub pass: PassId,
-    /// Conversations with state that counted when these rows were sent. The receiver frees all others that got no newer
-    /// rows, so what must be freed for these rows is freed before them, at every stage, whatever was lost on the way.
+    /// Conversations with state that counted when these rows were sent, on this plan or another: plans share the pages. The
+    /// receiver frees all others that got no newer rows, so what must be freed for these rows is freed before them, at every
+    /// stage, whatever was lost on the way.
     pub live: Vec<ConversationId>,
     /// Whose state.
     pub conversation: ConversationId,

@@ -263,7 +263,12 @@ impl Worker {
         }
     }
 
+    /// Rows for a stage. Both plans' state shares the pages, so what does not count any more is freed in both.
     pub fn forward(&mut self, forward: Forward, out: &mut Outbox) {
+        if self.executor(forward.epoch, out.me).is_none() {
+            return;
+        }
+        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, out));
         if let Some(executor) = self.executor(forward.epoch, out.me) {
             executor.forward(forward, out);
         }

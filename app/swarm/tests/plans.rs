@@ -97,3 +97,27 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     }
     assert!(swaps >= 140, "the answers must move to the better plan while they are given; only {swaps} did");
 }
+
+/// Both plans share the pages: those of a conversation that nobody talks in are freed for the state that moves, on every
+/// device, before it comes. The room moves at once, and nothing fails for want of pages.
+#[test]
+fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
+    for seed in 0..150u64 {
+        let hash = hash(seed);
+        let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(2_500).at_speed(0.05));
+        let asker = world.add(SimDevice::default(), 10.0);
+        // Two pages each: the room is full.
+        world.prompt(asker, 1, TEXT, TOKENS, 1_000.0);
+        world.prompt(asker, 2, SHORT, LONG, 8_000.0);
+        let joins = 15_000.0 + (hash % 2_000) as f64;
+        world.add(SimDevice::lending(2_500), joins);
+        world.run(joins + 2_000.0, |_| false);
+        let story = format!("seed {seed}, a device joined at {joins:.0} ms");
+        assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{story}");
+        assert_eq!(stages(&world), 2, "{story}: the answer must have moved");
+        world.run(60_000.0, |world| answered(world, asker, 2));
+        assert_undisturbed(&world, asker, 1, TEXT, TOKENS, &story);
+        assert_undisturbed(&world, asker, 2, SHORT, LONG, &story);
+        assert_eq!(world.answer(asker, 2).unwrap().recoveries, 0, "{story}: nothing was lost");
+    }
+}

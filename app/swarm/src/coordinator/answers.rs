@@ -31,7 +31,8 @@ pub(super) struct Answers {
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
     newest_pass: PassId,
-    /// Pages in which state is rebuilt on another plan.
+    /// State that is rebuilt on another plan: its names, and the pages set aside for it.
+    rebuilt: Vec<ConversationId>,
     reserved: usize,
     pub(super) draft_cost: DraftCost,
     pub(super) chunk_size: ChunkSize,
@@ -203,7 +204,7 @@ impl Answers {
                 if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
                     continue;
                 }
-                let (pass, live) = (self.next_pass(), self.live(index));
+                let (pass, live) = (self.next_pass(), self.live(Some(index)));
                 let answering = &mut self.active[index];
                 chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
                 answering.send(chunk, pass, live, plan, now, out);
@@ -236,10 +237,13 @@ impl Answers {
         }
     }
 
-    /// Conversations whose state counts when rows of `index` are sent.
-    fn live(&self, index: usize) -> Vec<ConversationId> {
-        let active = self.active.iter().enumerate().filter(|(other, active)| *other == index || active.pages() > 0);
-        active.map(|(_, active)| active.conversation.id).chain(self.conversations.live()).collect()
+    /// Conversations whose state counts when rows of `index`, or of a replay, are sent: those on both plans, for they share
+    /// the pages.
+    pub(super) fn live(&self, index: Option<usize>) -> Vec<ConversationId> {
+        let active =
+            self.active.iter().enumerate().filter(|(other, active)| Some(*other) == index || active.pages() > 0);
+        let active = active.map(|(_, active)| active.conversation.id);
+        active.chain(self.conversations.live()).chain(self.rebuilt.iter().copied()).collect()
     }
 
     pub fn stop(&mut self, asker: PeerId, request: RequestId, now: Millis, out: &mut Outbox) {
@@ -298,20 +302,23 @@ impl Answers {
         self.newest_pass
     }
 
-    /// Sets pages aside for state that is rebuilt elsewhere, and leaves so many for conversations nobody talks in.
-    pub(super) fn reserve(&mut self, pages: usize, left: usize) {
+    /// Sets pages aside for state that is rebuilt elsewhere under these names, and leaves so many for conversations nobody
+    /// talks in.
+    pub(super) fn reserve(&mut self, rebuilt: Vec<ConversationId>, pages: usize, left: usize) {
+        self.rebuilt = rebuilt;
         self.reserved = pages;
         self.conversations.shrink_to(left);
     }
 
     /// Nothing is rebuilt elsewhere any more.
     pub fn reserve_nothing(&mut self) {
+        self.rebuilt.clear();
         self.reserved = 0;
     }
 
     /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
-        self.reserved = 0;
+        self.reserve_nothing();
         self.draft_cost = DraftCost::default();
         self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();

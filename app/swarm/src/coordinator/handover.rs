@@ -55,8 +55,7 @@ impl Handover {
             Some((active.conversation.id, replay.next_chunk(active)?))
         });
         let Some((conversation, chunk)) = behind else { return };
-        let pass = answers.next_pass();
-        let live = self.replays.values().map(|replay| replay.id).collect();
+        let (pass, live) = (answers.next_pass(), answers.live(None));
         if let Some(replay) = self.replays.get_mut(&conversation) {
             replay.send(chunk, pass, live, plan, now, out);
         }
@@ -84,7 +83,8 @@ impl Handover {
             }
         }
         taken += reserved;
-        answers.reserve(reserved, total.saturating_sub(taken));
+        let names = self.replays.values().map(|replay| replay.id).collect();
+        answers.reserve(names, reserved, total.saturating_sub(taken));
     }
 
     /// Every answer can go on at the new plan without a wait.

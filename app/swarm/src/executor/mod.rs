@@ -88,7 +88,6 @@ impl Executor {
             return;
         };
         let cursor = stage.blocks.start;
-        self.forget_others(forward.pass, &forward.live, out);
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.tokens.is_empty() || forward.base.0 > length {
@@ -106,7 +105,7 @@ impl Executor {
     }
 
     /// Frees the state of conversations that are not `live` and got no rows since.
-    fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
+    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
         let is_over =
             |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
         let over: Vec<ConversationId> =
