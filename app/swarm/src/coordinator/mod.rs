@@ -16,7 +16,7 @@ mod view;
 
 use std::sync::Arc;
 
-use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
 use potluck_protocol::{
     Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share, StageFault, StageFaultKind,
 };
@@ -132,6 +132,24 @@ impl Coordinator {
         } else {
             self.replan(members, now, out);
         }
+    }
+
+    /// Gives the parts of peers that stand still to others. A peer that loads may be silent for longer: it is busy.
+    pub fn give_up_frozen(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+        for peer in self.planning.active().map(Plan::peers).unwrap_or_default() {
+            let loads =
+                self.planning.awaits(peer) || members.get(peer).is_some_and(|member| member.status.loading.is_some());
+            if !loads && members.freeze(peer) {
+                let name = members.name(peer);
+                self.lost(peer, &format!("{name} does not answer."), members, now, out);
+            }
+        }
+    }
+
+    /// A peer that stood still is heard again: it may be given work.
+    pub fn thawed(&mut self, peer: PeerId, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.back(peer, now, out);
+        self.replan(members, now, out);
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
@@ -318,7 +336,7 @@ impl Coordinator {
     /// Makes the room's picture anew and sends it where it changed.
     pub fn refresh(&mut self, members: &Members, now: Millis, at_once: bool, out: &mut Outbox) {
         let counted = (self.view.tokens, self.counted);
-        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members, now);
+        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members);
         // The count alone is no reason to send the picture more than once a second.
         if now.0 - counted.1.0 < COUNT_MILLIS {
             self.view.tokens = counted.0;

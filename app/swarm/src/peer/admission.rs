@@ -23,9 +23,9 @@ impl Peer {
         let is_host = hello.coordinator && peer != me;
         let (contribution, key, session) = (hello.contribution, hello.key.clone(), hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
-        let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone(), now));
+        let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
         member.hello = hello;
-        member.heard = now;
+        member.silent = 0.0;
         member.away_until = None;
         if contribution != lent_before {
             member.lends_anew();

@@ -14,7 +14,7 @@ use crate::members::{GRACE_AFTER_OUTAGE_MILLIS, GRACE_MILLIS, Members};
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
-use crate::{Action, Event, RelayRoute};
+use crate::{Action, Destination, Event, RelayRoute};
 
 /// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
 const HEARTBEAT_MILLIS: f64 = 1_000.0;
@@ -63,6 +63,7 @@ pub struct Peer {
     out: Outbox,
     trace: Trace,
     heartbeat: Millis,
+    ticked: Millis,
 }
 
 impl Peer {
@@ -82,6 +83,7 @@ impl Peer {
             out: Outbox::new(me),
             trace: Trace::default(),
             heartbeat: Millis(f64::MIN),
+            ticked: Millis(f64::MAX),
         }
     }
 
@@ -255,7 +257,7 @@ impl Peer {
     fn greet(&mut self, route: RelayRoute) {
         if self.standing != Standing::Outside {
             let frame = Frame::Hello(self.hello());
-            self.out.act(Action::Send { to: crate::Destination::Route(route), frame });
+            self.out.act(Action::Send { to: Destination::Route(route), frame });
         }
     }
 
@@ -271,15 +273,31 @@ impl Peer {
         if from == self.identity.peer || self.standing == Standing::Outside {
             return;
         }
-        self.members.heard(from, now);
+        if self.members.heard(from)
+            && let Some(coordinator) = &mut self.coordinator
+        {
+            coordinator.thawed(from, &mut self.members, now, &mut self.out);
+        }
         match frame {
             Frame::Hello(hello) => {
                 self.out.set_route(from, Some(route));
                 self.welcome(from, hello, now);
             }
-            // Whoever has not said hello on this connection is nobody yet.
+            Frame::Unknown => self.unknown(route, from, now),
             frame if self.out.peer_at(route) == Some(from) => self.frame(from, frame, now),
+            // Whoever has not said hello on this connection is nobody yet, or was given up.
+            Frame::Heartbeat { .. } => {
+                self.out.act(Action::Send { to: Destination::Route(route), frame: Frame::Unknown });
+            }
             _ => {}
+        }
+    }
+
+    /// A peer had given us up, and what we sent it since is lost. We are still here.
+    fn unknown(&mut self, route: RelayRoute, from: PeerId, now: Millis) {
+        self.greet(route);
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.out.peer_at(route) == Some(from)) {
+            coordinator.back(from, now, &mut self.out);
         }
     }
 
@@ -391,7 +409,9 @@ impl Peer {
             return;
         }
         let me = self.identity.peer;
-        self.members.heard(me, now);
+        self.members.listened(now.0 - self.ticked.0);
+        self.ticked = now;
+        self.members.heard(me);
         if let (Some(member), Some(status)) = (self.members.known.get_mut(&me), self.worker.status(self.hidden)) {
             member.status = status;
         }
@@ -401,6 +421,9 @@ impl Peer {
                 self.gone(peer, &member, now);
             }
             self.beat(now);
+            if let Some(coordinator) = &mut self.coordinator {
+                coordinator.give_up_frozen(&mut self.members, now, &mut self.out);
+            }
         }
         if self.standing == Standing::Inside && self.coordinator.is_none() {
             self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
