@@ -32,6 +32,9 @@ pub struct Forward {
     pub class: KernelClass,
     /// Token ids, one a row.
     pub tokens: Vec<u32>,
+    /// Greedy tokens to compute behind the row, each from the one before, by a stage that holds the whole model: the answer
+    /// has candidates for each. 0 otherwise.
+    pub ahead: u16,
     /// What the last stage does; `None`: it only reports that the rows are through.
     pub head: Option<HeadRequest>,
     /// Number format of `hidden` in the tail.

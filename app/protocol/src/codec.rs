@@ -158,6 +158,7 @@ mod tests {
             base: Position(100),
             class: KernelClass::Decode,
             tokens: vec![17],
+            ahead: 0,
             head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
             wire,
             hidden,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
+use super::ahead::{self, Ahead};
 use super::answering::{Answering, expected_pages};
 use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
@@ -35,6 +36,7 @@ pub(super) struct Answers {
     rebuilt: Vec<ConversationId>,
     reserved: usize,
     pub(super) draft_cost: DraftCost,
+    pub(super) ahead: Ahead,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
     /// Tokens written in all.
@@ -197,6 +199,7 @@ impl Answers {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
         let prefill_rows = self.chunk_size.rows(plan);
+        let alone = self.active.len() == 1 && self.queue.is_empty() && ahead::is_possible(plan, out.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
@@ -206,7 +209,12 @@ impl Answers {
                 }
                 let (pass, live) = (self.next_pass(), self.live(Some(index)));
                 let answering = &mut self.active[index];
-                chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
+                if alone {
+                    chunk.ahead = answering.ahead(&chunk, self.ahead);
+                }
+                if chunk.ahead == 0 {
+                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
+                }
                 answering.send(chunk, pass, live, plan, now, out);
                 sent = true;
             }
@@ -294,6 +302,7 @@ impl Answers {
         self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();
         self.draft_cost = DraftCost::default();
+        self.ahead = Ahead::default();
         self.active.iter_mut().for_each(Answering::state_lost);
     }
 
@@ -320,6 +329,7 @@ impl Answers {
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserve_nothing();
         self.draft_cost = DraftCost::default();
+        self.ahead = Ahead::default();
         self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();
         self.conversations.rename();

@@ -1,5 +1,6 @@
 //! The coordinator: the room's model, its plan, its token logs and its answers.
 
+mod ahead;
 mod answering;
 mod answers;
 mod away;

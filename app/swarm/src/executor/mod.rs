@@ -8,8 +8,8 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, Holder, Input, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage, StageId,
-    Task, Then, Ticket, Work,
+    BlockRange, ConversationId, Holder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
+    StageId, Task, Then, Ticket, Work,
 };
 use potluck_protocol::{Forward, Frame, PassId, Picked, PickedRows, StageFault, StageFaultKind};
 
@@ -94,7 +94,7 @@ impl Executor {
             self.report(forward.stage, forward.conversation, StageFaultKind::Gap(Position(length)), out);
             return;
         }
-        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32);
+        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.ahead));
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
         let input = match self.plan.embeds(forward.stage) {
@@ -159,7 +159,11 @@ impl Executor {
             (None, true) => (stage.blocks.end, piece::head(&jobs)),
         };
         let (class, blocks) = (first.rows.class, BlockRange::new(first.cursor, end));
-        let task = Task::Forward { rows: piece::rows(&jobs), class, input: piece::input(inputs), blocks, then };
+        let ahead = piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
+        let task = ahead.unwrap_or_else(|| {
+            let (rows, input) = (piece::rows(&jobs), piece::input(inputs));
+            Task::Forward { rows, class, input, blocks, then }
+        });
         self.compute(task, Purpose::Rows(jobs), out);
     }
 
@@ -197,6 +201,7 @@ impl Executor {
         if let [job] = jobs
             && job.rows.tokens.len() == 1
         {
+            let millis = millis / f64::from(job.rows.ahead + 1);
             let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
             self.decode_millis = mean + 0.1 * (millis - mean);
         }

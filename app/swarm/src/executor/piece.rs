@@ -1,6 +1,6 @@
 //! One piece of work for rows of several jobs, and its result cut up again.
 
-use potluck_plan::{Candidates, HeadRequest, HeadRows, Input, Outcome, Pick, Position, Row, Then};
+use potluck_plan::{Candidates, FirstToken, HeadRequest, HeadRows, Input, Outcome, Pick, Position, Row, Task, Then};
 
 use super::queue::Job;
 
@@ -11,6 +11,18 @@ pub(super) fn rows(jobs: &[Job]) -> Vec<Row> {
         (0..job.rows.tokens.len() as u32).map(move |i| Row { conversation, position: Position(base + i) })
     });
     rows.collect()
+}
+
+/// Greedy tokens one after another, if the job is a row with tokens ahead.
+pub(super) fn continuation(job: &Job) -> Option<Task> {
+    let (rows, steps) = (&job.rows, job.rows.ahead.saturating_add(1));
+    match rows.tokens[..] {
+        [token] if steps > 1 => {
+            let row = Row { conversation: rows.conversation, position: rows.base };
+            Some(Task::Continue { row, token: FirstToken::Given(token), steps })
+        }
+        _ => None,
+    }
 }
 
 /// What all rows start from. Jobs that run together start alike.
@@ -109,6 +121,7 @@ mod tests {
             base: Position(base),
             class: KernelClass::Decode,
             tokens: vec![5; rows],
+            ahead: 0,
             head: Some(head),
             wire: WireType::F32,
             hidden: Vec::new(),
