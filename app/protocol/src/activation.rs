@@ -1,7 +1,8 @@
 //! Frames on a token's way: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, HeadRequest, KernelClass, PlanEpoch, Position, Route, StageId, WireType,
+    BlockIndex, Candidates, ConversationId, HeadRequest, KernelClass, PeerId, PlanEpoch, Position, Route, StageId,
+    WireType,
 };
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +133,9 @@ pub enum StageFaultKind {
     DeviceLost,
     /// No holder of an expert answers.
     ExpertsUnreachable(BlockIndex),
+    /// What this peer sent, or its own engine if it is the reporter, has another size than its rows or holds a value that is no
+    /// number. The room goes on without it.
+    BadResult(PeerId),
     /// Anything else, in one sentence.
     Failed(String),
 }

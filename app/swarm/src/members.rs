@@ -24,6 +24,8 @@ const LISTENED_MILLIS: f64 = 1_000.0;
 /// A member that failed is asked again after so long, then after twice as long, and so on up to the last.
 const FIRST_RETRY_MILLIS: f64 = 2_000.0;
 const LAST_RETRY_MILLIS: f64 = 60_000.0;
+/// Wrong results count as so many failures.
+const WRONG_FAILURES: u32 = 4;
 /// Below this share of its loan a device is not planned with.
 const LEAST_TRUST: f64 = 0.5;
 
@@ -88,6 +90,12 @@ impl Member {
         let wait = FIRST_RETRY_MILLIS * f64::from(2u32.saturating_pow(self.failures.min(16)));
         self.failures += 1;
         self.failed_until = Some(Millis(now.0 + wait.min(LAST_RETRY_MILLIS)));
+    }
+
+    /// Its results are wrong: it gets no work for half a minute at least.
+    pub fn distrust(&mut self, now: Millis) {
+        self.failures = self.failures.max(WRONG_FAILURES);
+        self.fail(now);
     }
 
     /// Its engine needed more than was planned: next time it gets less, and at last none for a while.

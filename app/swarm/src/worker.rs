@@ -53,7 +53,7 @@ impl Inactive {
         let (coordinator, prepare) = (self.coordinator, &self.prepare);
         self.executor.get_or_insert_with(|| {
             let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
-            Executor::new(me, coordinator, prepare.plan.clone(), first_ticket)
+            Executor::new(me, coordinator, prepare.plan.clone(), prepare.shape.hidden as usize, first_ticket)
         })
     }
 }

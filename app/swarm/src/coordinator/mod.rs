@@ -7,6 +7,7 @@ mod away;
 mod chunk_size;
 mod conversations;
 mod draft;
+mod faults;
 mod handover;
 mod picks;
 mod planning;
@@ -17,10 +18,8 @@ mod view;
 
 use std::sync::Arc;
 
-use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
-use potluck_protocol::{
-    Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share, StageFault, StageFaultKind,
-};
+use potluck_plan::{Millis, PeerId, PlanEpoch};
+use potluck_protocol::{Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -135,24 +134,6 @@ impl Coordinator {
         }
     }
 
-    /// Gives the parts of peers that stand still to others. A peer that loads may be silent for longer: it is busy.
-    pub fn give_up_frozen(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
-        for peer in self.planning.active().map(Plan::peers).unwrap_or_default() {
-            let loads =
-                self.planning.awaits(peer) || members.get(peer).is_some_and(|member| member.status.loading.is_some());
-            if !loads && members.freeze(peer) {
-                let name = members.name(peer);
-                self.lost(peer, &format!("{name} does not answer."), members, now, out);
-            }
-        }
-    }
-
-    /// A peer that stood still is heard again: it may be given work.
-    pub fn thawed(&mut self, peer: PeerId, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.back(peer, now, out);
-        self.replan(members, now, out);
-    }
-
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
         self.planning.prepared(peer, epoch);
         self.try_commit(members, now, out);
@@ -244,7 +225,7 @@ impl Coordinator {
         self.after_answer(members, now, out);
     }
 
-    pub fn picked(&mut self, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn picked(&mut self, from: PeerId, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == picked.epoch) {
             handover.through(picked.conversation, picked.pass);
             self.try_commit(members, now, out);
@@ -252,11 +233,14 @@ impl Coordinator {
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
-        if picked.epoch != plan.epoch {
+        if picked.epoch != plan.epoch || plan.stages.last().is_none_or(|last| last.peer != from) {
             return;
         }
-        self.answers.picked(picked, model, now, out);
-        self.after_answer(members, now, out);
+        let conversation = picked.conversation;
+        match self.answers.picked(picked, model, now, out) {
+            true => self.after_answer(members, now, out),
+            false => self.blame(from, conversation, members, now, out),
+        }
     }
 
     fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
@@ -265,42 +249,6 @@ impl Coordinator {
         }
         self.try_commit(members, now, out);
         self.continue_answers(now, out);
-    }
-
-    pub fn fault(&mut self, from: PeerId, fault: StageFault, members: &mut Members, now: Millis, out: &mut Outbox) {
-        if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == fault.epoch) {
-            match fault.kind {
-                StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
-                _ => self.planning.give_up_inactive(from, members, now, out),
-            }
-            self.after_answer(members, now, out);
-            return;
-        }
-        if self.planning.active().is_none_or(|plan| plan.epoch != fault.epoch || !plan.peers().contains(&from)) {
-            return;
-        }
-        let name = members.name(from);
-        match fault.kind {
-            StageFaultKind::Gap(position) => {
-                self.answers.rewind(fault.conversation, position.0 as usize);
-                self.continue_answers(now, out);
-            }
-            StageFaultKind::ExpertsUnreachable(block) => {
-                let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
-                self.planning.drop_active();
-                self.recover(&reason, members, now, out);
-            }
-            StageFaultKind::DeviceLost => {
-                self.planning.lose(from, out);
-                let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
-                self.recover(&reason, members, now, out);
-            }
-            StageFaultKind::Failed(sentence) => {
-                let sentence = format!("{name} could not compute its part: {sentence}");
-                self.answers.fail(fault.conversation, &sentence, now, out);
-                self.after_answer(members, now, out);
-            }
-        }
     }
 
     /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.

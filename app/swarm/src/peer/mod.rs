@@ -19,6 +19,9 @@ use crate::{Action, Destination, Event, RelayRoute};
 /// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
 const HEARTBEAT_MILLIS: f64 = 1_000.0;
 
+/// What a host is told that enters a room with a host.
+const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
+
 /// How this peer stands in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -63,6 +66,8 @@ pub struct Peer {
     out: Outbox,
     trace: Trace,
     heartbeat: Millis,
+    /// Connections that were in the room before ours.
+    earlier: Vec<RelayRoute>,
     ticked: Millis,
 }
 
@@ -83,6 +88,7 @@ impl Peer {
             out: Outbox::new(me),
             trace: Trace::default(),
             heartbeat: Millis(f64::MIN),
+            earlier: Vec::new(),
             ticked: Millis(f64::MAX),
         }
     }
@@ -149,7 +155,7 @@ impl Peer {
             }
             Event::Prompt(prompt) => self.prompt(prompt, now),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
-            Event::Connected { members: _ } => self.connected(now),
+            Event::Connected { members } => self.connected(members, now),
             Event::RouteJoined(route) => self.greet(route),
             Event::RouteLeft(route) => self.route_left(route, now),
             Event::Disconnected => self.disconnected(now),
@@ -214,15 +220,24 @@ impl Peer {
     }
 
     fn leave(&mut self) {
+        self.depart("This tab left the room before the answer was complete.", None);
+    }
+
+    /// This tab cannot stay in the room: one sentence says why.
+    fn turned_away(&mut self, sentence: String) {
+        self.depart(&sentence.clone(), Some(sentence));
+    }
+
+    fn depart(&mut self, to_askers: &str, reason: Option<String>) {
         self.out.broadcast(Frame::Bye);
-        self.guest.fail_all("This tab left the room before the answer was complete.", &mut self.out);
+        self.guest.fail_all(to_askers, &mut self.out);
         self.worker.stop(&mut self.out);
         self.coordinator = None;
         self.guest.room = None;
         self.standing = Standing::Outside;
         self.members.known.clear();
         self.out.clear_routes();
-        self.out.act(Action::Close { reason: None });
+        self.out.act(Action::Close { reason });
         self.out.act(Action::ViewChanged);
     }
 
@@ -239,8 +254,9 @@ impl Peer {
         self.out.act(Action::ViewChanged);
     }
 
-    fn connected(&mut self, now: Millis) {
+    fn connected(&mut self, earlier: Vec<RelayRoute>, now: Millis) {
         self.connected = true;
+        self.earlier = earlier;
         self.announce(now);
     }
 
@@ -279,6 +295,9 @@ impl Peer {
             coordinator.thawed(from, &mut self.members, now, &mut self.out);
         }
         match frame {
+            Frame::Hello(hello) if hello.coordinator && self.coordinator.is_some() && self.earlier.contains(&route) => {
+                self.turned_away(SECOND_HOST.to_owned());
+            }
             Frame::Hello(hello) => {
                 self.out.set_route(from, Some(route));
                 self.welcome(from, hello, now);
@@ -356,7 +375,7 @@ impl Peer {
             Frame::Prepared(epoch) => coordinator.prepared(from, epoch, members, now, out),
             Frame::PrepareFailed(epoch, fault) => coordinator.prepare_failed(from, epoch, fault, members, now, out),
             Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
-            Frame::Picked(picked) => coordinator.picked(picked, members, now, out),
+            Frame::Picked(picked) => coordinator.picked(from, picked, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, now, out),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, out),

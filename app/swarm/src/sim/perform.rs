@@ -36,6 +36,10 @@ impl World {
                     self.ask_again(index, request);
                 }
             }
+            Action::Close { reason } => {
+                self.peers[index].closed = reason;
+                self.hang_up(index);
+            }
             _ => {}
         }
     }
@@ -72,7 +76,10 @@ impl World {
     fn compute(&mut self, index: usize, work: &Work) {
         let noise = self.random.unit();
         let peer = &mut self.peers[index];
-        let outcome = peer.engine.run(&self.model, work);
+        let mut outcome = peer.engine.run(&self.model, work);
+        if let Some(wrong) = peer.wrong {
+            wrong.spoil(&mut outcome);
+        }
         if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
         }
