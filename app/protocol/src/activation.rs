@@ -1,11 +1,12 @@
 //! Frames on a token's way: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, HeadRequest, KernelClass, PlanEpoch, Position, Route, StageId, WireType,
+    BlockIndex, Candidates, ConversationId, HeadRequest, KernelClass, PeerId, PlanEpoch, Position, Route, StageId,
+    WireType,
 };
 use serde::{Deserialize, Serialize};
 
-/// Names rows that the coordinator sent: larger than those of all rows it sent before on this plan. A result with another
+/// Names rows that the coordinator sent: larger than those of all rows it sent before, whatever the plan. A result with another
 /// name than the one awaited was sent before a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PassId(pub u64);
@@ -20,8 +21,9 @@ pub struct Forward {
     pub stage: StageId,
     /// Names these rows; comes back with the result.
     pub pass: PassId,
-    /// Conversations with state that counted when these rows were sent. The receiver frees all others that got no newer
-    /// rows, so what must be freed for these rows is freed before them, at every stage, whatever was lost on the way.
+    /// Conversations with state that counted when these rows were sent, on this plan or another: plans share the pages. The
+    /// receiver frees all others that got no newer rows, so what must be freed for these rows is freed before them, at every
+    /// stage, whatever was lost on the way.
     pub live: Vec<ConversationId>,
     /// Whose state.
     pub conversation: ConversationId,
@@ -31,6 +33,9 @@ pub struct Forward {
     pub class: KernelClass,
     /// Token ids, one a row.
     pub tokens: Vec<u32>,
+    /// Greedy tokens to compute behind the row, each from the one before, by a stage that holds the whole model: the answer
+    /// has candidates for each. 0 otherwise.
+    pub ahead: u16,
     /// What the last stage does; `None`: it only reports that the rows are through.
     pub head: Option<HeadRequest>,
     /// Number format of `hidden` in the tail.
@@ -128,6 +133,9 @@ pub enum StageFaultKind {
     DeviceLost,
     /// No holder of an expert answers.
     ExpertsUnreachable(BlockIndex),
+    /// What this peer sent, or its own engine if it is the reporter, has another size than its rows or holds a value that is no
+    /// number. The room goes on without it.
+    BadResult(PeerId),
     /// Anything else, in one sentence.
     Failed(String),
 }

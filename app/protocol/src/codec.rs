@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::{Frame, PickedRows};
 
 /// Version of the frames; peers of another version are told to reload.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// Largest frame we send or read, just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
@@ -158,6 +158,7 @@ mod tests {
             base: Position(100),
             class: KernelClass::Decode,
             tokens: vec![17],
+            ahead: 0,
             head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
             wire,
             hidden,

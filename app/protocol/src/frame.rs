@@ -148,6 +148,8 @@ pub enum Frame {
     Stop(RequestId),
     /// Part of an answer, to the asking peer.
     Answer(RequestId, AnswerPart),
+    /// The sender does not know, or no longer knows, who is on this connection: say hello.
+    Unknown,
     /// Ask for bytes of the host's file.
     PieceRequest(PieceRequest),
     /// Bytes of the host's file.

@@ -12,12 +12,20 @@ pub(crate) const GRACE_MILLIS: f64 = 1_500.0;
 pub(crate) const GRACE_AFTER_OUTAGE_MILLIS: f64 = 10_000.0;
 /// Nothing heard for so long: shown as silent.
 pub(crate) const SILENT_MILLIS: f64 = 5_000.0;
+/// Nothing heard of a peer that computes for so long: its tab stands still, and others take its part.
+const FROZEN_MILLIS: f64 = 4_500.0;
+/// Nobody else heard for so long either: it is our own line that stands still.
+const OWN_LINE_MILLIS: f64 = 2_500.0;
 /// Nothing heard for so long: given up.
 pub(crate) const GONE_MILLIS: f64 = 20_000.0;
+/// Between two ticks at most so much counts as silence: who stood still itself has not listened.
+const LISTENED_MILLIS: f64 = 1_000.0;
 
 /// A member that failed is asked again after so long, then after twice as long, and so on up to the last.
 const FIRST_RETRY_MILLIS: f64 = 2_000.0;
 const LAST_RETRY_MILLIS: f64 = 60_000.0;
+/// Wrong results count as so many failures.
+const WRONG_FAILURES: u32 = 4;
 /// Below this share of its loan a device is not planned with.
 const LEAST_TRUST: f64 = 0.5;
 
@@ -26,11 +34,14 @@ pub(crate) struct Member {
     /// The host let it in (the host itself, and whoever brought the key).
     pub admitted: bool,
     pub status: WorkerStatus,
-    pub heard: Millis,
+    /// So long nothing was heard of it while we listened, milliseconds.
+    pub silent: f64,
     /// Its connection ended; given up at this time unless it is back.
     pub away_until: Option<Millis>,
     /// Its way to us and back.
     pub link: LinkMeasure,
+    /// Its connection is there, but nothing is heard: it gets no work until it is.
+    pub frozen: bool,
     /// It could not get ready for a plan, or its device failed; it is asked again later.
     pub failed_until: Option<Millis>,
     /// How often that happened since it lends what it lends.
@@ -44,14 +55,15 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    pub fn new(hello: Hello, now: Millis) -> Self {
+    pub fn new(hello: Hello) -> Self {
         Self {
             hello,
             admitted: false,
             status: WorkerStatus::default(),
-            heard: now,
+            silent: 0.0,
             away_until: None,
             link: LinkMeasure::default(),
+            frozen: false,
             failed_until: None,
             failures: 0,
             trust: 1.0,
@@ -80,6 +92,12 @@ impl Member {
         self.failed_until = Some(Millis(now.0 + wait.min(LAST_RETRY_MILLIS)));
     }
 
+    /// Its results are wrong: it gets no work for half a minute at least.
+    pub fn distrust(&mut self, now: Millis) {
+        self.failures = self.failures.max(WRONG_FAILURES);
+        self.fail(now);
+    }
+
     /// Its engine needed more than was planned: next time it gets less, and at last none for a while.
     pub fn overflow(&mut self, now: Millis) {
         self.trust *= 0.9;
@@ -90,11 +108,12 @@ impl Member {
 
     /// It can be given work.
     pub fn lends(&self) -> bool {
-        self.admitted && self.hello.contribution.is_some() && self.away_until.is_none() && self.failed_until.is_none()
+        let is_here = self.away_until.is_none() && !self.frozen;
+        self.admitted && self.hello.contribution.is_some() && is_here && self.failed_until.is_none()
     }
 
-    pub fn is_silent(&self, now: Millis) -> bool {
-        self.away_until.is_some() || now.0 - self.heard.0 > SILENT_MILLIS
+    pub fn is_silent(&self) -> bool {
+        self.away_until.is_some() || self.frozen || self.silent > SILENT_MILLIS
     }
 }
 
@@ -129,10 +148,31 @@ impl Members {
         self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0
     }
 
-    pub fn heard(&mut self, peer: PeerId, now: Millis) {
-        if let Some(member) = self.known.get_mut(&peer) {
-            member.heard = now;
-        }
+    /// Something came from a peer. True if it had been found to stand still.
+    pub fn heard(&mut self, peer: PeerId) -> bool {
+        let Some(member) = self.known.get_mut(&peer) else { return false };
+        member.silent = 0.0;
+        std::mem::take(&mut member.frozen)
+    }
+
+    /// So much time went by since the last tick.
+    pub fn listened(&mut self, millis: f64) {
+        let millis = millis.clamp(0.0, LISTENED_MILLIS);
+        self.known.values_mut().for_each(|member| member.silent += millis);
+    }
+
+    /// True if a peer has just been found to stand still: nothing is heard of it, although its connection is there and
+    /// ours works.
+    pub fn freeze(&mut self, peer: PeerId) -> bool {
+        let me = self.me;
+        let expected = |member: &&Member| member.away_until.is_none() && !member.frozen;
+        let others = || self.known.iter().filter(|(other, _)| **other != me).map(|(_, other)| other).filter(expected);
+        let is_own_line = others().count() > 1 && others().all(|other| other.silent > OWN_LINE_MILLIS);
+        let is_frozen = |member: &&mut Member| {
+            !is_own_line && member.silent > FROZEN_MILLIS && member.away_until.is_none() && !member.frozen
+        };
+        let frozen = self.known.get_mut(&peer).filter(|_| peer != me).filter(is_frozen);
+        frozen.map(|member| member.frozen = true).is_some()
     }
 
     /// Marks a peer whose connection ended.
@@ -148,9 +188,8 @@ impl Members {
     /// Removes and returns who is to be given up.
     pub fn give_up(&mut self, now: Millis) -> Vec<(PeerId, Member)> {
         let me = self.me;
-        let over = |member: &Member| {
-            member.away_until.is_some_and(|until| now.0 >= until.0) || now.0 - member.heard.0 > GONE_MILLIS
-        };
+        let over =
+            |member: &Member| member.away_until.is_some_and(|until| now.0 >= until.0) || member.silent > GONE_MILLIS;
         let gone: Vec<PeerId> =
             self.known.iter().filter(|(peer, member)| **peer != me && over(member)).map(|(peer, _)| *peer).collect();
         gone.into_iter().filter_map(|peer| Some((peer, self.known.remove(&peer)?))).collect()

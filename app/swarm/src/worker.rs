@@ -53,7 +53,7 @@ impl Inactive {
         let (coordinator, prepare) = (self.coordinator, &self.prepare);
         self.executor.get_or_insert_with(|| {
             let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
-            Executor::new(me, coordinator, prepare.plan.clone(), first_ticket)
+            Executor::new(me, coordinator, prepare.plan.clone(), prepare.shape.hidden as usize, first_ticket)
         })
     }
 }
@@ -263,7 +263,12 @@ impl Worker {
         }
     }
 
+    /// Rows for a stage. Both plans' state shares the pages, so what does not count any more is freed in both.
     pub fn forward(&mut self, forward: Forward, out: &mut Outbox) {
+        if self.executor(forward.epoch, out.me).is_none() {
+            return;
+        }
+        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, out));
         if let Some(executor) = self.executor(forward.epoch, out.me) {
             executor.forward(forward, out);
         }

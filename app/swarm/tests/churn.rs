@@ -20,6 +20,7 @@ fn every_scenario_ends_well() {
         assert!(!run.timeline.samples.is_empty(), "{}: tokens must be on the timeline", scenario.name);
     }
 }
+
 #[test]
 fn a_thousand_rooms_survive_anything() {
     let churn = scenario("churn").expect("the scenario is there");

@@ -1,6 +1,7 @@
 //! Plans while devices come, go, change and fail: nobody waits longer than needed, and answers stay the undisturbed ones.
 #![allow(clippy::unwrap_used)]
 
+use potluck_plan::PeerId;
 use potluck_protocol::{AnswerStop, PlanStanding, Share};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
@@ -115,4 +116,113 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
         swaps += u32::from(epoch > 1 && (share == Share::Everyone || end < 0.8 * usual));
     }
     assert!(swaps >= 140, "the answers must move to the better plan while they are given; only {swaps} did");
+}
+
+/// Both plans share the pages: those of a conversation that nobody talks in are freed for the state that moves, on every
+/// device, before it comes. The room moves at once, and nothing fails for want of pages.
+#[test]
+fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
+    for seed in 0..150u64 {
+        let hash = hash(seed);
+        let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(2_500).at_speed(0.05));
+        let asker = world.add(SimDevice::default(), 10.0);
+        // Two pages each: the room is full.
+        world.prompt(asker, 1, TEXT, TOKENS, 1_000.0);
+        world.prompt(asker, 2, SHORT, LONG, 8_000.0);
+        let joins = 15_000.0 + (hash % 2_000) as f64;
+        world.add(SimDevice::lending(2_500), joins);
+        world.run(joins + 2_000.0, |_| false);
+        let story = format!("seed {seed}, a device joined at {joins:.0} ms");
+        assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{story}");
+        assert_eq!(stages(&world), 2, "{story}: the answer must have moved");
+        world.run(60_000.0, |world| answered(world, asker, 2));
+        assert_undisturbed(&world, asker, 1, TEXT, TOKENS, &story);
+        assert_undisturbed(&world, asker, 2, SHORT, LONG, &story);
+        assert_eq!(world.answer(asker, 2).unwrap().recoveries, 0, "{story}: nothing was lost");
+    }
+}
+
+/// Three devices of which any two hold the model, and a guest that asks. Its answer begins at 10 s.
+fn room_of_three(seed: u64) -> (World, usize) {
+    let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(620));
+    world.add(SimDevice::lending(620), 5.0);
+    world.add(SimDevice::lending(620), 9.0);
+    let asker = world.add(SimDevice::default(), 10.0);
+    world.prompt(asker, 1, SHORT, LONG, 10_000.0);
+    (world, asker)
+}
+
+/// One of two devices is struck in the middle of the answer; so many milliseconds later that must be known.
+fn noticed_within(millis: f64, fault: impl Fn(usize) -> Fault) {
+    for seed in 0..200u64 {
+        let hash = hash(seed);
+        let (mut world, asker) = room_of_three(seed);
+        let (victim, at) = (1 + hash as usize % 2, 10_200.0 + (hash >> 8) as f64 % 1_000.0);
+        world.fault(fault(victim), at);
+        world.run(at + millis, |_| false);
+        let story = format!("seed {seed}, {:?} at {at:.0} ms", fault(victim));
+        let lost = PeerId([victim as u8 + 1; 16]);
+        let plan = world.view(0).room.unwrap().plan.plan.clone();
+        assert!(plan.is_none_or(|plan| !plan.peers().contains(&lost)), "{story}: noticed after {millis} ms");
+        world.run(60_000.0, |world| answered(world, asker, 1));
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+    }
+}
+
+#[test]
+fn a_killed_worker_is_noticed_within_two_seconds() {
+    noticed_within(2_000.0, Fault::Kill);
+}
+
+/// A tab that stands still keeps its connection. Missed heartbeats tell.
+#[test]
+fn a_frozen_tab_is_noticed_within_five_seconds() {
+    noticed_within(5_000.0, |victim| Fault::Freeze(victim, 60_000.0));
+}
+
+/// What keeps a device from being heard for a while, without its tab standing still for long: nobody may be given up.
+fn nobody_is_given_up(fault: impl Fn(u64) -> Fault) {
+    for seed in 0..200u64 {
+        let hash = hash(seed);
+        let (mut world, asker) = room_of_three(seed);
+        let fault = fault(hash);
+        world.fault(fault, 10_200.0 + (hash >> 8) as f64 % 1_000.0);
+        world.run(60_000.0, |world| answered(world, asker, 1));
+        let story = format!("seed {seed}, {fault:?}");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}: nobody was lost");
+    }
+}
+
+#[test]
+fn a_busy_device_that_is_silent_for_three_seconds_is_not_given_up() {
+    nobody_is_given_up(|hash| Fault::Freeze(1 + hash as usize % 2, 500.0 + (hash >> 20) as f64 % 2_500.0));
+}
+
+/// While the host's own tab stands still, nobody is heard.
+#[test]
+fn a_host_that_stood_still_takes_nobody_for_frozen() {
+    nobody_is_given_up(|hash| Fault::Freeze(0, 1_000.0 + (hash >> 20) as f64 % 29_000.0));
+}
+
+/// The same if its line does, until the relay gives the line up.
+#[test]
+fn a_host_whose_line_stood_still_takes_nobody_for_frozen() {
+    nobody_is_given_up(|hash| Fault::Cut(0, 1_000.0 + (hash >> 20) as f64 % 8_500.0));
+}
+
+/// A tab that stood still is heard again, and gets work again.
+#[test]
+fn a_frozen_tab_that_goes_on_takes_part_again() {
+    for seed in 0..100u64 {
+        let hash = hash(seed);
+        let (mut world, asker) = room_of_three(seed);
+        let victim = 1 + hash as usize % 2;
+        world.fault(Fault::Freeze(victim, 6_000.0 + (hash >> 20) as f64 % 20_000.0), 10_200.0);
+        world.prompt(asker, 2, TEXT, TOKENS, 60_000.0);
+        world.run(120_000.0, |world| answered(world, asker, 2));
+        assert_eq!(stages(&world), 3, "seed {seed}: everyone takes part");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &format!("seed {seed}"));
+        assert_undisturbed(&world, asker, 2, TEXT, TOKENS, &format!("seed {seed}"));
+    }
 }

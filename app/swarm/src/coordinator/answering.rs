@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use potluck_plan::{ConversationId, HeadRequest, HeadRows, KernelClass, Millis, Pick, Plan, Position};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
+use super::ahead::Ahead;
 use super::conversations::{Conversation, left_in_page, pages};
 use super::draft::{Acceptance, DraftCost, MOST as MOST_DRAFTS, look_up};
 use super::handover::Replay;
@@ -26,6 +27,8 @@ pub(super) struct Pass {
     pub end: usize,
     /// What the rows behind them guess.
     pub drafts: Vec<u32>,
+    /// Tokens that are computed behind them.
+    pub ahead: u16,
     sent: Millis,
     /// A decoded row, alone but for its drafts.
     is_decode: bool,
@@ -34,12 +37,12 @@ pub(super) struct Pass {
 impl Pass {
     /// Rows of a log that is replayed.
     pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
-        Self { id, end, drafts: Vec::new(), sent: now, is_decode: false }
+        Self { id, end, drafts: Vec::new(), ahead: 0, sent: now, is_decode: false }
     }
 
     /// Positions of state it leaves behind, right or wrong.
     fn held(&self) -> usize {
-        self.end + self.drafts.len()
+        self.end + self.drafts.len() + usize::from(self.ahead)
     }
 
     /// How long it was under way, if it was a token with its drafts.
@@ -124,18 +127,32 @@ impl Answering {
         }
     }
 
-    /// Guesses for the rows behind a chunk, if it is the newest token and guesses pay. They never begin a page.
-    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, crossings: u32) -> Vec<u32> {
+    /// Rows that may be computed behind a chunk, if it is the newest token. They never begin a page.
+    fn most_further(&self, chunk: &Chunk) -> usize {
         if chunk.class != KernelClass::Decode || !chunk.last || chunk.tokens.len() != 1 {
-            return Vec::new();
+            return 0;
         }
         let end = chunk.base + 1;
+        let room = left_in_page(end).min(self.context.saturating_sub(end));
+        let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens() + 1);
+        room.min(left)
+    }
+
+    /// Greedy tokens to compute behind a chunk.
+    pub fn ahead(&self, chunk: &Chunk, ahead: Ahead) -> u16 {
+        if self.pick() == Pick::Top(1) { ahead.tokens(self.most_further(chunk)) } else { 0 }
+    }
+
+    /// Guesses for the rows behind a chunk, if guesses pay.
+    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, crossings: u32) -> Vec<u32> {
+        let most = self.most_further(chunk);
+        if most == 0 {
+            return Vec::new();
+        }
         if self.guess.is_empty() {
             self.guess = look_up(self.conversation.log.tokens(), MOST_DRAFTS).into();
         }
-        let room = left_in_page(end).min(self.context.saturating_sub(end));
-        let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens() + 1);
-        let most = self.guess.len().min(room).min(left);
+        let most = self.guess.len().min(most);
         let length = cost.best_length(self.acceptance, crossings, most);
         self.guess.iter().copied().take(length).collect()
     }
@@ -167,8 +184,16 @@ impl Answering {
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
         let rows = if chunk.drafts.is_empty() { HeadRows::Last } else { HeadRows::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
-        self.under_way.push_back(Pass { id: pass, end: self.sent, drafts: chunk.drafts, sent: now, is_decode });
-        self.conversation.held = self.conversation.held.max(chunk.base + tokens.len());
+        self.under_way.push_back(Pass {
+            id: pass,
+            end: self.sent,
+            drafts: chunk.drafts,
+            ahead: chunk.ahead,
+            sent: now,
+            is_decode,
+        });
+        let held = chunk.base + tokens.len() + usize::from(chunk.ahead);
+        self.conversation.held = self.conversation.held.max(held);
         let forward = Forward {
             epoch: plan.epoch,
             stage: first.id,
@@ -178,6 +203,7 @@ impl Answering {
             base: Position(chunk.base as u32),
             class: chunk.class,
             tokens,
+            ahead: chunk.ahead,
             head: chunk.last.then(|| HeadRequest { rows, pick: self.pick() }),
             wire: plan.wire,
             hidden: Vec::new(),

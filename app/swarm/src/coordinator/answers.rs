@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
+use super::ahead::{self, Ahead};
 use super::answering::{Answering, expected_pages};
 use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
@@ -31,9 +32,11 @@ pub(super) struct Answers {
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
     newest_pass: PassId,
-    /// Pages in which state is rebuilt on another plan.
+    /// State that is rebuilt on another plan: its names, and the pages set aside for it.
+    rebuilt: Vec<ConversationId>,
     reserved: usize,
     pub(super) draft_cost: DraftCost,
+    pub(super) ahead: Ahead,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
     /// Tokens written in all.
@@ -196,6 +199,7 @@ impl Answers {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
         let prefill_rows = self.chunk_size.rows(plan);
+        let alone = self.active.len() == 1 && self.queue.is_empty() && ahead::is_possible(plan, out.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
@@ -203,9 +207,14 @@ impl Answers {
                 if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
                     continue;
                 }
-                let (pass, live) = (self.next_pass(), self.live(index));
+                let (pass, live) = (self.next_pass(), self.live(Some(index)));
                 let answering = &mut self.active[index];
-                chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
+                if alone {
+                    chunk.ahead = answering.ahead(&chunk, self.ahead);
+                }
+                if chunk.ahead == 0 {
+                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
+                }
                 answering.send(chunk, pass, live, plan, now, out);
                 sent = true;
             }
@@ -236,10 +245,13 @@ impl Answers {
         }
     }
 
-    /// Conversations whose state counts when rows of `index` are sent.
-    fn live(&self, index: usize) -> Vec<ConversationId> {
-        let active = self.active.iter().enumerate().filter(|(other, active)| *other == index || active.pages() > 0);
-        active.map(|(_, active)| active.conversation.id).chain(self.conversations.live()).collect()
+    /// Conversations whose state counts when rows of `index`, or of a replay, are sent: those on both plans, for they share
+    /// the pages.
+    pub(super) fn live(&self, index: Option<usize>) -> Vec<ConversationId> {
+        let active =
+            self.active.iter().enumerate().filter(|(other, active)| Some(*other) == index || active.pages() > 0);
+        let active = active.map(|(_, active)| active.conversation.id);
+        active.chain(self.conversations.live()).chain(self.rebuilt.iter().copied()).collect()
     }
 
     pub fn stop(&mut self, asker: PeerId, request: RequestId, now: Millis, out: &mut Outbox) {
@@ -290,6 +302,7 @@ impl Answers {
         self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();
         self.draft_cost = DraftCost::default();
+        self.ahead = Ahead::default();
         self.active.iter_mut().for_each(Answering::state_lost);
     }
 
@@ -298,21 +311,25 @@ impl Answers {
         self.newest_pass
     }
 
-    /// Sets pages aside for state that is rebuilt elsewhere, and leaves so many for conversations nobody talks in.
-    pub(super) fn reserve(&mut self, pages: usize, left: usize) {
+    /// Sets pages aside for state that is rebuilt elsewhere under these names, and leaves so many for conversations nobody
+    /// talks in.
+    pub(super) fn reserve(&mut self, rebuilt: Vec<ConversationId>, pages: usize, left: usize) {
+        self.rebuilt = rebuilt;
         self.reserved = pages;
         self.conversations.shrink_to(left);
     }
 
     /// Nothing is rebuilt elsewhere any more.
     pub fn reserve_nothing(&mut self) {
+        self.rebuilt.clear();
         self.reserved = 0;
     }
 
     /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
-        self.reserved = 0;
+        self.reserve_nothing();
         self.draft_cost = DraftCost::default();
+        self.ahead = Ahead::default();
         self.chunk_size = ChunkSize::default();
         self.conversations.state_lost();
         self.conversations.rename();

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_plan::{ConversationId, Millis, Plan, PlanEpoch, Position};
+use potluck_plan::{ConversationId, Millis, Plan, PlanEpoch, Position, Work};
 use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
@@ -16,8 +16,9 @@ use crate::outbox::Outbox;
 /// Rows of one piece of the replay: few, because rows of answers wait behind it.
 const ROWS: usize = 16;
 /// So many rows may be missing at the switch: they are sent together with the next one. Not fewer than one round trip can
-/// add with drafts, or a replay would never catch up.
+/// add with drafts or tokens ahead, or a replay would never catch up.
 const LAG: usize = MOST_DRAFTS + 1;
+const _: () = assert!(LAG >= Work::STEPS as usize);
 /// Nothing came back for so long: the rows are sent again.
 const STALL_MILLIS: f64 = 10_000.0;
 
@@ -55,8 +56,7 @@ impl Handover {
             Some((active.conversation.id, replay.next_chunk(active)?))
         });
         let Some((conversation, chunk)) = behind else { return };
-        let pass = answers.next_pass();
-        let live = self.replays.values().map(|replay| replay.id).collect();
+        let (pass, live) = (answers.next_pass(), answers.live(None));
         if let Some(replay) = self.replays.get_mut(&conversation) {
             replay.send(chunk, pass, live, plan, now, out);
         }
@@ -84,7 +84,8 @@ impl Handover {
             }
         }
         taken += reserved;
-        answers.reserve(reserved, total.saturating_sub(taken));
+        let names = self.replays.values().map(|replay| replay.id).collect();
+        answers.reserve(names, reserved, total.saturating_sub(taken));
     }
 
     /// Every answer can go on at the new plan without a wait.
@@ -180,6 +181,7 @@ impl Replay {
             base: Position(chunk.base as u32),
             class: chunk.class,
             tokens: chunk.tokens,
+            ahead: 0,
             head: None,
             wire: plan.wire,
             hidden: Vec::new(),

@@ -1,11 +1,13 @@
 //! The coordinator: the room's model, its plan, its token logs and its answers.
 
+mod ahead;
 mod answering;
 mod answers;
 mod away;
 mod chunk_size;
 mod conversations;
 mod draft;
+mod faults;
 mod handover;
 mod picks;
 mod planning;
@@ -17,9 +19,7 @@ mod view;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{
-    Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share, StageFault, StageFaultKind,
-};
+use potluck_protocol::{Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -225,7 +225,7 @@ impl Coordinator {
         self.after_answer(members, now, out);
     }
 
-    pub fn picked(&mut self, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn picked(&mut self, from: PeerId, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == picked.epoch) {
             handover.through(picked.conversation, picked.pass);
             self.try_commit(members, now, out);
@@ -233,11 +233,14 @@ impl Coordinator {
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
-        if picked.epoch != plan.epoch {
+        if picked.epoch != plan.epoch || plan.stages.last().is_none_or(|last| last.peer != from) {
             return;
         }
-        self.answers.picked(picked, model, now, out);
-        self.after_answer(members, now, out);
+        let conversation = picked.conversation;
+        match self.answers.picked(picked, model, now, out) {
+            true => self.after_answer(members, now, out),
+            false => self.blame(from, conversation, members, now, out),
+        }
     }
 
     fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
@@ -246,42 +249,6 @@ impl Coordinator {
         }
         self.try_commit(members, now, out);
         self.continue_answers(now, out);
-    }
-
-    pub fn fault(&mut self, from: PeerId, fault: StageFault, members: &mut Members, now: Millis, out: &mut Outbox) {
-        if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == fault.epoch) {
-            match fault.kind {
-                StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
-                _ => self.planning.give_up_inactive(from, members, now, out),
-            }
-            self.after_answer(members, now, out);
-            return;
-        }
-        if self.planning.active().is_none_or(|plan| plan.epoch != fault.epoch || !plan.peers().contains(&from)) {
-            return;
-        }
-        let name = members.name(from);
-        match fault.kind {
-            StageFaultKind::Gap(position) => {
-                self.answers.rewind(fault.conversation, position.0 as usize);
-                self.continue_answers(now, out);
-            }
-            StageFaultKind::ExpertsUnreachable(block) => {
-                let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
-                self.planning.drop_active();
-                self.recover(&reason, members, now, out);
-            }
-            StageFaultKind::DeviceLost => {
-                self.planning.lose(from, out);
-                let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
-                self.recover(&reason, members, now, out);
-            }
-            StageFaultKind::Failed(sentence) => {
-                let sentence = format!("{name} could not compute its part: {sentence}");
-                self.answers.fail(fault.conversation, &sentence, now, out);
-                self.after_answer(members, now, out);
-            }
-        }
     }
 
     /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
@@ -325,7 +292,7 @@ impl Coordinator {
     /// Makes the room's picture anew and sends it where it changed.
     pub fn refresh(&mut self, members: &Members, now: Millis, at_once: bool, out: &mut Outbox) {
         let counted = (self.view.tokens, self.counted);
-        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members, now);
+        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members);
         // The count alone is no reason to send the picture more than once a second.
         if now.0 - counted.1.0 < COUNT_MILLIS {
             self.view.tokens = counted.0;

@@ -3,36 +3,54 @@
 use potluck_plan::{Candidates, Millis};
 use potluck_protocol::{AnswerStop, Picked, PickedRows};
 
+use super::answering::Pass;
 use super::answers::Answers;
 use crate::event::OpenedModel;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 
 impl Answers {
-    /// The last stage's answer.
-    pub fn picked(&mut self, picked: Picked, model: &OpenedModel, now: Millis, out: &mut Outbox) {
-        let Some(index) = self.index_of(picked.conversation) else { return };
+    /// The last stage's answer. False if it cannot be used.
+    pub fn picked(&mut self, picked: Picked, model: &OpenedModel, now: Millis, out: &mut Outbox) -> bool {
+        let Some(index) = self.index_of(picked.conversation) else { return true };
         if let Some(reading) = self.active[index].reading(picked.pass, now) {
             self.chunk_size.measured(reading.rows, reading.millis);
         }
         let answering = &mut self.active[index];
-        let Some(pass) = answering.through(picked.pass, now) else { return };
+        let Some(pass) = answering.through(picked.pass, now) else { return true };
         match picked.result {
             PickedRows::Through => answering.report_reading(out),
             PickedRows::Candidates(rows) => {
                 let is_newest = pass.end == answering.conversation.log.len() || is_planted(Bug::ReplyTwice);
-                let is_row = |row: &Candidates| !row.ids.is_empty() && row.ids.len() == row.logits.len();
-                if is_newest && rows.len() == pass.drafts.len() + 1 && rows.iter().all(is_row) {
+                let is_row = |row: &Candidates| {
+                    let fits = !row.ids.is_empty() && row.ids.len() == row.logits.len();
+                    fits && row.ids.iter().all(|id| *id < model.shape.vocabulary)
+                        && !row.logits.iter().any(|x| x.is_nan())
+                };
+                if is_newest && rows.len() == pass.drafts.len() + usize::from(pass.ahead) + 1 && rows.iter().all(is_row)
+                {
                     if let Some(millis) = pass.decode_millis(now) {
-                        self.draft_cost.measure(pass.drafts.len(), millis);
+                        self.measure(&pass, millis);
                     }
-                    self.tokens(index, &rows, &pass.drafts, model, now, out);
+                    // Of tokens ahead each was computed from the best candidate before it.
+                    let best = rows.iter().take(usize::from(pass.ahead)).filter_map(|row| row.ids.first().copied());
+                    let drafts: Vec<u32> = pass.drafts.into_iter().chain(best).collect();
+                    self.tokens(index, &rows, &drafts, model, now, out);
                 } else {
-                    let sentence = "The last device sent an answer that cannot be read.".to_owned();
-                    self.finish(index, AnswerStop::Failed(sentence), now, out);
+                    return false;
                 }
             }
-            PickedRows::Logits(_) => {}
+            PickedRows::Logits(_) => return false,
+        }
+        true
+    }
+
+    fn measure(&mut self, pass: &Pass, millis: f64) {
+        if pass.ahead == 0 {
+            self.draft_cost.measure(pass.drafts.len(), millis);
+        }
+        if pass.drafts.is_empty() {
+            self.ahead.measure(usize::from(pass.ahead) + 1, millis);
         }
     }
 

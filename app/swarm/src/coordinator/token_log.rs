@@ -19,6 +19,8 @@ pub(crate) struct Chunk {
     pub tokens: Vec<u32>,
     /// Guesses for the rows behind them; the log knows none.
     pub drafts: Vec<u32>,
+    /// Greedy tokens to compute behind them, instead of guesses.
+    pub ahead: u16,
     pub class: KernelClass,
     /// It ends the log: its last row's head is wanted.
     pub last: bool,
@@ -98,7 +100,7 @@ impl TokenLog {
         let late = usize::from(is_planted(Bug::ReplayOffByOne) && len < most && base + len < self.tokens.len());
         let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
-        Some(Chunk { base, tokens, drafts: Vec::new(), class, last: base + len == self.tokens.len() })
+        Some(Chunk { base, tokens, drafts: Vec::new(), ahead: 0, class, last: base + len == self.tokens.len() })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The room's picture: what everyone sees.
 
-use potluck_plan::{Millis, PeerId};
+use potluck_plan::PeerId;
 use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanStanding, PlanView, RoomView};
 
 use super::answers::Answers;
@@ -37,10 +37,9 @@ pub(super) fn room(
     planning: &Planning,
     answers: &Answers,
     members: &Members,
-    now: Millis,
 ) -> RoomView {
     let mut list: Vec<MemberView> =
-        members.known.iter().map(|(peer, known)| member(*peer, known, planning, members, now)).collect();
+        members.known.iter().map(|(peer, known)| member(*peer, known, planning, members)).collect();
     list.sort_by_key(|member| (member.peer != members.me, member.peer));
     RoomView {
         host: members.me,
@@ -77,14 +76,14 @@ fn plan(planning: &Planning, answers: &Answers, members: &Members) -> PlanView {
     }
 }
 
-fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members, now: Millis) -> MemberView {
+fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members) -> MemberView {
     let lent = member.hello.contribution.as_ref().map(|contribution| contribution.budget);
     let (_, shown) = planning.shown();
     let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
     let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
     let standing = match () {
         () if !member.admitted => MemberStanding::Asking,
-        () if peer != members.me && member.is_silent(now) => MemberStanding::Silent,
+        () if peer != members.me && member.is_silent() => MemberStanding::Silent,
         () if member.failed_until.is_some() => MemberStanding::Failed,
         () if lent.is_none() => MemberStanding::Guest,
         () if planning.awaits(peer) => MemberStanding::Loading,

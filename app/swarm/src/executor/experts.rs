@@ -3,7 +3,7 @@
 use potluck_plan::{Holder, Input, Millis, Outcome, PeerId, RemoteExperts, Task, WireType};
 use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
 
-use super::{Executor, Purpose, Waiting, is_here};
+use super::{Executor, Purpose, Waiting, are_numbers, is_here};
 use crate::gather::PATIENCE_MILLIS;
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -70,18 +70,25 @@ impl Executor {
     /// A holder answers. Answers that come late or twice find nothing waiting.
     pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, members: &Members, now: Millis, out: &mut Outbox) {
         match sum.failed {
+            None if self.is_bad(sum.call, &sum.sum) => {
+                if let Some(waiting) = self.waiting.remove(&sum.call) {
+                    self.fail_job(&waiting.job, StageFaultKind::BadResult(from), out);
+                }
+            }
             None => self.part_done(sum.call, Holder::Peer(from), sum.sum, out),
             Some(_) => self.reassign(sum.call, |part| part.holder == Holder::Peer(from), members, now, out),
         }
     }
 
+    /// A sum that cannot be added to what waits for it.
+    pub(super) fn is_bad(&self, id: u64, sum: &[f32]) -> bool {
+        self.waiting.get(&id).is_some_and(|waiting| !are_numbers(sum, waiting.gather.normed.len()))
+    }
+
     pub(super) fn part_done(&mut self, id: u64, holder: Holder, sum: Vec<f32>, out: &mut Outbox) {
         let Some(waiting) = self.waiting.get_mut(&id) else { return };
-        let expected = waiting.gather.normed.len();
         let part = waiting.gather.parts.iter_mut().find(|part| part.holder == holder && part.sum.is_none());
-        let (Some(part), true) = (part, sum.len() == expected && sum.iter().all(|value| value.is_finite())) else {
-            return;
-        };
+        let Some(part) = part else { return };
         part.sum = Some(sum);
         if !waiting.gather.is_complete() {
             return;
@@ -99,6 +106,7 @@ impl Executor {
         let kind = match outcome {
             Outcome::DeviceLost => StageFaultKind::DeviceLost,
             Outcome::Failed(sentence) => StageFaultKind::Failed(sentence.clone()),
+            Outcome::Sum(_) => StageFaultKind::BadResult(self.me),
             _ => StageFaultKind::Failed("the work was cancelled".to_owned()),
         };
         self.fail_job(&waiting.job, kind, out);

@@ -8,8 +8,8 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, Holder, Input, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage, StageId,
-    Task, Then, Ticket, Work,
+    BlockRange, ConversationId, Holder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
+    StageId, Task, Then, Ticket, Work,
 };
 use potluck_protocol::{Forward, Frame, PassId, Picked, PickedRows, StageFault, StageFaultKind};
 
@@ -44,6 +44,8 @@ pub(crate) struct Executor {
     me: PeerId,
     coordinator: PeerId,
     plan: Plan,
+    /// Values of a hidden vector.
+    width: usize,
     next_ticket: u64,
     tickets: BTreeMap<Ticket, Purpose>,
     queues: BTreeMap<StageId, StageQueue>,
@@ -58,11 +60,12 @@ pub(crate) struct Executor {
 
 impl Executor {
     /// `first_ticket` must be above every ticket used before, so that late results of an older plan are recognised.
-    pub fn new(me: PeerId, coordinator: PeerId, plan: Plan, first_ticket: u64) -> Self {
+    pub fn new(me: PeerId, coordinator: PeerId, plan: Plan, width: usize, first_ticket: u64) -> Self {
         Self {
             me,
             coordinator,
             plan,
+            width,
             next_ticket: first_ticket,
             tickets: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -88,14 +91,17 @@ impl Executor {
             return;
         };
         let cursor = stage.blocks.start;
-        self.forget_others(forward.pass, &forward.live, out);
+        if let Some(peer) = self.sender_of_bad_rows(&forward) {
+            self.report(forward.stage, forward.conversation, StageFaultKind::BadResult(peer), out);
+            return;
+        }
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.tokens.is_empty() || forward.base.0 > length {
             self.report(forward.stage, forward.conversation, StageFaultKind::Gap(Position(length)), out);
             return;
         }
-        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32);
+        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.ahead));
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
         let input = match self.plan.embeds(forward.stage) {
@@ -105,8 +111,15 @@ impl Executor {
         self.queue(forward.stage).arrive(Job { rows: forward, cursor, dropped: false }, input);
     }
 
+    /// The peer of the stage before, if its rows cannot be used.
+    fn sender_of_bad_rows(&self, forward: &Forward) -> Option<PeerId> {
+        let (index, _) = self.plan.stage(forward.stage)?;
+        let before = self.plan.stages.get(index.checked_sub(1)?)?;
+        (!are_numbers(&forward.hidden, forward.tokens.len() * self.width)).then_some(before.peer)
+    }
+
     /// Frees the state of conversations that are not `live` and got no rows since.
-    fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
+    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
         let is_over =
             |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
         let over: Vec<ConversationId> =
@@ -160,7 +173,11 @@ impl Executor {
             (None, true) => (stage.blocks.end, piece::head(&jobs)),
         };
         let (class, blocks) = (first.rows.class, BlockRange::new(first.cursor, end));
-        let task = Task::Forward { rows: piece::rows(&jobs), class, input: piece::input(inputs), blocks, then };
+        let ahead = piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
+        let task = ahead.unwrap_or_else(|| {
+            let (rows, input) = (piece::rows(&jobs), piece::input(inputs));
+            Task::Forward { rows, class, input, blocks, then }
+        });
         self.compute(task, Purpose::Rows(jobs), out);
     }
 
@@ -180,13 +197,18 @@ impl Executor {
                 if let Some(first) = jobs.first() {
                     self.queue(first.rows.stage).answered();
                 }
-                let outcomes = piece::split(&jobs, outcome);
+                let outcomes = piece::split(&jobs, outcome).map(|outcomes| outcomes.into_iter().map(Some));
+                let outcomes: Vec<Option<Outcome>> =
+                    outcomes.map_or_else(|| jobs.iter().map(|_| None).collect(), Iterator::collect);
                 for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
-                    self.rows_computed(job, outcome, millis, members, now, out);
+                    match outcome {
+                        Some(outcome) => self.rows_computed(job, outcome, millis, members, now, out),
+                        None => self.fail_job(&job, StageFaultKind::BadResult(self.me), out),
+                    }
                 }
             }
             Some(Purpose::OwnExperts { gather }) => match outcome {
-                Outcome::Sum(sum) => self.part_done(gather, Holder::Own, sum, out),
+                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, Holder::Own, sum, out),
                 other => self.fail_gather(gather, &other, out),
             },
             Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, out),
@@ -198,6 +220,7 @@ impl Executor {
         if let [job] = jobs
             && job.rows.tokens.len() == 1
         {
+            let millis = millis / f64::from(job.rows.ahead + 1);
             let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
             self.decode_millis = mean + 0.1 * (millis - mean);
         }
@@ -268,6 +291,11 @@ impl Executor {
     pub fn report(&self, stage: StageId, conversation: ConversationId, kind: StageFaultKind, out: &mut Outbox) {
         out.send(self.coordinator, Frame::StageFault(StageFault { epoch: self.plan.epoch, stage, conversation, kind }));
     }
+}
+
+/// So many numbers, all of them finite.
+fn are_numbers(values: &[f32], count: usize) -> bool {
+    values.len() == count && values.iter().all(|value| value.is_finite())
 }
 
 fn is_here(members: &Members) -> impl Fn(Holder) -> bool {

@@ -1,6 +1,6 @@
 //! One piece of work for rows of several jobs, and its result cut up again.
 
-use potluck_plan::{Candidates, HeadRequest, HeadRows, Input, Outcome, Pick, Position, Row, Then};
+use potluck_plan::{Candidates, FirstToken, HeadRequest, HeadRows, Input, Outcome, Pick, Position, Row, Task, Then};
 
 use super::queue::Job;
 
@@ -11,6 +11,18 @@ pub(super) fn rows(jobs: &[Job]) -> Vec<Row> {
         (0..job.rows.tokens.len() as u32).map(move |i| Row { conversation, position: Position(base + i) })
     });
     rows.collect()
+}
+
+/// Greedy tokens one after another, if the job is a row with tokens ahead.
+pub(super) fn continuation(job: &Job) -> Option<Task> {
+    let (rows, steps) = (&job.rows, job.rows.ahead.saturating_add(1));
+    match rows.tokens[..] {
+        [token] if steps > 1 => {
+            let row = Row { conversation: rows.conversation, position: rows.base };
+            Some(Task::Continue { row, token: FirstToken::Given(token), steps })
+        }
+        _ => None,
+    }
 }
 
 /// What all rows start from. Jobs that run together start alike.
@@ -37,14 +49,14 @@ pub(super) fn head(jobs: &[Job]) -> Then {
     jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::Head)
 }
 
-/// Each job's part of the result.
-pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Vec<Outcome> {
+/// Each job's part of the result; `None` if it does not fit them.
+pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     if jobs.len() == 1 {
-        return vec![outcome];
+        return Some(vec![outcome]);
     }
     let counts: Vec<usize> = jobs.iter().map(|job| job.rows.tokens.len()).collect();
     let total: usize = counts.iter().sum();
-    let parts = match outcome {
+    match outcome {
         Outcome::Hidden(hidden) => cut(hidden, &counts).map(|parts| parts.into_iter().map(Outcome::Hidden).collect()),
         Outcome::Routed { residual, normed, routes } if routes.len() == total => {
             let parts = cut(residual, &counts).zip(cut(normed, &counts)).zip(cut(routes, &counts));
@@ -69,9 +81,7 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Vec<Outcome> {
             Some(vec![same; jobs.len()])
         }
         _ => None,
-    };
-    let wrong = || vec![Outcome::Failed("the engine's answer does not fit its rows".to_owned()); jobs.len()];
-    parts.unwrap_or_else(wrong)
+    }
 }
 
 fn keep_best(row: &mut Candidates, most: usize) {
@@ -109,6 +119,7 @@ mod tests {
             base: Position(base),
             class: KernelClass::Decode,
             tokens: vec![5; rows],
+            ahead: 0,
             head: Some(head),
             wire: WireType::F32,
             hidden: Vec::new(),
@@ -131,7 +142,7 @@ mod tests {
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
         let first = Candidates { ids: vec![11], logits: vec![1.0] };
         let second = (12..15).map(candidates).collect();
-        assert_eq!(parts, [Outcome::Candidates(vec![first]), Outcome::Candidates(second)]);
+        assert_eq!(parts, Some(vec![Outcome::Candidates(vec![first]), Outcome::Candidates(second)]));
     }
 
     #[test]
@@ -139,15 +150,15 @@ mod tests {
         let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
-        assert_eq!(parts, [Outcome::Hidden(vec![1.0, 2.0]), Outcome::Hidden(vec![3.0, 4.0, 5.0, 6.0])]);
+        assert_eq!(parts, Some(vec![Outcome::Hidden(vec![1.0, 2.0]), Outcome::Hidden(vec![3.0, 4.0, 5.0, 6.0])]));
     }
 
     #[test]
-    fn a_result_of_the_wrong_size_fails_every_job() {
+    fn a_result_of_the_wrong_size_fits_no_job() {
         let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         for wrong in [Outcome::Hidden(vec![1.0; 4]), Outcome::Candidates(vec![candidates(1)])] {
-            assert!(split(&jobs, wrong).iter().all(|part| matches!(part, Outcome::Failed(_))));
+            assert_eq!(split(&jobs, wrong), None);
         }
     }
 }

@@ -111,7 +111,8 @@ impl StageQueue {
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
         let head = |job: &Job| job.rows.head.map(|head| matches!(head.pick, Pick::Top(_)));
-        let decoded = |job: &Job| job.rows.class == KernelClass::Decode && head(job) != Some(false);
+        let decoded =
+            |job: &Job| job.rows.class == KernelClass::Decode && job.rows.ahead == 0 && head(job) != Some(false);
         decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
     }
 
@@ -137,6 +138,7 @@ mod tests {
             base: Position(0),
             class,
             tokens: vec![5; rows],
+            ahead: 0,
             head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
             wire: WireType::F32,
             hidden: Vec::new(),

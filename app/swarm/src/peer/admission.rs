@@ -11,6 +11,10 @@ impl Peer {
     /// A hello, of somebody or our own.
     pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello, now: Millis) {
         let me = self.identity.peer;
+        // Who follows a host that is there stays with it, whoever else claims the room.
+        let claimed = self.members.host().is_some_and(|host| host != peer && self.members.is_here(host));
+        let hello =
+            Hello { coordinator: hello.coordinator && (peer == me || self.coordinator.is_some() || !claimed), ..hello };
         let known = self.members.known.get(&peer);
         let restarted = known.is_some_and(|known| known.hello.session != hello.session);
         let returned = known.is_some_and(|known| known.away_until.is_some());
@@ -23,9 +27,9 @@ impl Peer {
         let is_host = hello.coordinator && peer != me;
         let (contribution, key, session) = (hello.contribution, hello.key.clone(), hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
-        let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone(), now));
+        let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
         member.hello = hello;
-        member.heard = now;
+        member.silent = 0.0;
         member.away_until = None;
         if contribution != lent_before {
             member.lends_anew();
@@ -72,7 +76,7 @@ impl Peer {
     pub(super) fn refusal(&self, hello: &Hello) -> Option<String> {
         self.coordinator.as_ref()?;
         if hello.coordinator {
-            return Some("Another tab hosts this room already. Open the room's link to take part.".into());
+            return Some(super::SECOND_HOST.into());
         }
         if hello.build != self.identity.build || hello.kernel_class != self.identity.kernel_class {
             return Some("This page is of another version than the host's. Reload both pages.".into());

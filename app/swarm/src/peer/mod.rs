@@ -14,10 +14,13 @@ use crate::members::{GRACE_AFTER_OUTAGE_MILLIS, GRACE_MILLIS, Members};
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
-use crate::{Action, Event, RelayRoute};
+use crate::{Action, Destination, Event, RelayRoute};
 
 /// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
 const HEARTBEAT_MILLIS: f64 = 1_000.0;
+
+/// What a host is told that enters a room with a host.
+const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
 
 /// How this peer stands in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +66,9 @@ pub struct Peer {
     out: Outbox,
     trace: Trace,
     heartbeat: Millis,
+    /// Connections that were in the room before ours.
+    earlier: Vec<RelayRoute>,
+    ticked: Millis,
 }
 
 impl Peer {
@@ -82,6 +88,8 @@ impl Peer {
             out: Outbox::new(me),
             trace: Trace::default(),
             heartbeat: Millis(f64::MIN),
+            earlier: Vec::new(),
+            ticked: Millis(f64::MAX),
         }
     }
 
@@ -147,7 +155,7 @@ impl Peer {
             }
             Event::Prompt(prompt) => self.prompt(prompt, now),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
-            Event::Connected { members: _ } => self.connected(now),
+            Event::Connected { members } => self.connected(members, now),
             Event::RouteJoined(route) => self.greet(route),
             Event::RouteLeft(route) => self.route_left(route, now),
             Event::Disconnected => self.disconnected(now),
@@ -212,15 +220,24 @@ impl Peer {
     }
 
     fn leave(&mut self) {
+        self.depart("This tab left the room before the answer was complete.", None);
+    }
+
+    /// This tab cannot stay in the room: one sentence says why.
+    fn turned_away(&mut self, sentence: String) {
+        self.depart(&sentence.clone(), Some(sentence));
+    }
+
+    fn depart(&mut self, to_askers: &str, reason: Option<String>) {
         self.out.broadcast(Frame::Bye);
-        self.guest.fail_all("This tab left the room before the answer was complete.", &mut self.out);
+        self.guest.fail_all(to_askers, &mut self.out);
         self.worker.stop(&mut self.out);
         self.coordinator = None;
         self.guest.room = None;
         self.standing = Standing::Outside;
         self.members.known.clear();
         self.out.clear_routes();
-        self.out.act(Action::Close { reason: None });
+        self.out.act(Action::Close { reason });
         self.out.act(Action::ViewChanged);
     }
 
@@ -237,8 +254,9 @@ impl Peer {
         self.out.act(Action::ViewChanged);
     }
 
-    fn connected(&mut self, now: Millis) {
+    fn connected(&mut self, earlier: Vec<RelayRoute>, now: Millis) {
         self.connected = true;
+        self.earlier = earlier;
         self.announce(now);
     }
 
@@ -255,7 +273,7 @@ impl Peer {
     fn greet(&mut self, route: RelayRoute) {
         if self.standing != Standing::Outside {
             let frame = Frame::Hello(self.hello());
-            self.out.act(Action::Send { to: crate::Destination::Route(route), frame });
+            self.out.act(Action::Send { to: Destination::Route(route), frame });
         }
     }
 
@@ -271,15 +289,34 @@ impl Peer {
         if from == self.identity.peer || self.standing == Standing::Outside {
             return;
         }
-        self.members.heard(from, now);
+        if self.members.heard(from)
+            && let Some(coordinator) = &mut self.coordinator
+        {
+            coordinator.thawed(from, &mut self.members, now, &mut self.out);
+        }
         match frame {
+            Frame::Hello(hello) if hello.coordinator && self.coordinator.is_some() && self.earlier.contains(&route) => {
+                self.turned_away(SECOND_HOST.to_owned());
+            }
             Frame::Hello(hello) => {
                 self.out.set_route(from, Some(route));
                 self.welcome(from, hello, now);
             }
-            // Whoever has not said hello on this connection is nobody yet.
+            Frame::Unknown => self.unknown(route, from, now),
             frame if self.out.peer_at(route) == Some(from) => self.frame(from, frame, now),
+            // Whoever has not said hello on this connection is nobody yet, or was given up.
+            Frame::Heartbeat { .. } => {
+                self.out.act(Action::Send { to: Destination::Route(route), frame: Frame::Unknown });
+            }
             _ => {}
+        }
+    }
+
+    /// A peer had given us up, and what we sent it since is lost. We are still here.
+    fn unknown(&mut self, route: RelayRoute, from: PeerId, now: Millis) {
+        self.greet(route);
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.out.peer_at(route) == Some(from)) {
+            coordinator.back(from, now, &mut self.out);
         }
     }
 
@@ -338,7 +375,7 @@ impl Peer {
             Frame::Prepared(epoch) => coordinator.prepared(from, epoch, members, now, out),
             Frame::PrepareFailed(epoch, fault) => coordinator.prepare_failed(from, epoch, fault, members, now, out),
             Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
-            Frame::Picked(picked) => coordinator.picked(picked, members, now, out),
+            Frame::Picked(picked) => coordinator.picked(from, picked, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, now, out),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, out),
@@ -391,7 +428,9 @@ impl Peer {
             return;
         }
         let me = self.identity.peer;
-        self.members.heard(me, now);
+        self.members.listened(now.0 - self.ticked.0);
+        self.ticked = now;
+        self.members.heard(me);
         if let (Some(member), Some(status)) = (self.members.known.get_mut(&me), self.worker.status(self.hidden)) {
             member.status = status;
         }
@@ -401,6 +440,9 @@ impl Peer {
                 self.gone(peer, &member, now);
             }
             self.beat(now);
+            if let Some(coordinator) = &mut self.coordinator {
+                coordinator.give_up_frozen(&mut self.members, now, &mut self.out);
+            }
         }
         if self.standing == Standing::Inside && self.coordinator.is_none() {
             self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));

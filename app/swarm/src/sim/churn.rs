@@ -123,7 +123,7 @@ fn faults(workers: usize, questions: &[Question], random: &mut Random) -> Vec<(f
             3 => Fault::Outage(anyone, long),
             4 => Fault::RelayRestart(long / 4.0),
             5 => Fault::DeviceLost(worker),
-            6 => Fault::Freeze(anyone, long / 2.0),
+            6 => Fault::Freeze(anyone, long),
             7 => Fault::Cut(anyone, long),
             8 => Fault::Slow(worker, 1.0 + 7.0 * random.unit()),
             9 => Fault::Share(Share::Everyone),

@@ -30,6 +30,9 @@ pub(crate) const CONTEXT: u32 = 256;
 const PAGE: usize = 64;
 const PAGES: usize = CONTEXT as usize / PAGE;
 
+/// Why an engine refuses rows that its state has no room for.
+pub(crate) const OUT_OF_PAGES: &str = "out of pages";
+
 impl SimModel {
     /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, 1 a position of state.
     pub fn shape(&self) -> ModelShape {
@@ -188,7 +191,7 @@ impl SimEngine {
         let before = state.last().copied().unwrap_or(7);
         let reserved = self.state.iter().filter(|((other, _), _)| *other == block.0);
         if reserved.map(|(_, state)| state.len().div_ceil(PAGE)).sum::<usize>() > PAGES {
-            return Err("out of pages".into());
+            return Err(OUT_OF_PAGES.into());
         }
         let state = self.state.entry((block.0, row.conversation)).or_default();
         let kernel = match class {

@@ -1,5 +1,6 @@
 //! What can go wrong with a room, and what it does to the world.
 
+use potluck_plan::Outcome;
 use potluck_protocol::Share;
 
 use crate::Event;
@@ -29,6 +30,8 @@ pub enum Fault {
     Slow(usize, f64),
     /// The next load of the device never ends, though it is there and answers.
     StuckLoad(usize),
+    /// From now on what its GPU computes is wrong.
+    Wrong(usize, Wrong),
     /// Its owner presses Stop contributing.
     StopLending(usize),
     /// Its owner lends it again.
@@ -39,6 +42,29 @@ pub enum Fault {
     Leave(usize),
     /// The host wants the work shared otherwise: not a fault, but another plan.
     Share(Share),
+}
+
+/// How results are wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wrong {
+    /// A value is no number.
+    NotFinite,
+    /// A value is missing.
+    Short,
+}
+
+impl Wrong {
+    pub(super) fn spoil(self, outcome: &mut Outcome) {
+        let spoil = |values: &mut Vec<f32>| match self {
+            Self::NotFinite => values.iter_mut().take(1).for_each(|value| *value = f32::NAN),
+            Self::Short => drop(values.pop()),
+        };
+        match outcome {
+            Outcome::Hidden(values) | Outcome::Sum(values) => spoil(values),
+            Outcome::Candidates(rows) => rows.iter_mut().for_each(|row| spoil(&mut row.logits)),
+            _ => {}
+        }
+    }
 }
 
 impl Fault {
@@ -53,6 +79,7 @@ impl Fault {
             | Self::Cut(index, _)
             | Self::Slow(index, _)
             | Self::StuckLoad(index)
+            | Self::Wrong(index, _)
             | Self::StopLending(index)
             | Self::LendAgain(index)
             | Self::Lend(index, _)
@@ -93,6 +120,7 @@ impl World {
             Fault::Cut(index, millis) => self.cut(index, millis),
             Fault::Slow(index, factor) => self.peers[index].slowed = factor,
             Fault::StuckLoad(index) => self.peers[index].stuck = true,
+            Fault::Wrong(index, wrong) => self.peers[index].wrong = Some(wrong),
             Fault::Share(share) => self.event(0, Event::SetShare(share)),
             Fault::StopLending(index) => self.event(index, Event::StopContributing),
             Fault::LendAgain(index) => self.lend(index),

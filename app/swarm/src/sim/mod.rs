@@ -25,7 +25,7 @@ mod world;
 
 pub use device::SimDevice;
 pub use engine::SimModel;
-pub use fault::Fault;
+pub use fault::{Fault, Wrong};
 pub use network::Link;
 pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_song};
 pub use peer::Answer;

@@ -24,6 +24,7 @@ impl World {
             Fault::Cut(..) => (MarkKind::Pause, "is cut off"),
             Fault::Slow(_, factor) if factor > 1.0 => (MarkKind::Pause, "slows down"),
             Fault::Slow(..) => (MarkKind::Join, "is at full speed again"),
+            Fault::Wrong(..) => (MarkKind::Pause, "computes wrongly"),
             Fault::StopLending(_) => (MarkKind::Leave, "stops lending"),
             Fault::Lend(..) => (MarkKind::Join, "lends another amount"),
             Fault::LendAgain(_) => (MarkKind::Join, "lends again"),

@@ -7,6 +7,7 @@ use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session};
 
 use super::device::SimDevice;
 use super::engine::SimEngine;
+use super::fault::Wrong;
 use super::relay::Line;
 use crate::{Identity, LoadRequest, Peer};
 
@@ -21,6 +22,8 @@ pub struct Answer {
     pub end: Option<AnswerStop>,
     /// Recoveries on the way.
     pub recoveries: u32,
+    /// What was said about them.
+    pub sentences: Vec<String>,
 }
 
 impl Answer {
@@ -38,7 +41,10 @@ impl Answer {
                 self.tokens.extend(&tokens);
                 return tokens.len();
             }
-            AnswerPart::Recovering(_) => self.recoveries += 1,
+            AnswerPart::Recovering(sentence) => {
+                self.recoveries += 1;
+                self.sentences.push(sentence);
+            }
             AnswerPart::End { stop, .. } => self.end = Some(stop),
             _ => {}
         }
@@ -63,6 +69,10 @@ pub(super) struct SimPeer {
     pub frozen_until: f64,
     /// Its device takes so many times as long.
     pub slowed: f64,
+    /// What its GPU computes is wrong.
+    pub wrong: Option<Wrong>,
+    /// Why it had to leave the room.
+    pub closed: Option<String>,
     pub load: Option<LoadRequest>,
     /// Its next load never ends.
     pub stuck: bool,
@@ -87,6 +97,8 @@ impl SimPeer {
             engine_free: 0.0,
             frozen_until: 0.0,
             slowed: 1.0,
+            wrong: None,
+            closed: None,
             load: None,
             stuck: false,
             stored: BTreeSet::new(),

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Computed, PlanEpoch, Work};
+use potluck_plan::{Bytes, Computed, Outcome, PlanEpoch, Work};
 use potluck_protocol::{AnswerPart, LoadFault, ModelCard, ModelSource};
 
-use super::engine::{SimEngine, SimModel};
+use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
 use super::world::{Happening, World};
 use crate::{Action, Event, LoadRequest, OpenedModel};
@@ -35,6 +35,10 @@ impl World {
                 if ended {
                     self.ask_again(index, request);
                 }
+            }
+            Action::Close { reason } => {
+                self.peers[index].closed = reason;
+                self.hang_up(index);
             }
             _ => {}
         }
@@ -75,7 +79,13 @@ impl World {
     fn compute(&mut self, index: usize, work: &Work) {
         let noise = self.random.unit();
         let peer = &mut self.peers[index];
-        let outcome = peer.engine.run(&self.model, work);
+        let mut outcome = peer.engine.run(&self.model, work);
+        if let Some(wrong) = peer.wrong {
+            wrong.spoil(&mut outcome);
+        }
+        if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
+            self.violation = Some(format!("device {index} was given more rows than it has pages for"));
+        }
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
         let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * noise;
         peer.engine_free = peer.engine_free.max(self.now) + millis;

@@ -104,6 +104,18 @@ impl World {
         index
     }
 
+    /// Another device claims the room as its host at a time. Returns its index.
+    pub fn add_host(&mut self, device: SimDevice, at: f64) -> usize {
+        let index = self.add(device, at);
+        self.peers[index].is_host = true;
+        index
+    }
+
+    /// Why a peer had to leave the room, if it had to.
+    pub fn closed(&self, index: usize) -> Option<&str> {
+        self.peers[index].closed.as_deref()
+    }
+
     /// A fault at a time.
     pub fn fault(&mut self, fault: Fault, at: f64) {
         self.schedule(at, fault.device().unwrap_or(0), Happening::Fault(fault));

@@ -1,0 +1,57 @@
+//! Tokens ahead: where one device holds the whole model, it computes several greedy tokens one after another before it
+//! answers, so that only every few tokens wait for a readback. What the answer does not need is truncated by its next row.
+
+use potluck_plan::{PeerId, Plan, Work};
+
+/// Text comes in pieces of at most so many milliseconds, and so long other questions wait.
+const BURST_MILLIS: f64 = 50.0;
+/// How much one new observation counts.
+const NEWEST: f64 = 0.25;
+
+/// Follows how long a token takes on the active plan.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Ahead {
+    token_millis: Option<f64>,
+}
+
+impl Ahead {
+    /// So many tokens were under way together for so long.
+    pub fn measure(&mut self, tokens: usize, millis: f64) {
+        let token = millis / tokens.max(1) as f64;
+        let known = self.token_millis.unwrap_or(token);
+        self.token_millis = Some(known + NEWEST * (token - known));
+    }
+
+    /// Tokens to compute behind the next one, `most` at most.
+    pub fn tokens(self, most: usize) -> u16 {
+        let fitting = self.token_millis.map_or(0, |millis| (BURST_MILLIS / millis.max(0.1)) as usize);
+        fitting.saturating_sub(1).min(most).min(usize::from(Work::STEPS) - 1) as u16
+    }
+}
+
+/// One device, the coordinator's own, holds everything.
+pub(super) fn is_possible(plan: &Plan, me: PeerId) -> bool {
+    matches!(&plan.stages[..], [stage] if stage.peer == me && stage.remote.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_devices_go_far_ahead_and_slow_ones_not_at_all() {
+        let measured = |millis: f64| {
+            let mut ahead = Ahead::default();
+            ahead.measure(1, millis);
+            ahead
+        };
+        assert_eq!(Ahead::default().tokens(7), 0, "nothing is known yet");
+        assert_eq!(measured(2.0).tokens(7), 7);
+        assert_eq!(measured(2.0).tokens(3), 3, "no more than there is room for");
+        assert_eq!(measured(12.0).tokens(7), 3, "four tokens in 50 ms");
+        assert_eq!(measured(30.0).tokens(7), 0);
+        let mut slowed = measured(2.0);
+        (0..20).for_each(|_| slowed.measure(8, 800.0));
+        assert_eq!(slowed.tokens(7), 0);
+    }
+}

@@ -1,0 +1,132 @@
+//! Peers that send what they must not: they are named, and the room goes on without them.
+#![allow(clippy::unwrap_used)]
+
+use potluck_plan::PeerId;
+use potluck_protocol::{AnswerStop, MemberStanding, Share};
+use potluck_swarm::Standing;
+use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, Wrong, undisturbed};
+
+const TEXT: &str = "how do bees find home?";
+const TOKENS: u32 = 60;
+
+fn dense() -> SimModel {
+    SimModel { blocks: 6, experts: 0 }
+}
+
+fn hash(seed: u64) -> u64 {
+    let value = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+fn ended(world: &World, index: usize, request: u32) -> bool {
+    world.answer(index, request).is_some_and(|answer| answer.end.is_some())
+}
+
+fn assert_undisturbed(world: &World, model: &SimModel, asker: usize, story: &str) {
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let answer = world.answer(asker, 1).unwrap();
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(model, &prompt, TOKENS as usize), "{story}");
+}
+
+#[test]
+fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
+    let mut named = 0;
+    for seed in 0..200u64 {
+        let hash = hash(seed);
+        let share = if hash.is_multiple_of(2) { Share::Fastest } else { Share::Everyone };
+        let mut world = World::new(seed, dense(), share, SimDevice::lending(620));
+        world.add(SimDevice::lending(620), 5.0);
+        world.add(SimDevice::lending(620), 9.0);
+        let asker = world.add(SimDevice::default(), 10.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 5_000.0);
+        let victim = 1 + (hash >> 4) as usize % 2;
+        let wrong = if (hash >> 8).is_multiple_of(2) { Wrong::NotFinite } else { Wrong::Short };
+        world.fault(Fault::Wrong(victim, wrong), 4_900.0 + (hash >> 16) as f64 % 900.0);
+        let peer = PeerId([victim as u8 + 1; 16]);
+        let has_work = |world: &World| {
+            let plan = world.view(0).room.unwrap().plan.plan.clone();
+            plan.is_some_and(|plan| plan.peers().contains(&peer))
+        };
+        world.run(4_899.0, |_| false);
+        let had_work = has_work(&world);
+        world.run(60_000.0, |world| ended(world, asker, 1));
+        let story = format!("seed {seed}, {share:?}, device {victim} {wrong:?}");
+        assert_undisturbed(&world, &dense(), asker, &story);
+        if had_work {
+            assert!(!has_work(&world), "{story}: the room goes on without it");
+            let member = world.view(0).room.unwrap().members.iter().find(|member| member.peer == peer).unwrap();
+            assert_eq!(member.standing, MemberStanding::Failed, "{story}");
+            let said = world.answer(asker, 1).unwrap().sentences.join(" ");
+            let name = format!("Device {} sent numbers that cannot be right.", victim + 1);
+            assert!(said.contains(&name), "{story}: {said:?}");
+            named += 1;
+        }
+    }
+    assert!(named > 100, "the device must often have work, only {named} times it had");
+}
+
+#[test]
+fn experts_with_wrong_sums_are_named_and_planned_around() {
+    let mut named = 0;
+    let model = SimModel { blocks: 3, experts: 8 };
+    for seed in 0..60u64 {
+        let hash = hash(seed);
+        let mut world = World::new(seed, model.clone(), Share::Fastest, SimDevice::lending(530));
+        let helpers = 3;
+        for i in 0..helpers {
+            world.add(SimDevice::lending(250), 10.0 * f64::from(i));
+        }
+        let asker = world.add(SimDevice::default(), 40.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 5_000.0);
+        let victim = 1 + (hash >> 4) as usize % helpers as usize;
+        let wrong = if (hash >> 8).is_multiple_of(2) { Wrong::NotFinite } else { Wrong::Short };
+        world.fault(Fault::Wrong(victim, wrong), 4_900.0 + (hash >> 16) as f64 % 900.0);
+        world.run(200_000.0, |world| ended(world, asker, 1));
+        assert_undisturbed(&world, &model, asker, &format!("seed {seed}, device {victim} {wrong:?}"));
+        let said = world.answer(asker, 1).unwrap().sentences.join(" ");
+        named += usize::from(said.contains(&format!("Device {} sent numbers that cannot be right.", victim + 1)));
+    }
+    assert!(named > 30, "its sums must often be asked for, only {named} times they were");
+}
+
+/// Nobody can take over: the answer ends with a sentence that names the device, and does not begin anew for ever.
+#[test]
+fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
+    for wrong in [Wrong::NotFinite, Wrong::Short] {
+        let mut world = World::new(1, dense(), Share::Fastest, SimDevice::lending(2_000));
+        world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
+        world.fault(Fault::Wrong(0, wrong), 2_100.0);
+        world.run(20_000.0, |world| ended(world, 0, 1));
+        let end = world.answer(0, 1).unwrap().end.clone();
+        assert_eq!(end, Some(AnswerStop::Failed("Device 1 sent numbers that cannot be right.".into())));
+    }
+}
+
+#[test]
+fn a_second_host_is_told_and_the_room_goes_on_with_the_first() {
+    for seed in 0..100u64 {
+        let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(620));
+        // The second host may have a smaller id than the workers, or a larger one.
+        let early = seed % 2 == 0;
+        let mut second = 0;
+        if early {
+            second = world.add_host(SimDevice::lending(2_000), 5_200.0 + (hash(seed) % 500) as f64);
+        }
+        world.add(SimDevice::lending(620), 5.0);
+        world.add(SimDevice::lending(620), 9.0);
+        let asker = world.add(SimDevice::default(), 10.0);
+        if !early {
+            second = world.add_host(SimDevice::lending(2_000), 5_200.0 + (hash(seed) % 500) as f64);
+        }
+        world.prompt(asker, 1, TEXT, TOKENS, 5_000.0);
+        world.run(60_000.0, |world| ended(world, asker, 1) && world.now() > 10_000.0);
+        let story = format!("seed {seed}");
+        let told = world.closed(second).unwrap_or_default();
+        assert_eq!(told, "Another tab hosts this room already. Open the room's link to take part.", "{story}");
+        assert_eq!(world.view(second).standing, Standing::Outside, "{story}");
+        assert!(world.closed(0).is_none() && world.view(0).coordinator, "{story}: the first goes on");
+        assert_undisturbed(&world, &dense(), asker, &story);
+        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}: nobody noticed");
+    }
+}
