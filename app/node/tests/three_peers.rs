@@ -8,7 +8,7 @@ use std::path::Path;
 use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
-use potluck_panel::{ModelSource, PlanState, Status};
+use potluck_panel::{Message, ModelSource, PlanState, Prompt, RequestId, Role, Status};
 
 const TEXT: &str = "Once upon a time there was a";
 
@@ -80,6 +80,39 @@ fn three_stages_answer_like_one_and_a_second_visit_downloads_nothing() {
         assert_eq!(answer(&mut again, question(1, TEXT, 24), |_| {}).await, expected);
         assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, downloaded);
         drop((again, others));
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn conversations_side_by_side_answer_like_one_device_each_and_follow_ups_reuse_what_is_there() {
+    test(async {
+        let (models, model) = (folder("models"), layered());
+        let path = write(&model, &models, "model");
+        let texts = ["Once upon a time", "la la la la la la", "The cat sat on", "la la la one two three la la"];
+        let mut expected = Vec::new();
+        for text in texts {
+            expected.push(alone(&path, text, 32).await);
+        }
+        let relay = relay(&models, 0).await;
+        let (mut first, joiners, _) =
+            room(&relay.origin, of_relay("model"), two_blocks(&model), 2, &folder("cache")).await;
+        until(&mut first, "three stages", |status| is_up(status, 3)).await;
+        let prompts = texts.iter().zip(1..).map(|(text, request)| question(request, text, 32));
+        assert_eq!(answers(&mut first, prompts.collect()).await, expected);
+
+        let tokens = answer(&mut first, question(5, texts[1], 32), |_| {}).await;
+        assert_eq!(tokens, expected[1], "alone in the pipeline");
+
+        let said = |role, content: &str| Message { role, content: content.to_owned() };
+        let ask = Prompt { raw: false, messages: vec![said(Role::User, TEXT)], ..question(6, TEXT, 16) };
+        let (text, timings) = text_and_timings(&mut first, ask.clone()).await;
+        let messages = vec![said(Role::User, TEXT), said(Role::Assistant, &text), said(Role::User, "Go on")];
+        let (_, again) = text_and_timings(&mut first, Prompt { request: RequestId(7), messages, ..ask }).await;
+        // Nobody knows which tokens of the answer its text becomes: this model writes halves of characters, too.
+        let (reused, known) = (again.reused_tokens, timings.prompt_tokens);
+        assert!(reused + 1 >= known, "{reused} of {known} tokens of the prompt are reused for {text:?}");
+        drop((first, joiners));
         relay.stop().await;
     });
 }

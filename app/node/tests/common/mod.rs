@@ -15,8 +15,8 @@ use potluck_node::node::Input;
 use potluck_node::open::{STATE, settings};
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt, RequestId, Role,
-    SamplingChoice, Share, Status, ToNode, ToPage,
+    AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt,
+    RequestId, Role, SamplingChoice, Share, Status, ToNode, ToPage,
 };
 use potluck_plan::{Bytes, ModelId, ModelShape};
 use potluck_relay::limits::Limits;
@@ -188,6 +188,41 @@ pub async fn answer(session: &mut Session, prompt: Prompt, mut at: impl FnMut(us
             }
             AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => panic!("the answer failed: {sentence}"),
             AnswerEvent::End { .. } => return all,
+            _ => {}
+        }
+    }
+}
+
+/// The tokens of several answers that are given at once, in the order of the prompts.
+pub async fn answers(session: &mut Session, prompts: Vec<Prompt>) -> Vec<Vec<u32>> {
+    let requests: Vec<RequestId> = prompts.iter().map(|prompt| prompt.request).collect();
+    prompts.into_iter().for_each(|prompt| session.page(ToNode::Prompt(prompt)));
+    let mut all = vec![Vec::new(); requests.len()];
+    let mut left = requests.len();
+    while left > 0 {
+        let ToPage::Answer { request, event } = session.next().await.unwrap() else { continue };
+        let index = requests.iter().position(|known| *known == request).unwrap();
+        match event {
+            AnswerEvent::Text { tokens, .. } => all[index].extend(tokens),
+            AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => panic!("an answer failed: {sentence}"),
+            AnswerEvent::End { .. } => left -= 1,
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The text of an answer, and what it took.
+pub async fn text_and_timings(session: &mut Session, prompt: Prompt) -> (String, AnswerTimings) {
+    session.page(ToNode::Prompt(prompt));
+    let mut text = String::new();
+    loop {
+        match session.next().await.unwrap() {
+            ToPage::Answer { event: AnswerEvent::Text { delta, .. }, .. } => text += &delta,
+            ToPage::Answer { event: AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. }, .. } => {
+                panic!("the answer failed: {sentence}")
+            }
+            ToPage::Answer { event: AnswerEvent::End { timings, .. }, .. } => return (text, timings),
             _ => {}
         }
     }
