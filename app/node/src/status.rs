@@ -184,6 +184,7 @@ fn members(picture: &wire::RoomView, me: PeerId) -> Vec<panel::Member> {
         used: member.used.0,
         holds: picture.plan.plan.as_ref().map(|plan| holds(plan, member.peer, model)).unwrap_or_default(),
         state: standing(member.standing),
+        spare: member.spare.clone(),
         loading: member.loading.as_ref().map(convert::loading),
         link: (member.peer != me && member.round_trip_ms > 0.0)
             .then_some(panel::MemberLink { direct: false, round_trip_ms: member.round_trip_ms }),
@@ -280,6 +281,7 @@ mod tests {
             lent: Some(Bytes(10)),
             used: Bytes(0),
             standing: wire::MemberStanding::Spare,
+            spare: None,
             loading: None,
             round_trip_ms: 0.0,
             hidden: false,

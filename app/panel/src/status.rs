@@ -209,6 +209,8 @@ pub struct Member {
     pub holds: Vec<String>,
     /// How it is.
     pub state: MemberState,
+    /// Why it has no work, in one sentence, while it is a spare and that is known.
+    pub spare: Option<String>,
     /// What it is loading.
     pub loading: Option<Loading>,
     /// The line to it.

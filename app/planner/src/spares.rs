@@ -34,6 +34,18 @@ pub enum SpareReason {
     NoPart,
 }
 
+impl SpareReason {
+    /// One sentence about the device.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Slower { millis } if *millis >= 1.0 => format!("With it a token would take {millis:.0} ms more."),
+            Self::Slower { .. } => "With it a token would take no less time.".to_owned(),
+            Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
+            Self::NoPart => "The others have all there is to do.".to_owned(),
+        }
+    }
+}
+
 /// Every device without work in the plan.
 pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spare> {
     let working = plan.peers();
@@ -83,4 +95,18 @@ fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> 
     }
     let cuts = orders.iter().filter_map(|order| program.cut(order, Using::All));
     cuts.map(|cut| cut.millis).min_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spare_is_told_why_in_one_sentence() {
+        assert_eq!(SpareReason::Slower { millis: 39.6 }.sentence(), "With it a token would take 40 ms more.");
+        assert_eq!(SpareReason::Slower { millis: 0.2 }.sentence(), "With it a token would take no less time.");
+        let needed = Bytes(3_000_000_000);
+        let small = SpareReason::TooSmall { needed };
+        assert_eq!(small.sentence(), format!("It lends too little for one block: {needed} would do."));
+    }
 }

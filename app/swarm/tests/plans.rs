@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerStop, PlanStanding, Share};
+use potluck_protocol::{AnswerStop, MemberStanding, PlanStanding, Share};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -77,6 +77,19 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
         world.run(260_000.0, |world| answered(world, 1, 1));
         assert_undisturbed(&world, 1, 1, TEXT, TOKENS, &format!("seed {seed}"));
     }
+}
+
+/// A device that would only cost time is kept as a spare, and its people read what it would cost.
+#[test]
+fn a_spare_is_told_why() {
+    let mut world = World::new(1, dense(), Share::Fastest, SimDevice::lending(2_500));
+    world.add(SimDevice::lending(460).at_speed(0.05), 5_000.0);
+    world.run(30_000.0, |_| false);
+    let room = world.view(0).room.unwrap();
+    let spare = room.members.iter().find(|member| member.standing == MemberStanding::Spare).unwrap();
+    let why = spare.spare.as_deref().unwrap_or_default();
+    assert!(why.starts_with("With it a token would take"), "{why:?} must say what the device would cost");
+    assert!(room.plan.reason.contains("1 device kept warm as spare"), "{}", room.plan.reason);
 }
 
 /// Milliseconds between tokens, of the answer's second token to its last.

@@ -234,8 +234,11 @@ impl Planning {
 
     fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
         let share = wishes.command.share;
-        let active = self.active.as_ref().filter(|active| can_run(&active.planned.plan, room));
-        if active.is_some_and(|active| active.share == share && !is_better(&planned, &active.planned.plan, room)) {
+        let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
+        let kept = active.filter(|active| active.share == share && !is_better(&planned, &active.planned.plan, room));
+        if let Some(active) = kept {
+            // Who came since may be a spare, and measures are newer.
+            active.planned = Planned::describe(room, active.planned.plan.clone());
             self.abandon(out);
             return;
         }

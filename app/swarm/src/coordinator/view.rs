@@ -90,7 +90,9 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         () if has_work => MemberStanding::Ready,
         () => MemberStanding::Spare,
     };
+    let spare = shown.and_then(|planned| planned.spares.iter().find(|spare| spare.peer == peer));
     MemberView {
+        spare: spare.filter(|_| standing == MemberStanding::Spare).map(|spare| spare.reason.sentence()),
         peer,
         name: member.hello.name.clone(),
         kind: member.hello.kind,

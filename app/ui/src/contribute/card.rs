@@ -72,12 +72,14 @@ fn own_sentence(store: Store) -> String {
             return format!("This device lends {lent}. The room waits for more.");
         }
         let own = status.peers.iter().find(|member| member.is_self);
+        let why = own.and_then(|member| member.spare.clone());
         match own.map(|member| (member.state, member.holds.join(", "))) {
             Some((MemberState::Ready, holds)) => {
                 format!("This device lends {lent} and holds {holds}.")
             }
             Some((MemberState::Spare, _)) => {
-                format!("Spare: the room is faster without this device. It lends {lent} and takes over if one leaves.")
+                let why = why.unwrap_or_else(|| "The room does without this device now.".into());
+                format!("A spare that lends {lent} and takes over if one leaves. {why}")
             }
             Some((MemberState::Failed, _)) => "This device cannot take part now. Its notice says why.".into(),
             Some((MemberState::Loading, holds)) if !holds.is_empty() => format!("Getting {holds}."),

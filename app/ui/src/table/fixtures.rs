@@ -14,6 +14,7 @@ pub fn member(peer: &str, is_self: bool) -> Member {
         used: 2,
         holds: vec!["blocks 0–5".into()],
         state: MemberState::Ready,
+        spare: None,
         loading: None,
         link: None,
         hidden: false,

@@ -78,6 +78,9 @@ pub fn SeatRow(
                 })}
                 {move || slowest.get().then(|| view! { <span class="chip chip-slow">"slowest hop"</span> })}
             </div>
+            {move || member.with(|member| {
+                member.as_ref().and_then(|member| member.spare.clone()).map(|why| view! { <p class="hint">{why}</p> })
+            })}
             <p class="hint seat-loading-line">
                 {move || member.with(|member| {
                     member.as_ref().and_then(|member| member.loading.as_ref()).map(loading_line)
