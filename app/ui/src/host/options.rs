@@ -29,7 +29,8 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
                     type="radio"
                     name="share"
                     prop:checked=chosen
-                    on:change=move |_| choice.share.set(Some(share))
+                    // Not on change: a press on what is chosen by default counts as well, and stays when the default changes.
+                    on:click=move |_| choice.share.set(Some(share))
                 />
                 <span class="card-words"><strong>{name}</strong><span class="hint">{cost}</span></span>
             </label>
