@@ -21,7 +21,7 @@ pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, millis: f64, spares: &[Spare
     };
     let spare = match spares.len() {
         0 => String::new(),
-        n => format!("; {} kept warm as spare", devices(n)),
+        n => format!("; {} kept as spare", devices(n)),
     };
     format!("{work}, {hops}, about {millis:.0} ms a token expected{spare}.")
 }

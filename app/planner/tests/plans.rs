@@ -13,7 +13,7 @@ fn a_model_that_fits_stays_on_one_device_when_speed_counts() {
     let planned = setting.plan(Sharing::Fastest).unwrap();
     assert_eq!(planned.plan.stages.len(), 1);
     assert!(planned.prediction.hops.is_empty(), "the coordinator computes alone");
-    assert!(planned.reason.contains("1 device kept warm"), "{}", planned.reason);
+    assert!(planned.reason.contains("1 device kept as spare"), "{}", planned.reason);
     // Alone peer 1 would need two messages, 5 ms of latency and 0.006 ms of transfer each.
     let [spare] = planned.spares[..] else { panic!("{:?}", planned.spares) };
     assert_eq!(spare.peer, peer(1));

@@ -111,9 +111,10 @@ pub struct MemberView {
 }
 
 /// How far a plan is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlanStanding {
     /// No plan: something is missing.
+    #[default]
     Waiting,
     /// Devices load their parts.
     Preparing,
@@ -124,7 +125,7 @@ pub enum PlanStanding {
 }
 
 /// The plan, with what was expected and measured.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanView {
     /// How far it is.
     pub standing: PlanStanding,

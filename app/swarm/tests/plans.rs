@@ -89,7 +89,7 @@ fn a_spare_is_told_why() {
     let spare = room.members.iter().find(|member| member.standing == MemberStanding::Spare).unwrap();
     let why = spare.spare.as_deref().unwrap_or_default();
     assert!(why.starts_with("With it a token would take"), "{why:?} must say what the device would cost");
-    assert!(room.plan.reason.contains("1 device kept warm as spare"), "{}", room.plan.reason);
+    assert!(room.plan.reason.contains("1 device kept as spare"), "{}", room.plan.reason);
 }
 
 /// Milliseconds between tokens, of the answer's second token to its last.

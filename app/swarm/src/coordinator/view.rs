@@ -1,7 +1,7 @@
 //! The room's picture: what everyone sees.
 
 use potluck_plan::PeerId;
-use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanStanding, PlanView, RoomView};
+use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
 use super::planning::Planning;
@@ -14,17 +14,7 @@ pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
         model: None,
         context: command.context,
         share: command.share,
-        plan: PlanView {
-            standing: PlanStanding::Waiting,
-            plan: None,
-            stage_bytes: Vec::new(),
-            predicted_ms: Vec::new(),
-            measured_ms: Vec::new(),
-            token_ms: 0.0,
-            measured_token_ms: 0.0,
-            shortfall: None,
-            reason: "Opening the model.".to_owned(),
-        },
+        plan: PlanView { reason: "Opening the model.".to_owned(), ..PlanView::default() },
         members: Vec::new(),
         tokens_per_second: 0.0,
         tokens: 0,

@@ -1,7 +1,7 @@
 //! This device's own card at the table: lend, how much, how far, stop.
 
 use leptos::prelude::*;
-use potluck_panel::{MemberState, PlanState};
+use potluck_panel::MemberState;
 
 use super::phases::Phases;
 use crate::{
@@ -68,7 +68,7 @@ fn Lending() -> impl IntoView {
 fn own_sentence(store: Store) -> String {
     let lent = bytes(store.lends().unwrap_or(0));
     store.status.with(|status| {
-        if status.plan.as_ref().is_some_and(|plan| plan.state == PlanState::Waiting) {
+        if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
             return format!("This device lends {lent}. The room waits for more.");
         }
         let own = status.peers.iter().find(|member| member.is_self);

@@ -42,7 +42,7 @@ pub fn state_words(state: MemberState, hidden: bool) -> &'static str {
         MemberState::Guest => "guest",
         MemberState::Loading => "loading",
         MemberState::Ready => "ready",
-        MemberState::Spare => "spare, kept warm",
+        MemberState::Spare => "spare",
     }
 }
 
