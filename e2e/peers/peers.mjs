@@ -8,6 +8,7 @@ import { SOFTWARE, inFreshBrowser } from './browser.mjs';
 import * as potluck from './potluck.mjs';
 import { markdown, summarize } from './report.mjs';
 import { serve } from './server.mjs';
+import * as transformers from './transformers.mjs';
 import * as wllama from './wllama.mjs';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -20,6 +21,8 @@ const { values } = parseArgs({
     relay: { type: 'string', default: process.env.POTLUCK_RELAY ?? join(root, 'target/release/potluck-relay') },
     models: { type: 'string' },
     model: { type: 'string', multiple: true },
+    onnx: { type: 'string' },
+    dtype: { type: 'string', default: 'q4' },
     workloads: { type: 'string', default: '512/128' },
     peers: { type: 'string', default: 'potluck,wllama,wllama-cpu' },
     runs: { type: 'string', default: '5' },
@@ -50,33 +53,39 @@ const ubatch = values.ubatch ? Number(values.ubatch) : undefined;
 const answers = Number(values.answers);
 const words = (flags) => flags.split(' ').filter(Boolean);
 const args = values.flags ? words(values.flags) : SOFTWARE;
-const flags = { potluck: args, wllama: values['wllama-flags'] ? words(values['wllama-flags']) : args, 'wllama-cpu': args };
+const flagsOf = (peer) => (peer === 'wllama' && values['wllama-flags'] ? words(values['wllama-flags']) : args);
 const browser = { executablePath: values.chromium, memory: values.memory, patience: 1000 * Number(values.patience) };
 const relay = await potluck.start({ relay: values.relay, page: values.page, models: values.models });
 const files = await serve({
   pages: join(import.meta.dirname, 'pages'),
   wllama: join(import.meta.dirname, 'node_modules/@wllama/wllama/esm'),
+  transformers: join(import.meta.dirname, 'node_modules/@huggingface/transformers/dist'),
+  ort: join(import.meta.dirname, 'node_modules/onnxruntime-web/dist'),
+  onnx: resolve(values.onnx ?? values.models),
   models: resolve(values.models),
 });
 const engines = {
   potluck: (model) => potluck.measure(relay, { model, workloads, answers, kernels: values.kernels }),
   wllama: (model) => wllama.measure(files, { model, workloads, answers, gpu: true, ubatch }),
   'wllama-cpu': (model) => wllama.measure(files, { model, workloads, answers, gpu: false, ubatch }),
+  'transformers.js': (model) => transformers.measure(files, { model, workloads, answers, gpu: true, dtype: values.dtype }),
+  'transformers.js-cpu': (model) => transformers.measure(files, { model, workloads, answers, gpu: false, dtype: values.dtype }),
 };
 const peers = values.peers.split(',');
 const unknown = peers.filter((peer) => !(peer in engines));
 if (unknown.length > 0) throw new Error(`there is no peer ${unknown.join(', ')}; there are ${Object.keys(engines).join(', ')}`);
 
 const runs = [];
-const more = peers.flatMap((peer) => flags[peer].filter((flag) => !args.includes(flag)).map((flag) => `${peer} also \`${flag}\``));
+const more = peers.flatMap((peer) => flagsOf(peer).filter((flag) => !args.includes(flag)).map((flag) => `${peer} also \`${flag}\``));
 const about = { date: new Date().toISOString().slice(0, 10), args, more, answers, load: loadavg()[0].toFixed(1) };
 try {
   for (const model of models) {
+    if (peers.some((peer) => peer.startsWith('transformers.js'))) await transformers.exported(resolve(values.onnx ?? values.models), model);
     await relay.ready(model);
     for (let number = 1; number <= Number(values.runs); number++) {
       for (const peer of peers) {
         const load = loadavg()[0];
-        const run = await inFreshBrowser({ ...browser, args: flags[peer] }, engines[peer](model)).catch((error) => ({
+        const run = await inFreshBrowser({ ...browser, args: flagsOf(peer) }, engines[peer](model)).catch((error) => ({
           error: String(error.message ?? error),
           log: error.log,
         }));
