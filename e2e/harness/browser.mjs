@@ -20,6 +20,8 @@ const flags = [
   '--disable-features=Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider',
 ];
 const webgpu = ['--enable-unsafe-webgpu', '--use-webgpu-adapter=swiftshader'];
+// All flags of a browser on a real GPU, which may need a window: for measuring.
+const real = process.env.POTLUCK_CHROMIUM_FLAGS?.split(' ').filter(Boolean);
 const ours = ['--headless', '--disable-gpu', '--hide-scrollbars', '--mute-audio', '--disable-field-trial-config'];
 
 /** One person's browser, with a profile of its own that outlives a restart. */
@@ -38,7 +40,8 @@ export class Device {
     this.errors = [];
     this.context = await chromium.launchPersistentContext(this.profile, {
       executablePath,
-      args: [...flags, ...(gpu ? webgpu : ['--disable-features=WebGPU', '--disable-webgpu']), ...args],
+      headless: !real?.includes('--ozone-platform=x11'),
+      args: real ? [...real, ...args] : [...flags, ...(gpu ? webgpu : ['--disable-features=WebGPU', '--disable-webgpu']), ...args],
       ignoreDefaultArgs: ours,
       viewport,
       colorScheme,
@@ -64,16 +67,30 @@ export class Device {
   /** SIGKILL to the whole browser: nothing gets to say goodbye. */
   async kill() {
     const closed = new Promise((done) => this.context.once('close', done));
+    this.signal('SIGKILL');
+    await closed;
+  }
+
+  /** SIGSTOP to the whole browser: it is there and does nothing. */
+  freeze() {
+    this.signal('SIGSTOP');
+  }
+
+  /** It goes on. */
+  thaw() {
+    this.signal('SIGCONT');
+  }
+
+  signal(name) {
     // The profile's folder is in the command line of every process of this browser and of no other.
     const pids = execFileSync('pgrep', ['-f', '--', this.profile], { encoding: 'utf8' }).trim().split('\n');
     for (const pid of pids) {
       try {
-        process.kill(Number(pid), 'SIGKILL');
+        process.kill(Number(pid), name);
       } catch (error) {
         if (error.code !== 'ESRCH') throw error;
       }
     }
-    await closed;
   }
 
   /** Closes the browser and opens a new one on the same profile: a second visit. */

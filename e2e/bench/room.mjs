@@ -1,0 +1,77 @@
+// A room of real browsers for measuring: a host and contributors of one model.
+import { parseArgs } from 'node:util';
+
+import { Device } from '../harness/browser.mjs';
+import { Relay } from '../harness/relay.mjs';
+import { ask, contribute, host, status, until } from '../harness/table.mjs';
+
+/** What all measurements here are told on the command line. */
+export function options(more = {}) {
+  const { values } = parseArgs({
+    options: {
+      models: { type: 'string' },
+      title: { type: 'string', default: '' },
+      devices: { type: 'string', default: '4' },
+      rounds: { type: 'string', default: '5' },
+      context: { type: 'string', default: '1024' },
+      out: { type: 'string' },
+      ...more,
+    },
+  });
+  if (!values.models) throw new Error('Say where the model is: --models DIR, with --title TEXT of it on the page if there are several');
+  return { ...values, devices: Number(values.devices), rounds: Number(values.rounds), context: Number(values.context) };
+}
+
+/** Browsers with a profile of their own, the first of them hosts; everyone takes part. */
+export class Room {
+  static async open({ models, title, context }) {
+    const room = new Room();
+    room.relay = await Relay.start({ models });
+    room.devices = [await Device.start('host')];
+    await room.ready();
+    room.link = await host(room.host, room.relay, { model: title || undefined, share: 'Everyone takes part', context });
+    await room.stands(1);
+    return room;
+  }
+
+  /** The relay has read the model's file. */
+  async ready() {
+    for (;;) {
+      const { models } = await (await fetch(`${this.relay.url}/models`)).json();
+      if (models.length > 0 && models.every((model) => model.state.phase === 'ready')) return;
+      await new Promise((done) => setTimeout(done, 200));
+    }
+  }
+
+  get host() {
+    return this.devices[0].page;
+  }
+
+  async join() {
+    const device = await Device.start(`device ${this.devices.length + 1}`);
+    this.devices.push(device);
+    await contribute(device.page, this.link);
+    await this.stands(this.devices.length);
+    return device;
+  }
+
+  /** Waits until so many devices share the blocks. */
+  async stands(count) {
+    const working = (plan) => new Set(plan.stages.map((stage) => stage.peer)).size;
+    const shared = (now) => now.plan?.state === 'Up' && working(now.plan) === count;
+    return until(this.host, shared, `${count} devices share the blocks`);
+  }
+
+  status() {
+    return status(this.host);
+  }
+
+  ask(text, tokens) {
+    return ask(this.host, text, { max_tokens: tokens, temperature: 0, raw: true });
+  }
+
+  async close() {
+    for (const device of this.devices) await device.stop();
+    await this.relay.stop();
+  }
+}
