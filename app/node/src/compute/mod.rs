@@ -260,7 +260,7 @@ impl Compute {
     /// # Errors
     /// One sentence.
     pub async fn test_again(&self) -> Result<(), String> {
-        self.testing();
+        let _testing = self.testing();
         let loaded = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
         let verdict = match loaded {
             Some(engine) => engine.self_test().await,
@@ -275,13 +275,7 @@ impl Compute {
                 verdict
             }
         };
-        match verdict {
-            Ok(verdict) => self.tested(&verdict),
-            Err(error) => {
-                *self.self_test.borrow_mut() = SelfTest::default();
-                return Err(error.to_string());
-            }
-        }
+        self.tested(&verdict.map_err(|error| error.to_string())?);
         Ok(())
     }
 
@@ -290,9 +284,10 @@ impl Compute {
         matches!(self.self_test.borrow().state, SelfTestState::Passed | SelfTestState::Replaced)
     }
 
-    /// A self-test begins.
-    pub fn testing(&self) {
+    /// A self-test begins; if it has told nothing when the guard goes, none was run.
+    pub fn testing(&self) -> Testing<'_> {
         *self.self_test.borrow_mut() = SelfTest { state: SelfTestState::Running, ..SelfTest::default() };
+        Testing(&self.self_test)
     }
 
     /// A self-test ended.
@@ -335,6 +330,18 @@ impl Compute {
             bandwidth,
             self_test,
             trouble: None,
+        }
+    }
+}
+
+/// A self-test that runs.
+pub struct Testing<'a>(&'a RefCell<SelfTest>);
+
+impl Drop for Testing<'_> {
+    fn drop(&mut self) {
+        let mut test = self.0.borrow_mut();
+        if test.state == SelfTestState::Running {
+            *test = SelfTest::default();
         }
     }
 }

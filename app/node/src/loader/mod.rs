@@ -51,8 +51,26 @@ pub enum LoadError {
     #[error("{0}")]
     NoGpu(String),
     /// The kernels are wrong here.
-    #[error("This device's GPU computes wrongly ({0}), so it cannot take part; a newer driver or browser may help.")]
-    Wrong(String),
+    #[error(
+        "This device's GPU computes wrongly ({}), so it cannot take part; a newer driver or browser may help.",
+        wrong_kernels(.0)
+    )]
+    Wrong(Box<Verdict>),
+}
+
+/// The kernels that are wrong and have no replacement.
+fn wrong_kernels(verdict: &Verdict) -> String {
+    let wrong = verdict.kernels.iter().filter(|kernel| !kernel.ok && kernel.replaced_by.is_none());
+    wrong.map(|kernel| kernel.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// What a load has brought.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// Weight bytes on the GPU, with those that were there before.
+    pub weights: Bytes,
+    /// How the kernels did, if they were tested.
+    pub verdict: Option<Verdict>,
 }
 
 /// One load.
@@ -79,15 +97,25 @@ impl Load {
         wanted.iter().all(|unit| self.engine.resident(*unit))
     }
 
-    /// Holds the wanted units and brings what is missing. Afterwards the engine has every byte; gives how many weight bytes
-    /// these are.
+    /// Holds the wanted units, brings what is missing and, meanwhile, compiles and tests the kernels if `test` says so:
+    /// neither needs the other, and on a warm visit the compiler takes longer than the weights. Afterwards the engine has
+    /// every byte; gives how many weight bytes these are.
     ///
     /// # Errors
-    /// Too little memory, or bytes that cannot be had.
-    pub async fn run(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Bytes, LoadError> {
+    /// Too little memory, bytes that cannot be had, a GPU that is gone, or one whose kernels are wrong and have no
+    /// replacement.
+    pub async fn run(&self, wanted: &BTreeSet<WeightUnit>, test: bool) -> Result<Loaded, LoadError> {
         self.progress.phase(LoadPhase::Find);
         let layout = self.engine.hold(wanted)?;
         self.progress.used(layout.total);
+        let (_, verdict) = futures::try_join!(self.bring(), async {
+            Ok::<_, LoadError>(if test { Some(self.test().await?) } else { None })
+        })?;
+        Ok(Loaded { weights: layout.weights(), verdict })
+    }
+
+    /// Brings what is missing of the held units.
+    async fn bring(&self) -> Result<(), LoadError> {
         let mut missing = self.engine.missing();
         sort_units(&mut missing, &self.units);
         let keep = self.source.manners().keep;
@@ -106,7 +134,8 @@ impl Load {
         let piece = self.source.manners().bytes;
         let jobs = states.iter().flat_map(|state| cut(state, &self.units, piece)).collect::<Vec<_>>();
         self.work(jobs, keep).await?;
-        Ok(layout.weights())
+        self.progress.complete();
+        Ok(())
     }
 
     async fn work(&self, jobs: Vec<Job>, keep: bool) -> Result<(), LoadError> {
@@ -198,14 +227,12 @@ impl Load {
     }
 
     /// Compiles the kernels and compares them with the CPU.
-    ///
-    /// # Errors
-    /// The device is gone, or computes wrongly.
-    pub async fn test(&self) -> Result<Verdict, LoadError> {
-        self.progress.phase(LoadPhase::Kernels);
+    async fn test(&self) -> Result<Verdict, LoadError> {
+        self.progress.beside(LoadPhase::Kernels);
         self.engine.prepare().await?;
-        self.progress.phase(LoadPhase::SelfTest);
-        Ok(self.engine.self_test().await?)
+        self.progress.beside(LoadPhase::SelfTest);
+        let verdict = self.engine.self_test().await?;
+        if verdict.usable { Ok(verdict) } else { Err(LoadError::Wrong(Box::new(verdict))) }
     }
 }
 

@@ -47,6 +47,10 @@ pub struct Progress {
     rate: Cell<Rate>,
     used: Cell<Bytes>,
     told: Cell<f64>,
+    /// What goes on beside the bytes.
+    beside: Cell<Option<LoadPhase>>,
+    /// All bytes are there.
+    complete: Cell<bool>,
 }
 
 impl Progress {
@@ -61,6 +65,8 @@ impl Progress {
             rate: Cell::default(),
             used: Cell::default(),
             told: Cell::new(f64::MIN),
+            beside: Cell::default(),
+            complete: Cell::default(),
         }
     }
 
@@ -77,7 +83,24 @@ impl Progress {
     pub fn start(&self, phase: LoadPhase, total: Bytes, cached: Bytes) {
         *self.report.borrow_mut() = LoadReport { phase, done: Bytes(0), total, rate: 0.0, cached };
         self.rate.set(Rate::default());
+        self.complete.set(false);
         self.tell();
+    }
+
+    /// A phase beside that with the bytes: of interest once they are all there.
+    pub fn beside(&self, phase: LoadPhase) {
+        self.beside.set(Some(phase));
+        if self.complete.get() {
+            self.phase(phase);
+        }
+    }
+
+    /// All bytes are there; what goes on beside them is what is waited for.
+    pub fn complete(&self) {
+        self.complete.set(true);
+        if let Some(phase) = self.beside.get() {
+            self.phase(phase);
+        }
     }
 
     /// More bytes are there.
@@ -109,6 +132,8 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
 
     #[test]
@@ -125,5 +150,19 @@ mod tests {
             rate.add(Millis(f64::from(tick) * 100.0), done);
         }
         assert!(rate.mean < 1.2e5, "ten seconds later it is about a tenth: {}", rate.mean);
+    }
+
+    #[tokio::test]
+    async fn what_goes_on_beside_the_bytes_is_told_when_they_are_there() {
+        let told: Rc<RefCell<Vec<LoadPhase>>> = Rc::default();
+        let heard = told.clone();
+        let platform = crate::native::platform(std::env::temp_dir(), false);
+        let progress = Progress::new(platform, Box::new(move |report, _| heard.borrow_mut().push(report.phase)));
+        progress.start(LoadPhase::Upload, Bytes(10), Bytes(10));
+        progress.beside(LoadPhase::Kernels);
+        assert_eq!(*told.borrow(), [LoadPhase::Upload], "bytes tell more");
+        progress.complete();
+        progress.beside(LoadPhase::SelfTest);
+        assert_eq!(*told.borrow(), [LoadPhase::Upload, LoadPhase::Kernels, LoadPhase::SelfTest]);
     }
 }

@@ -15,7 +15,7 @@ use super::storage::remember;
 use super::{Input, Node, is_own_file};
 use crate::compute::Compute;
 use crate::events::Inputs;
-use crate::loader::{Load, LoadError, Progress};
+use crate::loader::{Load, LoadError, Loaded, Progress};
 use crate::open::{Model, OpenError, Opener};
 use crate::platform::{LocalFile, Platform};
 
@@ -136,21 +136,15 @@ impl LoadTask {
         }
         let wanted = request.units.iter().copied().collect();
         let load = self.load(&model, &progress)?;
-        let held_before = load.holds(&wanted);
-        self.compute.holds(load.run(&wanted).await?);
-        if held_before && self.compute.is_tested() {
-            // Units were freed at most: the kernels that compute now were tested when they came.
-            progress.phase(LoadPhase::Ready);
-            return Ok(());
+        // Where units are freed at most, the kernels that compute were tested when they came.
+        let testing = (!load.holds(&wanted) || !self.compute.is_tested()).then(|| self.compute.testing());
+        let loaded = load.run(&wanted, testing.is_some()).await;
+        if let Ok(Loaded { verdict: Some(verdict), .. }) = &loaded {
+            self.compute.tested(verdict);
+        } else if let Err(LoadError::Wrong(verdict)) = &loaded {
+            self.compute.tested(verdict);
         }
-        self.compute.testing();
-        let verdict = load.test().await?;
-        self.compute.tested(&verdict);
-        if !verdict.usable {
-            let wrong = verdict.kernels.iter().filter(|kernel| !kernel.ok && kernel.replaced_by.is_none());
-            let names: Vec<&str> = wrong.map(|kernel| kernel.name.as_str()).collect();
-            return Err(LoadError::Wrong(names.join(", ")));
-        }
+        self.compute.holds(loaded?.weights);
         progress.phase(LoadPhase::Ready);
         Ok(())
     }
