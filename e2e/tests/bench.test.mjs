@@ -65,6 +65,12 @@ test('a workload is measured and every token counted', { timeout: 120_000 }, asy
   assert.equal(report.model.quantization, 'Q8_0');
   assert.ok(report.load.weights > 2e6 && report.load.allocated > report.load.weights);
 
+  const { rates } = report.load;
+  // What is loaded again is every byte of the file's tensors.
+  assert.ok(rates.bytes > 2e6 && rates.bytes <= report.load.weights, JSON.stringify(report.load));
+  assert.ok(rates.load > 0 && rates.read > 0 && rates.upload > 0, JSON.stringify(rates));
+  assert.ok(Math.abs(rates.share - rates.load / Math.min(rates.read, rates.upload)) < 1e-6, JSON.stringify(rates));
+
   assert.equal(report.workloads.length, 1);
   const [workload] = report.workloads;
   assert.deepEqual([workload.depth, workload.prompt, workload.answer], [0, 16, 8]);
@@ -87,6 +93,8 @@ test('a workload is measured and every token counted', { timeout: 120_000 }, asy
   const table = page.getByRole('table').first();
   await table.getByRole('rowheader', { name: '16 / 8' }).waitFor();
   await page.getByText('Decode, tokens a second').waitFor();
+  await page.getByText('Device and limits').click();
+  await page.getByText(/% of the slower of reading \(.+\) and uploading \(.+\)/).waitFor();
   assert.ok(report.method.some((sentence) => /first run is dropped/.test(sentence)));
 });
 

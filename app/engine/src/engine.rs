@@ -119,6 +119,30 @@ impl Engine {
         .await
     }
 
+    /// Waits until all uploads are done: every staging buffer is mapped again.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub async fn uploaded(&self) -> Result<(), EngineError> {
+        std::future::poll_fn(|context| {
+            self.inner.notify.wake_on_event(context.waker());
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                let gpu = self.inner.core.borrow().gpu.clone();
+                if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                    gpu.mark_lost();
+                }
+            }
+            self.deliver_staging();
+            let core = self.inner.core.borrow();
+            match core.check_alive() {
+                Ok(()) if !core.staging.is_whole() => std::task::Poll::Pending,
+                alive => std::task::Poll::Ready(alive),
+            }
+        })
+        .await
+    }
+
     /// A free staging buffer. Natively nobody else moves the device, so its copies are waited for here.
     fn try_staging(&self) -> Option<Result<Staging, EngineError>> {
         let take = || {

@@ -69,6 +69,11 @@ impl StagingRing {
         self.free.clear();
     }
 
+    /// True if no buffer is in use or on its way.
+    pub fn is_whole(&self) -> bool {
+        self.free.len() == self.buffers.len()
+    }
+
     /// A buffer is mapped again.
     pub fn give_back(&mut self, index: usize) {
         if index < self.buffers.len() {

@@ -195,20 +195,8 @@ pub trait BlobStore {
     /// Reads bytes; all of them or an error.
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>>;
 
-    /// Reads bytes straight into a staging buffer.
-    fn read_to_staging<'a>(
-        &'a self,
-        key: BlobKey,
-        offset: u64,
-        len: u64,
-        staging: &'a mut Staging,
-        at: u64,
-    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move {
-            staging.write(at, &self.read(key, offset, len).await?);
-            Ok(())
-        })
-    }
+    /// Opens a blob to be read piece by piece. Nobody can write to it or delete it until the reader is dropped.
+    fn reader(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<Rc<dyn BlobReader>, StoreError>>;
 
     /// Deletes one blob, if it is there.
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>>;
@@ -225,6 +213,18 @@ pub trait BlobStore {
     /// Waits until nobody else on this device (another tab of the profile) holds the lock of this name; held until the
     /// guard is dropped.
     fn lock(&self, name: String) -> LocalBoxFuture<'static, Result<LockGuard, StoreError>>;
+}
+
+/// An open blob; closes when dropped.
+pub trait BlobReader {
+    /// Reads `len` bytes from `offset` on straight into a staging buffer, to `at`; all of them or an error.
+    fn read<'a>(
+        &'a self,
+        offset: u64,
+        len: u64,
+        staging: &'a mut Staging,
+        at: u64,
+    ) -> LocalBoxFuture<'a, Result<(), StoreError>>;
 }
 
 /// Holds a lock until it is dropped.

@@ -136,6 +136,23 @@ pub struct BenchLoad {
     pub weights: u64,
     /// All bytes the engine allocates there.
     pub allocated: u64,
+    /// How fast the weights come when they are all on this device; none if the storage took them not.
+    pub rates: Option<BenchRates>,
+}
+
+/// A load whose bytes are all on this device, beside its two halves alone; bytes a second, measured in one go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BenchRates {
+    /// Bytes that were loaded.
+    pub bytes: u64,
+    /// The whole load, until the GPU has the last byte.
+    pub load: f64,
+    /// Reading the same pieces, and nothing else.
+    pub read: f64,
+    /// Uploading as many bytes in the same pieces, and nothing else.
+    pub upload: f64,
+    /// `load` over the slower of the other two.
+    pub share: f64,
 }
 
 /// One workload at one depth.

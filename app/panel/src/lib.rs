@@ -12,8 +12,8 @@ mod timeline;
 
 pub use answer::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role, SamplingChoice};
 pub use bench::{
-    BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchReport, BenchResult,
-    BenchRun, BenchWorkload, CacheType,
+    BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
+    BenchResult, BenchRun, BenchWorkload, CacheType,
 };
 pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, Share, StoredModel, ToNode, ToPage};
 pub use status::{

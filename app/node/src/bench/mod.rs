@@ -226,7 +226,8 @@ impl Benchmark {
         };
         let weights = load.run(&wanted, true).await?.weights;
         let millis = self.platform.clock.now().0 - started;
-        loaded.load = BenchLoad { millis, weights: weights.0, allocated: used.get().0 };
+        let rates = load.rates(&wanted).await?.map(|rates| report::rates(&rates));
+        loaded.load = BenchLoad { millis, weights: weights.0, allocated: used.get().0, rates };
         Ok(loaded)
     }
 
@@ -269,6 +270,8 @@ impl Benchmark {
             "Decode: tokens of the answer but the first over the wall time from the first token to the last; greedy, tokens submitted ahead."
                 .to_owned(),
             "The prompt is fixed token ids, so no tokenizer and no cached state help; an end of the answer is not looked for."
+                .to_owned(),
+            "Loading again: the weights come from this device's storage once more, until the GPU has the last byte; beside it the same pieces only read, and only uploaded."
                 .to_owned(),
             "Share of streaming: bytes a token cannot avoid to read (weights it passes, keys and values before it) over what a plain kernel reads in the same time."
                 .to_owned(),

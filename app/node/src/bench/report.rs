@@ -1,8 +1,10 @@
 //! The parts of a report.
 
 use potluck_engine::bench::{Clocked, KernelTimes};
-use potluck_panel::{BenchKernel, BenchKernels, BenchModel};
+use potluck_panel::{BenchKernel, BenchKernels, BenchModel, BenchRates};
 use potluck_protocol::ModelCard;
+
+use crate::loader::LoadRates;
 
 /// The model of a report.
 pub fn model(card: &ModelCard) -> BenchModel {
@@ -16,6 +18,12 @@ pub fn model(card: &ModelCard) -> BenchModel {
         blocks: card.blocks.into(),
         experts: card.experts.into(),
     }
+}
+
+/// The rates of a load.
+pub fn rates(rates: &LoadRates) -> BenchRates {
+    let LoadRates { bytes, load, read, upload } = *rates;
+    BenchRates { bytes: bytes.0, load, read, upload, share: rates.share() }
 }
 
 /// The kernels of one piece of work, the longest class first; `streaming` in bytes a second.

@@ -8,7 +8,7 @@ use potluck_model::UnitMap;
 use potluck_plan::{ModelId, WeightUnit};
 
 use crate::blob::{BlobKey, BlobName};
-use crate::platform::{LockGuard, Platform};
+use crate::platform::{BlobReader, BlobStore, LockGuard, Platform, StoreError};
 
 /// A piece of a tensor of a unit.
 pub struct Job {
@@ -26,8 +26,6 @@ pub struct Job {
     pub unit_offset: u64,
     /// Number of bytes.
     pub len: u64,
-    /// The last one of its unit.
-    pub last: bool,
 }
 
 impl Job {
@@ -39,7 +37,7 @@ impl Job {
     /// Keeps the part of the job's bytes that continues the unit's blob; none if the blob has them or has a gap before them.
     pub fn keep(&self, bytes: &[u8]) {
         let mut waiting = self.state.waiting.borrow_mut();
-        let end = self.state.stored() + waiting.len() as u64;
+        let end = self.state.stored() + self.state.queued.get() + waiting.len() as u64;
         if !self.state.left_out.get() && (self.unit_offset..self.end_in_unit()).contains(&end) {
             waiting.extend_from_slice(&bytes[(end - self.unit_offset) as usize..]);
         }
@@ -50,26 +48,36 @@ impl Job {
 pub struct UnitState {
     /// Which.
     pub unit: WeightUnit,
+    bytes: u64,
+    /// Jobs that are not done.
+    left: Cell<usize>,
     /// Bytes in the cache.
     stored: Cell<u64>,
+    /// Bytes after them that are being written.
+    queued: Cell<u64>,
     /// Bytes that continue the blob and are not written yet: opening a file takes longer than writing a small piece.
     waiting: RefCell<Vec<u8>>,
     /// A piece was left out, so nothing after it can be stored.
     left_out: Cell<bool>,
     locking: Mutex<bool>,
     guard: RefCell<Option<LockGuard>>,
+    reader: Mutex<Option<Rc<dyn BlobReader>>>,
 }
 
 impl UnitState {
-    /// A unit of which some bytes are in the cache.
-    pub fn new(unit: WeightUnit, stored: Option<u64>) -> Self {
+    /// A unit of `bytes` bytes of which some are in the cache.
+    pub fn new(unit: WeightUnit, bytes: u64, stored: Option<u64>) -> Self {
         Self {
             unit,
+            bytes,
+            left: Cell::new(0),
             stored: Cell::new(stored.unwrap_or(0)),
+            queued: Cell::new(0),
             waiting: RefCell::default(),
             left_out: Cell::new(false),
             locking: Mutex::new(false),
             guard: RefCell::new(None),
+            reader: Mutex::new(None),
         }
     }
 
@@ -78,15 +86,52 @@ impl UnitState {
         self.stored.get()
     }
 
-    /// The cache has bytes up to here.
-    pub fn grew(&self, stored: u64) {
-        self.stored.set(stored);
+    /// True if the cache has all of it.
+    pub fn is_whole(&self) -> bool {
+        self.stored() >= self.bytes
     }
 
-    /// What is to be written now, and where: everything that waits, if that is `least` bytes or more.
+    /// One of its jobs is done; true if it was the last.
+    pub fn done(&self) -> bool {
+        self.left.set(self.left.get().saturating_sub(1));
+        self.left.get() == 0
+    }
+
+    /// So many more bytes are in the cache, of those that were to be written.
+    pub fn written(&self, bytes: u64) {
+        self.stored.set(self.stored() + bytes);
+        self.queued.set(self.queued.get() - bytes);
+    }
+
+    /// What is to be written now, and where: everything that waits, if that is `least` bytes or more. Pieces have to be
+    /// written in the order in which they were taken.
     pub fn to_append(&self, least: usize) -> Option<(u64, Vec<u8>)> {
         let mut waiting = self.waiting.borrow_mut();
-        (!waiting.is_empty() && waiting.len() >= least).then(|| (self.stored(), std::mem::take(&mut *waiting)))
+        if waiting.is_empty() || waiting.len() < least {
+            return None;
+        }
+        let offset = self.stored() + self.queued.get();
+        self.queued.set(self.queued.get() + waiting.len() as u64);
+        Some((offset, std::mem::take(&mut *waiting)))
+    }
+
+    /// Its blob, opened once.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn reader(&self, store: &dyn BlobStore, model: ModelId) -> Result<Rc<dyn BlobReader>, StoreError> {
+        let mut reader = self.reader.lock().await;
+        if let Some(open) = reader.as_ref() {
+            return Ok(open.clone());
+        }
+        let open = store.reader(BlobKey { model, name: BlobName::Unit(self.unit) }).await?;
+        *reader = Some(open.clone());
+        Ok(open)
+    }
+
+    /// Closes its blob: nobody can write to it or delete it before.
+    pub async fn close(&self) {
+        self.reader.lock().await.take();
     }
 
     /// A piece is not stored: nothing after it can be.
@@ -142,16 +187,32 @@ pub fn cut(state: &Rc<UnitState>, units: &UnitMap, piece: u64) -> Vec<Job> {
                 tensor_offset,
                 unit_offset,
                 len,
-                last: false,
             });
             tensor_offset += len;
             unit_offset += len;
         }
     }
-    if let Some(job) = jobs.last_mut() {
-        job.last = true;
-    }
+    state.left.set(jobs.len());
     jobs
+}
+
+/// Puts jobs in the order of the file, and those together that lie end to end, up to `most` bytes: the matrices of the
+/// experts are a piece each, and reading has a price a time. For what is not stored: a blob's bytes must come in its order.
+pub fn runs(mut jobs: Vec<Job>, most: u64) -> Vec<Vec<Job>> {
+    jobs.sort_by_key(|job| (job.file, job.offset));
+    let mut runs: Vec<Vec<Job>> = Vec::new();
+    for job in jobs {
+        let fits = |run: &&mut Vec<Job>| {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
+            let follows = (last.file, last.offset + last.len) == (job.file, job.offset);
+            follows && job.offset + job.len - first.offset <= most
+        };
+        match runs.last_mut().filter(fits) {
+            Some(run) => run.push(job),
+            None => runs.push(vec![job]),
+        }
+    }
+    runs
 }
 
 #[cfg(test)]
@@ -170,7 +231,7 @@ mod tests {
     fn jobs_cover_a_unit_in_order_without_gaps() {
         let map = map();
         for unit in map.units() {
-            let state = Rc::new(UnitState::new(unit, None));
+            let state = Rc::new(UnitState::new(unit, map.bytes(unit).0, None));
             let jobs = cut(&state, &map, 1000);
             let mut at = 0;
             for job in &jobs {
@@ -179,7 +240,8 @@ mod tests {
                 at = job.end_in_unit();
             }
             assert_eq!(at, map.bytes(unit).0);
-            assert_eq!(jobs.iter().filter(|job| job.last).count(), 1);
+            let ends: Vec<bool> = jobs.iter().map(|job| job.state.done()).collect();
+            assert!(ends.iter().rev().skip(1).all(|end| !end) && ends.ends_with(&[true]));
         }
     }
 
@@ -187,7 +249,7 @@ mod tests {
     fn a_blob_grows_only_from_its_end() {
         let map = map();
         let unit = map.units().next().unwrap();
-        let state = Rc::new(UnitState::new(unit, Some(1500)));
+        let state = Rc::new(UnitState::new(unit, map.bytes(unit).0, Some(1500)));
         let jobs = cut(&state, &map, 1000);
         jobs[0].keep(&[0; 1000]);
         assert_eq!(state.to_append(0), None, "stored already");
@@ -195,7 +257,8 @@ mod tests {
         assert_eq!(state.to_append(0), None, "a gap");
         jobs[1].keep(&[7; 1000]);
         assert_eq!(state.to_append(0), Some((1500, vec![7; 500])), "a resumed piece adds what is missing");
-        state.grew(2000);
+        state.written(500);
+        assert_eq!(state.stored(), 2000);
         state.leave_out();
         jobs[2].keep(&[0; 1000]);
         assert_eq!(state.to_append(0), None, "something before it was left out");
@@ -205,7 +268,7 @@ mod tests {
     fn small_pieces_are_written_together() {
         let map = map();
         let unit = map.units().next().unwrap();
-        let state = Rc::new(UnitState::new(unit, None));
+        let state = Rc::new(UnitState::new(unit, map.bytes(unit).0, None));
         let jobs = cut(&state, &map, 1000);
         jobs[0].keep(&[1; 1000]);
         assert_eq!(state.to_append(2000), None, "too little to open a file for");
@@ -213,6 +276,27 @@ mod tests {
         let (offset, bytes) = state.to_append(2000).unwrap();
         assert_eq!((offset, bytes.len(), bytes[999], bytes[1000]), (0, 2000, 1, 2));
         assert_eq!(state.to_append(0), None, "nothing is written twice");
+        jobs[2].keep(&[3; 1000]);
+        let next = state.to_append(0).map(|(offset, _)| offset);
+        assert_eq!(next, Some(2000), "the next piece goes behind what is still being written");
+        assert_eq!(state.stored(), 0, "nothing of it is in the cache yet");
+    }
+
+    #[test]
+    fn a_file_is_read_in_long_runs_that_cover_every_job_once() {
+        let map = map();
+        let state = |unit| Rc::new(UnitState::new(unit, map.bytes(unit).0, None));
+        let jobs: Vec<Job> = map.units().flat_map(|unit| cut(&state(unit), &map, 1 << 20)).collect();
+        let (count, bytes) = (jobs.len(), jobs.iter().map(|job| job.len).sum::<u64>());
+        let runs = runs(jobs, 1 << 20);
+        assert!(runs.len() < count / 2, "{} runs of {count} jobs", runs.len());
+        for run in &runs {
+            assert!(run.iter().map(|job| job.len).sum::<u64>() <= 1 << 20);
+            assert!(run.windows(2).all(|pair| pair[0].offset + pair[0].len == pair[1].offset));
+        }
+        let all: Vec<&Job> = runs.iter().flatten().collect();
+        assert_eq!((all.len(), all.iter().map(|job| job.len).sum::<u64>()), (count, bytes));
+        assert!(all.windows(2).all(|pair| pair[0].offset < pair[1].offset));
     }
 
     #[test]

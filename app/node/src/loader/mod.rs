@@ -6,13 +6,15 @@
 
 mod jobs;
 mod progress;
+mod rates;
 mod uploader;
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use futures::StreamExt;
+use futures::channel::mpsc;
+use futures::{SinkExt, StreamExt};
 use potluck_engine::{Engine, EngineError, LayoutError, Verdict};
 use potluck_model::{FileRange, UnitMap};
 use potluck_plan::{Bytes, ModelId, WeightUnit};
@@ -23,14 +25,19 @@ use crate::blob::{BlobKey, BlobName};
 use crate::open::OpenError;
 use crate::platform::{Platform, StoreError};
 use crate::source::{Source, SourceError};
-use jobs::{Job, UnitState, cut, sort_units};
+use jobs::{Job, UnitState, cut, runs, sort_units};
 use uploader::Uploader;
 
 pub use progress::{Progress, Rate};
+pub use rates::LoadRates;
 
 /// Bytes of a unit that are written to the cache at once, where it has so many: each write opens the file anew, which takes
 /// a browser 15 to 30 ms.
 const APPEND_BYTES: usize = 4 << 20;
+/// Pieces that may wait to be written: what a slow storage may hold up in memory.
+const WAITING_WRITES: usize = 2;
+/// Stored pieces whose units are opened ahead of their turn: opening takes a browser milliseconds, and reading is fast.
+const OPEN_AHEAD: usize = 32;
 
 /// Why a load failed, in one sentence.
 #[derive(Clone, Debug, Error)]
@@ -127,80 +134,115 @@ impl Load {
             .sum();
         let phase = if keep && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
         self.progress.start(phase, Bytes(total), Bytes(cached));
-        let states: Vec<Rc<UnitState>> = missing
-            .iter()
-            .map(|unit| Rc::new(UnitState::new(*unit, stored.get(&BlobName::Unit(*unit)).copied())))
-            .collect();
-        let piece = self.source.manners().bytes;
-        let jobs = states.iter().flat_map(|state| cut(state, &self.units, piece)).collect::<Vec<_>>();
-        self.work(jobs, keep).await?;
+        let states = missing.iter().map(|unit| {
+            let stored = stored.get(&BlobName::Unit(*unit)).copied();
+            Rc::new(UnitState::new(*unit, self.units.bytes(*unit).0, stored))
+        });
+        let manners = self.source.manners();
+        let jobs: Vec<Job> = states.flat_map(|state| cut(&state, &self.units, manners.bytes)).collect();
+        let runs = if keep { jobs.into_iter().map(|job| vec![job]).collect() } else { runs(jobs, manners.bytes) };
+        // What is stored only has to be opened.
+        let ahead = if keep && cached == total { OPEN_AHEAD } else { manners.parallel };
+        self.work(runs, keep, ahead).await?;
         self.progress.complete();
         Ok(())
     }
 
-    async fn work(&self, jobs: Vec<Job>, keep: bool) -> Result<(), LoadError> {
+    /// Uploads and, beside it, stores: neither waits for the other but for the few pieces that may wait to be written.
+    async fn work(&self, runs: Vec<Vec<Job>>, keep: bool, ahead: usize) -> Result<(), LoadError> {
         let storing = Cell::new(keep);
-        let fetches = jobs.into_iter().map(|job| self.fetch(job, keep));
-        let mut fetched = std::pin::pin!(futures::stream::iter(fetches).buffered(self.source.manners().parallel));
+        let (queue, writes) = mpsc::channel(WAITING_WRITES);
+        let write = writes.for_each(|write| self.write(write, &storing));
+        futures::join!(self.upload(runs, ahead, queue, &storing), write).0
+    }
+
+    async fn upload(
+        &self,
+        runs: Vec<Vec<Job>>,
+        ahead: usize,
+        mut queue: mpsc::Sender<Write>,
+        storing: &Cell<bool>,
+    ) -> Result<(), LoadError> {
+        let keep = storing.get();
+        let fetches = runs.into_iter().map(|run| self.fetch(run, keep));
+        let mut fetched = std::pin::pin!(futures::stream::iter(fetches).buffered(ahead));
         let mut uploader = Uploader::new(self.engine.clone());
         while let Some(done) = fetched.next().await {
-            let (job, bytes) = done?;
-            match bytes {
-                Found::Unneeded => job.state.leave_out(),
-                Found::Stored => {
-                    let read = uploader.pull(self.platform.store.as_ref(), self.model, &job).await;
-                    if let Err(LoadError::Store(error)) = read {
-                        self.broken_blob(&job, &error, &mut uploader).await?;
-                    } else {
-                        read?;
+            let (run, found) = done?;
+            let start = run.first().map_or(0, |job| job.offset);
+            for job in run {
+                match &found {
+                    Found::Unneeded => job.state.leave_out(),
+                    Found::Stored => {
+                        let read = uploader.pull(self.platform.store.as_ref(), self.model, &job).await;
+                        if let Err(LoadError::Store(error)) = read {
+                            self.broken_blob(&job, &error, &mut uploader).await?;
+                        } else {
+                            read?;
+                        }
+                    }
+                    Found::Fetched(bytes) => {
+                        let from = (job.offset - start) as usize;
+                        let bytes = &bytes[from..from + job.len as usize];
+                        uploader.push(&job, bytes).await?;
+                        job.state.close().await;
+                        if storing.get() {
+                            job.keep(bytes);
+                            Write::some(&job.state, APPEND_BYTES, &mut queue).await;
+                        }
                     }
                 }
-                Found::Fetched(bytes) => {
-                    uploader.push(&job, &bytes).await?;
-                    if storing.get() {
-                        job.keep(&bytes);
-                        self.store(&job.state, APPEND_BYTES, &storing).await;
-                    }
+                self.progress.done(job.len);
+                if job.state.done() {
+                    job.state.close().await;
+                    uploader.end(job.state.unit)?;
+                    Write::end(&job.state, &mut queue).await;
                 }
-            }
-            self.progress.done(job.len);
-            if job.last {
-                self.store(&job.state, 0, &storing).await;
-                uploader.end(job.state.unit)?;
-                job.state.release();
             }
         }
         uploader.flush()?;
         Ok(())
     }
 
-    /// The bytes of a job, if they are not stored. The first job of a unit waits for the unit's lock: of two tabs with one
-    /// cache one downloads, and the other finds the bytes stored.
-    async fn fetch(&self, job: Job, keep: bool) -> Result<(Job, Found), LoadError> {
-        if !self.engine.needs(job.state.unit, job.tensor) {
-            return Ok((job, Found::Unneeded));
+    /// The bytes of a run of jobs, if they are not stored (stored jobs come one by one). The first job of a unit waits for
+    /// the unit's lock: of two tabs with one cache one downloads, and the other finds the bytes stored. A unit that is
+    /// stored to its end is opened here, ahead of its turn.
+    async fn fetch(&self, run: Vec<Job>, keep: bool) -> Result<(Vec<Job>, Found), LoadError> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok((run, Found::Unneeded)) };
+        if run.iter().all(|job| !self.engine.needs(job.state.unit, job.tensor)) {
+            return Ok((run, Found::Unneeded));
         }
-        if keep && job.end_in_unit() > job.state.stored() {
-            job.state.lock(&self.platform, self.model).await;
+        if keep && last.end_in_unit() > last.state.stored() {
+            last.state.lock(&self.platform, self.model).await;
         }
-        if keep && job.end_in_unit() <= job.state.stored() {
-            return Ok((job, Found::Stored));
+        if keep && last.end_in_unit() <= last.state.stored() {
+            if last.state.is_whole() {
+                // What is wrong with it is told when its turn comes.
+                let _ = last.state.reader(self.platform.store.as_ref(), self.model).await;
+            }
+            return Ok((run, Found::Stored));
         }
-        let bytes = self.source.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
-        Ok((job, Found::Fetched(bytes)))
+        let len = last.offset + last.len - first.offset;
+        let bytes = self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?;
+        Ok((run, Found::Fetched(bytes)))
     }
 
-    /// Writes what waits of a unit, if that is `least` bytes or more.
-    async fn store(&self, state: &UnitState, least: usize, storing: &Cell<bool>) {
-        let blob = BlobKey { model: self.model, name: BlobName::Unit(state.unit) };
-        let Some((offset, bytes)) = state.to_append(least).filter(|_| storing.get()) else { return };
-        let len = bytes.len() as u64;
-        match self.platform.store.append(blob, offset, bytes).await {
-            Ok(()) => state.grew(offset + len),
-            Err(error) => {
-                storing.set(false);
-                (self.notice)(format!("{error} The model is used without keeping it."));
+    /// Writes a piece of a unit, unless an earlier one could not be written.
+    async fn write(&self, write: Write, storing: &Cell<bool>) {
+        let Write { state, piece, end } = write;
+        if let Some((offset, bytes)) = piece.filter(|_| storing.get()) {
+            let len = bytes.len() as u64;
+            let blob = BlobKey { model: self.model, name: BlobName::Unit(state.unit) };
+            match self.platform.store.append(blob, offset, bytes).await {
+                Ok(()) => state.written(len),
+                Err(error) => {
+                    storing.set(false);
+                    (self.notice)(format!("{error} The model is used without keeping it."));
+                }
             }
+        }
+        if end {
+            state.release();
         }
     }
 
@@ -208,6 +250,7 @@ impl Load {
     async fn broken_blob(&self, job: &Job, error: &StoreError, uploader: &mut Uploader) -> Result<(), LoadError> {
         log::warn!("a stored piece cannot be read: {error}");
         let key = BlobKey { model: self.model, name: BlobName::Unit(job.state.unit) };
+        job.state.close().await;
         if let Err(error) = self.platform.store.delete(key).await {
             log::warn!("it cannot be deleted either: {error}");
         }
@@ -236,7 +279,31 @@ impl Load {
     }
 }
 
-/// What became of a job before its turn.
+/// A piece of a unit on its way to the cache.
+struct Write {
+    state: Rc<UnitState>,
+    /// Where, and what.
+    piece: Option<(u64, Vec<u8>)>,
+    /// Nothing of the unit comes after it.
+    end: bool,
+}
+
+impl Write {
+    /// Hands on what waits of a unit, if that is `least` bytes or more.
+    async fn some(state: &Rc<UnitState>, least: usize, queue: &mut mpsc::Sender<Write>) {
+        if let Some(piece) = state.to_append(least) {
+            // The other end is there as long as the load is.
+            let _ = queue.send(Write { state: state.clone(), piece: Some(piece), end: false }).await;
+        }
+    }
+
+    /// Hands on the rest of a unit.
+    async fn end(state: &Rc<UnitState>, queue: &mut mpsc::Sender<Write>) {
+        let _ = queue.send(Write { state: state.clone(), piece: state.to_append(0), end: true }).await;
+    }
+}
+
+/// What became of a run of jobs before its turn.
 enum Found {
     /// Another unit brought the tensor.
     Unneeded,

@@ -5,7 +5,6 @@ use potluck_plan::{ModelId, WeightUnit};
 
 use super::LoadError;
 use super::jobs::Job;
-use crate::blob::{BlobKey, BlobName};
 use crate::platform::BlobStore;
 
 /// Packs pieces into staging buffers.
@@ -40,13 +39,24 @@ impl Uploader {
 
     /// Uploads a job's bytes from the cache.
     pub async fn pull(&mut self, store: &dyn BlobStore, model: ModelId, job: &Job) -> Result<(), LoadError> {
-        let key = BlobKey { model, name: BlobName::Unit(job.state.unit) };
+        let reader = job.state.reader(store, model).await?;
         let mut done = 0;
         while done < job.len {
             let (at, len) = self.room(job.len - done).await?;
             if let Some(staging) = &mut self.open {
-                store.read_to_staging(key, job.unit_offset + done, len, staging, at).await?;
+                reader.read(job.unit_offset + done, len, staging, at).await?;
             }
+            self.add(job, done, at, len);
+            done += len;
+        }
+        Ok(())
+    }
+
+    /// Uploads whatever lies in the staging buffers in place of a job's bytes: for measuring only.
+    pub async fn blank(&mut self, job: &Job) -> Result<(), LoadError> {
+        let mut done = 0;
+        while done < job.len {
+            let (at, len) = self.room(job.len - done).await?;
             self.add(job, done, at, len);
             done += len;
         }

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::LocalBoxFuture;
+use potluck_engine::Staging;
 use potluck_plan::ModelId;
 
 use crate::blob::{BlobKey, BlobName};
-use crate::platform::{BlobStore, LockGuard, StoreError, Usage};
+use crate::platform::{BlobReader, BlobStore, LockGuard, StoreError, Usage};
 
 /// A cache in a folder.
 pub struct FolderStore {
@@ -77,6 +80,34 @@ fn append(path: &Path, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
     written
 }
 
+fn read_at(file: &mut File, offset: u64, len: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(len).map_err(std::io::Error::other)?];
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// An open blob.
+struct Reader(Arc<Mutex<File>>);
+
+impl BlobReader for Reader {
+    fn read<'a>(
+        &'a self,
+        offset: u64,
+        len: u64,
+        staging: &'a mut Staging,
+        at: u64,
+    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
+        let file = self.0.clone();
+        // A reader before that panicked left no state behind: each read seeks.
+        let read = blocking(move || read_at(&mut file.lock().unwrap_or_else(PoisonError::into_inner), offset, len));
+        Box::pin(async move {
+            staging.write(at, &read.await?);
+            Ok(())
+        })
+    }
+}
+
 impl BlobStore for FolderStore {
     fn list(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<BlobName, u64>, StoreError>> {
         let folder = self.model(model);
@@ -98,13 +129,13 @@ impl BlobStore for FolderStore {
 
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>> {
         let path = self.blob(key);
-        blocking(move || {
-            let mut bytes = vec![0; usize::try_from(len).map_err(std::io::Error::other)?];
-            let mut file = File::open(path)?;
-            file.seek(SeekFrom::Start(offset))?;
-            file.read_exact(&mut bytes)?;
-            Ok(bytes)
-        })
+        blocking(move || read_at(&mut File::open(path)?, offset, len))
+    }
+
+    fn reader(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<Rc<dyn BlobReader>, StoreError>> {
+        let path = self.blob(key);
+        let opened = blocking(move || File::open(path));
+        Box::pin(async move { Ok(Rc::new(Reader(Arc::new(Mutex::new(opened.await?)))) as Rc<dyn BlobReader>) })
     }
 
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>> {

@@ -1,5 +1,7 @@
 //! The origin's private file system: `weights/<model id>/<blob>`.
 
+use std::cell::RefCell;
+
 use futures::channel::oneshot;
 use futures::future::join_all;
 use js_sys::Uint8Array;
@@ -49,11 +51,35 @@ async fn folder(
     Ok(handle.unchecked_into())
 }
 
+thread_local! {
+    /// The folder of the model whose blob was opened last: finding it takes three questions to the browser, and a model
+    /// can have thousands of blobs.
+    static LAST: RefCell<Option<(ModelId, FileSystemDirectoryHandle)>> = const { RefCell::new(None) };
+}
+
 async fn file(key: BlobKey, create: bool) -> Result<FileSystemFileHandle, JsValue> {
+    let known = LAST.with_borrow(|last| last.as_ref().filter(|(model, _)| *model == key.model).map(|(_, f)| f.clone()));
+    if let Some(folder) = known {
+        match file_in(&folder, key.name, create).await {
+            // The folder itself may be gone: somebody deleted the model.
+            Err(error) if is_missing(&error) => LAST.with_borrow_mut(|last| *last = None),
+            found => return found,
+        }
+    }
     let folder = folder(&weights().await?, &key.model.to_string(), create).await?;
+    let found = file_in(&folder, key.name, create).await;
+    LAST.with_borrow_mut(|last| *last = Some((key.model, folder)));
+    found
+}
+
+async fn file_in(
+    folder: &FileSystemDirectoryHandle,
+    name: BlobName,
+    create: bool,
+) -> Result<FileSystemFileHandle, JsValue> {
     let options = FileSystemGetFileOptions::new();
     options.set_create(create);
-    Ok(JsFuture::from(folder.get_file_handle_with_options(&key.name.to_string(), &options)).await?.unchecked_into())
+    Ok(JsFuture::from(folder.get_file_handle_with_options(&name.to_string(), &options)).await?.unchecked_into())
 }
 
 /// The entries of a folder, by name.
@@ -183,7 +209,7 @@ impl OpenFile {
     }
 
     /// Fills an array from `offset` on.
-    pub fn read(&self, offset: u64, into: &Uint8Array) -> Result<(), StoreError> {
+    pub fn fill(&self, offset: u64, into: &Uint8Array) -> Result<(), StoreError> {
         let options = FileSystemReadWriteOptions::new();
         options.set_at(offset as f64);
         let read = self.0.read_with_js_u8_array_and_options(into, &options).map_err(|error| store_error(&error))?;

@@ -124,7 +124,7 @@ async fn perform(
         What::Read(key, offset, len) => {
             let bytes = u32::try_from(len).map(Uint8Array::new_with_length);
             let bytes = bytes.map_err(|_| StoreError::Failed("too many bytes at once".to_owned()))?;
-            opfs::open(key, Mode::Read).await.map_err(failed)?.read(offset, &bytes)?;
+            opfs::open(key, Mode::Read).await.map_err(failed)?.fill(offset, &bytes)?;
             *answer = Some(bytes.buffer());
             Done::Bytes
         }

@@ -20,7 +20,7 @@ use super::locks::{self, Ask};
 use super::opfs::{self, Mode, OpenFile, store_error};
 use super::storage::{Done, Reply, Request, UP, What};
 use crate::blob::{BlobKey, BlobName};
-use crate::platform::{BlobStore, LockGuard, StoreError, Usage};
+use crate::platform::{BlobReader, BlobStore, LockGuard, StoreError, Usage};
 
 type Answer = Result<(Done, Option<ArrayBuffer>), StoreError>;
 
@@ -33,8 +33,41 @@ struct Shop {
     up: Shared<LocalBoxFuture<'static, bool>>,
     waiting: Rc<RefCell<HashMap<u32, oneshot::Sender<Answer>>>>,
     next: Cell<u32>,
-    /// The blob read last, kept open: pieces of one unit are read one after the other.
-    reading: RefCell<Option<(BlobKey, Rc<OpenFile>)>>,
+}
+
+/// A blob that the storage worker reads.
+struct Remote {
+    store: OpfsStore,
+    key: BlobKey,
+}
+
+impl BlobReader for Remote {
+    fn read<'a>(
+        &'a self,
+        offset: u64,
+        len: u64,
+        staging: &'a mut Staging,
+        at: u64,
+    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let (done, buffer) = self.store.clone().ask(What::Read(self.key, offset, len), None).await?;
+            let (Done::Bytes, Some(buffer)) = (done, buffer) else { return Err(unexpected()) };
+            staging.js_view(at, len).set(&Uint8Array::new(&buffer), 0);
+            Ok(())
+        })
+    }
+}
+
+impl BlobReader for OpenFile {
+    fn read<'a>(
+        &'a self,
+        offset: u64,
+        len: u64,
+        staging: &'a mut Staging,
+        at: u64,
+    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(std::future::ready(self.fill(offset, &staging.js_view(at, len))))
+    }
 }
 
 impl OpfsStore {
@@ -69,7 +102,7 @@ impl OpfsStore {
             on_error.forget();
         }
         let up = up.map(|up| up == Ok(true)).boxed_local().shared();
-        Self(Rc::new(Shop { worker, up, waiting, next: Cell::default(), reading: RefCell::default() }))
+        Self(Rc::new(Shop { worker, up, waiting, next: Cell::default() }))
     }
 
     async fn ask(self, what: What, bytes: Option<Vec<u8>>) -> Answer {
@@ -93,23 +126,6 @@ impl OpfsStore {
         self.0.waiting.borrow_mut().insert(id, sender);
         worker.post_message_with_transfer(&parts, &transfer).map_err(|error| store_error(&error))?;
         answer.await.unwrap_or_else(|_| Err(gone()))
-    }
-
-    async fn open(&self, key: BlobKey) -> Result<Rc<OpenFile>, StoreError> {
-        let known = self.0.reading.borrow().as_ref().filter(|(open, _)| *open == key).map(|(_, file)| file.clone());
-        if let Some(file) = known {
-            return Ok(file);
-        }
-        // The old one is closed before another is opened.
-        self.close();
-        let file = Rc::new(opfs::open(key, Mode::Read).await.map_err(|error| store_error(&error))?);
-        *self.0.reading.borrow_mut() = Some((key, file.clone()));
-        Ok(file)
-    }
-
-    /// Closes the file being read: while it is open nobody can write to it.
-    fn close(&self) {
-        self.0.reading.borrow_mut().take();
     }
 }
 
@@ -150,13 +166,11 @@ impl BlobStore for OpfsStore {
     }
 
     fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        self.close();
         let asked = self.clone().ask(What::Append(key, offset), Some(bytes));
         Box::pin(async move { asked.await.map(drop) })
     }
 
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>> {
-        self.close();
         let asked = self.clone().ask(What::Read(key, offset, len), None);
         Box::pin(async move {
             match asked.await? {
@@ -166,41 +180,27 @@ impl BlobStore for OpfsStore {
         })
     }
 
-    /// From OPFS straight into the mapped buffer; through the storage worker where the file cannot be opened here.
-    fn read_to_staging<'a>(
-        &'a self,
-        key: BlobKey,
-        offset: u64,
-        len: u64,
-        staging: &'a mut Staging,
-        at: u64,
-    ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
+    /// A file that is open in this worker, so that its bytes go straight into the mapped buffer; or the storage worker
+    /// where it cannot be opened here.
+    fn reader(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<Rc<dyn BlobReader>, StoreError>> {
+        let store = self.clone();
         Box::pin(async move {
-            match self.open(key).await {
-                Ok(file) => file.read(offset, &staging.js_view(at, len)),
+            Ok(match opfs::open(key, Mode::Read).await {
+                Ok(file) => Rc::new(file) as Rc<dyn BlobReader>,
                 Err(error) => {
-                    log::info!("reading through the storage worker: {error}");
-                    let (done, buffer) = self.clone().ask(What::Read(key, offset, len), None).await?;
-                    match (done, buffer) {
-                        (Done::Bytes, Some(buffer)) => {
-                            staging.js_view(at, len).set(&Uint8Array::new(&buffer), 0);
-                            Ok(())
-                        }
-                        _ => Err(unexpected()),
-                    }
+                    log::info!("reading through the storage worker: {}", js::error_text(&error));
+                    Rc::new(Remote { store, key })
                 }
-            }
+            })
         })
     }
 
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        self.close();
         let asked = self.clone().ask(What::Delete(key), None);
         Box::pin(async move { asked.await.map(drop) })
     }
 
     fn delete_model(&self, model: ModelId) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        self.close();
         let asked = self.clone().ask(What::DeleteModel(model), None);
         Box::pin(async move { asked.await.map(drop) })
     }

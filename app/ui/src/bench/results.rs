@@ -1,7 +1,7 @@
 //! What came out.
 
 use leptos::prelude::*;
-use potluck_panel::{BenchReport, BenchResult};
+use potluck_panel::{BenchRates, BenchReport, BenchResult};
 
 use super::{chart::Chart, kernels::Kernels};
 use crate::{
@@ -102,6 +102,13 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
     }
 }
 
+/// "480 MB/s, 82% of the slower of reading (2.1 GB/s) and uploading (585 MB/s)"
+fn load_words(rates: &BenchRates) -> String {
+    let share = 100.0 * rates.share;
+    let [load, read, upload] = [rates.load, rates.read, rates.upload].map(rate);
+    format!("{load}, {share:.0}% of the slower of reading ({read}) and uploading ({upload})")
+}
+
 fn facts(report: &BenchReport) -> Vec<(String, String)> {
     let device = &report.device;
     let load = report.load;
@@ -109,6 +116,7 @@ fn facts(report: &BenchReport) -> Vec<(String, String)> {
         ("Browser".to_owned(), device.browser.clone()),
         ("Driver".to_owned(), device.driver.clone()),
         ("Loading".to_owned(), duration_ms(load.millis)),
+        ("Loading again from this device".to_owned(), load.rates.as_ref().map(load_words).unwrap_or_default()),
         ("Weights on the GPU".to_owned(), bytes(load.weights)),
         ("All bytes on the GPU".to_owned(), bytes(load.allocated)),
     ];

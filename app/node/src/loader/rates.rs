@@ -1,0 +1,142 @@
+//! How fast weights come from the cache, beside what reading and uploading alone would take.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use potluck_model::FileRange;
+use potluck_plan::{Bytes, WeightUnit};
+use potluck_protocol::LoadPhase;
+
+use super::jobs::{Job, UnitState, cut, runs, sort_units};
+use super::uploader::Uploader;
+use super::{Load, LoadError};
+use crate::blob::BlobName;
+
+/// Bytes a second of a load whose bytes are all on this device, measured in one go with its two halves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadRates {
+    /// Bytes that were loaded.
+    pub bytes: Bytes,
+    /// The whole load: looking what is stored, opening, reading, uploading, until the GPU has the last byte.
+    pub load: f64,
+    /// Reading the same pieces into a mapped staging buffer that is never uploaded; blobs are open before.
+    pub read: f64,
+    /// Uploading the same pieces through the staging buffers without reading anything into them.
+    pub upload: f64,
+}
+
+impl LoadRates {
+    /// The load's rate over that of its slower half.
+    pub fn share(&self) -> f64 {
+        self.load / self.read.min(self.upload)
+    }
+}
+
+impl Load {
+    /// Measures a load of units that are loaded already: their bytes on the GPU are dropped for it and loaded again. None
+    /// if not every byte is on this device.
+    ///
+    /// # Errors
+    /// As [`Load::run`].
+    pub async fn rates(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Option<LoadRates>, LoadError> {
+        let manners = self.source.manners();
+        let stored = if manners.keep { self.stored().await } else { BTreeMap::new() };
+        let whole = |unit: &WeightUnit| stored.get(&BlobName::Unit(*unit)) == Some(&self.units.bytes(*unit).0);
+        if manners.keep && !wanted.iter().all(whole) {
+            return Ok(None);
+        }
+        self.progress.phase(LoadPhase::Upload);
+        self.renew(wanted)?;
+        let mut units = self.engine.missing();
+        sort_units(&mut units, &self.units);
+        let jobs = || -> Vec<Job> {
+            let state = |unit: &WeightUnit| {
+                let bytes = self.units.bytes(*unit).0;
+                Rc::new(UnitState::new(*unit, bytes, manners.keep.then_some(bytes)))
+            };
+            units.iter().flat_map(|unit| cut(&state(unit), &self.units, manners.bytes)).collect()
+        };
+        let read = if manners.keep { self.read_blobs(jobs()).await? } else { self.read_file(jobs()).await? };
+        let (bytes, upload) = self.upload_blanks(jobs()).await?;
+        self.renew(wanted)?;
+        let load = self.timed(async { self.run(wanted, false).await.map(drop) }).await?;
+        let rate = |(bytes, millis): (u64, f64)| bytes as f64 * 1e3 / millis.max(1e-3);
+        let rates = LoadRates {
+            bytes: Bytes(bytes),
+            load: rate((bytes, load)),
+            read: rate(read),
+            upload: rate((bytes, upload)),
+        };
+        Ok(Some(rates))
+    }
+
+    /// New memory for the same units: nothing of them is there.
+    fn renew(&self, wanted: &BTreeSet<WeightUnit>) -> Result<(), LoadError> {
+        self.engine.hold(&BTreeSet::new())?;
+        self.engine.hold(wanted)?;
+        Ok(())
+    }
+
+    /// Milliseconds of some work, until the GPU has what was uploaded.
+    async fn timed(&self, work: impl Future<Output = Result<(), LoadError>>) -> Result<f64, LoadError> {
+        let started = self.platform.clock.now().0;
+        work.await?;
+        self.engine.uploaded().await?;
+        Ok(self.platform.clock.now().0 - started)
+    }
+
+    /// Reads every piece from the cache: bytes and milliseconds.
+    async fn read_blobs(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
+        let mut staging = self.engine.staging().await?;
+        let (mut bytes, mut millis) = (0, 0.0);
+        for job in jobs {
+            let reader = job.state.reader(self.platform.store.as_ref(), self.model).await?;
+            let started = self.platform.clock.now().0;
+            let mut done = 0;
+            while done < job.len {
+                let len = (job.len - done).min(staging.len());
+                reader.read(job.unit_offset + done, len, &mut staging, 0).await?;
+                done += len;
+            }
+            millis += self.platform.clock.now().0 - started;
+            bytes += job.len;
+            if job.state.done() {
+                job.state.close().await;
+            }
+        }
+        Ok((bytes, millis))
+    }
+
+    /// Reads every run from the file: bytes and milliseconds.
+    async fn read_file(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
+        let mut staging = self.engine.staging().await?;
+        let (mut bytes, started) = (0, self.platform.clock.now().0);
+        for run in runs(jobs, self.source.manners().bytes.min(staging.len())) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
+            let len = last.offset + last.len - first.offset;
+            staging.write(0, &self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?);
+            bytes += len;
+        }
+        Ok((bytes, self.platform.clock.now().0 - started))
+    }
+
+    /// Uploads every piece without reading it: bytes and milliseconds.
+    async fn upload_blanks(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
+        let mut bytes = 0;
+        let work = async {
+            let mut uploader = Uploader::new(self.engine.clone());
+            for job in jobs {
+                if self.engine.needs(job.state.unit, job.tensor) {
+                    uploader.blank(&job).await?;
+                    bytes += job.len;
+                }
+                if job.state.done() {
+                    uploader.end(job.state.unit)?;
+                }
+            }
+            Ok(uploader.flush()?)
+        };
+        let millis = self.timed(work).await?;
+        Ok((bytes, millis))
+    }
+}
