@@ -1,0 +1,56 @@
+//! How keys and values are stored: what the host wished, or the largest type that fits what the room lends.
+
+use std::sync::Arc;
+
+use potluck_plan::StateType;
+
+use crate::event::{HostCommand, OpenedModel};
+
+/// Shorter contexts are not offered.
+const LEAST_CONTEXT: u32 = 512;
+
+/// The model with each type of keys and values that may be planned with now, in order of preference. While a plan runs its
+/// type stays: another one would mean loading anew on every device, and computing every conversation again.
+pub(super) fn choices(
+    model: &Arc<OpenedModel>,
+    wish: Option<StateType>,
+    running: Option<StateType>,
+) -> Vec<Arc<OpenedModel>> {
+    let only = wish.or(running);
+    let allowed = model.shapes.iter().filter(|shape| only.is_none_or(|only| shape.state == only));
+    allowed
+        .map(|shape| match shape.state == model.shape.state {
+            true => model.clone(),
+            false => Arc::new(OpenedModel { shape: shape.clone(), ..OpenedModel::clone(model) }),
+        })
+        .collect()
+}
+
+/// Why the model cannot have the type that the host wished.
+pub(super) fn refusal(model: &OpenedModel, wish: Option<StateType>) -> String {
+    let names: Vec<&str> = model.shapes.iter().map(|shape| shape.state.name()).collect();
+    format!(
+        "This model's keys and values cannot be stored as {}; choose {} or Automatic.",
+        wish.unwrap_or_default(),
+        names.join(", ")
+    )
+}
+
+/// One sentence on what would fit the room as it is: smaller keys and values if the host wished larger ones, else a shorter
+/// context.
+pub(super) fn what_would_fit(
+    model: &OpenedModel,
+    command: &HostCommand,
+    fits: impl Fn(&OpenedModel, &HostCommand) -> bool,
+) -> Option<String> {
+    let smaller = model.shapes.iter().filter(|shape| shape.state > model.shape.state);
+    let smaller = smaller.map(|shape| OpenedModel { shape: shape.clone(), ..model.clone() });
+    if let Some(model) = smaller.into_iter().find(|model| fits(model, command)) {
+        return Some(format!("With {} keys and values it fits.", model.shape.state));
+    }
+    let shorter = std::iter::successors(Some(command.context / 2), |context| Some(context / 2));
+    let shorter = shorter.take_while(|context| *context >= LEAST_CONTEXT);
+    let fitting =
+        shorter.map(|context| HostCommand { context, ..command.clone() }).find(|command| fits(model, command));
+    fitting.map(|command| format!("A context of {} tokens fits.", command.context))
+}
