@@ -68,14 +68,22 @@ fn a_room_that_lost_a_device_goes_on_with_smaller_keys_and_values() {
 }
 
 #[test]
-fn a_running_plan_keeps_its_type_when_more_is_lent() {
+fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
     let mut world = World::new(3, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
     world.run(5_000.0, |_| false);
     assert_eq!((plan(&world).standing, state(&world)), (PlanStanding::Up, Some(StateType::Q8_0)));
-    world.add(device(WEIGHTS + EXACT), 5_000.0);
-    world.prompt(0, 1, TEXT, TOKENS, 6_000.0);
+    world.prompt(0, 1, TEXT, TOKENS, 5_010.0);
+    world.add(device(WEIGHTS + EXACT), 5_020.0);
+    world.run(400_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.tokens.len() > 2));
+    assert_eq!(state(&world), Some(StateType::Q8_0), "an answer is being given");
     answered(&mut world);
-    assert_eq!(state(&world), Some(StateType::Q8_0));
+    assert_eq!(world.answer(0, 1).unwrap().recoveries, 0);
+    let exact = |world: &World| plan(world).standing == PlanStanding::Up && state(world) == Some(StateType::F32);
+    world.run(400_000.0, exact);
+    assert!(exact(&world), "{:?}", plan(&world));
+    world.prompt(0, 2, TEXT, TOKENS, 400_000.0);
+    world.run(800_000.0, |world| world.answer(0, 2).is_some_and(|answer| answer.end.is_some()));
+    assert_eq!(world.answer(0, 2).unwrap().tokens, world.answer(0, 1).unwrap().tokens);
 }
 
 #[test]

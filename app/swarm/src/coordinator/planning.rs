@@ -223,7 +223,7 @@ impl Planning {
         let devices = self.devices(members, |member| member.pace);
         let running = self.active().map(|plan| plan.state);
         let mut shortfall = None;
-        for model in state_type::choices(wishes.model, wishes.command.state, running) {
+        for model in state_type::choices(wishes.model, wishes.command.state, running, wishes.answering) {
             let question = Question::new(&model, wishes.command, devices.clone(), members);
             let room = question.room(epoch);
             match potluck_planner::plan(&room) {

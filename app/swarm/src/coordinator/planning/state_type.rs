@@ -9,15 +9,22 @@ use crate::event::{HostCommand, OpenedModel};
 /// Shorter contexts are not offered.
 const LEAST_CONTEXT: u32 = 512;
 
-/// The model with each type of keys and values that may be planned with now, in order of preference. While a plan runs its
-/// type stays: another one would mean loading anew on every device, and computing every conversation again.
+/// The model with each type of keys and values that may be planned with now, in order of preference. Another type than that of
+/// the plan that runs means loading anew on every device, and computing every conversation again: so a plan that runs gets
+/// no smaller one, and a larger one only between answers.
 pub(super) fn choices(
     model: &Arc<OpenedModel>,
     wish: Option<StateType>,
     running: Option<StateType>,
+    answering: bool,
 ) -> Vec<Arc<OpenedModel>> {
-    let only = wish.or(running);
-    let allowed = model.shapes.iter().filter(|shape| only.is_none_or(|only| shape.state == only));
+    let allowed = |state: StateType| match (wish, running) {
+        (Some(wish), _) => state == wish,
+        (None, Some(running)) if answering => state == running,
+        (None, Some(running)) => state <= running,
+        (None, None) => true,
+    };
+    let allowed = model.shapes.iter().filter(|shape| allowed(shape.state));
     allowed
         .map(|shape| match shape.state == model.shape.state {
             true => model.clone(),
