@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "out" / "golden"
 
 # `enum ggml_type` of cache types, and `enum llama_ftype` of the file types that quantization can write.
-CACHE_TYPES = {"f32": 0, "f16": 1}
+CACHE_TYPES = {"f32": 0, "f16": 1, "q4_0": 2, "q8_0": 8}
 FILE_TYPES = {
     "F32": 0, "F16": 1, "Q4_0": 2, "Q4_1": 3, "Q8_0": 7, "Q5_0": 8, "Q5_1": 9, "Q2_K": 10, "Q3_K_S": 11, "Q3_K_M": 12,
     "Q3_K_L": 13, "Q4_K_S": 14, "Q4_K_M": 15, "Q5_K_S": 16, "Q5_K_M": 17, "Q6_K": 18, "IQ4_NL": 25, "IQ4_XS": 30,

@@ -1,5 +1,5 @@
 """Remakes the golden answers: `python3 e2e/golden/make.py [NAME ...]`; with `--dequantize` what app/gguf/tests
-compares with; with `--exact` it measures how exact the reference is and writes nothing.
+compares with; with `--cache` what is answered with smaller keys and values; with `--exact` it measures how exact the reference is and writes nothing.
 
 Builds every model of models.json from its seed with the Rust writer, turns it into F32 with PyPI `gguf`, runs llama.cpp on
 that file with an f32 KV cache, teacher-forced, and writes data/NAME.json. What it needs it installs into e2e/out/golden.
@@ -23,6 +23,9 @@ POSITIONS = 64
 TOP = 8
 # In logits, for f32 weights and an f32 cache; README.md says why.
 TOLERANCE = 0.001
+# Smaller caches: which models (heads of 64 and of 128 values) and types. In logits for each type, README.md says why.
+CACHE_MODELS = ["llama-Q4_K", "qwen3-Q4_K"]
+CACHE_TOLERANCES = {"f16": 0.05, "q8_0": 0.5}
 # Chosen with the seeds of models.json, before any answer was compared.
 PROMPT_SEED = 20261121
 
@@ -125,6 +128,44 @@ def golden(library, name, fields):
           f"{len({a for prompt in prompts for a in prompt['argmax']})} different answers, {target.stat().st_size} bytes of data")
 
 
+def caches(library, name, fields):
+    """Answers with smaller keys and values, and how far llama.cpp's own logits move from those with exact ones."""
+    import numpy as np
+    path, description = build(name, fields)
+    plain = path.with_suffix(".f32.gguf")
+    to_f32(path, plain)
+    with library.load(plain, repack=False) as model:
+        def run(cache):
+            # llama.cpp stores quantized values for flash attention only.
+            context = model.context(length=256, cache=cache, batch=POSITIONS, threads=1, flash=cache == "q8_0")
+            rows = []
+            for number in range(PROMPTS):
+                ids = np.random.default_rng([PROMPT_SEED, number]).integers(0, description["vocabulary"] - 3, POSITIONS).tolist()
+                context.clear()
+                rows.append((ids, context.logits(ids)))
+            return rows
+        exact = run("f32")
+        for cache, tolerance in CACHE_TOLERANCES.items():
+            rows = run(cache)
+            moved = max(float(np.abs(a[1] - b[1]).max()) for a, b in zip(rows, exact))
+            prompts = [{"ids": ids, **answer(logits)} for ids, logits in rows]
+            raw = path.read_bytes()
+            result = {
+                "name": f"{name} {cache}",
+                "model": description,
+                "file": {"bytes": len(raw), "crc32": zlib.crc32(raw)},
+                "reference": {"llama.cpp": library.version, "gguf": GGUF_VERSION, "weights": "F32", "cache": cache},
+                "tolerance": tolerance,
+                "prompts": prompts,
+            }
+            target = HERE / "cache" / f"{name}.{cache}.json"
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(compact(result) + "\n")
+            clear = sum(m >= tolerance for prompt in prompts for m in prompt["margin"])
+            print(f"{name} {cache}: logits move by up to {moved:.2g}, {clear} of {PROMPTS * POSITIONS} margins are clear")
+    plain.unlink()
+
+
 def measure(library, name, fields):
     import exact
     path, description = build(name, fields)
@@ -147,7 +188,8 @@ def compact(value, depth=0):
 def main():
     enter_venv()
     exact = "--exact" in sys.argv
-    names = [argument for argument in sys.argv[1:] if argument != "--exact"]
+    cache = "--cache" in sys.argv
+    names = [argument for argument in sys.argv[1:] if argument not in ("--exact", "--cache")]
     if names == ["--dequantize"]:
         import vectors
         vectors.main()
@@ -158,9 +200,10 @@ def main():
     if unknown:
         raise SystemExit(f"models.json has no model {', '.join(sorted(unknown))}.")
     library = Library()
+    make = caches if cache else measure if exact else golden
     for name, fields in models.items():
-        if not names or name in names:
-            (measure if exact else golden)(library, name, fields)
+        if name in names or not names and (not cache or name in CACHE_MODELS):
+            make(library, name, fields)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 vectors of the dequantizer, and a file by PyPI `gguf` with every metadata type.
 
 Random valid blocks of every type are turned into floats by libggml and, where it knows the type, by PyPI `gguf` too;
-the two must agree bit for bit. The vectors go to app/gguf/tests/data/dequantize/TYPE.bin: the blocks' bytes, then the
+the two must agree bit for bit. For the types that keys and values are stored in, floats are turned into blocks as well
+(app/gguf/tests/data/quantize/TYPE.bin: the floats, then the blocks). The vectors go to app/gguf/tests/data/dequantize/TYPE.bin: the blocks' bytes, then the
 floats, little endian. Run through `python3 e2e/golden/make.py --dequantize`.
 """
 
@@ -74,6 +75,23 @@ def by_libggml(base, name, raw, count):
     return out
 
 
+def quantized_rows(base, name, folder):
+    """Blocks of floats of every size, as libggml and PyPI `gguf` store them."""
+    rng = np.random.default_rng([SEED, 1000])
+    sizes = np.repeat([1.0, 30.0, 0.02, 1e-4, 2e-7, 3e4], 8)[:, None]
+    values = (rng.standard_normal((48, 32)) * sizes).astype(np.float32)
+    values[0], values[1] = 0.0, np.eye(32, dtype=np.float32)[5] * -2.5
+    blocks = np.zeros((48, TYPES[name][1]), np.uint8)
+    row = getattr(base, f"quantize_row_{name.lower()}_ref")
+    row.argtypes = [c.c_void_p, c.c_void_p, c.c_int64]
+    row.restype = None
+    row(values.ctypes.data, blocks.ctypes.data, values.size)
+    if not np.array_equal(blocks, gguf.quants.quantize(values, Kind[name])):
+        raise RuntimeError(f"{name}: libggml and gguf store values differently.")
+    (folder / f"{name}.bin").write_bytes(values.tobytes() + blocks.tobytes())
+    print(f"{name}: {values.size} values stored alike by libggml and gguf")
+
+
 def every_metadata_type(path):
     """A file with a value and an array of every type, three tensors and an alignment of 64."""
     T = gguf.GGUFValueType
@@ -100,6 +118,10 @@ def main():
     (ROOT / "app/gguf/src/dequantize/codebooks.bin").write_bytes(codebooks())
     every_metadata_type(ROOT / "app/gguf/tests/data/gguf-py.gguf")
     base = c.CDLL(str(Library().folder / "libggml-base.so"))
+    stored = folder.parent / "quantize"
+    stored.mkdir(exist_ok=True)
+    for name in ("Q8_0", "Q4_0"):
+        quantized_rows(base, name, stored)
     for name, (elements, size, _, number) in TYPES.items():
         raw = np.ascontiguousarray(random_blocks(name, np.random.default_rng([SEED, number])))
         count = raw.size // size * elements

@@ -1,5 +1,7 @@
 //! Variants: a typed key for each, its source, bindings and workgroup.
 
+use potluck_plan::StateType;
+
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
 use crate::{Format, MAX_EXPERTS, Tile};
@@ -62,15 +64,6 @@ impl Job {
     }
 }
 
-/// Type of the KV cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum State {
-    /// 32-bit floats.
-    F32,
-    /// Pairs of half floats in words.
-    F16,
-}
-
 /// Which values of a head rotate together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pairs {
@@ -120,7 +113,7 @@ pub enum Kernel {
     /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
     Split {
         /// Of the cache.
-        state: State,
+        state: StateType,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -143,7 +136,7 @@ pub enum Kernel {
     /// Rotation: rows, qkv, turns, q, keys, values; then both gains; then factors.
     Rope {
         /// Of the cache.
-        state: State,
+        state: StateType,
         /// Of the rotation.
         pairs: Pairs,
         /// Queries and keys are normed.
@@ -154,7 +147,7 @@ pub enum Kernel {
     /// Attention: rows, pages, q, keys, values, out.
     Attention {
         /// Of the cache.
-        state: State,
+        state: StateType,
         /// How.
         strategy: Strategy,
         /// Quads of values in a head, at most 64.
@@ -163,7 +156,7 @@ pub enum Kernel {
     /// Attention of a chunk of a prompt: rows, pages, q, keys, values, out.
     FlashAttention {
         /// Of the cache.
-        state: State,
+        state: StateType,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -193,6 +186,9 @@ fn template(name: &str) -> Option<&'static str> {
         "e2m1" => include_str!("../wgsl/formats/e2m1.wgsl"),
         "ternary" => include_str!("../wgsl/formats/ternary.wgsl"),
         "codebooks" => include_str!("../wgsl/formats/codebooks.wgsl"),
+        "numbers" => include_str!("../wgsl/numbers.wgsl"),
+        "cache" => include_str!("../wgsl/cache.wgsl"),
+        "turn" => include_str!("../wgsl/turn.wgsl"),
         "embed" => include_str!("../wgsl/embed.wgsl"),
         "norm" => include_str!("../wgsl/norm.wgsl"),
         "matvec" => include_str!("../wgsl/matvec.wgsl"),
@@ -203,6 +199,7 @@ fn template(name: &str) -> Option<&'static str> {
         "merge" => include_str!("../wgsl/merge.wgsl"),
         "groups" => include_str!("../wgsl/groups.wgsl"),
         "rope" => include_str!("../wgsl/rope.wgsl"),
+        "rope_blocks" => include_str!("../wgsl/rope_blocks.wgsl"),
         "attention" => include_str!("../wgsl/attention.wgsl"),
         "flash" => include_str!("../wgsl/flash.wgsl"),
         "swiglu" => include_str!("../wgsl/swiglu.wgsl"),
@@ -304,6 +301,22 @@ impl Kernel {
         }
     }
 
+    /// The type of the keys and values it writes or reads, if it does.
+    pub fn state(self) -> Option<StateType> {
+        match self {
+            Self::Split { state, .. }
+            | Self::Rope { state, .. }
+            | Self::Attention { state, .. }
+            | Self::FlashAttention { state, .. } => Some(state),
+            _ => None,
+        }
+    }
+
+    /// Threads that the rotation takes for a head: one makes four values, and blocks come in pairs.
+    pub fn rope_threads(state: StateType, head_dim: u32) -> u32 {
+        if state.is_quantized() { state.scale_words(head_dim) * 2 * StateType::BLOCK / 4 } else { head_dim / 4 }
+    }
+
     /// Whether it looks values up in the [`crate::codebooks`]: they are its last storage binding.
     pub fn has_codebook(self) -> bool {
         self.format().is_some_and(|format| format.codebook_at().is_some())
@@ -375,7 +388,7 @@ impl Kernel {
                 Some(Self::MatVec { format, strategy: Strategy::Coop, rows, operand })
             }
             Self::Split { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
-            Self::Merge { quads } => Some(Self::Attention { state: State::F32, strategy: Strategy::Coop, quads }),
+            Self::Merge { quads } => Some(Self::Attention { state: StateType::F32, strategy: Strategy::Coop, quads }),
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
             }
@@ -438,6 +451,7 @@ impl Kernel {
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
             Self::Groups => ("groups", params::Groups::WGSL),
+            Self::Rope { state, .. } if state.is_quantized() => ("rope_blocks", params::Rope::WGSL),
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
             Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
@@ -457,6 +471,21 @@ impl Kernel {
         if let Some(at) = self.format().and_then(Format::codebook_at) {
             define("CODEBOOK_AT", at.to_string());
             define("CODEBOOKS", self.bindings().len().to_string());
+        }
+        if let Some(state) = self.state() {
+            define("STATE", format!("{state:?}"));
+            if state.is_quantized() {
+                define("QUANTIZED", String::new());
+                define("WORD_QUADS", if state == StateType::Q8_0 { "1" } else { "2" }.into());
+            }
+        }
+        if let Self::Split { state, quads }
+        | Self::Attention { state, quads, .. }
+        | Self::FlashAttention { state, quads } = self
+        {
+            let head_dim = u32::from(quads) * 4;
+            define("HEAD_WORDS", state.head_words(head_dim).to_string());
+            define("SCALE_WORDS", state.scale_words(head_dim).to_string());
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
@@ -515,8 +544,7 @@ impl Kernel {
                 ];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }
-            Self::Split { state, quads } => {
-                define("STATE", format!("{state:?}"));
+            Self::Split { quads, .. } => {
                 define("QUADS", quads.to_string());
                 define("SPLIT", crate::SPLIT.to_string());
             }
@@ -525,8 +553,7 @@ impl Kernel {
                 define("SPLIT", crate::SPLIT.to_string());
             }
             Self::Groups => define("EXPERTS", MAX_EXPERTS.to_string()),
-            Self::Rope { state, pairs, qk_norm, factors } => {
-                define("STATE", format!("{state:?}"));
+            Self::Rope { pairs, qk_norm, factors, .. } => {
                 define("PAIRS", format!("{pairs:?}"));
                 if qk_norm {
                     define("QK_NORM", String::new());
@@ -535,14 +562,12 @@ impl Kernel {
                     define("FACTORS", String::new());
                 }
             }
-            Self::Attention { state, strategy, quads } => {
-                define("STATE", format!("{state:?}"));
+            Self::Attention { strategy, quads, .. } => {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("QUADS", quads.to_string());
             }
-            Self::FlashAttention { state, quads } => {
+            Self::FlashAttention { quads, .. } => {
                 let keys = Self::flash_keys(quads);
-                define("STATE", format!("{state:?}"));
                 for (name, value) in [
                     ("QUADS", u32::from(quads)),
                     ("QUERIES", Self::FLASH_QUERIES),
@@ -562,7 +587,6 @@ impl Kernel {
     /// Every variant in use anywhere, with head widths `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::Lone, Strategy::Coop];
-        let states = [State::F32, State::F16];
         let mut all = vec![Self::Groups, Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
         for format in Format::ALL {
             all.push(Self::Embed(format));
@@ -589,7 +613,8 @@ impl Kernel {
             all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy)]);
         }
         all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
-        for state in states {
+        for state in StateType::ALL {
+            let quads: Vec<u16> = quads.iter().copied().filter(|&quads| state.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
                 // Both together would be more storage bindings than every device has; no model has them.
                 for (qk_norm, factors) in [(false, false), (false, true), (true, false)] {

@@ -6,32 +6,8 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-#if STATE == F16
-@group(0) @binding(4) var<storage, read> keys: array<vec2<u32>>;
-@group(0) @binding(5) var<storage, read> values: array<vec2<u32>>;
-#else
-@group(0) @binding(4) var<storage, read> keys: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> values: array<vec4<f32>>;
-#endif
+#include cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
-
-fn key(at: u32) -> vec4<f32> {
-#if STATE == F16
-    let v = keys[at];
-    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
-#else
-    return keys[at];
-#endif
-}
-
-fn value(at: u32) -> vec4<f32> {
-#if STATE == F16
-    let v = values[at];
-    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
-#else
-    return values[at];
-#endif
-}
 
 #if STRATEGY == Coop
 var<workgroup> query: array<vec4<f32>, $QUADS>;
@@ -64,9 +40,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let valid = p * 64u + local <= position;
         var score = -1.0e30;
         if (valid) {
-            let k = ((base + local) * params.kv_heads + kv_head) * $QUADSu;
+            let k = (base + local) * params.kv_heads + kv_head;
             var s = vec4<f32>(0.0);
-            for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(k + i), s); }
+            for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(k, i), s); }
             score = (s.x + s.y) + (s.z + s.w);
         }
         scores[local] = score;
@@ -84,8 +60,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             acc = acc * shrink;
             let here = min(64u, position - p * 64u + 1u);
             for (var i = part; i < here; i += partitions) {
-                let v = ((base + i) * params.kv_heads + kv_head) * $QUADSu + quad;
-                acc = fma(vec4<f32>(weights[i]), value(v), acc);
+                let v = (base + i) * params.kv_heads + kv_head;
+                acc = fma(vec4<f32>(weights[i]), value(v, quad), acc);
             }
         }
     }
@@ -118,7 +94,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     for (var j = 0u; j <= at.x; j++) {
         let cached = (pages[at.z + j / 64u] * 64u + j % 64u) * params.kv_heads + kv_head;
         var s = vec4<f32>(0.0);
-        for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached * $QUADSu + i), s); }
+        for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached, i), s); }
         let score = (s.x + s.y) + (s.z + s.w);
         if (score > most) {
             let shrink = exp(most - score);
@@ -129,7 +105,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let weight = exp(score - most);
         total += weight;
         for (var i = 0u; i < $QUADSu; i++) {
-            acc[i] = fma(vec4<f32>(weight), value(cached * $QUADSu + i), acc[i]);
+            acc[i] = fma(vec4<f32>(weight), value(cached, i), acc[i]);
         }
     }
     for (var i = 0u; i < $QUADSu; i++) { y[q_base + i] = acc[i] / total; }

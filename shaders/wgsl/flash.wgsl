@@ -8,13 +8,7 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-#if STATE == F16
-@group(0) @binding(4) var<storage, read> keys: array<vec2<u32>>;
-@group(0) @binding(5) var<storage, read> values: array<vec2<u32>>;
-#else
-@group(0) @binding(4) var<storage, read> keys: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> values: array<vec4<f32>>;
-#endif
+#include cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 
 // A position's quads, and one more, so that threads which read different positions use different banks.
@@ -23,24 +17,6 @@ var<workgroup> cached: array<vec4<f32>, $KEYSu * STRIDE>;
 var<workgroup> highest: array<f32, $QUERIESu * 8u>;
 const WEIGHTS = $KEYSu + 1u;
 var<workgroup> weights: array<f32, $QUERIESu * WEIGHTS>;
-
-fn key(at: u32) -> vec4<f32> {
-#if STATE == F16
-    let v = keys[at];
-    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
-#else
-    return keys[at];
-#endif
-}
-
-fn value(at: u32) -> vec4<f32> {
-#if STATE == F16
-    let v = values[at];
-    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
-#else
-    return values[at];
-#endif
-}
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
@@ -82,8 +58,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let page = pages[start + base / 64u] * 64u + base % 64u;
             workgroupBarrier();
             for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
-                let at = ((page + i / $QUADSu) * params.kv_heads + kv_head) * $QUADSu + i % $QUADSu;
-                cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = key(at);
+                let at = (page + i / $QUADSu) * params.kv_heads + kv_head;
+                cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = key(at, i % $QUADSu);
             }
             workgroupBarrier();
 #repeat i 4
@@ -115,10 +91,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
             workgroupBarrier();
             for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
-                let at = ((page + i / $QUADSu) * params.kv_heads + kv_head) * $QUADSu + i % $QUADSu;
+                let at = (page + i / $QUADSu) * params.kv_heads + kv_head;
                 // What lies behind the last position may be anything.
                 let known = vec4<bool>(base + i / $QUADSu < reach);
-                cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = select(vec4<f32>(0.0), value(at), known);
+                cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = select(vec4<f32>(0.0), value(at, i % $QUADSu), known);
             }
 #repeat i 4
             high_$i = most_$i;

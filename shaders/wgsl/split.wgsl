@@ -6,34 +6,10 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-#if STATE == F16
-@group(0) @binding(4) var<storage, read> keys: array<vec2<u32>>;
-@group(0) @binding(5) var<storage, read> values: array<vec2<u32>>;
-#else
-@group(0) @binding(4) var<storage, read> keys: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read> values: array<vec4<f32>>;
-#endif
+#include cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 // Of each row, head and split: the weighted values, then (maximum, sum, 0, 0).
 @group(0) @binding(7) var<storage, read_write> parts: array<vec4<f32>>;
-
-fn key(at: u32) -> vec4<f32> {
-#if STATE == F16
-    let v = keys[at];
-    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
-#else
-    return keys[at];
-#endif
-}
-
-fn value(at: u32) -> vec4<f32> {
-#if STATE == F16
-    let v = values[at];
-    return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));
-#else
-    return values[at];
-#endif
-}
 
 var<workgroup> query: array<vec4<f32>, $QUADS>;
 var<workgroup> scores: array<f32, $SPLIT>;
@@ -56,9 +32,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var most = -1.0e30;
     for (var i = local; i < here; i += $THREADSu) {
         let p = first + i;
-        let k = ((pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head) * $QUADSu;
+        let k = (pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head;
         var s = vec4<f32>(0.0);
-        for (var d = 0u; d < $QUADSu; d++) { s = fma(query[d], key(k + d), s); }
+        for (var d = 0u; d < $QUADSu; d++) { s = fma(query[d], key(k, d), s); }
         let score = (s.x + s.y) + (s.z + s.w);
         scores[i] = score;
         most = max(most, score);
@@ -92,8 +68,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (part < partitions) {
         for (var i = part; i < here; i += partitions) {
             let p = first + i;
-            let v = ((pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head) * $QUADSu + quad;
-            acc = fma(vec4<f32>(scores[i]), value(v), acc);
+            let v = (pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head;
+            acc = fma(vec4<f32>(scores[i]), value(v, quad), acc);
         }
     }
     shared_values[local] = acc;

@@ -103,7 +103,7 @@ impl Core {
 
     fn mixer_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
         let a = self.spec.attention(block);
-        let state = self.settings.state.kernel();
+        let state = self.settings.state;
         let pairs = match a.rope.pairs {
             RopePairs::Adjacent => Pairs::Adjacent,
             RopePairs::Halves => Pairs::Halves,

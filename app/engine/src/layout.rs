@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, StateType, WeightUnit};
 
 use crate::error::LayoutError;
 use crate::placement::Planner;
-use crate::settings::{Settings, StateType};
+use crate::settings::Settings;
 use crate::sizes::{align, readback_sizes, scratch_sizes};
 use crate::tensors::{self, Shape};
 
@@ -183,7 +183,7 @@ impl Layout {
         settings: &Settings,
         limits: &wgpu::Limits,
     ) -> Result<Layout, LayoutError> {
-        tensors::check_model(spec)?;
+        tensors::check_model(spec, settings.state)?;
         let mut planner = Planner::new(spec, units, limits);
         for &unit in held {
             match unit {
@@ -225,7 +225,7 @@ impl Layout {
 /// Bytes that one position needs in a block: keys and values.
 pub fn state_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: StateType) -> Bytes {
     let attention = spec.attention(usize::from(block.0));
-    Bytes(2 * u64::from(attention.kv_heads) * u64::from(attention.head_dim) * state.bytes())
+    Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(state.head_words(attention.head_dim)))
 }
 
 /// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that

@@ -43,5 +43,5 @@ pub use layout::{Layout, PlannedBuffer, Purpose, fixed_overhead, state_bytes_per
 #[cfg(not(target_arch = "wasm32"))]
 pub use measure::DispatchTime;
 pub use selftest::{KernelVerdict, Verdict};
-pub use settings::{Settings, StateType};
+pub use settings::Settings;
 pub use staging::{Piece, Staging};

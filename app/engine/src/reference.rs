@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_model::{FeedForwardSpec, ModelSpec, RopePairs, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
+use potluck_plan::{BlockIndex, ExpertId, StateType, WeightUnit};
 use potluck_shaders::reference as kernels;
 use potluck_shaders::{Format, Pairs};
 
@@ -13,14 +13,20 @@ pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 /// A model with its weights as 32-bit floats, and the keys and values of one conversation.
 pub struct Reference {
     spec: ModelSpec,
+    state: StateType,
     tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
     keys: Vec<Vec<Vec<f32>>>,
     values: Vec<Vec<Vec<f32>>>,
 }
 
 impl Reference {
-    /// Dequantizes every unit.
+    /// Dequantizes every unit. Keys and values are exact.
     pub fn new(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>) -> Self {
+        Self::with_state(spec, units, source, StateType::F32)
+    }
+
+    /// The same with keys and values of a type.
+    pub fn with_state(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>, state: StateType) -> Self {
         let mut tensors = BTreeMap::new();
         for unit in units.units() {
             for (index, tensor) in units.tensors(unit).iter().enumerate() {
@@ -29,29 +35,44 @@ impl Reference {
             }
         }
         let blocks = spec.blocks.len();
-        Self { spec: spec.clone(), tensors, keys: vec![Vec::new(); blocks], values: vec![Vec::new(); blocks] }
+        Self { spec: spec.clone(), state, tensors, keys: vec![Vec::new(); blocks], values: vec![Vec::new(); blocks] }
     }
 
     fn tensor(&self, unit: WeightUnit, role: TensorRole) -> &[f32] {
         &self.tensors[&(unit, role)]
     }
 
+    /// Adds a token after those before it whose logits nobody needs: what only they depend on is left out.
+    pub fn skip(&mut self, token: u32) {
+        self.blocks(token, false);
+    }
+
     /// Adds a token after those before it and returns its logits.
     pub fn next(&mut self, token: u32) -> Vec<f32> {
-        let hidden = self.spec.hidden as usize;
-        let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
-        let mut x = table[token as usize * hidden..][..hidden].to_vec();
-        for block in 0..self.spec.blocks.len() {
-            self.mixer(block, &mut x);
-            self.feed_forward(block, &mut x);
-        }
+        let x = self.blocks(token, true);
         let role = if self.spec.tied_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
         let gain = self.tensor(WeightUnit::Head, TensorRole::OutputNorm);
         let normed = kernels::norm(&x, gain, self.spec.norm_epsilon);
         kernels::matvec(self.tensor(WeightUnit::Head, role), &normed)
     }
 
-    fn mixer(&mut self, block: usize, x: &mut [f32]) {
+    /// What leaves the last block; only its keys and values are right if the rest is not wanted.
+    fn blocks(&mut self, token: u32, wanted: bool) -> Vec<f32> {
+        let hidden = self.spec.hidden as usize;
+        let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
+        let mut x = table[token as usize * hidden..][..hidden].to_vec();
+        for block in 0..self.spec.blocks.len() {
+            let query = self.remember(block, &x);
+            if wanted || block + 1 < self.spec.blocks.len() {
+                self.attend(block, &query, &mut x);
+                self.feed_forward(block, &mut x);
+            }
+        }
+        x
+    }
+
+    /// Stores the keys and values of the next position and returns its queries.
+    fn remember(&mut self, block: usize, x: &[f32]) -> Vec<f32> {
         let unit = WeightUnit::Mixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
         let epsilon = self.spec.norm_epsilon;
@@ -83,8 +104,21 @@ impl Reference {
                 kernels::rotate(head, position, base, scale, dims, pairs, factors);
             }
         }
+        let stored = |heads: &[f32]| -> Vec<f32> {
+            let head = |head| kernels::load(self.state, &kernels::store(self.state, head), dim);
+            heads.chunks_exact(dim).flat_map(head).collect()
+        };
+        let (key, value) = (stored(&key), stored(&value));
         self.keys[block].push(key);
         self.values[block].push(value);
+        query
+    }
+
+    /// Attention of the newest position, and its output added to the hidden vector.
+    fn attend(&self, block: usize, query: &[f32], x: &mut [f32]) {
+        let unit = WeightUnit::Mixer(BlockIndex(block as u16));
+        let a = self.spec.attention(block);
+        let dim = a.head_dim as usize;
         let mut attended = Vec::with_capacity(query.len());
         for (head, query) in query.chunks_exact(dim).enumerate() {
             let kv = head / (a.heads / a.kv_heads) as usize;

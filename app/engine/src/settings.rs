@@ -1,33 +1,6 @@
 //! What a contribution may use.
 
-use potluck_plan::Bytes;
-use potluck_shaders::State;
-
-/// How keys and values are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StateType {
-    /// 32-bit floats.
-    F32,
-    /// Half floats, two in a word.
-    F16,
-}
-
-impl StateType {
-    /// Bytes of one value.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Self::F32 => 4,
-            Self::F16 => 2,
-        }
-    }
-
-    pub(crate) fn kernel(self) -> State {
-        match self {
-            Self::F32 => State::F32,
-            Self::F16 => State::F16,
-        }
-    }
-}
+use potluck_plan::{Bytes, StateType};
 
 /// Sizes that are fixed before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! What each unit must consist of: formats, shapes and sizes, checked against the model's description.
 
 use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitTensor};
-use potluck_plan::WeightUnit;
+use potluck_plan::{StateType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
 use crate::error::LayoutError;
@@ -135,8 +135,8 @@ pub fn shape(spec: &ModelSpec, unit: WeightUnit, tensor: &UnitTensor) -> Result<
     Ok(shape)
 }
 
-/// Checks the model's numbers against what the kernels take.
-pub fn check_model(spec: &ModelSpec) -> Result<(), LayoutError> {
+/// Checks the model's numbers against what the kernels take with keys and values of a type.
+pub fn check_model(spec: &ModelSpec, state: StateType) -> Result<(), LayoutError> {
     let no = |text: String| Err(LayoutError::UnsupportedShape(text));
     if spec.hidden == 0 || !spec.hidden.is_multiple_of(4) {
         return no(format!("A hidden width of {} is not supported: it must be a multiple of 4.", spec.hidden));
@@ -150,6 +150,13 @@ pub fn check_model(spec: &ModelSpec) -> Result<(), LayoutError> {
         let most = u32::from(Kernel::MAX_QUADS) * 4;
         if a.head_dim == 0 || !a.head_dim.is_multiple_of(4) || a.head_dim > most {
             return no(format!("Block {index} has heads of {} values; multiples of 4 up to {most} work.", a.head_dim));
+        }
+        if !state.takes(a.head_dim) {
+            return no(format!(
+                "Block {index} has heads of {} values, and {state} keys and values come in blocks of {}: take f16 or f32.",
+                a.head_dim,
+                StateType::BLOCK
+            ));
         }
         if !dims.is_multiple_of(4) || dims > a.head_dim {
             return no(format!("Block {index} rotates {dims} of {} values of a head.", a.head_dim));

@@ -4,9 +4,10 @@
 mod support;
 
 use futures::executor::block_on;
-use potluck_engine::{Settings, StateType, Tier};
+use potluck_engine::{Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
+use potluck_plan::StateType;
 use support::{Bench, Recipe, gpu_as};
 
 #[test]
@@ -21,6 +22,9 @@ fn every_kernel_in_use_passes_its_self_test() {
             (Architecture::Qwen3, Q8_0, StateType::F32),
             (Architecture::Qwen3Moe, Q4_0, StateType::F16),
             (Architecture::Qwen3Moe, Q4_K, StateType::F32),
+            (Architecture::Llama, Q8_0, StateType::Q8_0),
+            (Architecture::Qwen3, Q8_0, StateType::Q8_0),
+            (Architecture::Qwen2, Q8_0, StateType::Q4_0),
         ] {
             let recipe = Recipe { factors: architecture == Architecture::Llama, ..Recipe::new(architecture, kind) };
             let model = recipe.build();

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use potluck_engine::{EngineError, GpuOptions, Layout, LayoutError, Purpose, Settings, fixed_overhead};
 use potluck_gguf::TensorType;
-use potluck_model::Architecture;
-use potluck_plan::{Bytes, HeadRows, Input, KernelClass, Outcome, Ticket, WeightUnit, Work};
+use potluck_model::{Architecture, FileRange, MixerSpec, ModelSpec, TensorRole, UnitMap, UnitTensor};
+use potluck_plan::{BlockIndex, Bytes, HeadRows, Input, KernelClass, Outcome, StateType, Ticket, WeightUnit, Work};
 use support::{Bench, Recipe, forward, gpu_as, gpu_with, logits, rows, top};
 
 fn small() -> Settings {
@@ -76,6 +76,69 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
     assert!(layout.weights().0 >= weights && layout.weights().0 < weights + weights / 20, "{}", layout.weights().0);
     assert!(fixed_overhead(&model.spec, &small()) >= layout.overhead());
     assert!(layout.bytes(Purpose::Scratch) > Bytes::ZERO);
+}
+
+/// The mixers of Llama-3.2-1B: 16 blocks of 32 query heads over 8 key heads of 64 values. No bytes: only a plan is made.
+fn llama_1b_mixers(head_dim: u32) -> (ModelSpec, UnitMap) {
+    let model = Recipe { tied: true, ..Recipe::new(Architecture::Llama, TensorType::Q8_0) }.build();
+    let mut block = model.spec.blocks[0].clone();
+    let MixerSpec::Attention(attention) = &mut block.mixer;
+    (attention.heads, attention.kv_heads, attention.head_dim, attention.rope.dims) = (32, 8, head_dim, 64);
+    let spec = ModelSpec { hidden: 2048, context: 131_072, blocks: vec![block; 16], ..model.spec };
+    let mut units = UnitMap::default();
+    for index in 0..16 {
+        use TensorRole::{AttentionNorm, AttentionOutput, Key, Query, Value};
+        let (q, kv) = (32 * head_dim, 8 * head_dim);
+        let tensors = [
+            (AttentionNorm, TensorType::F32, 1, 2048),
+            (Query, TensorType::Q8_0, q, 2048),
+            (Key, TensorType::Q8_0, kv, 2048),
+            (Value, TensorType::Q8_0, kv, 2048),
+            (AttentionOutput, TensorType::Q8_0, 2048, q),
+        ];
+        let tensor = |(role, kind, rows, cols): (TensorRole, TensorType, u32, u32)| {
+            let len = u64::from(rows) * kind.row_bytes(u64::from(cols)).unwrap();
+            UnitTensor { role, kind, cols, rows, range: FileRange { file: 0, offset: 0, len } }
+        };
+        units.insert(WeightUnit::Mixer(BlockIndex(index)), tensors.map(tensor).to_vec());
+    }
+    (spec, units)
+}
+
+#[test]
+fn a_long_context_of_bytes_takes_a_quarter_of_one_of_floats() {
+    let gpu = gpu_as(None);
+    let (spec, units) = llama_1b_mixers(64);
+    let held: BTreeSet<WeightUnit> = units.units().collect();
+    let plan = |state| {
+        let settings = Settings { context: 32_768, state, ..Settings::default() };
+        Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits).unwrap()
+    };
+    let state = |kind| plan(kind).state().0;
+    // 16 blocks × 8 heads × 64 values × keys and values × 32,768 positions.
+    assert_eq!(state(StateType::F32), 16 * 8 * 64 * 2 * 32_768 * 4);
+    assert_eq!(state(StateType::F16) * 2, state(StateType::F32));
+    assert_eq!(state(StateType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
+    assert_eq!(state(StateType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
+    // Nothing else depends on the type.
+    let others = |kind| plan(kind).total.0 - state(kind);
+    assert_eq!(others(StateType::Q8_0), others(StateType::F32));
+}
+
+#[test]
+fn heads_that_blocks_would_cut_are_refused_with_what_works() {
+    let gpu = gpu_as(None);
+    let (spec, units) = llama_1b_mixers(80);
+    let held: BTreeSet<WeightUnit> = units.units().collect();
+    let plan = |state| {
+        let settings = Settings { context: 64, state, ..Settings::default() };
+        Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits)
+    };
+    let error = plan(StateType::Q8_0).unwrap_err();
+    assert!(matches!(error, LayoutError::UnsupportedShape(_)), "{error}");
+    let sentence = error.to_string();
+    assert!(sentence.contains("80 values") && sentence.contains("q8_0") && sentence.contains("f16"), "{sentence}");
+    assert!(plan(StateType::F16).is_ok());
 }
 
 #[test]

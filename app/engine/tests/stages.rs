@@ -10,7 +10,7 @@ use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
     BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, HeadRows, Input, KernelClass, Outcome,
-    Position, Route, Row, Task, Then, Ticket, WeightUnit, Work,
+    Position, Route, Row, StateType, Task, Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows, top};
 
@@ -19,7 +19,11 @@ const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
 const CUTS: [(u32, u32); 6] = [(0, 40), (40, 66), (66, 67), (67, 68), (68, 69), (69, 70)];
 
 fn settings() -> Settings {
-    Settings { context: 256, ..Settings::default() }
+    settings_with(StateType::F32)
+}
+
+fn settings_with(state: StateType) -> Settings {
+    Settings { context: 256, state, ..Settings::default() }
 }
 
 fn class(cut: (u32, u32)) -> KernelClass {
@@ -37,8 +41,13 @@ fn slice(tokens: &[u32], cut: (u32, u32)) -> Input {
 
 /// Logits of the last row of each cut, on one engine.
 fn one_stage(gpu: &Gpu, model: &Model) -> Vec<Vec<f32>> {
+    one_stage_with(gpu, model, StateType::F32)
+}
+
+/// The same with keys and values of a type.
+fn one_stage_with(gpu: &Gpu, model: &Model, state: StateType) -> Vec<Vec<f32>> {
     let tokens = tokens(model);
-    let mut bench = Bench::new(gpu, model, &model.all_units(), settings());
+    let mut bench = Bench::new(gpu, model, &model.all_units(), settings_with(state));
     let end = model.spec.blocks.len() as u16;
     CUTS.iter()
         .map(|&cut| {
@@ -55,9 +64,13 @@ fn block_of(unit: WeightUnit) -> Option<u16> {
 fn three_stages_give_the_bits_of_one() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
-        for architecture in [Architecture::Qwen2, Architecture::Qwen3Moe] {
+        for (architecture, state) in [
+            (Architecture::Qwen2, StateType::F32),
+            (Architecture::Qwen3Moe, StateType::F32),
+            (Architecture::Qwen3, StateType::Q8_0),
+        ] {
             let model = Recipe::new(architecture, TensorType::Q4_K).build();
-            let expected = one_stage(&gpu, &model);
+            let expected = one_stage_with(&gpu, &model, state);
             let tokens = tokens(&model);
             let mut stages: Vec<Bench> = (0..3)
                 .map(|stage: u16| {
@@ -70,7 +83,7 @@ fn three_stages_give_the_bits_of_one() {
                             _ => block_of(unit) == Some(stage),
                         })
                         .collect();
-                    Bench::new(&gpu, &model, &units, settings())
+                    Bench::new(&gpu, &model, &units, settings_with(state))
                 })
                 .collect();
             for (&cut, expected) in CUTS.iter().zip(&expected) {
@@ -78,7 +91,7 @@ fn three_stages_give_the_bits_of_one() {
                 let hidden = stages[0].hidden(forward(r(), class(cut), slice(&tokens, cut), (0, 1), Then::Hidden));
                 let hidden = stages[1].hidden(forward(r(), class(cut), Input::Hidden(hidden), (1, 2), Then::Hidden));
                 let last = forward(r(), class(cut), Input::Hidden(hidden), (2, 3), logits(HeadRows::Last));
-                assert_eq!(&stages[2].hidden(last), expected, "{tier:?} {architecture:?} {cut:?}");
+                assert_eq!(&stages[2].hidden(last), expected, "{tier:?} {architecture:?} {state} {cut:?}");
             }
         }
     }
@@ -88,16 +101,19 @@ fn three_stages_give_the_bits_of_one() {
 fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
-        for (architecture, kind) in [
-            (Architecture::Qwen3, TensorType::Q4_K),
-            (Architecture::Qwen3Moe, TensorType::Q6_K),
-            (Architecture::Llama, TensorType::Q8_0),
-            (Architecture::Qwen2, TensorType::Q4_0),
+        for (architecture, kind, state) in [
+            (Architecture::Qwen3, TensorType::Q4_K, StateType::F32),
+            (Architecture::Qwen3Moe, TensorType::Q6_K, StateType::F32),
+            (Architecture::Llama, TensorType::Q8_0, StateType::F32),
+            (Architecture::Qwen2, TensorType::Q4_0, StateType::F32),
+            (Architecture::Llama, TensorType::Q4_0, StateType::F16),
+            (Architecture::Qwen3, TensorType::Q8_0, StateType::Q8_0),
+            (Architecture::Llama, TensorType::Q8_0, StateType::Q4_0),
         ] {
             let model = Recipe::new(architecture, kind).build();
-            let expected = one_stage(&gpu, &model);
+            let expected = one_stage_with(&gpu, &model, state);
             let tokens = tokens(&model);
-            let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
+            let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings_with(state));
             for cut in &CUTS[..2] {
                 let work = forward(rows(cut.0..cut.1), class(*cut), slice(&tokens, *cut), (0, 3), Then::Nothing);
                 assert_eq!(bench.run(work), Outcome::Done);
@@ -106,7 +122,7 @@ fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
                 forward(rows(66..70), KernelClass::Decode, slice(&tokens, (66, 70)), (0, 3), logits(HeadRows::All));
             let got = bench.hidden(all);
             for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[2..]) {
-                assert_eq!(row, expected, "{tier:?} {architecture:?} {kind:?}");
+                assert_eq!(row, expected, "{tier:?} {architecture:?} {kind:?} {state}");
             }
         }
     }

@@ -8,7 +8,7 @@
 //! fn first_prompt(file: &potluck_gguf::Model) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
 //!     // What an engine and a planner need, or the reason why the model cannot run here.
 //!     let (spec, units) = ModelSpec::from_gguf(file)?;
-//!     let _shape = spec.shape(&units, potluck_plan::ModelId([0; 32]), 2);
+//!     let _shape = spec.shape(&units, potluck_plan::ModelId([0; 32]), potluck_plan::StateType::F16);
 //!     // What a coordinator needs.
 //!     let tokenizer = Tokenizer::from_metadata(&file.metadata)?;
 //!     let _stops = StopTokens::from_metadata(&file.metadata, &tokenizer)?;

@@ -1,17 +1,24 @@
 //! A model's sizes, for planning.
 
-use potluck_plan::{BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, ModelId, ModelShape, WeightUnit};
+use potluck_plan::{
+    BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, ModelId, ModelShape, StateType, WeightUnit,
+};
 
 use crate::{FeedForwardSpec, ModelSpec, UnitMap};
 
 impl ModelSpec {
-    /// The sizes a planner needs. Weights stay on the GPU as the file has them; keys and values take
-    /// `kv_element_bytes` each (2 for f16, 4 for f32).
-    pub fn shape(&self, units: &UnitMap, model: ModelId, kv_element_bytes: u32) -> ModelShape {
+    /// Every block's keys and values can be stored so: blocks of values that share a scale do not cut a head.
+    pub fn takes(&self, state: StateType) -> bool {
+        (0..self.blocks.len()).all(|block| state.takes(self.attention(block).head_dim))
+    }
+
+    /// The sizes a planner needs. Weights stay on the GPU as the file has them; keys and values have
+    /// the type `state`, which must be one that [`ModelSpec::takes`].
+    pub fn shape(&self, units: &UnitMap, model: ModelId, state: StateType) -> ModelShape {
         let blocks = (0..).map(BlockIndex).zip(&self.blocks);
         let blocks = blocks.map(|(index, block)| {
             let attention = self.attention(usize::from(index.0));
-            let row = u64::from(attention.kv_heads) * u64::from(attention.head_dim) * u64::from(kv_element_bytes);
+            let row = u64::from(attention.kv_heads) * 4 * u64::from(state.head_words(attention.head_dim));
             let feed_forward = match block.feed_forward {
                 FeedForwardSpec::Dense { .. } => {
                     FeedForwardShape::Dense { bytes: units.bytes(WeightUnit::Dense(index)) }
@@ -42,6 +49,7 @@ impl ModelSpec {
             embedding: units.bytes(WeightUnit::Embedding),
             head: units.bytes(WeightUnit::Head),
             tied_head: self.tied_head,
+            state,
             blocks: blocks.collect(),
         }
     }

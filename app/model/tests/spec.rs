@@ -5,7 +5,7 @@ use potluck_gguf::{Header, Metadata, Model, TensorInfo, TensorType, Value, join}
 use potluck_model::{
     Architecture, FeedForwardSpec, FileRange, ModelError, ModelSpec, Profile, RopePairs, TensorRole, UnitMap,
 };
-use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, ModelId, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, ModelId, StateType, WeightUnit};
 use proptest::prelude::*;
 
 const HIDDEN: u64 = 64;
@@ -150,7 +150,7 @@ fn a_dense_llama_is_read() {
     assert_eq!(roles(&units, WeightUnit::Dense(block(0))), [FeedForwardNorm, Gate, Up, Down]);
     assert_eq!(units.units().count(), 6);
 
-    let shape = spec.shape(&units, ModelId([7; 32]), 2);
+    let shape = spec.shape(&units, ModelId([7; 32]), StateType::F16);
     assert!(shape.tied_head && shape.model == ModelId([7; 32]));
     // Keys and values, 2 heads of 16, 2 bytes each.
     assert_eq!(shape.blocks[0].state_per_position, Bytes(2 * 2 * 16 * 2));
@@ -180,7 +180,7 @@ fn experts_are_slices_of_stacked_tensors_or_tensors_of_their_own() {
     assert_eq!((unit[2].role, unit[2].cols, unit[2].rows), (TensorRole::Down, 96, 64));
     let router = [TensorRole::FeedForwardNorm, TensorRole::Router];
     assert_eq!(roles(&units, WeightUnit::Router(block(0))), router);
-    let shape = spec.shape(&units, ModelId([0; 32]), 4);
+    let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
     let FeedForwardShape::Experts { expert, count, used, .. } = shape.blocks[0].feed_forward else { panic!() };
     assert_eq!((expert, count, used), (Bytes(3 * len), 4, 2));
 
@@ -349,7 +349,7 @@ proptest! {
         }
         let model = file.model();
         if let Ok((spec, units)) = ModelSpec::from_gguf(&model) {
-            let shape = spec.shape(&units, ModelId([0; 32]), 4);
+            let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
             prop_assert_eq!(shape.blocks.len(), spec.blocks.len());
             for part in units.units().flat_map(|unit| units.tensors(unit)) {
                 let inside = model.tensors.iter().any(|tensor| {

@@ -1,7 +1,7 @@
 //! Between what peers say and what the page shows: two sets of types, so that either side can change alone.
 
 use potluck_panel as panel;
-use potluck_plan::Bytes;
+use potluck_plan::{Bytes, StateType};
 use potluck_protocol as wire;
 
 /// A prompt of the page.
@@ -89,6 +89,26 @@ pub fn source_shown(source: &wire::ModelSource) -> panel::ModelSource {
         wire::ModelSource::Relay { name } => panel::ModelSource::Relay { name },
         wire::ModelSource::Link { url } => panel::ModelSource::Link { url },
         wire::ModelSource::Host { name, bytes } => panel::ModelSource::File { name, bytes: bytes.0 },
+    }
+}
+
+/// How keys and values are stored, from the page.
+pub fn state(cache: panel::CacheType) -> StateType {
+    match cache {
+        panel::CacheType::F32 => StateType::F32,
+        panel::CacheType::F16 => StateType::F16,
+        panel::CacheType::Q8 => StateType::Q8_0,
+        panel::CacheType::Q4 => StateType::Q4_0,
+    }
+}
+
+/// How keys and values are stored, for the page.
+pub fn state_shown(state: StateType) -> panel::CacheType {
+    match state {
+        StateType::F32 => panel::CacheType::F32,
+        StateType::F16 => panel::CacheType::F16,
+        StateType::Q8_0 => panel::CacheType::Q8,
+        StateType::Q4_0 => panel::CacheType::Q4,
     }
 }
 

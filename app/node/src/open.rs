@@ -3,10 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use potluck_engine::{Settings, StateType, fixed_overhead};
+use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::{GgufError, HeaderParser, Metadata, Progress, join, split_count};
 use potluck_model::{FileRange, ModelError, ModelSpec, Profile, UnitMap};
-use potluck_plan::{Bytes, ModelId};
+use potluck_plan::{Bytes, ModelId, StateType};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::OpenedModel;
 use thiserror::Error;
@@ -22,8 +22,6 @@ use crate::source::{HttpFile, HttpSource, LocalSource, PieceDesk, PieceSource, S
 const FIRST_READ: u64 = 64 << 10;
 /// Largest read of a header, unless the parser asks for more.
 const LONGEST_READ: u64 = 2 << 20;
-/// How the KV cache is stored: exact, so that one stage, three stages and recovery agree to the bit.
-pub const STATE: StateType = StateType::F32;
 
 /// Why a model cannot be opened.
 #[derive(Clone, Debug, Error)]
@@ -294,10 +292,13 @@ impl Model {
     /// The vocabulary cannot be read.
     pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
         let (language, remarks) = ModelLanguage::read(metadata)?;
-        let settings = settings(Bytes(u64::MAX), context);
+        // What is set aside besides weights and state does not depend on how keys and values are stored.
+        let settings = settings(Bytes(u64::MAX), context, StateType::F32);
+        let states = StateType::ALL.into_iter().filter(|&state| self.spec.takes(state));
         let opened = OpenedModel {
             card: self.card.clone(),
-            shape: self.spec.shape(&self.units, self.card.id, STATE.bytes() as u32),
+            shape: self.spec.shape(&self.units, self.card.id, StateType::F32),
+            shapes: states.map(|state| self.spec.shape(&self.units, self.card.id, state)).collect(),
             overhead: fixed_overhead(&self.spec, &settings),
             language: Arc::new(language),
         };
@@ -305,9 +306,9 @@ impl Model {
     }
 }
 
-/// The engine's settings for a budget and a context.
-pub fn settings(budget: Bytes, context: u32) -> Settings {
-    Settings { budget, context, state: STATE, ..Settings::default() }
+/// The engine's settings for a budget, a context and a type of keys and values.
+pub fn settings(budget: Bytes, context: u32, state: StateType) -> Settings {
+    Settings { budget, context, state, ..Settings::default() }
 }
 
 fn finish(

@@ -129,6 +129,8 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         epoch: view.plan.as_ref().map_or(0, |plan| plan.epoch.0),
         state,
         stages: stages.collect(),
+        cache: view.plan.as_ref().map(|plan| convert::state_shown(plan.state)),
+        overhead: view.overhead.0,
         crossings: view.plan.as_ref().map_or(0, |plan| plan.crossings(picture.host)),
         token_ms: view.token_ms,
         measured_token_ms: view.measured_token_ms,
@@ -155,6 +157,7 @@ fn stage(view: &wire::PlanView, plan: &Plan, index: usize, stage: &Stage) -> pan
         head: plan.has_head(stage.id),
         expert_peers: experts.iter().map(ToString::to_string).collect(),
         bytes: view.stage_bytes.get(index).map_or(0, |bytes| bytes.0),
+        state_bytes: view.state_bytes.get(index).map_or(0, |bytes| bytes.0),
         predicted_ms: view.predicted_ms.get(index).copied().unwrap_or(0.0),
         measured_ms: view.measured_ms.get(index).copied().unwrap_or(0.0),
     }
@@ -233,7 +236,9 @@ fn holds(plan: &Plan, peer: PeerId, model: Option<&wire::ModelCard>) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelId, PlanEpoch, RemoteExperts, StageId, WireType};
+    use potluck_plan::{
+        BlockIndex, BlockRange, Bytes, ModelId, PlanEpoch, RemoteExperts, StageId, StateType, WireType,
+    };
 
     #[test]
     fn what_a_peer_holds_reads_like_a_sentence() {
@@ -242,7 +247,14 @@ mod tests {
         let held = vec![vec![Holder::Peer(helper)], vec![Holder::Own], vec![Holder::Own, Holder::Peer(helper)]];
         stage.remote = vec![RemoteExperts { block: BlockIndex(3), holders: held }];
         let stages = vec![stage, Stage::new(StageId(1), helper, BlockRange::new(12, 13))];
-        let plan = Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 64 };
+        let plan = Plan {
+            epoch: PlanEpoch(1),
+            model: ModelId([0; 32]),
+            stages,
+            wire: WireType::F32,
+            context: 64,
+            state: StateType::F32,
+        };
         assert_eq!(holds(&plan, host, None), ["embedding", "blocks 0–11"]);
         assert_eq!(holds(&plan, helper, None), ["block 12", "head", "experts 2 of 0"]);
     }

@@ -104,6 +104,7 @@ fn a_missing_model_and_a_missing_relay_are_said() {
             model: ModelSource::Relay { name: "gone".into() },
             budget: 0,
             context: CONTEXT,
+            cache: None,
             share: Share::Fastest,
             visible: false,
             resume: None,

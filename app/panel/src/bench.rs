@@ -33,11 +33,50 @@ pub struct BenchWorkload {
 /// How keys and values are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CacheType {
-    /// 32-bit floats: what rooms use.
+    /// 32-bit floats: exact, and what rooms use where there is room for it.
     #[default]
     F32,
     /// Half floats.
     F16,
+    /// Blocks of 32 values with a scale, a byte each.
+    #[serde(rename = "Q8_0")]
+    Q8,
+    /// The same with four bits a value.
+    #[serde(rename = "Q4_0")]
+    Q4,
+}
+
+impl CacheType {
+    /// All of them, the largest first.
+    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Q8, Self::Q4];
+
+    /// Its name as GGUF spells it, in small letters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Q8 => "q8_0",
+            Self::Q4 => "q4_0",
+        }
+    }
+
+    /// The type of a name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cache| cache.name() == name)
+    }
+
+    /// Bytes of 64 values.
+    #[must_use]
+    pub const fn bytes_of_64(self) -> u64 {
+        match self {
+            Self::F32 => 256,
+            Self::F16 => 128,
+            Self::Q8 => 68,
+            Self::Q4 => 36,
+        }
+    }
 }
 
 /// A step of a benchmark.

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AnswerEvent, BenchChoice, BenchEvent, DeviceKind, Message, Notice, RequestId, SamplingChoice, Status};
+use crate::{
+    AnswerEvent, BenchChoice, BenchEvent, CacheType, DeviceKind, Message, Notice, RequestId, SamplingChoice, Status,
+};
 
 /// From the page to the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +150,9 @@ pub struct HostChoice {
     pub budget: u64,
     /// Positions of context, all conversations together.
     pub context: u32,
+    /// How keys and values are stored; nothing for the largest type with which model and context fit.
+    #[serde(default)]
+    pub cache: Option<CacheType>,
     /// How work is shared out.
     pub share: Share,
     /// Listed on the door of everyone on this relay.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelSource, RequestId, Share};
+use crate::{CacheType, ModelSource, RequestId, Share};
 
 /// A whole snapshot, as one tab sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -125,6 +125,10 @@ pub struct PlanReport {
     pub state: PlanState,
     /// Stages in the order a token passes them.
     pub stages: Vec<StageReport>,
+    /// How keys and values are stored; nothing before there is a plan.
+    pub cache: Option<CacheType>,
+    /// Bytes set aside on each device with work besides weights and state: scratch, staging, parameters.
+    pub overhead: u64,
     /// Messages from device to device a token needs.
     pub crossings: u32,
     /// Milliseconds a token in all, hops included, as the planner expects.
@@ -182,6 +186,8 @@ pub struct StageReport {
     pub expert_peers: Vec<String>,
     /// Weight bytes.
     pub bytes: u64,
+    /// Bytes of keys and values, for the whole context.
+    pub state_bytes: u64,
     /// Milliseconds a token as the planner expects.
     pub predicted_ms: f64,
     /// Milliseconds a token as measured, 0 before the first.

@@ -6,6 +6,7 @@
 mod ids;
 mod plan;
 mod shape;
+mod state_type;
 mod unit;
 mod work;
 
@@ -14,6 +15,7 @@ pub use ids::{
 };
 pub use plan::{Holder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use shape::{BlockShape, FeedForwardShape, ModelShape};
+pub use state_type::{StateType, UnknownStateType};
 pub use unit::WeightUnit;
 pub use work::{
     Candidates, Computed, FirstToken, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{BlockIndex, BlockRange, ExpertId, ModelId, ModelShape, PeerId, PlanEpoch, StageId, WeightUnit};
+use crate::{BlockIndex, BlockRange, ExpertId, ModelId, ModelShape, PeerId, PlanEpoch, StageId, StateType, WeightUnit};
 
 /// Who can compute an expert. A list of holders is in order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -62,6 +62,8 @@ pub struct Plan {
     pub wire: WireType,
     /// Positions of state each stage reserves (over all conversations).
     pub context: u32,
+    /// How every stage stores keys and values.
+    pub state: StateType,
 }
 
 /// Why a plan cannot run.
@@ -240,12 +242,20 @@ mod tests {
             embedding: Bytes(100),
             head: Bytes(100),
             tied_head: true,
+            state: StateType::F32,
             blocks: vec![block; 2],
         }
     }
 
     fn plan(stages: Vec<Stage>) -> Plan {
-        Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 64 }
+        Plan {
+            epoch: PlanEpoch(1),
+            model: ModelId([0; 32]),
+            stages,
+            wire: WireType::F32,
+            context: 64,
+            state: StateType::F32,
+        }
     }
 
     #[test]

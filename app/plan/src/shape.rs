@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockIndex, BlockRange, Bytes, ExpertId, ModelId, WeightUnit};
+use crate::{BlockIndex, BlockRange, Bytes, ExpertId, ModelId, StateType, WeightUnit};
 
 /// The feed-forward half of a block, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub enum FeedForwardShape {
 pub struct BlockShape {
     /// Weight bytes of the mixer and its norms.
     pub mixer: Bytes,
-    /// State bytes per position (keys and values, both).
+    /// State bytes per position (keys and values, both), of the shape's type.
     pub state_per_position: Bytes,
     /// The feed-forward half.
     pub feed_forward: FeedForwardShape,
@@ -53,6 +53,8 @@ pub struct ModelShape {
     pub head: Bytes,
     /// The head reuses the embedding table, so a peer with both holds it once.
     pub tied_head: bool,
+    /// How keys and values are stored.
+    pub state: StateType,
     /// The blocks in order.
     pub blocks: Vec<BlockShape>,
 }
@@ -102,6 +104,13 @@ impl ModelShape {
     /// All blocks, as a range.
     pub fn all_blocks(&self) -> BlockRange {
         BlockRange::new(0, self.blocks.len() as u16)
+    }
+
+    /// Bytes of keys and values of some blocks, for `context` positions.
+    pub fn state_bytes(&self, blocks: BlockRange, context: u32) -> Bytes {
+        let of =
+            |index: BlockIndex| self.blocks.get(usize::from(index.0)).map_or(0, |block| block.state_per_position.0);
+        Bytes(blocks.iter().map(of).fold(0, u64::saturating_add).saturating_mul(u64::from(context)))
     }
 
     /// Weight bytes of a unit.

@@ -6,7 +6,7 @@
 
 use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId,
-    WireType,
+    StateType, WireType,
 };
 use potluck_planner::{Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
 
@@ -108,7 +108,14 @@ impl TestBed {
             {
                 continue;
             }
-            let plan = Plan { epoch: PlanEpoch(1), model: self.shape.model, stages, wire: WireType::F32, context: 0 };
+            let plan = Plan {
+                epoch: PlanEpoch(1),
+                model: self.shape.model,
+                stages,
+                wire: WireType::F32,
+                context: 0,
+                state: StateType::F32,
+            };
             let millis = self.room(Without::Nothing, |room| predict(room, &plan).token_millis);
             if best.as_ref().is_none_or(|(known, _)| millis < *known) {
                 best = Some((millis, self.assignment(&plan)));
@@ -161,6 +168,7 @@ fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> M
         embedding: Bytes(embedding),
         head: Bytes(head),
         tied_head: false,
+        state: StateType::F32,
         blocks: vec![block; blocks],
     }
 }

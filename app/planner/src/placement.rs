@@ -17,7 +17,8 @@ pub(crate) fn stages(room: &Room<'_>, chain: &Chain, parts: &[Part]) -> Vec<Stag
 }
 
 pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
-    Plan { epoch: room.epoch, model: room.shape.model, stages, wire: room.wire, context: room.context }
+    let (model, state) = (room.shape.model, room.shape.state);
+    Plan { epoch: room.epoch, model, stages, wire: room.wire, context: room.context, state }
 }
 
 /// Bytes of a stage's experts that live elsewhere only.

@@ -133,6 +133,10 @@ pub struct PlanView {
     pub plan: Option<Plan>,
     /// Weight bytes of each stage.
     pub stage_bytes: Vec<Bytes>,
+    /// Bytes of keys and values of each stage, for the whole context.
+    pub state_bytes: Vec<Bytes>,
+    /// Bytes set aside on each device with work besides weights and state.
+    pub overhead: Bytes,
     /// Milliseconds a token for each stage, as the planner expects.
     pub predicted_ms: Vec<f64>,
     /// The same as measured, 0 before the first.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Computed, ConversationId, ModelShape, PeerId, PlanEpoch, WeightUnit, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelShape, PeerId, PlanEpoch, StateType, WeightUnit, Work};
 use potluck_protocol::{
     AnswerPart, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource, PieceRequest,
     PromptRequest, RequestId, Share,
@@ -16,15 +16,25 @@ use crate::Language;
 pub struct RelayRoute(pub u32);
 
 /// A model whose header is read: everything the coordinator and the executor need, besides the weights.
+#[derive(Clone)]
 pub struct OpenedModel {
     /// As people see it.
     pub card: ModelCard,
-    /// Sizes, for planning.
+    /// Sizes, for planning, with keys and values of the type in force.
     pub shape: ModelShape,
+    /// The same with each type of keys and values that this model can have, the largest first.
+    pub shapes: Vec<ModelShape>,
     /// Bytes every device with work needs besides weights and state, as the engine's layout says.
     pub overhead: Bytes,
     /// Text to tokens and back.
     pub language: Arc<dyn Language>,
+}
+
+impl OpenedModel {
+    /// Its sizes with a type of keys and values, if it can have it.
+    pub fn shape_with(&self, state: StateType) -> Option<&ModelShape> {
+        self.shapes.iter().find(|shape| shape.state == state)
+    }
 }
 
 /// What happened.
@@ -130,6 +140,8 @@ pub struct HostCommand {
     pub key: String,
     /// Positions of context, all conversations together.
     pub context: u32,
+    /// How keys and values are stored; nothing for the largest type with which model and context fit.
+    pub state: Option<StateType>,
     /// How work is shared out.
     pub share: Share,
     /// Larger than every plan epoch this host has used (kept over reloads), or 0.
@@ -227,6 +239,8 @@ pub struct LoadRequest {
     pub units: Vec<WeightUnit>,
     /// Positions of state to reserve for every block whose mixer is held.
     pub context: u32,
+    /// How keys and values are stored.
+    pub state: StateType,
     /// Most bytes to use in all.
     pub budget: Bytes,
 }

@@ -165,6 +165,7 @@ impl Worker {
             model: prepare.model.clone(),
             units: self.units_with(prepare, out.me),
             context: prepare.plan.context,
+            state: prepare.plan.state,
             budget: contribution.budget,
         }));
     }

@@ -10,7 +10,7 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 60;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0 }
+    SimModel { blocks: 6, experts: 0, state: 0 }
 }
 
 fn hash(seed: u64) -> u64 {
@@ -69,7 +69,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
 #[test]
 fn experts_with_wrong_sums_are_named_and_planned_around() {
     let mut named = 0;
-    let model = SimModel { blocks: 3, experts: 8 };
+    let model = SimModel { blocks: 3, experts: 8, state: 0 };
     for seed in 0..60u64 {
         let hash = hash(seed);
         let mut world = World::new(seed, model.clone(), Share::Fastest, SimDevice::lending(530));

@@ -5,7 +5,7 @@ use potluck_protocol::{AnswerStop, Share};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_song};
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0 }
+    SimModel { blocks: 6, experts: 0, state: 0 }
 }
 
 /// Two legs make a way from peer to peer.

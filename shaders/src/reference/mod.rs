@@ -1,7 +1,9 @@
 //! CPU references of every kernel, in `f64` where sums are taken. Plain loops: they are what the kernels are judged by.
 
+mod cache;
 mod dequantize;
 
+pub use cache::{load, store};
 pub use dequantize::dequantize;
 
 use crate::Pairs;

@@ -29,7 +29,7 @@ impl Core {
     /// Attention of the rows in scratch: by splits of the context, or every query by itself.
     pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
-        let state = self.settings.state.kernel();
+        let state = self.settings.state;
         let Some([split, merge]) = self.profile.split(state, (a.head_dim / 4) as u16) else {
             return self.rowwise_attention(rec, block, batch);
         };
@@ -48,8 +48,7 @@ impl Core {
         let bindings = [&rows, &pages, &query, &keys, &values, &attended, &parts];
         let size = Size::Splits { x: a.heads, z: batch.n };
         rec.dispatch_sized(&mut self.tools(), split, &bindings, params, size);
-        let values = u64::from(batch.n) * u64::from(a.heads * a.head_dim);
-        rec.cost_of_reach(2 * values * self.settings.state.bytes());
+        rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
         let size = Size::Merge { x: a.heads, z: batch.n };
         rec.dispatch_sized(&mut self.tools(), merge, &[&rows, &parts, &attended], params, size);
     }

@@ -1,6 +1,6 @@
 //! The kernels of each half of a block, in order; what differs by kernel class is in `decode` and `prefill`.
 
-use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
+use potluck_model::{AttentionSpec, FeedForwardSpec, RopePairs, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
 use potluck_shaders::{Kernel, Pairs, SEGMENT, params};
 
@@ -156,7 +156,7 @@ impl Core {
             }
         }
 
-        let state = self.settings.state.kernel();
+        let state = self.settings.state;
         let keys = self.memory.whole(Key::Keys(block));
         let values = self.memory.whole(Key::Values(block));
         let rows = self.scratch(Scratch::Rows);
@@ -184,7 +184,7 @@ impl Core {
             dims: a.rope.dims,
             epsilon: self.spec.norm_epsilon,
         };
-        let threads = batch.n * (width / 4);
+        let threads = batch.n * (a.heads + 2 * a.kv_heads) * Kernel::rope_threads(state, a.head_dim);
         let bound: Vec<&Slice> = bindings.iter().collect();
         rec.dispatch(&mut self.tools(), kernel, &bound, &params, Self::groups(kernel, threads), 1);
 
@@ -200,10 +200,15 @@ impl Core {
         Ok(())
     }
 
+    /// Bytes of the keys (or the values) of one head at one position.
+    fn head_bytes(&self, a: &AttentionSpec) -> u64 {
+        4 * u64::from(self.settings.state.head_words(a.head_dim))
+    }
+
     /// Every query of the batch by itself over the pages of its conversation.
     fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
-        let state = self.settings.state.kernel();
+        let state = self.settings.state;
         let keys = self.memory.whole(Key::Keys(block));
         let values = self.memory.whole(Key::Values(block));
         let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
@@ -219,8 +224,7 @@ impl Core {
             if kernel.fallback().is_some() { (a.heads, batch.n) } else { (Self::groups(kernel, batch.n * a.heads), 1) };
         let bindings = [&rows, &pages, &query, &keys, &values, &attended];
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
-        let values = u64::from(batch.n) * u64::from(a.heads * a.head_dim);
-        rec.cost_of_reach(2 * values * self.settings.state.bytes());
+        rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
     }
 
     /// Norm and dense network, added to the hidden vectors.

@@ -20,9 +20,9 @@ impl Core {
 
     /// Attention of the rows in scratch: tiles of them, or row by row where barriers are ruinous.
     pub(super) fn prefill_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
-        let a = self.spec.attention(usize::from(block.0));
+        let a = self.spec.attention(usize::from(block.0)).clone();
         let (heads, kv_heads, head_dim) = (a.heads, a.kv_heads, a.head_dim);
-        let Some(kernel) = self.profile.flash_attention(self.settings.state.kernel(), (head_dim / 4) as u16) else {
+        let Some(kernel) = self.profile.flash_attention(self.settings.state, (head_dim / 4) as u16) else {
             return self.rowwise_attention(rec, block, batch);
         };
         let params = params::Attention { n: batch.n, heads, kv_heads, scale: 1.0 / (head_dim as f32).sqrt() };
@@ -36,7 +36,7 @@ impl Core {
         ];
         let tiles = batch.n.div_ceil(Kernel::FLASH_QUERIES);
         rec.dispatch(&mut self.tools(), kernel, &bindings.each_ref(), &params, heads, tiles);
-        rec.cost_of_reach(2 * u64::from(tiles * heads * head_dim) * self.settings.state.bytes());
+        rec.cost_of_reach(2 * u64::from(tiles * heads) * self.head_bytes(&a));
     }
 
     /// The networks of the chosen experts, into `Scratch::Parts`.

@@ -1,8 +1,9 @@
 //! A case for each kernel: odd shapes, ties, several pages, experts that are not here.
 
-use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, Pairs, SEGMENT, State, Strategy, params, reference};
+use potluck_plan::StateType;
+use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, Pairs, SEGMENT, Strategy, params, reference};
 
-use super::data::{Matrices, Random, raw, zeros};
+use super::data::{Cache, Matrices, Random, raw, zeros};
 use super::{Case, Expected, fused};
 use crate::probe::Probe;
 use crate::sizes::tile_count;
@@ -226,9 +227,11 @@ fn groups(kernel: Kernel, output: usize) -> Case {
     case(kernel, bindings, params, (1, 1), output, Expected::Words(if output == 2 { tiles } else { list }))
 }
 
-fn rope(kernel: Kernel, state: State, pairs: Pairs, (qk_norm, factors): (bool, bool), output: usize) -> Case {
+fn rope(kernel: Kernel, state: StateType, pairs: Pairs, (qk_norm, factors): (bool, bool), output: usize) -> Case {
     let mut random = Random(6);
-    let (heads, kv_heads, dim, dims) = (4usize, 2usize, 32usize, 24usize);
+    // Three blocks: the last scale has no neighbour.
+    let (dim, dims) = if state.is_quantized() { (96usize, 72usize) } else { (32, 24) };
+    let (heads, kv_heads) = (4usize, 2usize);
     let all = heads + 2 * kv_heads;
     let positions = [0u32, 77, 30_000];
     let cache_rows = [1u32, 64 + 13, 3];
@@ -260,7 +263,7 @@ fn rope(kernel: Kernel, state: State, pairs: Pairs, (qk_norm, factors): (bool, b
         }
     }
     let rows: Vec<[u32; 4]> = (0..3).map(|row| [positions[row], cache_rows[row], 0, 0]).collect();
-    let cache = 128 * kv_heads * dim / if state == State::F16 { 2 } else { 1 };
+    let cache = 128 * kv_heads * state.head_words(dim as u32) as usize;
     let turns = reference::turns(dims as u32, 10_000.0, 2.0);
     let mut bindings = vec![raw(&rows), raw(&qkv), raw(&turns), zeros(3 * heads * dim), zeros(cache), zeros(cache)];
     if qk_norm {
@@ -277,18 +280,18 @@ fn rope(kernel: Kernel, state: State, pairs: Pairs, (qk_norm, factors): (bool, b
         dims: dims as u32,
         epsilon: 1e-5,
     };
-    let expected = if output > 0 && state == State::F16 {
-        Expected::Halves(expected, 2e-3)
+    let expected = if output > 0 && state != StateType::F32 {
+        Expected::Cached(state, dim, expected)
     } else {
         // Fixed-point turns and 32-bit divisors leave a small angle at position 30,000.
         Expected::Floats(expected, 1e-3)
     };
-    let x = (3 * all * dim / 4).div_ceil(kernel.threads() as usize) as u32;
-    case(kernel, bindings, params, (x, 1), 3 + output, expected)
+    let threads = (3 * all) as u32 * Kernel::rope_threads(state, dim as u32);
+    case(kernel, bindings, params, (threads.div_ceil(kernel.threads()), 1), 3 + output, expected)
 }
 
 /// Rows of three conversations, of the last one a run that is longer than a tile. No strategy: tiles.
-fn attention(kernel: Kernel, state: State, strategy: Option<Strategy>, quads: u16) -> Case {
+fn attention(kernel: Kernel, state: StateType, strategy: Option<Strategy>, quads: u16) -> Case {
     let mut random = Random(7);
     let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);
     let last = if strategy.is_none() { 115..151 } else { 150..151 };
@@ -296,11 +299,8 @@ fn attention(kernel: Kernel, state: State, strategy: Option<Strategy>, quads: u1
     let tables = [3u32, 1, 2, 0, 4];
     let n = positions.len();
     let starts: Vec<u32> = [0, 1].into_iter().chain(std::iter::repeat_n(2, n - 2)).collect();
-    let mut cache = |_| -> Vec<f32> {
-        let values = random.floats(5 * 64 * kv_heads * dim);
-        values.into_iter().map(|v| half::f16::from_f32(v).to_f32()).collect()
-    };
-    let (keys, values) = (cache(0), cache(1));
+    let mut cache = || Cache::new(state, dim, &random.floats(5 * 64 * kv_heads * dim));
+    let (keys, values) = (cache(), cache());
     let q: Vec<f32> = random.floats(n * heads * dim).into_iter().map(|v| v * 3.0).collect();
     let mut expected = Vec::new();
     for row in 0..n {
@@ -312,17 +312,13 @@ fn attention(kernel: Kernel, state: State, strategy: Option<Strategy>, quads: u1
             let of = |cache: &'_ [f32]| -> Vec<Vec<f32>> {
                 (0..=positions[row]).map(|j| cache[at(j)..at(j) + dim].to_vec()).collect()
             };
-            let (k, v) = (of(&keys), of(&values));
+            let (k, v) = (of(&keys.values), of(&values.values));
             let k: Vec<&[f32]> = k.iter().map(Vec::as_slice).collect();
             let v: Vec<&[f32]> = v.iter().map(Vec::as_slice).collect();
             expected.extend(reference::attention(&q[(row * heads + head) * dim..][..dim], &k, &v));
         }
     }
     let rows: Vec<[u32; 4]> = (0..n).map(|row| [positions[row], 0, starts[row], 0]).collect();
-    let stored = |values: &[f32]| match state {
-        State::F32 => raw(values),
-        State::F16 => values.iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes()).collect(),
-    };
     let params = params::Attention {
         n: n as u32,
         heads: heads as u32,
@@ -334,7 +330,7 @@ fn attention(kernel: Kernel, state: State, strategy: Option<Strategy>, quads: u1
         Some(Strategy::Coop) => (heads as u32, n as u32),
         Some(Strategy::Lone) => (((n * heads) as u32).div_ceil(kernel.threads()), 1),
     };
-    let bindings = vec![raw(&rows), raw(&tables), raw(&q), stored(&keys), stored(&values), zeros(expected.len())];
+    let bindings = vec![raw(&rows), raw(&tables), raw(&q), keys.bytes, values.bytes, zeros(expected.len())];
     case(kernel, bindings, params, size, 5, floats(expected))
 }
 

@@ -1,6 +1,7 @@
 //! Random numbers and random weights for the self-test.
 
 use potluck_gguf::synthetic;
+use potluck_plan::StateType;
 use potluck_shaders::{Format, reference};
 
 /// SplitMix64: small, and the same everywhere.
@@ -106,4 +107,21 @@ pub fn raw<T: bytemuck::Pod>(values: &[T]) -> Vec<u8> {
 /// Zero bytes for `count` words.
 pub fn zeros(count: usize) -> Vec<u8> {
     vec![0; 4 * count]
+}
+
+/// Keys or values of many heads as the cache stores them, and what they mean.
+pub struct Cache {
+    pub bytes: Vec<u8>,
+    pub values: Vec<f32>,
+}
+
+impl Cache {
+    /// Heads of `dim` of these values.
+    pub fn new(state: StateType, dim: usize, values: &[f32]) -> Self {
+        let heads: Vec<Vec<u8>> = values.chunks_exact(dim).map(|head| reference::store(state, head)).collect();
+        Self {
+            values: heads.iter().flat_map(|head| reference::load(state, head, dim)).collect(),
+            bytes: heads.concat(),
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! Cases for the decode kernels that do several things at a time.
 
-use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, State, params, reference};
+use potluck_plan::StateType;
+use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, params, reference};
 
 use super::Case;
 use super::cases::{SLOTS, case, floats};
-use super::data::{Matrices, Random, Weights, raw, zeros};
+use super::data::{Cache, Matrices, Random, Weights, raw, zeros};
 
 const EPSILON: f32 = 1e-5;
 
@@ -197,8 +198,8 @@ fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
 struct Attention {
     positions: [u32; 3],
     tables: Vec<u32>,
-    keys: Vec<f32>,
-    values: Vec<f32>,
+    keys: Cache,
+    values: Cache,
     q: Vec<f32>,
     dim: usize,
 }
@@ -207,16 +208,13 @@ const HEADS: usize = 2;
 const SPLITS: usize = 3;
 
 impl Attention {
-    fn new(quads: u16) -> Self {
+    fn new(state: StateType, quads: u16) -> Self {
         let mut random = Random(16);
         let dim = usize::from(quads) * 4;
         let positions = [77, SPLIT, 2 * SPLIT + 63];
         // Five physical pages, used again and again.
         let tables = (0..2 * SPLIT / 64 + 1).map(|page| page * 3 % 5).collect();
-        let mut cache = || -> Vec<f32> {
-            let values = random.floats(5 * 64 * HEADS * dim);
-            values.into_iter().map(|v| half::f16::from_f32(v).to_f32()).collect()
-        };
+        let mut cache = || Cache::new(state, dim, &random.floats(5 * 64 * HEADS * dim));
         let (keys, values) = (cache(), cache());
         let q = random.floats(3 * HEADS * dim);
         Self { positions, tables, keys, values, q, dim }
@@ -241,7 +239,7 @@ impl Attention {
         let q = &self.q[(row * HEADS + head) * self.dim..][..self.dim];
         let scale = 1.0 / (self.dim as f64).sqrt();
         let dot = |k: &[f32]| q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() * scale;
-        positions.map(|position| dot(self.cached(&self.keys, head, position))).collect()
+        positions.map(|position| dot(self.cached(&self.keys.values, head, position))).collect()
     }
 
     /// Maximum, sum and weighted values over some positions.
@@ -253,7 +251,7 @@ impl Attention {
         for (position, score) in positions.zip(scores) {
             let weight = (score - most).exp();
             total += weight;
-            let value = self.cached(&self.values, head, position);
+            let value = self.cached(&self.values.values, head, position);
             weighted.iter_mut().zip(value).for_each(|(sum, v)| *sum += weight * f64::from(*v));
         }
         (most, total, weighted)
@@ -292,19 +290,15 @@ impl Attention {
 }
 
 /// Finished rows (output 5), and what is left to be merged (output 6).
-pub fn split(kernel: Kernel, state: State, quads: u16) -> Vec<Case> {
-    let a = Attention::new(quads);
-    let stored = |values: &[f32]| match state {
-        State::F32 => raw(values),
-        State::F16 => values.iter().flat_map(|&v| half::f16::from_f32(v).to_le_bytes()).collect(),
-    };
+pub fn split(kernel: Kernel, state: StateType, quads: u16) -> Vec<Case> {
+    let a = Attention::new(state, quads);
     let (attended, parts) = (a.attended(false), a.parts());
     let bindings = vec![
         a.rows(),
         raw(&a.tables),
         raw(&a.q),
-        stored(&a.keys),
-        stored(&a.values),
+        a.keys.bytes.clone(),
+        a.values.bytes.clone(),
         zeros(attended.len()),
         zeros(parts.len()),
     ];
@@ -321,7 +315,7 @@ pub fn split(kernel: Kernel, state: State, quads: u16) -> Vec<Case> {
 
 /// Rows with several splits.
 pub fn merge(kernel: Kernel, quads: u16) -> Case {
-    let a = Attention::new(quads);
+    let a = Attention::new(StateType::F32, quads);
     let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * HEADS * a.dim)];
     case(kernel, bindings, a.params(), (HEADS as u32, 3), 2, floats(a.attended(true)))
 }

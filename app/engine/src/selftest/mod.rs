@@ -8,7 +8,8 @@ mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_shaders::Kernel;
+use potluck_plan::StateType;
+use potluck_shaders::{Kernel, reference};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -19,8 +20,8 @@ use crate::probe::Probe;
 pub(crate) enum Expected {
     /// Floats, within a distance relative to their root mean square.
     Floats(Vec<f32>, f64),
-    /// The same, stored as half floats.
-    Halves(Vec<f32>, f64),
+    /// Heads of so many values, stored in the cache with what its type loses.
+    Cached(StateType, usize, Vec<f32>),
     /// Exactly these words.
     Words(Vec<u32>),
 }
@@ -68,9 +69,18 @@ impl Expected {
                 let got = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
                 (distance(got, expected), *tolerance)
             }
-            Self::Halves(expected, tolerance) => {
-                let got = bytes.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32());
-                (distance(got, expected), *tolerance)
+            Self::Cached(state, dim, expected) => {
+                let heads = bytes.chunks_exact(4 * state.head_words(*dim as u32) as usize);
+                let got = heads.flat_map(|head| reference::load(*state, head, *dim));
+                // Half a step of blocks whose furthest value is about three times the root mean square; at the far end of 4 bits a
+                // whole one.
+                let tolerance = match state {
+                    StateType::F32 => 1e-3,
+                    StateType::F16 => 2e-3,
+                    StateType::Q8_0 => 2e-2,
+                    StateType::Q4_0 => 0.5,
+                };
+                (distance(got, expected), tolerance)
             }
             Self::Words(expected) => {
                 let got = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));

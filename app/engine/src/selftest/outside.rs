@@ -4,6 +4,7 @@
 
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
+use potluck_plan::StateType;
 use potluck_shaders::{Format, Job, Kernel, Operand, Strategy, Tile, params};
 
 use super::data::{Matrices, Random, raw};
@@ -158,6 +159,69 @@ fn a_scale_that_is_no_number_counts_as_zero_and_spoils_nothing_else() {
         for (at, (value, &expected)) in floats(&output).zip(&expected).enumerate() {
             let close = (value - expected).abs() <= 1e-6 * largest;
             assert!(close, "{}: value {at} is {value}, {expected} was expected", format.name());
+        }
+    }
+}
+
+/// Rows of floats and the blocks that libggml and PyPI `gguf` store for them: of ordinary size, tiny, large, zeros.
+fn stored_outside(format: Format) -> (Vec<f32>, Vec<u8>) {
+    let path = format!("{}/../gguf/tests/data/quantize/{}.bin", env!("CARGO_MANIFEST_DIR"), format.name());
+    let file = std::fs::read(&path).unwrap();
+    let (size, values) = (format.block_bytes() as usize, format.block_values() as usize);
+    let (values, blocks) = file.split_at(file.len() / (size + 4 * values) * 4 * values);
+    (floats(values).collect(), blocks.to_vec())
+}
+
+#[test]
+fn keys_and_values_are_stored_as_outside_software_would() {
+    let engine = engine();
+    // Heads of one block, of two that share a word of scales, and of three.
+    for (state, format) in [(StateType::Q8_0, Format::Q8_0), (StateType::Q4_0, Format::Q4_0)] {
+        let (given, blocks) = stored_outside(format);
+        let expected = potluck_shaders::reference::dequantize(format, &blocks);
+        for dim in [32usize, 64, 96] {
+            // At position 0 nothing rotates: keys and values are what was given.
+            let n = given.len() / dim;
+            let qkv: Vec<f32> = given.chunks_exact(dim).flat_map(|head| [head, head, head].concat()).collect();
+            let rows: Vec<[u32; 4]> = (0..n as u32).map(|row| [0, row, 0, 0]).collect();
+            let kernel = Kernel::Rope { state, pairs: potluck_shaders::Pairs::Halves, qk_norm: false, factors: false };
+            let dim_u32 = dim as u32;
+            let params =
+                params::Rope { n: n as u32, heads: 1, kv_heads: 1, head_dim: dim_u32, dims: dim_u32, epsilon: 1e-5 };
+            let bytes = 4 * state.head_words(dim_u32) as usize;
+            let threads = (3 * n) as u32 * Kernel::rope_threads(state, dim_u32);
+            let probe = |output| Probe {
+                kernel,
+                bindings: vec![
+                    raw(&rows),
+                    raw(&qkv),
+                    raw(&vec![0u32; dim / 2]),
+                    vec![0; n * dim * 4],
+                    vec![0xff; n * bytes],
+                    vec![0xff; n * bytes],
+                ],
+                params: bytemuck::bytes_of(&params).to_vec(),
+                x: threads.div_ceil(kernel.threads()),
+                y: 1,
+                z: 1,
+                output,
+            };
+            let outputs = run(&engine, &[probe(3), probe(4), probe(5)]);
+            assert!(floats(&outputs[0]).eq(given.iter().copied()), "{state} {dim}: queries stay exact");
+            for stored in &outputs[1..] {
+                let heads = stored.chunks_exact(bytes);
+                let got: Vec<f32> = heads.flat_map(|head| potluck_shaders::reference::load(state, head, dim)).collect();
+                for (block, (got, expected)) in got.chunks_exact(32).zip(expected.chunks_exact(32)).enumerate() {
+                    let square =
+                        |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v) * f64::from(v)).sum();
+                    let all: f64 = square(&mut expected.iter().copied());
+                    let wrong: f64 = square(&mut got.iter().zip(expected).map(|(a, b)| a - b));
+                    // A value between two steps may become either: devices divide with an error in the last bits.
+                    assert!(wrong <= 2e-3 * all, "{state} {dim} block {block}: {got:?}, expected {expected:?}");
+                }
+                let alike = got.iter().zip(&expected).filter(|(a, b)| (*a - **b).abs() <= 1e-6 * b.abs()).count();
+                assert!(alike * 1000 >= 995 * got.len(), "{state} {dim}: {alike} of {} alike", got.len());
+            }
         }
     }
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
-use potluck_node::open::{STATE, settings};
-use potluck_plan::{Bytes, ModelId};
+use potluck_node::open::settings;
+use potluck_plan::{Bytes, ModelId, StateType};
 
 /// Positions of context in every room.
 pub const CONTEXT: u32 = 256;
@@ -39,8 +39,8 @@ impl Measured {
         let header = parse(&header).map_err(|error| sentence(&error))?;
         let joined = join([header]).map_err(|error| sentence(&error))?;
         let (spec, units) = ModelSpec::from_gguf(&joined).map_err(|error| sentence(&error))?;
-        let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT));
-        let shape = spec.shape(&units, ModelId([0; 32]), STATE.bytes() as u32);
+        let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, StateType::F32));
+        let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
         let blocks =
             shape.blocks.iter().map(|block| block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT));
         let whole = Bytes(shape.embedding.0 + shape.head.0 + blocks.sum::<u64>());

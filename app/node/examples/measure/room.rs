@@ -91,6 +91,7 @@ async fn in_room(configuration: &Configuration, model: &Measured, settings: &Set
         model: ModelSource::Relay { name: model.name.clone() },
         budget: budget(0),
         context: CONTEXT,
+        cache: None,
         share: configuration.share,
         visible: false,
         resume: None,

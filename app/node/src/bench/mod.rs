@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use potluck_engine::bench::{Answers, Bench, Run, Workload};
-use potluck_engine::{Engine, EngineError, StateType};
-use potluck_panel::{BUILD, BenchChoice, BenchEvent, BenchLoad, BenchReport, BenchResult, BenchRun, CacheType};
+use potluck_engine::{Engine, EngineError};
+use potluck_panel::{BUILD, BenchChoice, BenchEvent, BenchLoad, BenchReport, BenchResult, BenchRun};
 use potluck_plan::Bytes;
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource};
 use thiserror::Error;
@@ -254,11 +254,7 @@ impl Benchmark {
     fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
         // The prefill kernels are timed on a whole chunk after the context.
         let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
-        let state = match self.choice.cache {
-            CacheType::F32 => StateType::F32,
-            CacheType::F16 => StateType::F16,
-        };
-        potluck_engine::Settings { state, ..settings(Bytes(u64::MAX), deepest) }
+        settings(Bytes(u64::MAX), deepest, crate::convert::state(self.choice.cache))
     }
 
     fn method(&self) -> Vec<String> {
@@ -304,7 +300,7 @@ fn check(choice: &BenchChoice) -> Result<(), BenchError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use potluck_panel::BenchWorkload;
+    use potluck_panel::{BenchWorkload, CacheType};
 
     fn choice() -> BenchChoice {
         BenchChoice {

@@ -12,7 +12,7 @@ use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_panel::{DeviceReport, SelfTest, SelfTestState};
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, Ticket, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, StateType, Ticket, Work};
 use potluck_swarm::Event;
 
 pub use measure::Measured;
@@ -41,6 +41,7 @@ struct Slot {
     model: ModelId,
     units: Rc<UnitMap>,
     context: u32,
+    state: StateType,
 }
 
 /// The GPU of this peer.
@@ -102,18 +103,18 @@ impl Compute {
     }
 
     /// The engine for a model. One that has it already is kept, with all its weights and whatever runs on it, if its context
-    /// is the same; from now on it keeps to the new budget.
+    /// and its type of keys and values are the same; from now on it keeps to the new budget.
     ///
     /// # Errors
     /// There is no GPU, or it is too small.
     pub fn engine_for(
         self: &Rc<Self>,
         model: &Model,
-        context: u32,
+        (context, state): (u32, StateType),
         budget: Bytes,
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
         if let Some(slot) = self.slot.borrow().as_ref()
-            && (slot.model, slot.context) == (model.card.id, context)
+            && (slot.model, slot.context, slot.state) == (model.card.id, context, state)
             && !slot.engine.lost()
         {
             slot.engine.set_budget(budget);
@@ -128,9 +129,9 @@ impl Compute {
             }
         };
         let (spec, units) = (model.spec.clone(), model.units.clone());
-        let engine = Engine::new(&gpu, spec, units.clone(), settings(budget, context), Box::new(on_result))?;
+        let engine = Engine::new(&gpu, spec, units.clone(), settings(budget, context, state), Box::new(on_result))?;
         let units = Rc::new(units);
-        let slot = Slot { engine: engine.clone(), model: model.card.id, units: units.clone(), context };
+        let slot = Slot { engine: engine.clone(), model: model.card.id, units: units.clone(), context, state };
         *self.slot.borrow_mut() = Some(slot);
         Ok((engine, units))
     }
@@ -352,7 +353,7 @@ fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, St
     let header = Synthetic::default().header().map_err(|error| sentence(&error))?;
     let model = join([header]).map_err(|error| sentence(&error))?;
     let (spec, units) = ModelSpec::from_gguf(&model).map_err(|error| sentence(&error))?;
-    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64), Box::new(on_result));
+    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64, StateType::F32), Box::new(on_result));
     let engine = engine.map_err(|error| sentence(&error))?;
     engine.hold(&BTreeSet::new()).map_err(|error| sentence(&error))?;
     Ok(engine)

@@ -94,6 +94,7 @@ impl Node {
             source: convert::source(choice.model),
             key: room.key.clone().unwrap_or_default(),
             context: choice.context,
+            state: choice.cache.map(convert::state),
             share: convert::share(choice.share),
             last_epoch,
         };

@@ -150,7 +150,8 @@ impl LoadTask {
     }
 
     fn load(&self, model: &Model, progress: &Rc<Progress>) -> Result<Load, LoadError> {
-        let (engine, units) = self.compute.engine_for(model, self.request.context, self.request.budget)?;
+        let LoadRequest { context, state, budget, .. } = self.request;
+        let (engine, units) = self.compute.engine_for(model, (context, state), budget)?;
         let inputs = self.inputs.clone();
         Ok(Load {
             platform: self.platform.clone(),

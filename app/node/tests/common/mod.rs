@@ -12,13 +12,13 @@ use potluck_gguf::synthetic::Synthetic;
 use potluck_model::ModelSpec;
 use potluck_node::native::cli::{Options, Session, parse_link};
 use potluck_node::node::Input;
-use potluck_node::open::{STATE, settings};
+use potluck_node::open::settings;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
     AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt,
     RequestId, Role, SamplingChoice, Share, Status, ToNode, ToPage,
 };
-use potluck_plan::{Bytes, ModelId, ModelShape};
+use potluck_plan::{Bytes, ModelId, ModelShape, StateType};
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
@@ -102,8 +102,8 @@ impl RunningRelay {
 /// Sizes of a synthetic model, and what a device needs besides.
 pub fn sizes(model: &Synthetic) -> (ModelShape, Bytes) {
     let (spec, units) = ModelSpec::from_gguf(&join([model.header().unwrap()]).unwrap()).unwrap();
-    let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT));
-    (spec.shape(&units, ModelId([0; 32]), STATE.bytes() as u32), overhead)
+    let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, StateType::F32));
+    (spec.shape(&units, ModelId([0; 32]), StateType::F32), overhead)
 }
 
 /// Writes a model into a folder.
@@ -132,8 +132,15 @@ pub async fn host_with(
     budget: u64,
     files: Vec<Rc<dyn LocalFile>>,
 ) -> String {
-    let choice =
-        HostChoice { model: source, budget, context: CONTEXT, share: Share::Fastest, visible: false, resume: None };
+    let choice = HostChoice {
+        model: source,
+        budget,
+        context: CONTEXT,
+        cache: None,
+        share: Share::Fastest,
+        visible: false,
+        resume: None,
+    };
     session.send(Input::Page(ToNode::Host(choice), files));
     format!("{origin}{}", session.link().await.unwrap())
 }
@@ -243,6 +250,7 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         source: potluck_protocol::ModelSource::Host { name: files[0].name(), bytes: Bytes(files[0].len()) },
         key: String::new(),
         context: CONTEXT,
+        state: None,
         share: potluck_protocol::Share::Fastest,
         last_epoch: Default::default(),
     };

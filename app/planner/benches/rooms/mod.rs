@@ -1,6 +1,6 @@
 //! Rooms to search: every device distinct, memory so short that several are needed.
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
+use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType};
 use potluck_planner::{
     Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
 };
@@ -67,6 +67,7 @@ fn shape(blocks: usize, random: &mut Random) -> ModelShape {
         embedding: Bytes(400_000_000),
         head: Bytes(400_000_000),
         tied_head: false,
+        state: StateType::F32,
         blocks: (0..blocks).map(|_| block()).collect(),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
+use potluck_plan::{
+    BlockIndex, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType,
+};
 
 use super::anneal::anneal;
 use super::*;
@@ -47,6 +49,7 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
         embedding: Bytes(random.below(150) as u64),
         head: Bytes(random.below(150) as u64),
         tied_head: random.below(2) == 0,
+        state: StateType::F32,
         blocks: (0..blocks).map(|_| block(random)).collect(),
     };
     let layers = Layers::from_shape(&shape, 4, WireType::F32);

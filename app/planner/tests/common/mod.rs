@@ -1,7 +1,7 @@
 //! Small models and rooms.
 #![allow(dead_code)]
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
+use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType};
 use potluck_planner::{Access, Device, Effort, Layers, Links, Loading, Planned, Room, Sharing, Shortfall, plan};
 
 /// Blocks of 40 + 60 bytes and one byte of state a position; both ends have 50 bytes.
@@ -18,6 +18,7 @@ pub fn dense(blocks: usize) -> ModelShape {
         embedding: Bytes(50),
         head: Bytes(50),
         tied_head: false,
+        state: StateType::F32,
         blocks: vec![block; blocks],
     }
 }

@@ -42,13 +42,20 @@ impl ChunkSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockRange, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
+    use potluck_plan::{BlockRange, ModelId, PeerId, PlanEpoch, Stage, StageId, StateType, WireType};
 
     /// A block on each of so many devices.
     fn plan(devices: u16) -> Plan {
         let stage = |i| Stage::new(StageId(i), PeerId([i as u8; 16]), BlockRange::new(i, i + 1));
         let stages = (0..devices).map(stage).collect();
-        Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 64 }
+        Plan {
+            epoch: PlanEpoch(1),
+            model: ModelId([0; 32]),
+            stages,
+            wire: WireType::F32,
+            context: 64,
+            state: StateType::F32,
+        }
     }
 
     #[test]

@@ -97,7 +97,9 @@ impl Coordinator {
     pub fn replan(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         if let Some(model) = &self.model {
             let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
-            self.planning.replan(wishes, members, out);
+            if let Some(model) = self.planning.replan(wishes, members, out) {
+                self.model = Some(model);
+            }
         }
     }
 

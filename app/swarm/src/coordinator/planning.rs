@@ -3,11 +3,13 @@
 
 mod measures;
 mod question;
+mod state_type;
 mod states;
 
 pub(super) use states::{Active, Inactive};
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, Shortfall, TAU};
@@ -41,7 +43,7 @@ pub(super) struct Planning {
 /// What planning needs to know besides the members.
 #[derive(Clone, Copy)]
 pub(super) struct Wishes<'a> {
-    pub model: &'a OpenedModel,
+    pub model: &'a Arc<OpenedModel>,
     pub command: &'a HostCommand,
     /// Rows of answers pass the active plan now.
     pub answering: bool,
@@ -213,23 +215,41 @@ impl Planning {
         slower || due
     }
 
-    pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
+    /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
+    pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> Option<Arc<OpenedModel>> {
         self.checked = wishes.now;
         let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
         let epoch = PlanEpoch(self.epoch.max(newest).0 + 1);
         let devices = self.devices(members, |member| member.pace);
-        let question = Question::new(wishes.model, wishes.command, devices, members);
-        let room = question.room(epoch);
-        match potluck_planner::plan(&room) {
-            Err(shortfall) => {
-                self.abandon(out);
-                self.shortfall = Some(shortfall);
-            }
-            Ok(planned) => {
-                self.shortfall = None;
-                self.propose(planned, &room, wishes, members, out);
+        let running = self.active().map(|plan| plan.state);
+        let mut shortfall = None;
+        for model in state_type::choices(wishes.model, wishes.command.state, running, wishes.answering) {
+            let question = Question::new(&model, wishes.command, devices.clone(), members);
+            let room = question.room(epoch);
+            match potluck_planner::plan(&room) {
+                Err(short) => shortfall = Some((model, short)),
+                Ok(planned) => {
+                    self.shortfall = None;
+                    self.propose(planned, &room, Wishes { model: &model, ..wishes }, members, out);
+                    return Some(model);
+                }
             }
         }
+        self.abandon(out);
+        match shortfall {
+            None => self.reason = state_type::refusal(wishes.model, wishes.command.state),
+            Some((model, mut short)) => {
+                let fits = |model: &OpenedModel, command: &HostCommand| {
+                    let question = Question::new(model, command, devices.clone(), members);
+                    potluck_planner::plan(&question.room(epoch)).is_ok()
+                };
+                if let Some(help) = state_type::what_would_fit(&model, wishes.command, fits) {
+                    short.sentence = format!("{} {help}", short.sentence);
+                }
+                self.shortfall = Some(short);
+            }
+        }
+        None
     }
 
     fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
@@ -272,7 +292,7 @@ impl Planning {
 
     /// Every peer has room for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
-        let Some(active) = self.active() else { return false };
+        let Some(active) = self.active().filter(|active| active.state == plan.state) else { return false };
         plan.peers().into_iter().all(|peer| {
             let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
             let both: BTreeSet<WeightUnit> =
@@ -287,7 +307,7 @@ impl Planning {
 /// All devices of a plan still lend enough for their parts.
 fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
     let lent = |peer: PeerId| room.device(peer).map(|device| device.budget);
-    plan.context == room.context
+    (plan.context, plan.state) == (room.context, room.shape.state)
         && plan.peers().into_iter().all(|peer| {
             let units = plan.units_for(peer, room.shape);
             let needed = resident_bytes(room.shape, &units, plan.context).saturating_add(room.overhead);
@@ -307,5 +327,5 @@ fn is_better(new: &Planned, old: &Plan, room: &Room<'_>) -> bool {
 
 /// The same parts on the same peers, whatever the epoch.
 fn same_placement(a: &Plan, b: &Plan) -> bool {
-    a.model == b.model && a.stages == b.stages && a.wire == b.wire && a.context == b.context
+    a.model == b.model && a.stages == b.stages && a.wire == b.wire && (a.context, a.state) == (b.context, b.state)
 }

@@ -36,21 +36,28 @@ pub(super) fn room(
         model: model.map(|model| model.card.clone()),
         context: command.context,
         share: command.share,
-        plan: plan(planning, answers, members),
+        plan: plan(planning, model, answers, members),
         members: list,
         tokens_per_second: answers.tokens_per_second,
         tokens: answers.tokens,
     }
 }
 
-fn plan(planning: &Planning, answers: &Answers, members: &Members) -> PlanView {
+fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
     let (standing, planned) = planning.shown();
     let measured = |peer: PeerId| members.get(peer).map_or(0.0, |member| member.status.decode_millis);
+    let shape = planned.zip(model).and_then(|(planned, model)| model.shape_with(planned.plan.state));
+    let state_bytes = planned.zip(shape).map(|(planned, shape)| {
+        let stages = planned.plan.stages.iter();
+        stages.map(|stage| shape.state_bytes(stage.blocks, planned.plan.context)).collect()
+    });
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
         standing,
         plan: planned.map(|planned| planned.plan.clone()),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
+        state_bytes: state_bytes.unwrap_or_default(),
+        overhead: model.filter(|_| planned.is_some()).map(|model| model.overhead).unwrap_or_default(),
         predicted_ms: planned.map(|planned| planned.prediction.stage_millis()).unwrap_or_default(),
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(stage.peer)).collect())

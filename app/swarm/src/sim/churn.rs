@@ -29,8 +29,11 @@ struct Question {
 /// One room drawn from a seed.
 pub(crate) fn churn(seed: u64) -> Run {
     let mut random = Random(seed);
-    let model =
-        if random.below(3) == 0 { SimModel { blocks: 4, experts: 6 } } else { SimModel { blocks: 6, experts: 0 } };
+    let model = if random.below(3) == 0 {
+        SimModel { blocks: 4, experts: 6, state: 0 }
+    } else {
+        SimModel { blocks: 6, experts: 0, state: 0 }
+    };
     let share = if random.below(2) == 0 { Share::Fastest } else { Share::Everyone };
     let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));
     let workers = 2 + random.below(3) as usize;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, FirstToken,
-    HeadRequest, HeadRows, Input, KernelClass, ModelId, ModelShape, Outcome, Pick, Position, Route, Row, Task, Then,
-    WeightUnit, Work,
+    HeadRequest, HeadRows, Input, KernelClass, ModelId, ModelShape, Outcome, Pick, Position, Route, Row, StateType,
+    Task, Then, WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -17,6 +17,8 @@ pub struct SimModel {
     pub blocks: u16,
     /// Experts a block; 0 for a dense model. A token uses two.
     pub experts: u16,
+    /// Bytes of exact keys and values a position of a block.
+    pub state: u64,
 }
 
 const WIDTH: usize = 2;
@@ -34,7 +36,18 @@ const PAGES: usize = CONTEXT as usize / PAGE;
 pub(crate) const OUT_OF_PAGES: &str = "out of pages";
 
 impl SimModel {
-    /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, 1 a position of state.
+    /// Its sizes with each type of keys and values: a position takes nothing, or `state` bytes a block exact and fewer otherwise.
+    pub fn shapes(&self) -> Vec<ModelShape> {
+        let shape = self.shape();
+        let with = |(index, state): (u32, StateType)| {
+            let mut shape = ModelShape { state, ..shape.clone() };
+            shape.blocks.iter_mut().for_each(|block| block.state_per_position.0 >>= index);
+            shape
+        };
+        (0..).zip(StateType::ALL).map(with).collect()
+    }
+
+    /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, exact keys and values.
     pub fn shape(&self) -> ModelShape {
         let feed_forward = match self.experts {
             0 => FeedForwardShape::Dense { bytes: Bytes(60) },
@@ -42,7 +55,7 @@ impl SimModel {
                 FeedForwardShape::Experts { router: Bytes(5), expert: Bytes(20), count, used: 2, shared: Bytes::ZERO }
             }
         };
-        let block = BlockShape { mixer: Bytes(100), state_per_position: Bytes(0), feed_forward };
+        let block = BlockShape { mixer: Bytes(100), state_per_position: Bytes(self.state), feed_forward };
         ModelShape {
             model: ModelId([9; 32]),
             hidden: WIDTH as u32,
@@ -50,6 +63,7 @@ impl SimModel {
             embedding: Bytes(50),
             head: Bytes(50),
             tied_head: false,
+            state: StateType::F32,
             blocks: vec![block; usize::from(self.blocks)],
         }
     }

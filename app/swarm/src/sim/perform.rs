@@ -8,6 +8,7 @@ use potluck_protocol::{AnswerPart, LoadFault, ModelCard, ModelSource};
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
 use super::world::{Happening, World};
+use crate::memory::resident_bytes;
 use crate::{Action, Event, LoadRequest, OpenedModel};
 
 /// Milliseconds to read a model's header.
@@ -58,8 +59,9 @@ impl World {
     pub(super) fn loaded(&mut self, index: usize, epoch: PlanEpoch) {
         let peer = &mut self.peers[index];
         let Some(load) = peer.load.as_ref().filter(|load| load.epoch == epoch) else { return };
-        let shape = self.model.shape();
-        let bytes: Bytes = load.units.iter().map(|unit| shape.unit_bytes(*unit)).sum();
+        let shapes = self.model.shapes();
+        let Some(shape) = shapes.iter().find(|shape| shape.state == load.state) else { return };
+        let bytes = resident_bytes(shape, &load.units, load.context);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
             return;
@@ -112,6 +114,7 @@ fn opened(model: &SimModel, source: ModelSource) -> OpenedModel {
             context: 4096,
             licence: "MIT".into(),
         },
+        shapes: model.shapes(),
         shape,
         overhead: Bytes(10),
         language: Arc::new(Bytewise),

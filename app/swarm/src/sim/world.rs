@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Millis, PlanEpoch};
+use potluck_plan::{Millis, PlanEpoch, StateType};
 use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Share};
 
 use super::device::SimDevice;
@@ -65,6 +65,7 @@ pub struct World {
     pub(super) shown_plan: Option<(PlanEpoch, bool)>,
     chats: Vec<Chat>,
     share: Share,
+    state: Option<StateType>,
     due: BinaryHeap<Due>,
     happenings: BTreeMap<u64, Happening>,
     sequence: u64,
@@ -85,6 +86,7 @@ impl World {
             shown_plan: None,
             chats: Vec::new(),
             share,
+            state: None,
             due: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             sequence: 0,
@@ -94,6 +96,11 @@ impl World {
         world.add(host, 0.0);
         world.peers[0].is_host = true;
         world
+    }
+
+    /// The host wishes keys and values to be stored so; otherwise the largest type is taken that fits.
+    pub fn wish_state(&mut self, state: StateType) {
+        self.state = Some(state);
     }
 
     /// Another device enters at a time. Returns its index.
@@ -262,6 +269,7 @@ impl World {
                 source: ModelSource::Relay { name: "sim".into() },
                 key: "key".into(),
                 context: CONTEXT,
+                state: self.state,
                 share: self.share,
                 last_epoch: PlanEpoch(0),
             }),

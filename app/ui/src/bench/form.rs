@@ -8,7 +8,7 @@ use super::settings::{BenchForm, DEPTHS, Origin, PRESETS};
 use crate::{
     relay::{self, Model, ModelState},
     state::store,
-    text::{bytes, count},
+    text::{bytes, cache_name, count},
 };
 
 /// Between two questions while the relay checks files, milliseconds.
@@ -82,7 +82,9 @@ pub fn Form(form: BenchForm) -> impl IntoView {
 #[component]
 fn Details(form: BenchForm) -> impl IntoView {
     let cache = move |event| {
-        form.cache.set(if event_target_value(&event) == "f16" { CacheType::F16 } else { CacheType::F32 });
+        if let Some(cache) = CacheType::named(&event_target_value(&event)) {
+            form.cache.set(cache);
+        }
     };
     view! {
         <div class="bench-details">
@@ -100,8 +102,7 @@ fn Details(form: BenchForm) -> impl IntoView {
             <label class="labelled">
                 <span>"Keys and values"</span>
                 <select class="field" on:change=cache>
-                    <option value="f32">"32-bit floats"</option>
-                    <option value="f16">"16-bit floats"</option>
+                    {CacheType::ALL.map(|cache| view! { <option value=cache.name()>{cache_name(cache)}</option> })}
                 </select>
             </label>
             <Check

@@ -1,7 +1,7 @@
 //! What is chosen in the picker, while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{HostChoice, ModelSource, Share};
+use potluck_panel::{CacheType, HostChoice, ModelSource, Share};
 
 use super::verdict::Case;
 use crate::{relay::Model, state::Store};
@@ -56,6 +56,8 @@ pub struct Choice {
     pub file: RwSignal<Option<web_sys::File>, LocalStorage>,
     /// Positions of context.
     pub context: RwSignal<u32>,
+    /// How keys and values are stored; nothing for the largest type that fits.
+    pub cache: RwSignal<Option<CacheType>>,
     /// How work is shared out; nothing for what suits the model.
     pub share: RwSignal<Option<Share>>,
     /// Bytes this device lends.
@@ -73,6 +75,7 @@ impl Choice {
             link: RwSignal::new(String::new()),
             file: RwSignal::new_local(None),
             context: RwSignal::new(CONTEXT),
+            cache: RwSignal::new(None),
             share: RwSignal::new(None),
             lend: RwSignal::new(untrack(|| store.lend_by_default())),
             visible: RwSignal::new(true),
@@ -118,6 +121,7 @@ impl Choice {
         Case {
             weights,
             context: self.context(),
+            cache: self.cache.get(),
             state_per_position: model.and_then(|model| model.state_bytes_per_position),
             lent: self.lend.get(),
             devices: 1,
@@ -132,6 +136,7 @@ impl Choice {
             model: self.source()?,
             budget: self.lend.get(),
             context: self.context(),
+            cache: self.cache.get(),
             share: self.shared(),
             visible: self.visible.get(),
             resume: None,

@@ -1,10 +1,13 @@
 //! How much to lend, how to share the work, how much context.
 
 use leptos::prelude::*;
-use potluck_panel::Share;
+use potluck_panel::{CacheType, Share};
 
 use super::choice::Choice;
-use crate::{common::LendSlider, text::count};
+use crate::{
+    common::LendSlider,
+    text::{cache_name, count},
+};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
@@ -16,6 +19,7 @@ pub fn Options(choice: Choice) -> impl IntoView {
         <p class="hint">"A page cannot read how much GPU memory there is: you know better."</p>
         <ShareChoice choice />
         <ContextChoice choice />
+        <CacheChoice choice />
     }
 }
 
@@ -44,6 +48,26 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
                 {option(Share::Everyone, "Everyone takes part", "Each device gets work. Each one adds a hop, so answers come slower.")}
             </div>
         </fieldset>
+    }
+}
+
+/// Memory that the conversations' keys and values take.
+#[component]
+fn CacheChoice(choice: Choice) -> impl IntoView {
+    let change = move |event| choice.cache.set(CacheType::named(&event_target_value(&event)));
+    let option = move |cache: CacheType| {
+        view! {
+            <option value=cache.name() prop:selected=move || choice.cache.get() == Some(cache)>{cache_name(cache)}</option>
+        }
+    };
+    view! {
+        <label class="labelled labelled-row">
+            <span>"Memory for the conversation"</span>
+            <select class="field" on:change=change>
+                <option value="" prop:selected=move || choice.cache.get().is_none()>"Automatic: the most exact that fits"</option>
+                {CacheType::ALL.map(option)}
+            </select>
+        </label>
     }
 }
 

@@ -24,7 +24,7 @@ pub fn VerdictView(
         verdict.with(|verdict| {
             let cache = verdict.cache.map_or_else(
                 || format!("cache for {} tokens", count(u64::from(case.context))),
-                |cache| format!("cache {}", bytes(cache)),
+                |cache| format!("cache {} ({})", bytes(cache), verdict.cache_type.name()),
             );
             let about = if verdict.cache.is_some() { "about" } else { "at least" };
             format!(
@@ -43,6 +43,7 @@ pub fn VerdictView(
             format!("{}{}", verdict.sentence(), speed.unwrap_or_default())
         })
     };
+    let smaller = move || verdict.with(|verdict| verdict.fits_with_cache);
     let help = move || verdict.with(|verdict| verdict.fits_with_context);
     view! {
         <span class="verdict" class:verdict-fits=fits>
@@ -52,6 +53,11 @@ pub fn VerdictView(
                 <span class="hint">
                     "You can open the room anyway: it waits until enough devices have joined."
                 </span>
+            })}
+            {move || smaller().map(|cache| view! {
+                <button type="button" class="button" on:click=move |_| choice.cache.set(Some(cache))>
+                    {format!("Take {} keys and values", cache.name())}
+                </button>
             })}
             {move || help().map(|context| view! {
                 <button type="button" class="button" on:click=move |_| choice.context.set(context)>

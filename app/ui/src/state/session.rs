@@ -71,6 +71,7 @@ mod tests {
             model: ModelSource::Relay { name: "tiny".into() },
             budget: 1,
             context: 4096,
+            cache: None,
             share: Share::Everyone,
             visible: true,
             resume: None,

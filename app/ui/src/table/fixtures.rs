@@ -33,6 +33,7 @@ pub fn stage(peer: &str, measured_ms: f64) -> StageReport {
         head: false,
         expert_peers: vec![],
         bytes: 1,
+        state_bytes: 1,
         predicted_ms: 1.0,
         measured_ms,
     }
@@ -44,6 +45,8 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         epoch: 1,
         state: PlanState::Up,
         stages: peers.iter().map(|peer| stage(peer, 0.0)).collect(),
+        cache: None,
+        overhead: 0,
         crossings: 2,
         token_ms: 0.0,
         measured_token_ms: 0.0,

@@ -1,7 +1,7 @@
 //! One device of the list; its numbers open on a press.
 
 use leptos::prelude::*;
-use potluck_panel::{Member, MemberState, StageReport, Status};
+use potluck_panel::{CacheType, Member, MemberState, StageReport, Status};
 
 use crate::{
     common::{Bar, Icon, device_symbol},
@@ -44,7 +44,9 @@ pub fn SeatRow(
     };
     let numbers = move || {
         let stages = store.status.with(|status| id.with_value(|id| own_stages(status, id)));
-        member.get().map(|member| view! { <Numbers member stages /> })
+        let memory =
+            store.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
+        member.get().map(|member| view! { <Numbers member stages memory /> })
     };
     view! {
         <li class="seat-row">
@@ -122,7 +124,14 @@ fn link_words(member: &Member) -> Option<String> {
 
 /// What a press on a seat opens.
 #[component]
-fn Numbers(member: Member, stages: Vec<StageReport>) -> impl IntoView {
+fn Numbers(member: Member, stages: Vec<StageReport>, memory: Option<(CacheType, u64)>) -> impl IntoView {
+    let stored = memory.map(|(cache, _)| format!(" as {}", cache.name())).unwrap_or_default();
+    let scratch = memory.filter(|_| !stages.is_empty()).map(|(_, overhead)| {
+        view! {
+            <dt>"Scratch and staging"</dt>
+            <dd>{bytes(overhead)}</dd>
+        }
+    });
     let stages = stages.into_iter().map(|stage| {
         let blocks =
             format!("Blocks {}–{}", stage.first_block, stage.end_block.saturating_sub(1).max(stage.first_block));
@@ -139,13 +148,16 @@ fn Numbers(member: Member, stages: Vec<StageReport>) -> impl IntoView {
         };
         view! {
             <dt>{blocks} {ends}</dt>
-            <dd>{format!("{} · {measured}", bytes(stage.bytes))}</dd>
+            <dd>{format!("{} of weights · {measured}", bytes(stage.bytes))}</dd>
+            <dt>"Keys and values"</dt>
+            <dd>{format!("{}{stored}", bytes(stage.state_bytes))}</dd>
         }
     });
     let adapter = if member.adapter.is_empty() { "not told".to_owned() } else { member.adapter.clone() };
     view! {
         <dl class="numbers">
             {stages.collect_view()}
+            {scratch}
             <dt>"GPU"</dt>
             <dd>{adapter}</dd>
             <dt>"Lends"</dt>

@@ -1,6 +1,6 @@
 //! Short phrases about members and models.
 
-use potluck_panel::{MemberState, Roles};
+use potluck_panel::{CacheType, MemberState, Roles};
 
 use super::parameters;
 
@@ -8,6 +8,17 @@ use super::parameters;
 #[must_use]
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
+}
+
+/// How keys and values are stored, for people.
+#[must_use]
+pub const fn cache_name(cache: CacheType) -> &'static str {
+    match cache {
+        CacheType::F32 => "Exact (f32)",
+        CacheType::F16 => "Half (f16)",
+        CacheType::Q8 => "A quarter (q8_0)",
+        CacheType::Q4 => "An eighth (q4_0), less exact answers",
+    }
 }
 
 /// "30.5 B parameters, 3.3 B active" or "1.2 B parameters".

@@ -71,6 +71,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         source: crate::convert::source(source),
         key: String::new(),
         context: options.context,
+        state: options.cache_type.map(crate::convert::state),
         share: crate::convert::share(options.share),
         last_epoch: Default::default(),
     };
@@ -104,6 +105,7 @@ async fn host(
         model: source,
         budget: options.budget,
         context: options.context,
+        cache: options.cache_type,
         share: options.share,
         visible,
         resume: room,

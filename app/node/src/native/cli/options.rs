@@ -27,7 +27,7 @@ potluck-node join LINK                       lends this GPU to a room
   --workloads LIST     bench: tokens of prompt and answer (25/128,25/1024,1024/128,512/128)
   --depths LIST        bench: positions before the prompt (0,2048)
   --runs N             bench: runs that count; one more before does not (5)
-  --kv TYPE            bench: f32 or f16 keys and values (f32)
+  --kv TYPE            keys and values as f32, f16, q8_0 or q4_0 (the largest that fits; bench: f32)
   --budget BYTES       GPU memory to lend: 900M, 4G; 0 lends none (4G)
   --context N          host, run: positions of context (4096)
   --share WHO          host, run: fastest (default) or everyone
@@ -97,6 +97,8 @@ pub struct Options {
     pub budget: u64,
     /// Positions of context.
     pub context: u32,
+    /// How keys and values are stored; nothing for the largest type that fits.
+    pub cache_type: Option<CacheType>,
     /// How work is shared.
     pub share: Share,
     /// What others see.
@@ -123,6 +125,7 @@ impl Default for Options {
             benchmark: BenchOptions::default(),
             budget: 4_000_000_000,
             context: 4096,
+            cache_type: None,
             share: Share::Fastest,
             name: "Native peer".to_owned(),
             gpu: None,
@@ -185,11 +188,11 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("runs") => options.benchmark.runs = parser.value()?.parse()?,
             Long("kv") => {
                 let value = parser.value()?.string()?;
-                options.benchmark.cache = match value.as_str() {
-                    "f32" => CacheType::F32,
-                    "f16" => CacheType::F16,
-                    _ => return Err(UsageError::Bad { what: "type of keys and values (f32 or f16)", value }),
+                let Some(cache) = CacheType::named(&value) else {
+                    return Err(UsageError::Bad { what: "type of keys and values (f32, f16, q8_0 or q4_0)", value });
                 };
+                options.benchmark.cache = cache;
+                options.cache_type = Some(cache);
             }
             Long("budget") => {
                 let value = parser.value()?.string()?;

@@ -1,0 +1,63 @@
+//! How keys and values are stored: what the host wished, or the largest type that fits what the room lends.
+
+use std::sync::Arc;
+
+use potluck_plan::StateType;
+
+use crate::event::{HostCommand, OpenedModel};
+
+/// Shorter contexts are not offered.
+const LEAST_CONTEXT: u32 = 512;
+
+/// The model with each type of keys and values that may be planned with now, in order of preference. Another type than that of
+/// the plan that runs means loading anew on every device, and computing every conversation again: so a plan that runs gets
+/// no smaller one, and a larger one only between answers.
+pub(super) fn choices(
+    model: &Arc<OpenedModel>,
+    wish: Option<StateType>,
+    running: Option<StateType>,
+    answering: bool,
+) -> Vec<Arc<OpenedModel>> {
+    let allowed = |state: StateType| match (wish, running) {
+        (Some(wish), _) => state == wish,
+        (None, Some(running)) if answering => state == running,
+        (None, Some(running)) => state <= running,
+        (None, None) => true,
+    };
+    let allowed = model.shapes.iter().filter(|shape| allowed(shape.state));
+    allowed
+        .map(|shape| match shape.state == model.shape.state {
+            true => model.clone(),
+            false => Arc::new(OpenedModel { shape: shape.clone(), ..OpenedModel::clone(model) }),
+        })
+        .collect()
+}
+
+/// Why the model cannot have the type that the host wished.
+pub(super) fn refusal(model: &OpenedModel, wish: Option<StateType>) -> String {
+    let names: Vec<&str> = model.shapes.iter().map(|shape| shape.state.name()).collect();
+    format!(
+        "This model's keys and values cannot be stored as {}; choose {} or Automatic.",
+        wish.unwrap_or_default(),
+        names.join(", ")
+    )
+}
+
+/// One sentence on what would fit the room as it is: smaller keys and values if the host wished larger ones, else a shorter
+/// context.
+pub(super) fn what_would_fit(
+    model: &OpenedModel,
+    command: &HostCommand,
+    fits: impl Fn(&OpenedModel, &HostCommand) -> bool,
+) -> Option<String> {
+    let smaller = model.shapes.iter().filter(|shape| shape.state > model.shape.state);
+    let smaller = smaller.map(|shape| OpenedModel { shape: shape.clone(), ..model.clone() });
+    if let Some(model) = smaller.into_iter().find(|model| fits(model, command)) {
+        return Some(format!("With {} keys and values it fits.", model.shape.state));
+    }
+    let shorter = std::iter::successors(Some(command.context / 2), |context| Some(context / 2));
+    let shorter = shorter.take_while(|context| *context >= LEAST_CONTEXT);
+    let fitting =
+        shorter.map(|context| HostCommand { context, ..command.clone() }).find(|command| fits(model, command));
+    fitting.map(|command| format!("A context of {} tokens fits.", command.context))
+}

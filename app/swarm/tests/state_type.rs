@@ -1,0 +1,113 @@
+//! How a room stores keys and values: the largest type that fits, or what the host wished, and what it says if that is too much.
+#![allow(clippy::unwrap_used)]
+
+use potluck_plan::StateType;
+use potluck_protocol::{AnswerStop, PlanStanding, PlanView, Share};
+use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
+
+const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
+const TOKENS: u32 = 24;
+/// Six blocks of 160 bytes, two ends of 50, and 10 of overhead a device.
+const WEIGHTS: u64 = 6 * 160 + 100 + 10;
+/// Exact keys and values of six blocks at 256 positions; each smaller type takes half of the one before.
+const EXACT: u64 = 6 * 256 * 8;
+
+fn model() -> SimModel {
+    SimModel { blocks: 6, experts: 0, state: 8 }
+}
+
+fn device(budget: u64) -> SimDevice {
+    SimDevice::lending(budget)
+}
+
+fn plan(world: &World) -> PlanView {
+    world.view(0).room.unwrap().plan.clone()
+}
+
+fn state(world: &World) -> Option<StateType> {
+    plan(world).plan.map(|plan| plan.state)
+}
+
+fn answered(world: &mut World) {
+    world.run(400_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.end.is_some()));
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let answer = world.answer(0, 1).unwrap();
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{answer:?}");
+    assert_eq!(answer.tokens, undisturbed(&model(), &prompt, TOKENS as usize));
+}
+
+#[test]
+fn the_largest_type_that_fits_is_taken() {
+    for (budget, expected) in [
+        (WEIGHTS + EXACT, StateType::F32),
+        (WEIGHTS + EXACT - 1, StateType::F16),
+        (WEIGHTS + EXACT / 4, StateType::Q8_0),
+        (WEIGHTS + EXACT / 8, StateType::Q4_0),
+    ] {
+        let mut world = World::new(1, model(), Share::Fastest, device(budget));
+        world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
+        answered(&mut world);
+        assert_eq!(state(&world), Some(expected), "{budget} lent");
+        let plan = plan(&world);
+        let bytes: u64 = plan.state_bytes.iter().map(|bytes| bytes.0).sum();
+        let halvings = StateType::ALL.iter().position(|state| *state == expected).unwrap();
+        assert_eq!((bytes, plan.overhead.0), (EXACT >> halvings, 10));
+    }
+}
+
+#[test]
+fn a_room_that_lost_a_device_goes_on_with_smaller_keys_and_values() {
+    let mut world = World::new(2, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
+    let helper = world.add(device(WEIGHTS + EXACT), 10.0);
+    world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
+    world.run(3_500.0, |_| false);
+    assert_eq!(state(&world), Some(StateType::F32), "together they have room for exact ones");
+    world.fault(Fault::Kill(helper), 3_600.0);
+    answered(&mut world);
+    assert_eq!(state(&world), Some(StateType::Q8_0));
+}
+
+#[test]
+fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
+    let mut world = World::new(3, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
+    world.run(5_000.0, |_| false);
+    assert_eq!((plan(&world).standing, state(&world)), (PlanStanding::Up, Some(StateType::Q8_0)));
+    world.prompt(0, 1, TEXT, TOKENS, 5_010.0);
+    world.add(device(WEIGHTS + EXACT), 5_020.0);
+    world.run(400_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.tokens.len() > 2));
+    assert_eq!(state(&world), Some(StateType::Q8_0), "an answer is being given");
+    answered(&mut world);
+    assert_eq!(world.answer(0, 1).unwrap().recoveries, 0);
+    let exact = |world: &World| plan(world).standing == PlanStanding::Up && state(world) == Some(StateType::F32);
+    world.run(400_000.0, exact);
+    assert!(exact(&world), "{:?}", plan(&world));
+    world.prompt(0, 2, TEXT, TOKENS, 400_000.0);
+    world.run(800_000.0, |world| world.answer(0, 2).is_some_and(|answer| answer.end.is_some()));
+    assert_eq!(world.answer(0, 2).unwrap().tokens, world.answer(0, 1).unwrap().tokens);
+}
+
+#[test]
+fn a_wish_is_kept_and_what_would_fit_instead_is_said() {
+    let mut world = World::new(4, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
+    world.wish_state(StateType::F32);
+    world.run(5_000.0, |_| false);
+    let short = plan(&world);
+    assert_eq!((short.standing, &short.plan), (PlanStanding::Waiting, &None));
+    assert!(short.reason.contains("With q8_0 keys and values it fits."), "{}", short.reason);
+
+    let mut world = World::new(4, model(), Share::Fastest, device(WEIGHTS + EXACT));
+    world.wish_state(StateType::Q4_0);
+    world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
+    answered(&mut world);
+    assert_eq!(state(&world), Some(StateType::Q4_0));
+}
+
+#[test]
+fn what_no_type_makes_fit_is_short_by_what_the_smallest_needs() {
+    let lent = WEIGHTS + EXACT / 8 - 1;
+    let mut world = World::new(5, model(), Share::Fastest, device(lent));
+    world.run(5_000.0, |_| false);
+    let short = plan(&world);
+    assert_eq!(short.standing, PlanStanding::Waiting);
+    assert_eq!(short.shortfall.map(|(needed, lent)| (needed.0, lent.0)), Some((lent + 1, lent)), "{}", short.reason);
+}

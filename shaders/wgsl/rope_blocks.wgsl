@@ -1,0 +1,164 @@
+// What `rope` does, for a cache of quantized blocks (`cache` says how they lie). 16 threads take 64 values of a head: two
+// blocks, whose scales share a word. A block's scale and steps follow from its own values only.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+// Of each row: position, row in the cache, first entry in the page table, 0.
+@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
+// Of each row: queries, keys, values.
+@group(0) @binding(2) var<storage, read> qkv: array<f32>;
+// Turns a position of each pair, times 2³².
+@group(0) @binding(3) var<storage, read> turns: array<u32>;
+@group(0) @binding(4) var<storage, read_write> q: array<f32>;
+@group(0) @binding(5) var<storage, read_write> keys: array<u32>;
+@group(0) @binding(6) var<storage, read_write> values: array<u32>;
+#if QK_NORM
+@group(0) @binding(7) var<storage, read> q_gain: array<f32>;
+@group(0) @binding(8) var<storage, read> k_gain: array<f32>;
+#endif
+#if FACTORS
+@group(0) @binding(7) var<storage, read> factors: array<f32>;
+#endif
+
+#include turn
+
+// The quads of all threads.
+var<workgroup> quads: array<vec4<f32>, $THREADS>;
+
+// A head's norm: what its values are multiplied by before their gain.
+fn norm_scale(source: u32, is_value: bool) -> f32 {
+#if QK_NORM
+    if (!is_value) {
+        var sum = 0.0;
+        for (var i = 0u; i < params.head_dim; i++) { sum = fma(qkv[source + i], qkv[source + i], sum); }
+        return 1.0 / sqrt(sum / f32(params.head_dim) + params.epsilon);
+    }
+#endif
+    return 1.0;
+}
+
+// Value `i` of a head before its rotation.
+fn normed(source: u32, head: u32, scale: f32, i: u32) -> f32 {
+    let v = qkv[source + i];
+#if QK_NORM
+    if (head < params.heads) { return (v * scale) * q_gain[i]; }
+    if (head < params.heads + params.kv_heads) { return (v * scale) * k_gain[i]; }
+#endif
+    return v;
+}
+
+// Value `i` of a head, rotated if it is to be.
+fn turned(source: u32, head: u32, scale: f32, position: u32, i: u32) -> f32 {
+    if (head >= params.heads + params.kv_heads || i >= params.dims) { return normed(source, head, scale, i); }
+#if PAIRS == Halves
+    let half_dims = params.dims / 2u;
+    let pair = i % half_dims;
+    let low = pair;
+    let high = pair + half_dims;
+#else
+    let pair = i / 2u;
+    let low = 2u * pair;
+    let high = low + 1u;
+#endif
+    let v = rotate(vec2<f32>(normed(source, head, scale, low), normed(source, head, scale, high)), pair, position);
+    return select(v.y, v.x, i == low);
+}
+
+// The step between stored values of the block whose quads begin at `first`.
+fn step_of(first: u32) -> f32 {
+    // The value furthest from zero, with its sign; of equally far ones the first.
+    var most = 0.0;
+    for (var i = first; i < first + 8u; i++) {
+        let v = quads[i];
+        most = select(most, v.x, abs(v.x) > abs(most));
+        most = select(most, v.y, abs(v.y) > abs(most));
+        most = select(most, v.z, abs(v.z) > abs(most));
+        most = select(most, v.w, abs(v.w) > abs(most));
+    }
+#if STATE == Q8_0
+    return abs(most) / 127.0;
+#else
+    return most / -8.0;
+#endif
+}
+
+// What values are multiplied by to become steps. Blocks of next to nothing become zeros.
+fn inverse(step: f32) -> f32 {
+    let some = abs(step) > 1.0e-30;
+    return select(0.0, 1.0 / select(1.0, step, some), some);
+}
+
+// A half float, rounded to the nearest (ties to even), the largest one at most. By bits: devices may round otherwise, or make
+// subnormal numbers zero.
+fn half_of(v: f32) -> u32 {
+    let magnitude = min(abs(v), 65504.0);
+    let bits = max(bitcast<u32>(magnitude), 0x38800000u);
+    let normal = (bits - 0x38000000u + 0xfffu + ((bits >> 13u) & 1u)) >> 13u;
+    let small = u32(fma(magnitude, 16777216.0, 0.5));
+    return select(normal, small, magnitude < 6.103515625e-5) | select(0u, 0x8000u, v < 0.0);
+}
+
+// Four values as the bits that are stored: a byte each, or four bits each in the lower half.
+fn packed(v: vec4<f32>, inverted: f32) -> u32 {
+#if STATE == Q8_0
+    let x = v * inverted;
+    let steps = vec4<i32>(clamp(sign(x) * floor(abs(x) + vec4<f32>(0.5)), vec4<f32>(-127.0), vec4<f32>(127.0)));
+    let bytes = bitcast<vec4<u32>>(steps) & vec4<u32>(0xffu);
+    return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+#else
+    let steps = vec4<u32>(clamp(fma(v, vec4<f32>(inverted), vec4<f32>(8.5)), vec4<f32>(0.0), vec4<f32>(15.0)));
+    return steps.x | (steps.y << 4u) | (steps.z << 8u) | (steps.w << 12u);
+#endif
+}
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
+        @builtin(local_invocation_index) local: u32) {
+    let index = id.x + id.y * groups.x * $THREADSu;
+    let parts = (params.head_dim + 63u) / 64u;
+    let all_heads = params.heads + 2u * params.kv_heads;
+    let part = (index / 16u) % parts;
+    let head = (index / (16u * parts)) % all_heads;
+    let row = index / (16u * parts * all_heads);
+    let first = 64u * part + 4u * (index % 16u);
+    let is_here = row < params.n && first < params.head_dim;
+    var at = vec4<u32>(0u);
+    var v = vec4<f32>(0.0);
+    if (is_here) {
+        at = rows[row];
+        let source = (row * all_heads + head) * params.head_dim;
+        let scale = norm_scale(source, head >= params.heads + params.kv_heads);
+        v = vec4<f32>(turned(source, head, scale, at.x, first), turned(source, head, scale, at.x, first + 1u),
+                      turned(source, head, scale, at.x, first + 2u), turned(source, head, scale, at.x, first + 3u));
+        if (head < params.heads) {
+            let to = (row * params.heads + head) * params.head_dim + first;
+            q[to] = v.x;
+            q[to + 1u] = v.y;
+            q[to + 2u] = v.z;
+            q[to + 3u] = v.w;
+        }
+    }
+    quads[local] = v;
+    workgroupBarrier();
+    if (!is_here || head < params.heads) { return; }
+
+    let kv_head = (head - params.heads) % params.kv_heads;
+    let words = parts + params.head_dim / (4u * $WORD_QUADSu);
+    let to = (at.y * params.kv_heads + kv_head) * words;
+    let is_value = head >= params.heads + params.kv_heads;
+    if (local % 16u == 0u) {
+        // Of a last block without a neighbour all quads behind it are zeros.
+        let scales = half_of(step_of(local)) | (half_of(step_of(local + 8u)) << 16u);
+        if (is_value) { values[to + part] = scales; } else { keys[to + part] = scales; }
+    }
+    let inverted = inverse(step_of(local & ~7u));
+#if STATE == Q8_0
+    let word = packed(v, inverted);
+    let place = to + parts + first / 4u;
+#else
+    // Two quads share a word, which the first of them writes.
+    if (local % 2u == 1u) { return; }
+    let word = packed(v, inverted) | (packed(quads[local + 1u], inverted) << 16u);
+    let place = to + parts + first / 8u;
+#endif
+    if (is_value) { values[place] = word; } else { keys[place] = word; }
+}
