@@ -26,6 +26,8 @@ pub enum BlobName {
     About,
     /// The header of a file of the model, so that a second visit asks the network for nothing.
     Header(u16),
+    /// How long the model's blocks take on this device, as JSON.
+    Calibration,
     /// The tensors of a unit, end to end in the order of `UnitMap::tensors`.
     Unit(WeightUnit),
 }
@@ -35,6 +37,7 @@ impl fmt::Display for BlobName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::About => write!(f, "about"),
+            Self::Calibration => write!(f, "calibration"),
             Self::Header(file) => write!(f, "header-{file}"),
             Self::Unit(WeightUnit::Embedding) => write!(f, "embedding"),
             Self::Unit(WeightUnit::Head) => write!(f, "head"),
@@ -55,6 +58,7 @@ impl BlobName {
         let mut number = || parts.next()?.parse::<u16>().ok();
         let blob = match kind {
             "about" => Self::About,
+            "calibration" => Self::Calibration,
             "header" => Self::Header(number()?),
             "embedding" => Self::Unit(WeightUnit::Embedding),
             "head" => Self::Unit(WeightUnit::Head),
@@ -85,7 +89,8 @@ mod tests {
             WeightUnit::SharedExpert(block),
             WeightUnit::Expert(block, ExpertId(127)),
         ];
-        let names = units.map(BlobName::Unit).into_iter().chain([BlobName::About, BlobName::Header(3)]);
+        let names =
+            units.map(BlobName::Unit).into_iter().chain([BlobName::About, BlobName::Calibration, BlobName::Header(3)]);
         for name in names {
             assert_eq!(BlobName::parse(&name.to_string()), Some(name));
         }

@@ -45,7 +45,7 @@ pub struct PeerId(pub [u8; 16]);
 pub struct ModelId(pub [u8; 32]);
 
 /// Blocks `start..end`. May be empty: then a stage only embeds, or only computes the head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlockRange {
     /// First block of the range.
     pub start: u16,

@@ -1,6 +1,6 @@
 //! The model as a row of layers: embedding, blocks, head; bytes and costs of each, and sums over ranges in constant time.
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, WeightUnit, WireType};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, Plan, Stage, WeightUnit, WireType};
 
 /// One layer (dynamic-partitioning.txt 4.3.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +97,31 @@ impl Layers {
             layers,
             tied,
         }
+    }
+
+    /// The same layers with the head's cost of a decoded row as measured: a large matrix is read otherwise than a block.
+    #[must_use]
+    pub fn with_head(self, cost: f64) -> Self {
+        let Self { mut layers, tied, .. } = self;
+        if let Some(head) = layers.last_mut() {
+            head.decode = cost;
+        }
+        Self::new(layers, tied)
+    }
+
+    /// Cost of one decoded row through a stage of a plan, with the ends that are its.
+    pub fn stage_decode(&self, plan: &Plan, stage: &Stage) -> f64 {
+        self.decode(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
+    }
+
+    /// Cost of one decoded row through these blocks, the ends not counted.
+    pub fn decode_cost(&self, blocks: BlockRange) -> f64 {
+        self.decode(self.range(blocks, false, false))
+    }
+
+    /// Cost of one row of a prompt's chunk through these blocks.
+    pub fn prefill_cost(&self, blocks: BlockRange) -> f64 {
+        self.prefill(self.range(blocks, false, false))
     }
 
     /// How many layers, both ends included.

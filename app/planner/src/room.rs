@@ -49,9 +49,12 @@ pub struct Device {
     pub presence: Presence,
 }
 
-impl Device {
+impl Speed {
     /// Rows of a chunk that share one reading of the weights until arithmetic is the limit, before it is measured.
-    const PREFILL_GAIN: f64 = 8.0;
+    pub const PREFILL_GAIN: f64 = 8.0;
+}
+
+impl Device {
     /// Bytes a millisecond of downloads before they are measured: 10 MB/s.
     const DOWNLOAD: f64 = 10e3;
 
@@ -61,7 +64,7 @@ impl Device {
         Self {
             peer,
             budget,
-            speed: Speed { decode, prefill: decode * Self::PREFILL_GAIN },
+            speed: Speed { decode, prefill: decode * Speed::PREFILL_GAIN },
             session_millis: sync_millis,
             sync_millis,
             download: Self::DOWNLOAD,

@@ -38,6 +38,8 @@ pub struct Forward {
     pub ahead: u16,
     /// What the last stage does; `None`: it only reports that the rows are through.
     pub head: Option<HeadRequest>,
+    /// Milliseconds of the engine at each stage that the rows have passed, in order.
+    pub stage_millis: Vec<f64>,
     /// Number format of `hidden` in the tail.
     pub wire: WireType,
     /// Hidden vectors, rows × hidden width; empty for the first stage.
@@ -96,8 +98,8 @@ pub struct Picked {
     pub rows: u32,
     /// What of the head was asked for.
     pub result: PickedRows,
-    /// Milliseconds the last stage's engine took.
-    pub millis: f64,
+    /// Milliseconds of the engine at each stage, in order.
+    pub stage_millis: Vec<f64>,
 }
 
 /// The head's answer.

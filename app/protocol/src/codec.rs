@@ -57,7 +57,7 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
                 push_values(&mut bytes, logits, WireType::F32);
             }
         }
-        Frame::Piece { bytes: piece, .. } => bytes.extend_from_slice(piece),
+        Frame::Piece { bytes: tail, .. } | Frame::Probe { bytes: tail, .. } => bytes.extend_from_slice(tail),
         _ => {}
     }
     if bytes.len() > MAX_FRAME { Err(FrameError::TooLong(bytes.len())) } else { Ok(bytes) }
@@ -91,7 +91,7 @@ pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
                 *logits = values(tail, WireType::F32)?;
             }
         }
-        Frame::Piece { bytes: piece, .. } => *piece = tail.to_vec(),
+        Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => *bytes = tail.to_vec(),
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),
     }
@@ -103,7 +103,7 @@ fn tail_len(frame: &Frame) -> usize {
         Frame::Forward(forward) => forward.hidden.len() * 4,
         Frame::ExpertCall(call) => call.normed.len() * 4,
         Frame::ExpertSum(sum) => sum.sum.len() * 4,
-        Frame::Piece { bytes, .. } => bytes.len(),
+        Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => bytes.len(),
         _ => 0,
     }
 }
@@ -160,6 +160,7 @@ mod tests {
             tokens: vec![17],
             ahead: 0,
             head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            stage_millis: vec![1.5],
             wire,
             hidden,
         })
@@ -168,6 +169,12 @@ mod tests {
     #[test]
     fn activations_keep_every_bit_in_f32() {
         let frame = forward(WireType::F32, vec![1.0, -0.0, f32::MIN_POSITIVE, 3.0e38]);
+        assert_eq!(decode(&encode(ME, &frame).unwrap()).unwrap(), (ME, frame));
+    }
+
+    #[test]
+    fn a_probe_keeps_its_bytes() {
+        let frame = Frame::Probe { sent: 5.0, bytes: vec![7; 1000] };
         assert_eq!(decode(&encode(ME, &frame).unwrap()).unwrap(), (ME, frame));
     }
 

@@ -1,6 +1,6 @@
 //! Frames about membership, plans and prompts.
 
-use potluck_plan::{Bytes, ModelId, ModelShape, Plan, PlanEpoch};
+use potluck_plan::{BlockRange, Bytes, ModelId, ModelShape, PeerId, Plan, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, LoadReport, Message, RequestId};
@@ -113,6 +113,28 @@ pub struct Prepare {
     pub keep_active: bool,
 }
 
+/// Times of two ranges of a model's blocks on one device, for the planner to tell overhead and speed apart
+/// (dynamic-partitioning.txt 4.3.2). Milliseconds from submit to result, run by run, the first ones included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationRuns {
+    /// The short range.
+    pub short: BlockRange,
+    /// The long range; the short one is its first part.
+    pub long: BlockRange,
+    /// One decoded row through the short range.
+    pub decode_short: Vec<f64>,
+    /// One decoded row through the long range.
+    pub decode_long: Vec<f64>,
+    /// One decoded row through the short range and the head; empty if the head has no room on the device.
+    pub decode_head: Vec<f64>,
+    /// Rows of a prompt's chunk.
+    pub chunk: u32,
+    /// Such a chunk through the short range.
+    pub prefill_short: Vec<f64>,
+    /// Such a chunk through the long range.
+    pub prefill_long: Vec<f64>,
+}
+
 /// Why a device could not load its part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadFault {
@@ -144,6 +166,8 @@ pub struct WorkerStatus {
     pub decode_millis: f64,
     /// Its tab is hidden.
     pub hidden: bool,
+    /// Milliseconds of its way to others and back while it has nothing to do.
+    pub round_trips: Vec<(PeerId, f64)>,
 }
 
 /// A question to the coordinator.

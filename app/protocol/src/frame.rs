@@ -1,11 +1,11 @@
 //! All frames.
 
-use potluck_plan::PlanEpoch;
+use potluck_plan::{ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ExpertCall, ExpertSum, Forward, Hello, LoadFault, Picked, PieceRequest, Prepare, PromptRequest, RoomView,
-    StageFault, WorkerStatus,
+    CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, ModelCard, Picked, PieceRequest, Prepare,
+    PromptRequest, RoomView, StageFault, WorkerStatus,
 };
 
 /// Names a prompt within the asking peer's session.
@@ -113,7 +113,23 @@ pub enum Frame {
     HeartbeatBack {
         /// The asker's clock.
         sent: f64,
+        /// Bytes that came with the question.
+        probed: u32,
+        /// The sender has nothing to compute or to load, so it answered at once.
+        idle: bool,
     },
+    /// Bytes that mean nothing, for measuring how fast they arrive; answered by [`Frame::HeartbeatBack`].
+    Probe {
+        /// The sender's clock.
+        sent: f64,
+        /// The bytes.
+        #[serde(skip)]
+        bytes: Vec<u8>,
+    },
+    /// The coordinator asks a device to time two ranges of a model's blocks, before it plans with it.
+    Calibrate(Box<ModelCard>),
+    /// Answer to [`Frame::Calibrate`]: the times, or why there are none in one sentence.
+    Calibrated(ModelId, Result<CalibrationRuns, String>),
     /// The sender leaves on purpose.
     Bye,
     /// The room, from the coordinator.

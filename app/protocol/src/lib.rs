@@ -22,8 +22,8 @@ mod room;
 pub use activation::{ExpertCall, ExpertSum, Forward, PassId, Picked, PickedRows, StageFault, StageFaultKind};
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
-    Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest, Sampling, Session,
-    WorkerStatus,
+    CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
+    Sampling, Session, WorkerStatus,
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use room::{

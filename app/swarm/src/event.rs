@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Computed, ConversationId, ModelShape, PeerId, PlanEpoch, StateType, WeightUnit, Work};
+use potluck_plan::{
+    Bytes, Computed, ConversationId, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WeightUnit, Work,
+};
 use potluck_protocol::{
-    AnswerPart, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource, PieceRequest,
-    PromptRequest, RequestId, Share,
+    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource,
+    PieceRequest, PromptRequest, RequestId, Share,
 };
 
 use crate::Language;
@@ -113,6 +115,8 @@ pub enum Event {
     LoadFailed(PlanEpoch, LoadFault),
     /// A result of [`Action::Compute`].
     Computed(Computed),
+    /// Answer to [`Action::Calibrate`]: the times, or one sentence.
+    Calibrated(ModelId, Result<CalibrationRuns, String>),
     /// The GPU device is gone; the driver opens another and everything on it must be loaded again.
     DeviceLost(String),
 
@@ -190,6 +194,13 @@ pub enum Action {
     /// Bring weight units to the GPU and reserve state; answered by [`Event::Loaded`] or [`Event::LoadFailed`]. A newer load
     /// replaces an older one that is still under way.
     Load(LoadRequest),
+    /// Time two ranges of a model's blocks on this device; answered by [`Event::Calibrated`].
+    Calibrate {
+        /// The model.
+        model: ModelCard,
+        /// Most bytes to use.
+        budget: Bytes,
+    },
     /// Free everything on the GPU.
     Unload,
     /// Submit to the engine, in order; answered by [`Event::Computed`].

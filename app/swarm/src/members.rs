@@ -29,6 +29,13 @@ const WRONG_FAILURES: u32 = 4;
 /// Below this share of its loan a device is not planned with.
 const LEAST_TRUST: f64 = 0.5;
 
+/// Bytes of the first probe of a line: no more than a token's frame, for a slow line must not fall silent behind it.
+const FIRST_PROBE: usize = 2 * 1024;
+/// Bytes of the largest one, on a quick line.
+const MOST_PROBE: usize = 128 * 1024;
+/// So many probes tell how quick a line is.
+const PROBES: usize = 3;
+
 pub(crate) struct Member {
     pub hello: Hello,
     /// The host let it in (the host itself, and whoever brought the key).
@@ -40,6 +47,8 @@ pub(crate) struct Member {
     pub away_until: Option<Millis>,
     /// Its way to us and back.
     pub link: LinkMeasure,
+    /// Bytes of the next probe of its line.
+    pub probe: usize,
     /// Its connection is there, but nothing is heard: it gets no work until it is.
     pub frozen: bool,
     /// It could not get ready for a plan, or its device failed; it is asked again later.
@@ -48,10 +57,6 @@ pub(crate) struct Member {
     failures: u32,
     /// Of what it lends, so much is planned with: less once its engine needed more than the model's sizes say.
     pub trust: f64,
-    /// So many times as long as it promised its stages take, measured.
-    pub pace: f64,
-    /// Since when its stages take much longer, or shorter, than that.
-    pub drifts_since: Option<Millis>,
 }
 
 impl Member {
@@ -63,12 +68,11 @@ impl Member {
             silent: 0.0,
             away_until: None,
             link: LinkMeasure::default(),
+            probe: FIRST_PROBE,
             frozen: false,
             failed_until: None,
             failures: 0,
             trust: 1.0,
-            pace: 1.0,
-            drifts_since: None,
         }
     }
 
@@ -77,12 +81,25 @@ impl Member {
         self.failed_until = None;
         self.failures = 0;
         self.trust = 1.0;
-        self.pace = 1.0;
     }
 
     /// Median of the last round trips, milliseconds; 0 before the first.
     pub fn round_trip(&self) -> f64 {
         2.0 * self.link.latency_millis().unwrap_or(0.0)
+    }
+
+    /// Bytes of a probe that is worth sending: its way is known, how much passes at a time is not.
+    pub fn next_probe(&self) -> Option<usize> {
+        let wanted = self.lends() && self.link.latency_millis().is_some() && self.link.transfers() < PROBES;
+        wanted.then_some(self.probe)
+    }
+
+    /// A probe was there so many milliseconds after it was sent. One that was too small to tell anything is followed by a
+    /// larger one.
+    pub fn probed(&mut self, bytes: u64, millis: f64) {
+        if !self.link.transfer(bytes, millis) {
+            self.probe = (self.probe * 8).min(MOST_PROBE);
+        }
     }
 
     /// It gets no work for a while, each time for longer.

@@ -75,6 +75,8 @@ fn describe_event(event: &Event) -> Option<String> {
         Event::Loaded(epoch) => format!("loaded {epoch:?}"),
         Event::LoadFailed(epoch, fault) => format!("load failed {epoch:?}: {}", fault.sentence()),
         Event::Computed(computed) => format!("computed {:?} in {:.2} ms", computed.ticket, computed.millis),
+        Event::Calibrated(_, Ok(runs)) => format!("timed {:?} and {:?}", runs.short, runs.long),
+        Event::Calibrated(_, Err(sentence)) => format!("not timed: {sentence}"),
         Event::DeviceLost(sentence) => format!("device lost: {sentence}"),
         Event::PieceWanted(request) => format!("piece wanted {request:?}"),
         Event::PieceRead { id, .. } => format!("piece read {id}"),
@@ -87,6 +89,7 @@ fn describe_action(action: &Action) -> Option<String> {
         Action::Send { to, frame } => format!("to {to:?}: {}", describe_frame(frame)?),
         Action::OpenModel(source) => format!("open {source:?}"),
         Action::Load(load) => format!("load {:?}, {} units", load.epoch, load.units.len()),
+        Action::Calibrate { model, .. } => format!("time {}", model.name),
         Action::Unload => "unload".into(),
         Action::Compute(work) => format!("compute {:?}", work.ticket),
         Action::Forget(conversation) => format!("forget {conversation:?}"),
@@ -101,7 +104,9 @@ fn describe_action(action: &Action) -> Option<String> {
 /// Frames that come by the second are left out.
 fn describe_frame(frame: &Frame) -> Option<String> {
     Some(match frame {
-        Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Room(_) => return None,
+        Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Probe { .. } | Frame::Room(_) => return None,
+        Frame::Calibrate(model) => format!("calibrate {}", model.name),
+        Frame::Calibrated(_, answer) => format!("calibrated, {}", if answer.is_ok() { "timed" } else { "not timed" }),
         Frame::Hello(hello) => format!("hello {:?} lends {:?}", hello.session, hello.contribution),
         Frame::Refused(sentence) => format!("refused: {sentence}"),
         Frame::Bye => "bye".into(),

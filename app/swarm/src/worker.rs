@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, PeerId, PlanEpoch, Ticket, WeightUnit};
+use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, PlanEpoch, Ticket, WeightUnit};
 use potluck_protocol::{
-    Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, Prepare, StageFaultKind,
-    WorkerStatus,
+    CalibrationRuns, Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, ModelCard,
+    Prepare, StageFaultKind, WorkerStatus,
 };
 
 use crate::event::LoadRequest;
@@ -27,6 +27,8 @@ pub(crate) struct Worker {
     pub newest_epoch: PlanEpoch,
     pub loading: Option<LoadReport>,
     pub used: Bytes,
+    /// Who waits for times of which model.
+    calibrates_for: Option<(PeerId, ModelId)>,
 }
 
 /// The plan that computes.
@@ -69,7 +71,34 @@ impl Worker {
             prepared: prepared.or(active.map(|active| active.executor.epoch())),
             decode_millis: active.map_or(0.0, |active| active.executor.decode_millis),
             hidden,
+            round_trips: Vec::new(),
         })
+    }
+
+    /// It loads, or times its GPU.
+    pub fn is_busy(&self) -> bool {
+        self.loading.is_some() || self.calibrates_for.is_some()
+    }
+
+    /// The coordinator asks how quick this device is with a model.
+    pub fn calibrate(&mut self, coordinator: PeerId, model: ModelCard, out: &mut Outbox) {
+        match self.contribution {
+            Some(Contribution { budget, .. }) => {
+                self.calibrates_for = Some((coordinator, model.id));
+                out.act(Action::Calibrate { model, budget });
+            }
+            None => {
+                let sentence = "This device does not lend its GPU any more.".to_owned();
+                out.send(coordinator, Frame::Calibrated(model.id, Err(sentence)));
+            }
+        }
+    }
+
+    /// The driver has the times, or could not measure.
+    pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, out: &mut Outbox) {
+        if let Some((coordinator, _)) = self.calibrates_for.take_if(|(_, asked)| *asked == model) {
+            out.send(coordinator, Frame::Calibrated(model, runs));
+        }
     }
 
     /// What was lent before and is held without a plan goes if less is lent now.

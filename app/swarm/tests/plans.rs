@@ -144,7 +144,8 @@ fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
         world.prompt(asker, 2, SHORT, LONG, 8_000.0);
         let joins = 15_000.0 + (hash % 2_000) as f64;
         world.add(SimDevice::lending(2_500), joins);
-        world.run(joins + 2_000.0, |_| false);
+        // Both devices time some blocks first.
+        world.run(joins + 2_500.0, |_| false);
         let story = format!("seed {seed}, a device joined at {joins:.0} ms");
         assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{story}");
         assert_eq!(stages(&world), 2, "{story}: the answer must have moved");

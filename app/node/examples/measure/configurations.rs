@@ -13,6 +13,15 @@ pub struct Device {
     pub slow: u32,
 }
 
+/// Who decides which device gets which blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The planner, within the budgets of the configuration.
+    Found,
+    /// As many blocks on each device: each lends what they take and no more.
+    Equal,
+}
+
 /// A room: the first device hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct Configuration {

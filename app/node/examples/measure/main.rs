@@ -15,23 +15,44 @@ use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, ValueExt};
 
-use configurations::{CONFIGURATIONS, Configuration};
+use configurations::{CONFIGURATIONS, Configuration, Cut};
 
 const HELP: &str = "\
 measure --model FILE.gguf [options]
 
   --list           print the configurations and end
   --only TEXT      only configurations whose name contains this
+  --part K/N       only every Nth configuration, from the Kth on
+  --equal          as many blocks on each device, whatever it can do, besides the plans that are found
   --rounds N       go through all of them so often, one after the other (1)
-  --tokens N       tokens of an answer; the first 15 are the warm-up (80)
+  --tokens N       tokens of an answer in all; the first 15 are measured to predict the others (80)
   --gpu NAME       part of the adapter's name
   --out FILE.json  where the results go, besides the table on standard output
   --cache FOLDER   where devices keep weights and measurements (a new temporary folder)";
+
+/// What the devices remark, on standard error.
+struct Remarks;
+
+impl log::Log for Remarks {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target().starts_with("potluck")
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            eprintln!("{}", record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
 
 struct Options {
     model: Option<PathBuf>,
     list: bool,
     only: Option<String>,
+    part: (usize, usize),
+    equal: bool,
     rounds: u32,
     settings: room::Settings,
     out: Option<PathBuf>,
@@ -40,7 +61,8 @@ struct Options {
 fn read() -> Result<Option<Options>, lexopt::Error> {
     let cache = std::env::temp_dir().join(format!("potluck-measure-{}", std::process::id()));
     let settings = room::Settings { tokens: 80, gpu: None, cache };
-    let mut options = Options { model: None, list: false, only: None, rounds: 1, settings, out: None };
+    let mut options =
+        Options { model: None, list: false, only: None, part: (1, 1), equal: false, rounds: 1, settings, out: None };
     let mut parser = lexopt::Parser::from_env();
     while let Some(argument) = parser.next()? {
         match argument {
@@ -48,6 +70,8 @@ fn read() -> Result<Option<Options>, lexopt::Error> {
             Long("model") => options.model = Some(parser.value()?.into()),
             Long("list") => options.list = true,
             Long("only") => options.only = Some(parser.value()?.string()?),
+            Long("part") => options.part = part(&parser.value()?.string()?)?,
+            Long("equal") => options.equal = true,
             Long("rounds") => options.rounds = parser.value()?.parse()?,
             Long("tokens") => options.settings.tokens = parser.value()?.parse()?,
             Long("gpu") => options.settings.gpu = Some(parser.value()?.string()?),
@@ -59,7 +83,19 @@ fn read() -> Result<Option<Options>, lexopt::Error> {
     Ok(Some(options))
 }
 
+/// `2/3`: the second of three parts.
+fn part(text: &str) -> Result<(usize, usize), lexopt::Error> {
+    let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
+    match numbers {
+        Some((k, n)) if 1 <= k && k <= n => Ok((k, n)),
+        _ => Err(format!("\"{text}\" is no part; write 1/2 for the first half").into()),
+    }
+}
+
 fn main() -> ExitCode {
+    if log::set_logger(&Remarks).is_ok() {
+        log::set_max_level(log::LevelFilter::Info);
+    }
     let options = match read() {
         Ok(Some(options)) => options,
         Ok(None) => {
@@ -82,7 +118,9 @@ fn main() -> ExitCode {
 
 fn measure(options: &Options) -> Result<(), String> {
     let wanted = |known: &&Configuration| options.only.as_ref().is_none_or(|part| known.name.contains(part.as_str()));
-    let chosen: Vec<&Configuration> = CONFIGURATIONS.iter().filter(wanted).collect();
+    let (first, step) = options.part;
+    let chosen: Vec<&Configuration> = CONFIGURATIONS.iter().filter(wanted).skip(first - 1).step_by(step).collect();
+    let cuts: &[Cut] = if options.equal { &[Cut::Found, Cut::Equal] } else { &[Cut::Found] };
     println!("{} configurations:", chosen.len());
     chosen.iter().for_each(|configuration| println!("  {configuration}"));
     if options.list {
@@ -93,10 +131,11 @@ fn measure(options: &Options) -> Result<(), String> {
     println!("{}: {} of weights and state, {} besides on each device", model.name, model.whole, model.overhead);
     let mut results = Vec::new();
     for round in 1..=options.rounds {
-        for configuration in &chosen {
-            let result = room::run(configuration, &model, &options.settings);
-            let result = report::Measurement::new(configuration, round, result);
-            println!("{result}");
+        for (configuration, cut) in chosen.iter().flat_map(|chosen| cuts.iter().map(move |cut| (chosen, *cut))) {
+            let started = std::time::Instant::now();
+            let result = room::run(configuration, cut, &model, &options.settings);
+            let result = report::Measurement::new(configuration, cut, round, result);
+            println!("{result}  ({:.1} s)", started.elapsed().as_secs_f64());
             results.push(result);
         }
     }

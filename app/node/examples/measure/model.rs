@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
 use potluck_node::open::settings;
-use potluck_plan::{Bytes, ModelId, StateType};
+use potluck_plan::{BlockShape, Bytes, ModelId, StateType};
 
 /// Positions of context in every room.
 pub const CONTEXT: u32 = 256;
@@ -21,6 +21,10 @@ pub struct Measured {
     pub folder: PathBuf,
     /// Weights and state of the whole model.
     pub whole: Bytes,
+    /// Weights and state of each block.
+    pub blocks: Vec<u64>,
+    /// Weights of embedding and head.
+    pub ends: Bytes,
     /// What each device needs besides.
     pub overhead: Bytes,
 }
@@ -41,15 +45,24 @@ impl Measured {
         let (spec, units) = ModelSpec::from_gguf(&joined).map_err(|error| sentence(&error))?;
         let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, StateType::F32));
         let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
-        let blocks =
-            shape.blocks.iter().map(|block| block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT));
-        let whole = Bytes(shape.embedding.0 + shape.head.0 + blocks.sum::<u64>());
+        let block = |block: &BlockShape| block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT);
+        let blocks: Vec<u64> = shape.blocks.iter().map(block).collect();
+        let ends = Bytes(shape.embedding.0 + shape.head.0);
+        let whole = Bytes(ends.0 + blocks.iter().sum::<u64>());
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let folder = path.parent().map(Path::to_owned);
         match (stem, folder) {
-            (Some(name), Some(folder)) => Ok(Self { name, folder, whole, overhead }),
+            (Some(name), Some(folder)) => Ok(Self { name, folder, whole, blocks, ends, overhead }),
             _ => Err(format!("{} is no file.", path.display())),
         }
+    }
+
+    /// The bytes that a device lends which has room for one of `devices` equal parts of the blocks, and for both ends.
+    pub fn equal_budget(&self, devices: usize) -> u64 {
+        let count = self.blocks.len().div_ceil(devices.max(1));
+        let mut largest = self.blocks.clone();
+        largest.sort_unstable_by(|a, b| b.cmp(a));
+        self.overhead.0 + self.ends.0 + largest.iter().take(count).sum::<u64>()
     }
 
     /// The bytes that a device lends which holds a share of the model.

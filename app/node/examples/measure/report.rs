@@ -5,7 +5,7 @@ use std::fmt;
 use potluck_panel::PlanReport;
 use serde_json::{Value, json};
 
-use crate::configurations::Configuration;
+use crate::configurations::{Configuration, Cut};
 use crate::model::Measured;
 use crate::room::Outcome;
 
@@ -13,14 +13,15 @@ use crate::room::Outcome;
 pub struct Measurement {
     configuration: &'static str,
     one_way_ms: f64,
+    cut: Cut,
     round: u32,
     result: Result<Outcome, String>,
 }
 
 impl Measurement {
     /// Of one run.
-    pub fn new(configuration: &Configuration, round: u32, result: Result<Outcome, String>) -> Self {
-        Self { configuration: configuration.name, one_way_ms: configuration.one_way_ms, round, result }
+    pub fn new(configuration: &Configuration, cut: Cut, round: u32, result: Result<Outcome, String>) -> Self {
+        Self { configuration: configuration.name, one_way_ms: configuration.one_way_ms, cut, round, result }
     }
 
     /// Errors in percent: before the plan ran, and with the measures of the warm-up.
@@ -35,6 +36,9 @@ impl Measurement {
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:34} ", self.configuration)?;
+        if self.cut == Cut::Equal {
+            write!(f, "equal ")?;
+        }
         match (&self.result, self.errors()) {
             (Ok(outcome), Some((before, running))) => {
                 let stages =
@@ -57,30 +61,49 @@ impl fmt::Display for Measurement {
 
 /// Mean absolute percentage errors over everything that was run.
 pub fn summary(results: &[Measurement]) -> String {
+    // A forced cut is there to be compared with; how it is predicted counts as well.
     let errors: Vec<(f64, f64)> = results.iter().filter_map(Measurement::errors).collect();
     let count = errors.len().max(1) as f64;
     let (before, running) =
         errors.iter().fold((0.0, 0.0), |sum, error| (sum.0 + error.0 / count, sum.1 + error.1 / count));
-    format!(
-        "{} runs, {} failed; mean absolute percentage error {before:.1}% before a plan ran, {running:.1}% with the first 15 tokens",
-        results.len(),
-        results.len() - errors.len()
-    )
+    let (ran, failed) = (results.len(), results.len() - errors.len());
+    let mut lines = vec![format!(
+        "{ran} runs, {failed} failed; mean absolute percentage error {before:.1}% before a plan ran, {running:.1}% with the first 15 tokens"
+    )];
+    lines.extend(results.iter().filter(|result| result.cut == Cut::Equal).filter_map(|equal| gain(equal, results)));
+    lines.join("\n")
+}
+
+/// How much quicker the plan that was found is than equal parts in the same round.
+fn gain(equal: &Measurement, results: &[Measurement]) -> Option<String> {
+    let same = |other: &&Measurement| {
+        other.cut == Cut::Found && (other.configuration, other.round) == (equal.configuration, equal.round)
+    };
+    let millis = |measurement: &Measurement| Some(measurement.result.as_ref().ok()?.measured());
+    let (found, equal_millis) = (millis(results.iter().find(same)?)?, millis(equal)?);
+    Some(format!("{}: {:.2} times the tokens per second of equal parts", equal.configuration, equal_millis / found))
 }
 
 /// Everything, for a program.
 pub fn json(model: &Measured, results: &[Measurement]) -> String {
     let result = |measurement: &Measurement| -> Value {
         let (name, round, one_way) = (measurement.configuration, measurement.round, measurement.one_way_ms);
+        let cut = format!("{:?}", measurement.cut);
         match &measurement.result {
-            Err(sentence) => json!({ "name": name, "round": round, "one_way_ms": one_way, "failed": sentence }),
+            Err(sentence) => {
+                json!({ "name": name, "cut": cut, "round": round, "one_way_ms": one_way, "failed": sentence })
+            }
             Ok(outcome) => json!({
                 "name": name,
+                "cut": cut,
                 "round": round,
                 "one_way_ms": one_way,
                 "crossings": outcome.before.crossings,
                 "before": outcome.before,
                 "running": outcome.running,
+                "after": outcome.after,
+                "moved": outcome.moved(),
+                "round_trips_ms": outcome.round_trips,
                 "measured_ms": outcome.measured(),
                 "gaps_ms": outcome.gaps,
             }),

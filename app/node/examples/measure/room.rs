@@ -14,14 +14,16 @@ use potluck_relay::limits::Limits;
 use potluck_relay::{Config, Relay};
 use tokio::sync::oneshot;
 
-use crate::configurations::Configuration;
+use crate::configurations::{Configuration, Cut};
 use crate::forwarder;
 use crate::model::{CONTEXT, Measured};
 
 /// A room that is not up, or an answer that is not complete by then, has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The plan has not changed for so long: everyone is in.
-const SETTLED: Duration = Duration::from_secs(3);
+const SETTLED: Duration = Duration::from_millis(2_500);
+/// After the tokens that are measured the host says anew what it expects.
+const TOLD: Duration = Duration::from_millis(1_600);
 /// Tokens whose measures may help to predict the others.
 const WARM_UP: usize = 15;
 const TEXT: &str = "Once upon a time there was a small kitchen in which everybody brought something to the table.";
@@ -43,15 +45,23 @@ pub struct Outcome {
     pub before: PlanReport,
     /// The plan after the warm-up, with what was measured.
     pub running: PlanReport,
-    /// Milliseconds between tokens, from the first one on.
+    /// The plan at the end.
+    pub after: PlanReport,
+    /// Round trips to the host, of each member.
+    pub round_trips: Vec<f64>,
+    /// Milliseconds between tokens after the warm-up.
     pub gaps: Vec<f64>,
 }
 
 impl Outcome {
     /// Mean milliseconds of the tokens after the warm-up.
     pub fn measured(&self) -> f64 {
-        let gaps = &self.gaps[WARM_UP.min(self.gaps.len().saturating_sub(1))..];
-        gaps.iter().sum::<f64>() / gaps.len().max(1) as f64
+        self.gaps.iter().sum::<f64>() / self.gaps.len().max(1) as f64
+    }
+
+    /// Another plan came while tokens were measured.
+    pub fn moved(&self) -> bool {
+        self.running.epoch != self.after.epoch
     }
 }
 
@@ -59,11 +69,11 @@ impl Outcome {
 ///
 /// # Errors
 /// One sentence; the configuration counts as failed, it is not left out.
-pub fn run(configuration: &Configuration, model: &Measured, settings: &Settings) -> Result<Outcome, String> {
+pub fn run(configuration: &Configuration, cut: Cut, model: &Measured, settings: &Settings) -> Result<Outcome, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let room = async {
-        let limited = tokio::time::timeout(PATIENCE, in_room(configuration, model, settings)).await;
+        let limited = tokio::time::timeout(PATIENCE, in_room(configuration, cut, model, settings)).await;
         limited.unwrap_or_else(|_| Err("It took too long.".to_owned()))
     };
     let outcome = tokio::task::LocalSet::new().block_on(&runtime, room);
@@ -71,7 +81,12 @@ pub fn run(configuration: &Configuration, model: &Measured, settings: &Settings)
     outcome
 }
 
-async fn in_room(configuration: &Configuration, model: &Measured, settings: &Settings) -> Result<Outcome, String> {
+async fn in_room(
+    configuration: &Configuration,
+    cut: Cut,
+    model: &Measured,
+    settings: &Settings,
+) -> Result<Outcome, String> {
     let (relay, _stop) = start_relay(&model.folder, &settings.cache)?;
     let line = || forwarder::start(relay, Duration::from_secs_f64(configuration.one_way_ms / 2e3));
     let mut origins = Vec::new();
@@ -80,12 +95,16 @@ async fn in_room(configuration: &Configuration, model: &Measured, settings: &Set
     }
     let options = |index: usize| Options {
         name: format!("device {index}"),
-        cache: Some(settings.cache.join(format!("device-{index}"))),
+        // One folder for all: they share the GPU, so one at a time is timed, and one of each speed is enough.
+        cache: Some(settings.cache.clone()),
         gpu: settings.gpu.clone(),
         slow: configuration.devices[index].slow,
         ..Options::default()
     };
-    let budget = |index: usize| model.budget(configuration.devices[index].room);
+    let budget = |index: usize| match cut {
+        Cut::Found => model.budget(configuration.devices[index].room),
+        Cut::Equal => model.equal_budget(configuration.devices.len()),
+    };
     let mut host = Session::start(&origins[0], &options(0));
     host.page(ToNode::Host(HostChoice {
         model: ModelSource::Relay { name: model.name.clone() },
@@ -132,34 +151,62 @@ fn lending(status: &Status) -> usize {
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let plan = |host: &Session| host.status.plan.clone().ok_or_else(|| "There is no plan.".to_owned());
     let before = plan(host)?;
-    let mut running = None;
+    ask(host, RequestId(1), WARM_UP as u32 + 1).await?;
+    listen(host, TOLD).await?;
+    let running = plan(host)?;
+    let round_trips = host.status.peers.iter().filter_map(|member| Some(member.link?.round_trip_ms)).collect();
+    let gaps = ask(host, RequestId(2), tokens.saturating_sub(WARM_UP as u32).max(2)).await?;
+    listen(host, TOLD).await?;
+    let after = plan(host)?;
+    Ok(Outcome { before, running, after, round_trips, gaps })
+}
+
+/// Hears what the host tells for a while.
+async fn listen(host: &mut Session, millis: Duration) -> Result<(), String> {
+    let until = Instant::now() + millis;
+    while let Some(left) = until.checked_duration_since(Instant::now()) {
+        if let Ok(told) = tokio::time::timeout(left, host.next()).await {
+            told?;
+        }
+    }
+    Ok(())
+}
+
+/// Asks for so many tokens, each in a message of its own; milliseconds between them.
+async fn ask(host: &mut Session, request: RequestId, tokens: u32) -> Result<Vec<f64>, String> {
     host.page(ToNode::Prompt(Prompt {
-        request: RequestId(1),
-        conversation: "measure".to_owned(),
+        request,
+        conversation: format!("measure {}", request.0),
         messages: vec![Message { role: Role::User, content: TEXT.to_owned() }],
         raw: true,
         max_tokens: tokens,
-        sampling: SamplingChoice { temperature: 0.0, ..SamplingChoice::default() },
+        // Not greedy: neither tokens ahead nor drafts, so that every token is one pass through the plan.
+        sampling: SamplingChoice {
+            temperature: 2.0,
+            top_k: 0,
+            top_p: 1.0,
+            min_p: 0.0,
+            seed: 1,
+            ..SamplingChoice::default()
+        },
     }));
     let (mut last, mut gaps) = (None, Vec::new());
     loop {
         let ToPage::Answer { event, .. } = host.next().await? else { continue };
         match event {
-            AnswerEvent::Text { .. } => {
+            AnswerEvent::Text { tokens, .. } => {
                 let now = Instant::now();
                 if let Some(last) = last.replace(now) {
-                    gaps.push(now.duration_since(last).as_secs_f64() * 1e3);
-                }
-                if gaps.len() == WARM_UP {
-                    running = Some(plan(host)?);
+                    // A token that is no whole character comes with the next one.
+                    let millis = now.duration_since(last).as_secs_f64() * 1e3 / tokens.len().max(1) as f64;
+                    gaps.extend(tokens.iter().map(|_| millis));
                 }
             }
             AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => return Err(sentence),
-            AnswerEvent::End { .. } if gaps.len() > WARM_UP => {
-                let running = running.ok_or("The answer is too short.")?;
-                return Ok(Outcome { before, running, gaps });
+            AnswerEvent::End { .. } if gaps.len() + 1 < tokens as usize => {
+                return Err(format!("The answer has only {} tokens.", gaps.len() + 1));
             }
-            AnswerEvent::End { .. } => return Err(format!("The answer has only {} tokens.", gaps.len() + 1)),
+            AnswerEvent::End { .. } => return Ok(gaps),
             _ => {}
         }
     }

@@ -10,15 +10,13 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Compute, adapter, probe};
+use super::{Compute, MEASURED_SECONDS, adapter, probe};
 use crate::blob::BlobKey;
 
 /// Tiny pieces of work that measure what a submit with its readback costs.
 const SYNC_TRIES: usize = 5;
 /// If it cannot be measured.
 const SYNC_MILLIS: f64 = 3.0;
-/// Seconds for which a measurement is kept: thirty days.
-const MEASURED_SECONDS: u64 = 30 * 86_400;
 /// What this device can do, measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {

@@ -1,20 +1,23 @@
 //! The GPU and the engine on it: opened once, opened again when the device is lost.
 
+mod calibrate;
 mod measure;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use futures::channel::mpsc::UnboundedSender;
 use futures::future::{Either, select};
 use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Gpu, GpuOptions, Verdict};
 use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_panel::{DeviceReport, SelfTest, SelfTestState};
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, StateType, Ticket, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, StateType, Task, Ticket, Work};
 use potluck_swarm::Event;
 
+pub use calibrate::CalibrateError;
 pub use measure::Measured;
 
 use crate::events::Inputs;
@@ -33,6 +36,10 @@ const IDLE_MILLIS: f64 = 4.0;
 const OPEN_PATIENCE: f64 = 20_000.0;
 /// Tickets from here on are repetitions of a slowed device; nobody waits for their results.
 const FIRST_REPETITION: u64 = 1 << 63;
+/// Tickets from here on are timed; no plan of a room has so large ones.
+const FIRST_TRIAL: u64 = 1 << 62;
+/// Seconds for which a measurement is kept: thirty days.
+const MEASURED_SECONDS: u64 = 30 * 86_400;
 /// Tries to open a device again after a loss.
 const REOPEN_TRIES: u32 = 4;
 
@@ -58,6 +65,10 @@ pub struct Compute {
     /// Every piece of work runs so often.
     slow: u32,
     repetitions: Cell<u64>,
+    /// Milliseconds between the first repetition's submit and the work's own, until its result is here.
+    late: RefCell<BTreeMap<Ticket, f64>>,
+    /// Where results of work that is timed go.
+    trial: RefCell<Option<UnboundedSender<Computed>>>,
 }
 
 impl Compute {
@@ -75,6 +86,8 @@ impl Compute {
             weights: Cell::default(),
             slow: slow.max(1),
             repetitions: Cell::default(),
+            late: RefCell::default(),
+            trial: RefCell::default(),
         })
     }
 
@@ -152,13 +165,21 @@ impl Compute {
         self.trouble.borrow().clone().unwrap_or_else(|| "This device's GPU is not open yet; try again.".to_owned())
     }
 
-    fn computed(&self, computed: Computed) {
+    fn computed(&self, mut computed: Computed) {
         if computed.outcome == Outcome::DeviceLost {
             self.inputs.send(Input::DeviceLost);
         }
         if computed.ticket.0 >= FIRST_REPETITION {
             return;
         }
+        if computed.ticket.0 >= FIRST_TRIAL {
+            if let Some(trial) = self.trial.borrow().as_ref() {
+                // Whoever timed may have given up.
+                let _ = trial.unbounded_send(computed);
+            }
+            return;
+        }
+        computed.millis += self.late.borrow_mut().remove(&computed.ticket).unwrap_or(0.0);
         self.inputs.event(Event::Computed(computed));
     }
 
@@ -182,15 +203,27 @@ impl Compute {
     /// Runs work for nothing as often as this device is slowed; the work itself follows. Rows may be computed again at any
     /// time: their state is written anew.
     fn repeat(&self, work: &Work) {
-        let slot = self.slot.borrow();
-        let Some(slot) = slot.as_ref() else { return };
+        let engine = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
+        if let Some(engine) = engine.filter(|_| self.slow > 1) {
+            let late = self.repeat_on(&engine, &work.task);
+            self.late.borrow_mut().insert(work.ticket, late);
+        }
+    }
+
+    /// Milliseconds that it took to submit the repetitions: the work that follows began so much earlier.
+    fn repeat_on(&self, engine: &Engine, task: &Task) -> f64 {
+        if self.slow == 1 {
+            return 0.0;
+        }
+        let started = self.platform.clock.now().0;
         for _ in 1..self.slow {
             let repetition = self.repetitions.get();
             self.repetitions.set(repetition + 1);
-            let again = Work { ticket: Ticket(FIRST_REPETITION + repetition), task: work.task.clone() };
+            let again = Work { ticket: Ticket(FIRST_REPETITION + repetition), task: task.clone() };
             // What is refused here is refused again with its own ticket.
-            let _ = slot.engine.submit(again);
+            let _ = engine.submit(again);
         }
+        self.platform.clock.now().0 - started
     }
 
     /// Frees a conversation's state.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::{AbortHandle, Abortable};
 use potluck_gguf::Metadata;
 use potluck_panel::NoticeLevel;
-use potluck_plan::PeerId;
+use potluck_plan::{Bytes, PeerId};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
 use potluck_swarm::{Event, LoadRequest};
 
@@ -62,19 +62,13 @@ impl Node {
 
     pub(super) fn start_load(&mut self, request: LoadRequest) {
         self.cancel_load();
-        let Some(opener) = self.opener() else { return };
+        let Some(opening) = self.opening(&request.model) else { return };
         let epoch = request.epoch;
-        let files = match &self.host {
-            Some(host) if is_own_file(&request.model.source) => host.files.clone(),
-            _ => Vec::new(),
-        };
         let task = LoadTask {
             platform: self.platform.clone(),
             inputs: self.inputs.clone(),
             compute: self.compute.clone(),
-            opened: self.opened.clone(),
-            opener,
-            files,
+            opening,
             request,
         };
         let inputs = self.inputs.clone();
@@ -88,6 +82,35 @@ impl Node {
                 Err(_) => {}
             }
             inputs.send(Input::Changed);
+        }));
+    }
+
+    fn opening(&self, card: &ModelCard) -> Option<Opening> {
+        let files = match &self.host {
+            Some(host) if is_own_file(&card.source) => host.files.clone(),
+            _ => Vec::new(),
+        };
+        Some(Opening { opened: self.opened.clone(), opener: self.opener()?, files })
+    }
+
+    /// Times two ranges of a model on this device. Nothing waits here: the coordinator has patience of its own.
+    pub(super) fn calibrate(&mut self, card: ModelCard, budget: Bytes) {
+        let Some(opening) = self.opening(&card) else { return };
+        let (platform, inputs, compute) = (self.platform.clone(), self.inputs.clone(), self.compute.clone());
+        self.platform.spawn.spawn(Box::pin(async move {
+            let runs = match opening.model(&card).await {
+                Ok(model) => {
+                    if model.source.manners().keep {
+                        remember(&platform, &model.card).await;
+                    }
+                    compute.calibrate(&model, budget).await.map_err(|error| error.to_string())
+                }
+                Err(error) => Err(error.to_string()),
+            };
+            if let Err(sentence) = &runs {
+                log::info!("the model's blocks were not timed: {sentence}");
+            }
+            inputs.event(Event::Calibrated(card.id, runs));
         }));
     }
 
@@ -113,13 +136,18 @@ impl Node {
     }
 }
 
+/// What a model's header is read with.
+struct Opening {
+    opened: Rc<RefCell<Option<Rc<Model>>>>,
+    opener: Opener,
+    files: Vec<Rc<dyn LocalFile>>,
+}
+
 struct LoadTask {
     platform: Platform,
     inputs: Inputs,
     compute: Rc<Compute>,
-    opened: Rc<RefCell<Option<Rc<Model>>>>,
-    opener: Opener,
-    files: Vec<Rc<dyn LocalFile>>,
+    opening: Opening,
     request: LoadRequest,
 }
 
@@ -130,7 +158,7 @@ impl LoadTask {
         let tell = move |report, used| inputs.event(Event::LoadProgress { epoch, report, used });
         let progress = Rc::new(Progress::new(self.platform.clone(), Box::new(tell)));
         progress.phase(LoadPhase::Find);
-        let model = self.model(&request.model).await?;
+        let model = self.opening.model(&request.model).await?;
         if model.source.manners().keep {
             remember(&self.platform, &model.card).await;
         }
@@ -163,7 +191,9 @@ impl LoadTask {
             notice: Box::new(move |sentence| inputs.send(Input::Notice(sentence))),
         })
     }
+}
 
+impl Opening {
     /// The model of the card: the one opened last, or opened now.
     async fn model(&self, card: &ModelCard) -> Result<Rc<Model>, LoadError> {
         let known = self.opened.borrow().clone();

@@ -235,6 +235,7 @@ impl Node {
             }
             Action::OpenModel(source) => self.open_model(source),
             Action::Load(request) => self.start_load(request),
+            Action::Calibrate { model, budget } => self.calibrate(model, budget),
             Action::Unload => {
                 self.cancel_load();
                 self.compute.unload();

@@ -2,10 +2,12 @@
 
 use thiserror::Error;
 
-/// Runs of each range.
+/// Runs of each range, if there is time for them.
 pub const RUNS: usize = 7;
 /// First runs that do not count: pipelines are compiled, caches fill.
 pub const WARM_UP: usize = 4;
+/// A slow device may stop after so many runs; half of them do not count then.
+pub const FEWEST_RUNS: usize = 3;
 
 /// The runs of two ranges, of which the short one is the first half of the long one.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,8 +28,8 @@ pub struct Calibrated {
 /// Why the runs say nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CalibrationError {
-    /// Fewer than [`RUNS`] runs of one of the ranges.
-    #[error("{short} runs of the short range and {long} of the long one, {RUNS} of each are needed")]
+    /// Fewer than [`FEWEST_RUNS`] runs of one of the ranges.
+    #[error("{short} runs of the short range and {long} of the long one, {FEWEST_RUNS} of each are needed")]
     TooFewRuns {
         /// Of the short range.
         short: usize,
@@ -40,6 +42,11 @@ pub enum CalibrationError {
 }
 
 impl Calibration {
+    /// The runs of both ranges, milliseconds, in order.
+    pub fn of(short: &[f64], long: &[f64]) -> Self {
+        Self { short: short.to_vec(), long: long.to_vec() }
+    }
+
     /// A run of the short range.
     pub fn short(&mut self, millis: f64) {
         self.short.push(millis);
@@ -56,10 +63,10 @@ impl Calibration {
     /// Too few runs, or times that no speed explains.
     pub fn solve(&self, short_cost: f64, long_cost: f64) -> Result<Calibrated, CalibrationError> {
         let (short, long) = (self.short.len(), self.long.len());
-        if short < RUNS || long < RUNS {
+        if short < FEWEST_RUNS || long < FEWEST_RUNS {
             return Err(CalibrationError::TooFewRuns { short, long });
         }
-        let (short, long) = (mean(&self.short), mean(&self.long));
+        let (short, long) = (typical(&self.short), typical(&self.long));
         let speed = (long_cost - short_cost) / (long - short);
         if !(speed.is_finite() && speed > 0.0) {
             return Err(CalibrationError::NoDifference);
@@ -68,10 +75,17 @@ impl Calibration {
     }
 }
 
-/// The mean of the runs after the first ones.
-fn mean(runs: &[f64]) -> f64 {
-    let kept = &runs[WARM_UP..];
-    kept.iter().sum::<f64>() / kept.len() as f64
+/// The middle one of the runs after the first ones: one run that something else disturbed does not move it, where the
+/// paper's mean does. NaN if there is none.
+pub fn typical(runs: &[f64]) -> f64 {
+    let mut kept = runs[WARM_UP.min(runs.len() / 2)..].to_vec();
+    kept.sort_by(f64::total_cmp);
+    let middle = kept.len() / 2;
+    match kept.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => kept[middle],
+        _ => (kept[middle - 1] + kept[middle]) / 2.0,
+    }
 }
 
 #[cfg(test)]

@@ -5,14 +5,18 @@ use crate::Link;
 
 /// So many idle latencies are kept.
 pub const IDLE_LATENCIES: usize = 7;
-/// Transfers below this say more about the latency than about the bandwidth.
+/// Transfers below this say more about the latency than about the bandwidth, unless they take long.
 const LARGE_BYTES: u64 = 64 * 1024;
+/// So many milliseconds are long: the line is slow, whatever the latency did.
+const LONG_MILLIS: f64 = 50.0;
 
 /// Latency while idle, and bandwidth of large messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkMeasure {
     latency: Ring<IDLE_LATENCIES>,
     bandwidth: Ring<IDLE_LATENCIES>,
+    /// The shortest while something else was under way.
+    busy: Option<f64>,
 }
 
 impl LinkMeasure {
@@ -21,22 +25,42 @@ impl LinkMeasure {
         self.latency.push(millis / 2.0);
     }
 
-    /// Bytes that took so long in this direction, the latency included. Small ones are not taken.
-    pub fn transfer(&mut self, bytes: u64, millis: f64) {
-        let on_the_way = millis - self.latency.median().unwrap_or(0.0);
-        if bytes >= LARGE_BYTES && on_the_way > 0.0 {
+    /// The same while something else was under way: an upper bound, which counts until an idle one is known.
+    pub fn busy_round_trip(&mut self, millis: f64) {
+        if millis.is_finite() && millis >= 0.0 {
+            self.busy = Some(self.busy.unwrap_or(f64::INFINITY).min(millis / 2.0));
+        }
+    }
+
+    /// Bytes that took so long in this direction, the latency included. Small ones that were quick are not taken; true
+    /// if these were.
+    pub fn transfer(&mut self, bytes: u64, millis: f64) -> bool {
+        let on_the_way = millis - self.latency_millis().unwrap_or(0.0);
+        let counts = bytes >= LARGE_BYTES && on_the_way > 0.0 || on_the_way >= LONG_MILLIS;
+        if counts {
             self.bandwidth.push(bytes as f64 / on_the_way);
         }
+        counts
+    }
+
+    /// How many large transfers were measured, at most as many as are kept.
+    pub fn transfers(&self) -> usize {
+        self.bandwidth.len()
+    }
+
+    /// Bytes a millisecond, if large transfers were measured.
+    pub fn bandwidth(&self) -> Option<f64> {
+        self.bandwidth.median()
     }
 
     /// One way, milliseconds, if it was measured.
     pub fn latency_millis(&self) -> Option<f64> {
-        self.latency.median()
+        self.latency.median().or(self.busy)
     }
 
     /// The link for the cost model, if its latency was measured.
     pub fn link(&self) -> Option<Link> {
-        let latency_millis = self.latency.median()?;
+        let latency_millis = self.latency_millis()?;
         Some(Link { latency_millis, bandwidth: self.bandwidth.median().unwrap_or(Link::BANDWIDTH) })
     }
 }
@@ -51,9 +75,27 @@ mod tests {
         assert_eq!(measure.link(), None, "nothing is known before the first round trip");
         measure.round_trip(20.0);
         assert_eq!(measure.link(), Some(Link { latency_millis: 10.0, bandwidth: Link::BANDWIDTH }));
-        measure.transfer(1_000_000, 60.0);
-        measure.transfer(100, 15.0);
+        assert!(measure.transfer(1_000_000, 60.0));
+        assert!(!measure.transfer(100, 15.0), "quick and small");
         assert_eq!(measure.link(), Some(Link { latency_millis: 10.0, bandwidth: 20_000.0 }));
+    }
+
+    #[test]
+    fn what_was_measured_beside_work_counts_until_something_better_is_known() {
+        let mut measure = LinkMeasure::default();
+        [90.0, 30.0, f64::NAN, 50.0].into_iter().for_each(|millis| measure.busy_round_trip(millis));
+        assert_eq!(measure.latency_millis(), Some(15.0));
+        measure.round_trip(20.0);
+        measure.busy_round_trip(2.0);
+        assert_eq!(measure.latency_millis(), Some(10.0));
+    }
+
+    #[test]
+    fn a_slow_line_is_known_by_little() {
+        let mut measure = LinkMeasure::default();
+        measure.round_trip(20.0);
+        assert!(measure.transfer(2_000, 110.0));
+        assert_eq!(measure.bandwidth(), Some(20.0));
     }
 
     #[test]

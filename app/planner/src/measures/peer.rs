@@ -33,6 +33,18 @@ impl PeerMeasure {
         push(&mut self.prefill, cost, millis, self.session_millis);
     }
 
+    /// Milliseconds of a piece of work besides its layers.
+    pub fn session_millis(&self) -> f64 {
+        self.session_millis
+    }
+
+    /// How far single measurements of the decode speed lie from their median, as a share of it; `None` before there are
+    /// enough.
+    pub fn spread(&self) -> Option<f64> {
+        let median = self.decode.median().filter(|median| self.is_measured() && *median > 0.0)?;
+        Some(self.decode.deviation()? / median)
+    }
+
     /// Measured where it was measured often enough, else declared. A peer that computes quicker or slower in practice than
     /// it said is moved in both kernels alike, until each has its own measurement.
     pub fn speed(&self) -> Speed {

@@ -16,7 +16,14 @@ impl<const N: usize> Default for Ring<N> {
 impl<const N: usize> Ring<N> {
     /// Takes a value; the oldest one goes when the ring is full.
     pub fn push(&mut self, value: f64) {
-        if !value.is_finite() || value < 0.0 || N == 0 {
+        if value >= 0.0 {
+            self.push_difference(value);
+        }
+    }
+
+    /// Takes a difference of two values, which may be below zero.
+    pub fn push_difference(&mut self, value: f64) {
+        if !value.is_finite() || N == 0 {
             return;
         }
         if self.values.len() < N {
@@ -35,6 +42,14 @@ impl<const N: usize> Ring<N> {
     /// True before the first value.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// The median distance from the median.
+    pub fn deviation(&self) -> Option<f64> {
+        let median = self.median()?;
+        let mut distances = Self::default();
+        self.values.iter().for_each(|value| distances.push((value - median).abs()));
+        distances.median()
     }
 
     /// The middle value (the mean of the two middle ones), if there is any.
@@ -66,6 +81,14 @@ mod tests {
         ring.push(2.0);
         assert_eq!(ring.median(), Some(2.0), "4 is forgotten");
         assert_eq!(ring.len(), 3);
+    }
+
+    #[test]
+    fn the_deviation_does_not_mind_an_outlier() {
+        let mut ring = Ring::<5>::default();
+        assert_eq!(ring.deviation(), None);
+        [10.0, 11.0, 9.0, 12.0, 900.0].into_iter().for_each(|value| ring.push(value));
+        assert_eq!(ring.deviation(), Some(1.0));
     }
 
     #[test]

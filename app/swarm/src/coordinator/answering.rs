@@ -34,6 +34,17 @@ pub(super) struct Pass {
     is_decode: bool,
 }
 
+/// A token's way through all stages while nothing else was under way.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DecodePass {
+    /// Tokens computed on the way, one after another.
+    pub steps: u16,
+    /// Milliseconds of the engine at each stage.
+    pub stage_millis: Vec<f64>,
+    /// Milliseconds from the first stage's frame to the result.
+    pub millis: f64,
+}
+
 impl Pass {
     /// Rows of a log that is replayed.
     pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
@@ -205,6 +216,7 @@ impl Answering {
             tokens,
             ahead: chunk.ahead,
             head: chunk.last.then(|| HeadRequest { rows, pick: self.pick() }),
+            stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
         };

@@ -7,7 +7,7 @@ use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
 use super::ahead::{self, Ahead};
-use super::answering::{Answering, expected_pages};
+use super::answering::{Answering, DecodePass, expected_pages};
 use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
 use super::draft::DraftCost;
@@ -41,6 +41,8 @@ pub(super) struct Answers {
     pub tokens_per_second: f64,
     /// Tokens written in all.
     pub tokens: u64,
+    /// The newest token that passed alone, until it is looked at.
+    pub passed: Option<DecodePass>,
 }
 
 impl Answers {

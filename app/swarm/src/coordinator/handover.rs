@@ -183,6 +183,7 @@ impl Replay {
             tokens: chunk.tokens,
             ahead: 0,
             head: None,
+            stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
         };

@@ -18,8 +18,8 @@ mod view;
 
 use std::sync::Arc;
 
-use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
+use potluck_plan::{Millis, ModelId, PeerId, PlanEpoch};
+use potluck_protocol::{CalibrationRuns, Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -136,6 +136,27 @@ impl Coordinator {
         }
     }
 
+    /// A device has timed two ranges of the model, or could not.
+    pub fn calibrated(
+        &mut self,
+        peer: PeerId,
+        model: ModelId,
+        answer: Result<CalibrationRuns, String>,
+        members: &mut Members,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        let is_hosted = self.model.as_ref().is_some_and(|hosted| hosted.card.id == model);
+        if is_hosted && self.planning.calibrated(peer, answer) {
+            self.replan(members, now, out);
+        }
+    }
+
+    /// No answer is being given: what is measured now is not disturbed by one.
+    pub fn is_idle(&self) -> bool {
+        !self.answers.is_answering()
+    }
+
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
         self.planning.prepared(peer, epoch);
         self.try_commit(members, now, out);
@@ -239,7 +260,11 @@ impl Coordinator {
             return;
         }
         let conversation = picked.conversation;
-        match self.answers.picked(picked, model, now, out) {
+        let good = self.answers.picked(picked, model, now, out);
+        if let Some(pass) = self.answers.passed.take() {
+            self.planning.learn(model, &self.command, members, &pass);
+        }
+        match good {
             true => self.after_answer(members, now, out),
             false => self.blame(from, conversation, members, now, out),
         }

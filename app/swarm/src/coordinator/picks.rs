@@ -3,7 +3,7 @@
 use potluck_plan::{Candidates, Millis};
 use potluck_protocol::{AnswerStop, Picked, PickedRows};
 
-use super::answering::Pass;
+use super::answering::{DecodePass, Pass};
 use super::answers::Answers;
 use crate::event::OpenedModel;
 use crate::outbox::Outbox;
@@ -31,6 +31,10 @@ impl Answers {
                 {
                     if let Some(millis) = pass.decode_millis(now) {
                         self.measure(&pass, millis);
+                        if pass.drafts.is_empty() && self.active.len() == 1 {
+                            let stage_millis = picked.stage_millis;
+                            self.passed = Some(DecodePass { steps: pass.ahead + 1, stage_millis, millis });
+                        }
                     }
                     // Of tokens ahead each was computed from the best candidate before it.
                     let best = rows.iter().take(usize::from(pass.ahead)).filter_map(|row| row.ids.first().copied());

@@ -1,6 +1,7 @@
 //! From members to plans: `Down → Preparing → Committing → Up` (dynamic-partitioning.txt 4.4), with an active plan that
 //! goes on while an inactive one is prepared beside it.
 
+mod calibrating;
 mod measures;
 mod question;
 mod state_type;
@@ -11,12 +12,15 @@ pub(super) use states::{Active, Inactive};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, StageId, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, Shortfall, TAU};
-use potluck_protocol::{Frame, LoadFault, PlanStanding, Prepare};
+use potluck_protocol::{CalibrationRuns, Frame, LoadFault, PlanStanding, Prepare};
 
+use calibrating::Calibrating;
+use measures::{Drift, Measures};
 use question::Question;
 
+use crate::coordinator::answering::DecodePass;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 use crate::memory::resident_bytes;
@@ -24,6 +28,8 @@ use crate::outbox::Outbox;
 
 /// A better plan is looked for this often, whatever happens.
 const CHECK_MILLIS: f64 = 10_000.0;
+/// What the active plan is expected to take is said anew this often.
+const PREDICT_MILLIS: f64 = 1_000.0;
 
 pub(super) struct Planning {
     /// The newest epoch given out.
@@ -38,6 +44,12 @@ pub(super) struct Planning {
     /// Why there is neither plan nor shortfall.
     pub reason: String,
     checked: Millis,
+    calibrating: Calibrating,
+    /// A plan is put off until devices have said how quick they are.
+    waits: bool,
+    measures: Measures,
+    drift: Drift,
+    predicted: Millis,
 }
 
 /// What planning needs to know besides the members.
@@ -61,6 +73,11 @@ impl Planning {
             shortfall: None,
             reason: "Opening the model.".to_owned(),
             checked: Millis(0.0),
+            calibrating: Calibrating::default(),
+            waits: false,
+            measures: Measures::default(),
+            drift: Drift::default(),
+            predicted: Millis(0.0),
         }
     }
 
@@ -208,11 +225,49 @@ impl Planning {
         std::mem::take(&mut self.replan_when_idle)
     }
 
-    /// True if it is time to look for a better plan: some stages are much slower than planned, or just now and then.
-    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &mut Members, now: Millis) -> bool {
-        let slower = self.learn_paces(model, command, members, now);
+    /// A device's times. True if they are worth planning anew.
+    pub fn calibrated(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
+        let counts = self.calibrating.answered(peer, answer);
+        if counts {
+            self.measures.timed_anew(peer);
+        }
+        counts
+    }
+
+    /// A decoded row passed the active plan.
+    pub fn learn(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &DecodePass) {
+        let Some(plan) = self.up() else { return };
+        let question = Question::new(self, model, command, members);
+        let plan = plan.clone();
+        self.measures.learn(&question.room(plan.epoch), &plan, pass);
+    }
+
+    /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
+    pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
+        self.measures.stage_millis(epoch, stage)
+    }
+
+    /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
+    /// chosen for.
+    fn predict_anew(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
+        if now.0 - self.predicted.0 < PREDICT_MILLIS {
+            return false;
+        }
+        self.predicted = now;
+        let question = Question::new(self, model, command, members);
+        let Some(active) = self.active.as_mut().filter(|active| active.is_up()) else { return false };
+        let (epoch, plan) = (active.epoch(), &active.planned.plan);
+        active.planned.prediction = potluck_planner::predict(&question.room(epoch), plan);
+        self.drift.is_far(epoch, &active.planned.prediction, now)
+    }
+
+    /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
+    /// than planned, or just now and then.
+    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
+        let slower = self.predict_anew(model, command, members, now);
         let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
-        slower || due
+        let known = self.waits && !self.calibrating.is_waited_for(members, now);
+        slower || due || known
     }
 
     /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
@@ -220,11 +275,18 @@ impl Planning {
         self.checked = wishes.now;
         let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
         let epoch = PlanEpoch(self.epoch.max(newest).0 + 1);
-        let devices = self.devices(members, |member| member.pace);
+        self.calibrating.ask(wishes.model, members, wishes.now, out);
+        // An answer whose plan is lost does not wait.
+        let urgent = wishes.answering && self.active.is_none();
+        self.waits = !urgent && self.calibrating.is_waited_for(members, wishes.now);
+        if self.waits {
+            "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
+            return None;
+        }
         let running = self.active().map(|plan| plan.state);
         let mut shortfall = None;
         for model in state_type::choices(wishes.model, wishes.command.state, running, wishes.answering) {
-            let question = Question::new(&model, wishes.command, devices.clone(), members);
+            let question = Question::new(self, &model, wishes.command, members);
             let room = question.room(epoch);
             match potluck_planner::plan(&room) {
                 Err(short) => shortfall = Some((model, short)),
@@ -240,7 +302,7 @@ impl Planning {
             None => self.reason = state_type::refusal(wishes.model, wishes.command.state),
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
-                    let question = Question::new(model, command, devices.clone(), members);
+                    let question = Question::new(self, model, command, members);
                     potluck_planner::plan(&question.room(epoch)).is_ok()
                 };
                 if let Some(help) = state_type::what_would_fit(&model, wishes.command, fits) {
@@ -254,18 +316,21 @@ impl Planning {
 
     fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
         let share = wishes.command.share;
+        let measures = &self.measures;
+        let is_better = |planned: &Planned, old: &Plan| {
+            is_better(planned, old, room, measures.spread(planned.plan.peers().into_iter().chain(old.peers())))
+        };
         let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
-        let kept = active.filter(|active| active.share == share && !is_better(&planned, &active.planned.plan, room));
+        let kept = active.filter(|active| active.share == share && !is_better(&planned, &active.planned.plan));
         if let Some(active) = kept {
             // Who came since may be a spare, and measures are newer.
             active.planned = Planned::describe(room, active.planned.plan.clone());
+            self.drift.expect(active.epoch(), &active.planned.prediction);
             self.abandon(out);
             return;
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
-        if inactive
-            .is_some_and(|inactive| inactive.share == share && !is_better(&planned, &inactive.planned.plan, room))
-        {
+        if inactive.is_some_and(|inactive| inactive.share == share && !is_better(&planned, &inactive.planned.plan)) {
             return;
         }
         let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
@@ -315,14 +380,15 @@ fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
         })
 }
 
-/// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little.
-fn is_better(new: &Planned, old: &Plan, room: &Room<'_>) -> bool {
+/// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little, and by more than
+/// the measurements vary (`spread`, a share).
+fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, spread: f64) -> bool {
     let (many, before) = (new.plan.peers().len(), old.peers().len());
     if room.sharing == Sharing::Everyone && many != before {
         return many > before;
     }
     let old_millis = potluck_planner::predict(room, old).token_millis;
-    !same_placement(&new.plan, old) && new.prediction.token_millis < TAU * old_millis
+    !same_placement(&new.plan, old) && new.prediction.token_millis < (TAU - spread) * old_millis
 }
 
 /// The same parts on the same peers, whatever the epoch.

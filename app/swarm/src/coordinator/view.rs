@@ -1,6 +1,6 @@
 //! The room's picture: what everyone sees.
 
-use potluck_plan::PeerId;
+use potluck_plan::{PeerId, Plan, Stage};
 use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
@@ -45,7 +45,11 @@ pub(super) fn room(
 
 fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
     let (standing, planned) = planning.shown();
-    let measured = |peer: PeerId| members.get(peer).map_or(0.0, |member| member.status.decode_millis);
+    // What passed here last counts; a worker's own mean, where nothing has passed alone yet.
+    let measured = |plan: &Plan, stage: &Stage| {
+        let told = || members.get(stage.peer).map_or(0.0, |member| member.status.decode_millis);
+        planning.measured_millis(plan.epoch, stage.id).unwrap_or_else(told)
+    };
     let shape = planned.zip(model).and_then(|(planned, model)| model.shape_with(planned.plan.state));
     let state_bytes = planned.zip(shape).map(|(planned, shape)| {
         let stages = planned.plan.stages.iter();
@@ -60,7 +64,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         overhead: model.filter(|_| planned.is_some()).map(|model| model.overhead).unwrap_or_default(),
         predicted_ms: planned.map(|planned| planned.prediction.stage_millis()).unwrap_or_default(),
         measured_ms: planned
-            .map(|planned| planned.plan.stages.iter().map(|stage| measured(stage.peer)).collect())
+            .map(|planned| planned.plan.stages.iter().map(|stage| measured(&planned.plan, stage)).collect())
             .unwrap_or_default(),
         token_ms: planned.map_or(0.0, |planned| planned.prediction.token_millis),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },

@@ -108,7 +108,7 @@ impl Executor {
             true => Input::Tokens(forward.tokens.clone()),
             false => Input::Hidden(std::mem::take(&mut forward.hidden)),
         };
-        self.queue(forward.stage).arrive(Job { rows: forward, cursor, dropped: false }, input);
+        self.queue(forward.stage).arrive(Job { rows: forward, cursor, millis: 0.0, dropped: false }, input);
     }
 
     /// The peer of the stage before, if its rows cannot be used.
@@ -228,18 +228,19 @@ impl Executor {
 
     fn rows_computed(
         &mut self,
-        job: Job,
+        mut job: Job,
         outcome: Outcome,
         millis: f64,
         members: &Members,
         now: Millis,
         out: &mut Outbox,
     ) {
+        job.millis += millis;
         match outcome {
             Outcome::Hidden(hidden) => self.hand_on(job, hidden, out),
-            Outcome::Done => self.picked(&job, PickedRows::Through, millis, out),
-            Outcome::Candidates(rows) => self.picked(&job, PickedRows::Candidates(rows), millis, out),
-            Outcome::Logits(logits) => self.picked(&job, PickedRows::Logits(logits), millis, out),
+            Outcome::Done => self.picked(job, PickedRows::Through, out),
+            Outcome::Candidates(rows) => self.picked(job, PickedRows::Candidates(rows), out),
+            Outcome::Logits(logits) => self.picked(job, PickedRows::Logits(logits), out),
             Outcome::Routed { residual, normed, routes } => {
                 let block = potluck_plan::BlockIndex(self.routed_block(&job));
                 let gather = Gather::new(block, job.rows.class, residual, normed, routes);
@@ -267,15 +268,18 @@ impl Executor {
             let (next, peer) = (*next, *peer);
             job.rows.stage = next;
             job.rows.hidden = hidden;
+            job.rows.stage_millis.push(job.millis);
             out.send(peer, Frame::Forward(job.rows));
         }
     }
 
-    fn picked(&mut self, job: &Job, result: PickedRows, millis: f64, out: &mut Outbox) {
-        let Forward { epoch, pass, conversation, base, .. } = job.rows;
-        self.queue(job.rows.stage).left(conversation);
-        let rows = job.rows.tokens.len() as u32;
-        out.send(self.coordinator, Frame::Picked(Picked { epoch, pass, conversation, base, rows, result, millis }));
+    fn picked(&mut self, job: Job, result: PickedRows, out: &mut Outbox) {
+        let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.rows;
+        self.queue(stage).left(conversation);
+        let rows = tokens.len() as u32;
+        stage_millis.push(job.millis);
+        let picked = Picked { epoch, pass, conversation, base, rows, result, stage_millis };
+        out.send(self.coordinator, Frame::Picked(picked));
     }
 
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, out: &mut Outbox) {

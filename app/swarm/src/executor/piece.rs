@@ -121,10 +121,11 @@ mod tests {
             tokens: vec![5; rows],
             ahead: 0,
             head: Some(head),
+            stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        Job { rows, cursor: 0, dropped: false }
+        Job { rows, cursor: 0, millis: 0.0, dropped: false }
     }
 
     fn candidates(id: u32) -> Candidates {

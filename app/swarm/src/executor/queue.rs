@@ -15,6 +15,8 @@ pub(super) struct Job {
     pub rows: Forward,
     /// Next block to compute.
     pub cursor: u16,
+    /// Milliseconds of the engine in this stage so far.
+    pub millis: f64,
     /// Their conversation was forgotten while the engine had them: nobody waits for the result.
     pub dropped: bool,
 }
@@ -140,11 +142,12 @@ mod tests {
             tokens: vec![5; rows],
             ahead: 0,
             head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
         };
         let input = Input::Tokens(rows.tokens.clone());
-        (Job { rows, cursor: 0, dropped: false }, input)
+        (Job { rows, cursor: 0, millis: 0.0, dropped: false }, input)
     }
 
     fn queue(jobs: &[(u32, KernelClass, usize)]) -> StageQueue {

@@ -5,12 +5,14 @@ mod admission;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{Contribution, Frame, Hello, LoadReport, ModelSource, PromptRequest, RequestId, RoomView};
+use potluck_protocol::{
+    Contribution, Frame, Hello, LoadReport, ModelSource, PromptRequest, RequestId, RoomView, WorkerStatus,
+};
 
 use crate::coordinator::Coordinator;
 use crate::event::{HostCommand, Identity, OpenedModel};
 use crate::guest::Guest;
-use crate::members::{GRACE_AFTER_OUTAGE_MILLIS, GRACE_MILLIS, Members};
+use crate::members::{GRACE_AFTER_OUTAGE_MILLIS, GRACE_MILLIS, Member, Members};
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
@@ -18,6 +20,11 @@ use crate::{Action, Destination, Event, RelayRoute};
 
 /// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
 const HEARTBEAT_MILLIS: f64 = 1_000.0;
+
+/// After so long without work a device counts as idle.
+const IDLE_MILLIS: f64 = 1_500.0;
+/// More ways than these are not told: a room that large is planned from fewer.
+const MOST_ROUND_TRIPS: usize = 64;
 
 /// What a host is told that enters a room with a host.
 const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
@@ -69,6 +76,8 @@ pub struct Peer {
     /// Connections that were in the room before ours.
     earlier: Vec<RelayRoute>,
     ticked: Millis,
+    /// When this peer last had something to compute or to load.
+    worked: Millis,
 }
 
 impl Peer {
@@ -90,6 +99,7 @@ impl Peer {
             heartbeat: Millis(f64::MIN),
             earlier: Vec::new(),
             ticked: Millis(f64::MAX),
+            worked: Millis(f64::MIN),
         }
     }
 
@@ -167,10 +177,20 @@ impl Peer {
                     coordinator.refresh(&self.members, now, true, &mut self.out);
                 }
             }
-            Event::LoadProgress { epoch, report, used } => self.worker.progress(epoch, report, used, &mut self.out),
+            Event::LoadProgress { epoch, report, used } => {
+                self.worked = now;
+                self.worker.progress(epoch, report, used, &mut self.out);
+            }
             Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.out),
             Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.out),
-            Event::Computed(computed) => self.worker.computed(computed, &self.members, now, &mut self.out),
+            Event::Computed(computed) => {
+                self.worked = now;
+                self.worker.computed(computed, &self.members, now, &mut self.out);
+            }
+            Event::Calibrated(model, runs) => {
+                self.worked = now;
+                self.worker.calibrated(model, runs, &mut self.out);
+            }
             Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.out),
             Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
             Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
@@ -326,16 +346,24 @@ impl Peer {
             Frame::Hello(hello) => self.welcome(from, hello, now),
             Frame::Bye => self.give_up(from, now),
             Frame::Heartbeat { sent, status } => {
-                self.out.send(from, Frame::HeartbeatBack { sent });
+                let idle = self.is_idle(now);
+                self.out.send(from, Frame::HeartbeatBack { sent, probed: 0, idle });
                 if let (Some(member), Some(status)) = (self.members.known.get_mut(&from), status) {
                     member.hello.hidden = status.hidden;
                     member.status = status;
                 }
             }
-            Frame::HeartbeatBack { sent } => {
-                if let Some(member) = self.members.known.get_mut(&from) {
-                    member.link.round_trip((now.0 - sent).max(0.0));
-                }
+            Frame::Probe { sent, bytes } => {
+                let (probed, idle) = (bytes.len() as u32, self.is_idle(now));
+                self.out.send(from, Frame::HeartbeatBack { sent, probed, idle });
+            }
+            Frame::HeartbeatBack { sent, probed, idle } => {
+                let idle = idle && self.is_idle(now);
+                self.heard_back(from, (now.0 - sent).max(0.0), probed, idle);
+            }
+            Frame::Calibrate(model) if from_host => {
+                self.worked = now;
+                self.worker.calibrate(from, *model, &mut self.out);
             }
             Frame::Refused(sentence) if from_host => {
                 self.standing = Standing::Outside;
@@ -374,6 +402,7 @@ impl Peer {
         match frame {
             Frame::Prepared(epoch) => coordinator.prepared(from, epoch, members, now, out),
             Frame::PrepareFailed(epoch, fault) => coordinator.prepare_failed(from, epoch, fault, members, now, out),
+            Frame::Calibrated(model, answer) => coordinator.calibrated(from, model, answer, members, now, out),
             Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
             Frame::Picked(picked) => coordinator.picked(from, picked, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
@@ -431,7 +460,7 @@ impl Peer {
         self.members.listened(now.0 - self.ticked.0);
         self.ticked = now;
         self.members.heard(me);
-        if let (Some(member), Some(status)) = (self.members.known.get_mut(&me), self.worker.status(self.hidden)) {
+        if let (Some(status), Some(member)) = (self.status(), self.members.known.get_mut(&me)) {
             member.status = status;
         }
         if self.connected {
@@ -461,11 +490,40 @@ impl Peer {
             return;
         }
         self.heartbeat = now;
-        let status = self.worker.status(self.hidden);
+        let status = self.status();
         let me = self.identity.peer;
-        let others: Vec<PeerId> = self.members.known.keys().copied().filter(|peer| *peer != me).collect();
-        for peer in others {
-            self.out.send(peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
+        let probes = self.coordinator.is_some() && self.is_idle(now);
+        for (peer, member) in self.members.known.iter().filter(|(peer, _)| **peer != me) {
+            self.out.send(*peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
+            if let Some(bytes) = member.next_probe().filter(|_| probes) {
+                self.out.send(*peer, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
+            }
+        }
+    }
+
+    /// What others are told of this device with every heartbeat.
+    fn status(&self) -> Option<WorkerStatus> {
+        let way = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
+        let round_trips = self.members.known.iter().filter_map(way).take(MOST_ROUND_TRIPS).collect();
+        Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
+    }
+
+    /// Nothing was computed or loaded here for a while, so that a frame is handled as soon as it comes.
+    fn is_idle(&self, now: Millis) -> bool {
+        let answers = self.coordinator.as_ref().is_some_and(|coordinator| !coordinator.is_idle());
+        !answers && !self.worker.is_busy() && now.0 - self.worked.0 >= IDLE_MILLIS
+    }
+
+    /// A heartbeat or a probe is back. What was measured beside work says how busy we are, not how long the way is
+    /// (dynamic-partitioning.txt 4.3.2); the shortest of those counts only while nothing better is known.
+    fn heard_back(&mut self, from: PeerId, millis: f64, probed: u32, idle: bool) {
+        let Some(member) = self.members.known.get_mut(&from) else { return };
+        match (probed, member.link.latency_millis()) {
+            (0, _) if idle => member.link.round_trip(millis),
+            (0, _) => member.link.busy_round_trip(millis),
+            // The way back was short and took half of a heartbeat's round trip.
+            (1.., Some(back)) if idle => member.probed(u64::from(probed), millis - back),
+            _ => {}
         }
     }
 

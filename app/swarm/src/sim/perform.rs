@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Computed, Outcome, PlanEpoch, Work};
-use potluck_protocol::{AnswerPart, LoadFault, ModelCard, ModelSource};
+use potluck_plan::{
+    BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, ModelId, Outcome, Pick,
+    PlanEpoch, Position, Row, Task, Then, Work,
+};
+use potluck_planner::measures::{FEWEST_RUNS, RUNS};
+use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, ModelCard, ModelSource};
 
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
@@ -11,6 +15,10 @@ use super::world::{Happening, World};
 use crate::memory::resident_bytes;
 use crate::{Action, Event, LoadRequest, OpenedModel};
 
+/// Rows of a chunk when a device is timed.
+const CHUNK: u32 = 64;
+/// A device on which a few blocks take longer is timed less often, and not with a chunk.
+const QUICK_MILLIS: f64 = 8.0;
 /// Milliseconds to read a model's header.
 const OPEN_MILLIS: f64 = 5.0;
 
@@ -22,6 +30,7 @@ impl World {
                 let model = Arc::new(opened(&self.model, source));
                 self.schedule(self.now + OPEN_MILLIS, index, Happening::Event(Event::ModelOpened(model)));
             }
+            Action::Calibrate { model, .. } => self.calibrate(index, model.id),
             Action::Load(load) => self.load(index, load),
             Action::Unload => {
                 self.peers[index].engine = SimEngine::default();
@@ -43,6 +52,43 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// Times ranges as a device does: with its noise, one run after the other.
+    fn calibrate(&mut self, index: usize, model: ModelId) {
+        let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
+        let mut spent = 0.0;
+        let mut runs = |class: KernelClass, rows: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
+            let row = |position| Row { conversation: ConversationId(0), position: Position(position) };
+            let rows: Vec<Row> = (0..rows).map(row).collect();
+            let input = Input::Hidden(Vec::new());
+            let task = Task::Forward { rows, class, input, blocks, then };
+            let peer = &self.peers[index];
+            let millis = peer.device.millis(&self.model, &task) * peer.slowed;
+            let run = |_| {
+                let noise = 1.0 + peer.device.noise * (2.0 * self.random.unit() - 1.0);
+                spent += millis * noise;
+                millis * noise
+            };
+            (0..if millis < QUICK_MILLIS { RUNS } else { FEWEST_RUNS }).map(run).collect()
+        };
+        let head = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let decode_long = runs(KernelClass::Decode, 1, long, Then::Hidden);
+        let quick = decode_long.iter().all(|millis| *millis < QUICK_MILLIS);
+        let mut chunk =
+            |blocks| if quick { runs(KernelClass::Prefill, CHUNK, blocks, Then::Hidden) } else { Vec::new() };
+        let (prefill_short, prefill_long) = (chunk(short), chunk(long));
+        let calibration = CalibrationRuns {
+            short,
+            long,
+            decode_short: runs(KernelClass::Decode, 1, short, Then::Hidden),
+            decode_long,
+            decode_head: runs(KernelClass::Decode, 1, short, head),
+            chunk: CHUNK,
+            prefill_short,
+            prefill_long,
+        };
+        self.schedule(self.now + spent, index, Happening::Event(Event::Calibrated(model, Ok(calibration))));
     }
 
     fn load(&mut self, index: usize, load: LoadRequest) {

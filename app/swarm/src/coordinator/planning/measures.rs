@@ -1,38 +1,165 @@
-//! What the planner is told of the members: what they promise, corrected by what was measured.
+//! What the planner is told of the members: what they promise, what they timed, and what their stages take in use.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, PlanEpoch};
-use potluck_planner::Device;
+use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, Plan, PlanEpoch, StageId};
+use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, legs};
+use potluck_planner::{Access, Device, HopCost, Layers, Link, Links, Prediction, Room, Speed};
 
 use super::Planning;
-use super::question::Question;
-use crate::event::{HostCommand, OpenedModel};
-use crate::members::{Member, Members};
+use super::calibrating::Profile;
+use crate::coordinator::answering::DecodePass;
+use crate::members::Members;
 
-/// A stage that takes so many times as long as expected, or so many times less, is worth another plan.
-const DRIFT: f64 = 2.0;
-/// It must do so for a while: a first token is slow, and devices are busy now and then.
-const DRIFT_MILLIS: f64 = 4_000.0;
-/// Measured speeds are believed within these bounds.
-const PACES: (f64, f64) = (0.2, 50.0);
+/// So many passes are needed before what a hop takes in use counts.
+const ENOUGH: usize = 3;
+/// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
+const LEAST_MILLIS: f64 = 0.01;
+/// Most of a measured spread that a better plan has to win by.
+const MOST_SPREAD: f64 = 0.25;
+
+/// Measured in use.
+#[derive(Default)]
+pub(super) struct Measures {
+    peers: BTreeMap<PeerId, PeerMeasure>,
+    /// Milliseconds that a message takes in use beyond what its link takes while idle.
+    hop: Ring<SPEEDS>,
+    /// Milliseconds of each stage's engine for a decoded row, on one plan.
+    stages: BTreeMap<StageId, Ring<SPEEDS>>,
+    epoch: PlanEpoch,
+}
+
+impl Measures {
+    /// A device was timed: what it took before is compared with another overhead.
+    pub fn timed_anew(&mut self, peer: PeerId) {
+        self.peers.remove(&peer);
+    }
+
+    /// Milliseconds of a stage's engine, measured on this plan.
+    pub fn stage_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
+        self.stages.get(&stage).filter(|_| self.epoch == epoch)?.median()
+    }
+
+    /// A decoded row passed all stages alone.
+    pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass) {
+        let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
+        if pass.stage_millis.len() != plan.stages.len() || !measurable {
+            return;
+        }
+        if self.epoch != plan.epoch {
+            self.epoch = plan.epoch;
+            self.stages.clear();
+        }
+        let steps = f64::from(pass.steps);
+        for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
+            let cost = room.layers.stage_decode(plan, stage) * steps;
+            if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
+                let fresh = || PeerMeasure::new(device.speed, device.session_millis);
+                self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, *millis);
+                self.stages.entry(stage.id).or_default().push(millis / steps);
+            }
+        }
+        let hops = potluck_planner::predict(room, plan).hops;
+        if !hops.is_empty() {
+            let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>();
+            let expected: f64 = hops.iter().map(HopCost::millis).sum();
+            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
+        }
+    }
+
+    /// Milliseconds that a hop takes in use beyond its idle link: queues of events, frames made and read. May be below zero.
+    fn hop_millis(&self) -> f64 {
+        self.hop.median().filter(|_| self.hop.len() >= ENOUGH).unwrap_or(0.0)
+    }
+
+    /// By so large a share single measurements of these devices differ: what a better plan must win by, besides.
+    pub fn spread(&self, peers: impl IntoIterator<Item = PeerId>) -> f64 {
+        let spreads = peers.into_iter().filter_map(|peer| self.peers.get(&peer)?.spread());
+        spreads.fold(0.0, f64::max).min(MOST_SPREAD)
+    }
+
+    /// The ways between members: each has a leg to the relay, found from the round trips that it and others measured.
+    pub fn links(&self, members: &Members) -> Links {
+        let mut links = Links::default();
+        let bandwidth = |peer: PeerId| members.get(peer).and_then(|member| member.link.bandwidth());
+        let usual = middle(members.known.keys().filter_map(|peer| bandwidth(*peer)).collect());
+        let usual = usual.unwrap_or(Link::BANDWIDTH / 2.0);
+        let known = legs(&one_way(members));
+        let usual_leg = middle(known.values().copied().collect()).unwrap_or(0.0);
+        for peer in members.known.keys().copied() {
+            let leg = known.get(&peer).copied().unwrap_or(usual_leg);
+            // A probe passes two legs, and which of them was the slower one is not known.
+            let bandwidth = 2.0 * bandwidth(peer).unwrap_or(usual);
+            let latency_millis = (leg + self.hop_millis() / 2.0).max(LEAST_MILLIS);
+            let leg = Link { latency_millis, bandwidth };
+            links.set_access(peer, Access { up: leg, down: leg });
+        }
+        links
+    }
+}
+
+/// Milliseconds of one way between two members, through the relay.
+fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
+    let mut ways: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
+    let mut put = |a: PeerId, b: PeerId, millis: f64| {
+        // Two that measured each other: the quieter moment counts.
+        let way = ways.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
+        *way = way.min(millis);
+    };
+    for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
+        if let Some(millis) = member.link.latency_millis() {
+            put(members.me, *peer, millis);
+        }
+        let told = member.status.round_trips.iter();
+        // Its way to us is our way to it, which we measured ourselves.
+        let told = told.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
+        told.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
+    }
+    ways
+}
 
 impl Planning {
-    /// Everyone who can be given work; `pace`: so many times as long as it promised a device takes.
-    pub(super) fn devices(&self, members: &Members, pace: impl Fn(&Member) -> f64) -> Vec<Device> {
-        let lending = members.known.iter().filter(|(_, member)| member.lends());
-        lending
-            .filter_map(|(peer, member)| {
-                let contribution = member.hello.contribution.as_ref()?;
-                let pace = pace(member);
-                let budget = Bytes((contribution.budget.0 as f64 * member.trust) as u64);
-                let (bandwidth, sync_millis) = (contribution.bandwidth / pace, contribution.sync_millis * pace);
-                let mut device = Device::declared(*peer, budget, bandwidth, sync_millis);
-                device.holds = self.held_blocks(*peer);
-                device.presence.hidden = member.hello.hidden;
-                Some(device)
-            })
-            .collect()
+    /// Everyone who can be given work.
+    pub(super) fn devices(&self, members: &Members, layers: &Layers) -> Vec<Device> {
+        let declared = members.known.iter().filter(|(_, member)| member.lends()).filter_map(|(peer, member)| {
+            let lent = member.hello.contribution.as_ref()?;
+            let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
+            let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
+            device.holds = self.held_blocks(*peer);
+            device.presence.hidden = member.hello.hidden;
+            Some((device, self.calibrating.profile(*peer, layers)))
+        });
+        let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
+        let share =
+            |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
+        let shares: Vec<f64> = devices.iter().filter_map(share).collect();
+        let share = middle(shares).unwrap_or(1.0);
+        for (device, profile) in &mut devices {
+            match profile {
+                Some(profile) => {
+                    device.speed = profile.speed;
+                    device.session_millis = profile.session_millis;
+                }
+                // Kernels stream what is promised; a token gets a share of that, likely the one it gets elsewhere.
+                None => {
+                    let Speed { decode, prefill } = device.speed;
+                    device.speed = Speed { decode: decode * share, prefill: prefill * share };
+                }
+            }
+            if let Some(measure) = self.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
+                measure.apply(device);
+            }
+        }
+        devices.into_iter().map(|(device, _)| device).collect()
+    }
+
+    /// The model's layers, with the head's cost as the devices timed it.
+    pub(super) fn with_head(&self, layers: Layers, members: &Members) -> Layers {
+        let heads = members.known.keys().filter_map(|peer| self.calibrating.profile(*peer, &layers)?.head).collect();
+        match middle(heads) {
+            Some(cost) => layers.with_head(cost),
+            None => layers,
+        }
     }
 
     fn held_blocks(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
@@ -41,39 +168,44 @@ impl Planning {
         let stages = plans.flat_map(|planned| &planned.plan.stages).filter(|stage| stage.peer == peer);
         stages.flat_map(|stage| stage.blocks.iter()).collect()
     }
+}
 
-    /// Compares the stages of the active plan with what their devices promised. True if one drifted far from what the
-    /// plan was made with.
-    pub(super) fn learn_paces(
-        &self,
-        model: &OpenedModel,
-        command: &HostCommand,
-        members: &mut Members,
-        now: Millis,
-    ) -> bool {
-        let Some(plan) = self.up() else { return false };
-        let promised = self.devices(members, |_| 1.0);
-        let question = Question::new(model, command, promised, members);
-        let stage_millis = potluck_planner::predict(&question.room(PlanEpoch::default()), plan).stage_millis();
-        let mut drifted = false;
-        for (stage, promised) in plan.stages.iter().zip(stage_millis) {
-            let alone = plan.stages.iter().filter(|other| other.peer == stage.peer).count() == 1;
-            let Some(member) = members.known.get_mut(&stage.peer).filter(|_| alone && stage.remote.is_empty()) else {
-                continue;
-            };
-            let measured = member.status.decode_millis;
-            if measured <= 0.0 || promised <= 0.0 || member.status.prepared != Some(plan.epoch) {
-                continue;
-            }
-            let pace = (measured / promised).clamp(PACES.0, PACES.1);
-            if (1.0 / DRIFT..=DRIFT).contains(&(pace / member.pace)) {
-                member.drifts_since = None;
-            } else if now.0 - member.drifts_since.get_or_insert(now).0 >= DRIFT_MILLIS {
-                member.drifts_since = None;
-                member.pace = pace;
-                drifted = true;
-            }
+fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// A stage that is expected to take so many times as long as when its plan was made, or so many times less, is worth
+/// another look.
+const DRIFT: f64 = 2.0;
+/// It must do so for a while: a first token is slow, and devices are busy now and then.
+const DRIFT_MILLIS: f64 = 4_000.0;
+
+/// Whether what was measured has moved far from what a plan was made with.
+#[derive(Default)]
+pub(super) struct Drift {
+    epoch: PlanEpoch,
+    expected: Vec<f64>,
+    since: Option<Millis>,
+}
+
+impl Drift {
+    /// From now on these times are expected of the plan's stages.
+    pub fn expect(&mut self, epoch: PlanEpoch, prediction: &Prediction) {
+        *self = Self { epoch, expected: prediction.stage_millis(), since: None };
+    }
+
+    /// True once a stage's time has been far from the expected one for a while.
+    pub fn is_far(&mut self, epoch: PlanEpoch, prediction: &Prediction, now: Millis) -> bool {
+        if self.epoch != epoch {
+            self.expect(epoch, prediction);
         }
-        drifted
+        let pairs = self.expected.iter().zip(prediction.stage_millis());
+        let far = pairs.into_iter().any(|(before, now)| !(1.0 / DRIFT..=DRIFT).contains(&(now / before)));
+        if !far {
+            self.since = None;
+            return false;
+        }
+        now.0 - self.since.get_or_insert(now).0 >= DRIFT_MILLIS
     }
 }

@@ -1,9 +1,10 @@
 //! What the planner is asked, with everything that its room borrows.
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
-use potluck_planner::{Access, Device, Effort, Layers, Links, Loading, Room, Sharing};
+use potluck_planner::{Device, Effort, Layers, Links, Loading, Room, Sharing};
 use potluck_protocol::Share;
 
+use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 
@@ -21,12 +22,14 @@ pub(super) struct Question<'a> {
 const WIRE: WireType = WireType::F32;
 
 impl<'a> Question<'a> {
-    pub fn new(model: &'a OpenedModel, command: &HostCommand, devices: Vec<Device>, members: &Members) -> Self {
+    pub fn new(planning: &Planning, model: &'a OpenedModel, command: &HostCommand, members: &Members) -> Self {
+        let layers = Layers::from_shape(&model.shape, command.context, WIRE);
+        let layers = planning.with_head(layers, members);
         Self {
-            layers: Layers::from_shape(&model.shape, command.context, WIRE),
+            devices: planning.devices(members, &layers),
+            layers,
             model,
-            devices,
-            links: links(members),
+            links: planning.measures.links(members),
             coordinator: members.me,
             sharing: match command.share {
                 Share::Fastest => Sharing::Fastest,
@@ -53,13 +56,4 @@ impl<'a> Question<'a> {
             effort: Effort::default(),
         }
     }
-}
-
-/// One way to the coordinator is half a round trip; two others reach each other through the same relay.
-fn links(members: &Members) -> Links {
-    let mut links = Links::default();
-    for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
-        links.set_access(*peer, Access::latency(member.round_trip() / 2.0));
-    }
-    links
 }

@@ -1,0 +1,155 @@
+//! Asking each device to time two ranges of the model's blocks before it is planned with (dynamic-partitioning.txt 4.3.2).
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{Millis, PeerId};
+use potluck_planner::measures::{Calibration, typical};
+use potluck_planner::{Layers, Speed};
+use potluck_protocol::{CalibrationRuns, Frame};
+
+use crate::event::OpenedModel;
+use crate::members::{Member, Members};
+use crate::outbox::Outbox;
+
+/// Planning waits so long for a device's times; they count as well when they come later.
+const PATIENCE_MILLIS: f64 = 5_000.0;
+
+/// What a device's times say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Profile {
+    /// Milliseconds of a piece of work besides its layers.
+    pub session_millis: f64,
+    /// Cost a millisecond.
+    pub speed: Speed,
+    /// Cost of the head, in the units of the blocks' costs, if it was timed.
+    pub head: Option<f64>,
+}
+
+struct Asked {
+    /// What the adapter tells: another one is another device.
+    adapter: String,
+    at: Millis,
+    answer: Option<Result<CalibrationRuns, String>>,
+}
+
+/// Who was asked, and what came back. For one model.
+#[derive(Default)]
+pub(super) struct Calibrating {
+    asked: BTreeMap<PeerId, Asked>,
+}
+
+impl Calibrating {
+    /// Asks those who lend and were not asked yet, if there is a choice to make at all: one device alone is given
+    /// everything, however quick it is.
+    pub fn ask(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
+        let lending: Vec<(&PeerId, &Member)> = members.known.iter().filter(|(_, member)| member.lends()).collect();
+        if lending.len() < 2 {
+            return;
+        }
+        for (peer, member) in lending {
+            let adapter = &member.hello.adapter;
+            if self.asked.get(peer).is_none_or(|asked| asked.adapter != *adapter) {
+                self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: now, answer: None });
+                out.send(*peer, Frame::Calibrate(Box::new(model.card.clone())));
+            }
+        }
+    }
+
+    /// Somebody's times may still come in time.
+    pub fn is_waited_for(&self, members: &Members, now: Millis) -> bool {
+        let lends = |peer: &PeerId| members.get(*peer).is_some_and(Member::lends);
+        let waits = |asked: &Asked| asked.answer.is_none() && now.0 - asked.at.0 < PATIENCE_MILLIS;
+        self.asked.iter().any(|(peer, asked)| waits(asked) && lends(peer))
+    }
+
+    /// A device's times. False if nobody asked for them.
+    pub fn answered(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
+        let Some(asked) = self.asked.get_mut(&peer).filter(|asked| asked.answer.is_none()) else { return false };
+        asked.answer = Some(answer);
+        true
+    }
+
+    /// What is known of a device, if its times make sense.
+    pub fn profile(&self, peer: PeerId, layers: &Layers) -> Option<Profile> {
+        profile(self.asked.get(&peer)?.answer.as_ref()?.as_ref().ok()?, layers)
+    }
+}
+
+/// Solves for overhead and speed. `None` if the ranges are none of the model's, or no speed explains the times.
+fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
+    let (short, long) = (runs.short, runs.long);
+    let blocks = layers.count().saturating_sub(2);
+    let is_part = short.start == long.start && short.start < short.end && short.end < long.end;
+    if !is_part || usize::from(long.end) > blocks {
+        return None;
+    }
+    let (short_cost, long_cost) = (layers.decode_cost(short), layers.decode_cost(long));
+    let decode = Calibration::of(&runs.decode_short, &runs.decode_long).solve(short_cost, long_cost).ok()?;
+    let rows = f64::from(runs.chunk);
+    let prefill = Calibration::of(&runs.prefill_short, &runs.prefill_long)
+        .solve(layers.prefill_cost(short) * rows, layers.prefill_cost(long) * rows);
+    let head = typical(&runs.decode_head) - typical(&runs.decode_short);
+    Some(Profile {
+        session_millis: decode.session_millis,
+        speed: Speed {
+            decode: decode.speed,
+            // A device that was too slow for these runs as well gains by a chunk what others do.
+            prefill: prefill.map_or(decode.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
+        },
+        head: (head.is_finite() && head >= 0.0).then_some(head * decode.speed),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use potluck_plan::{BlockRange, StateType, WireType};
+
+    use super::*;
+    use crate::sim::SimModel;
+
+    fn layers() -> Layers {
+        Layers::from_shape(&SimModel { blocks: 6, experts: 0, state: StateType::F32 }.shape(), 64, WireType::F32)
+    }
+
+    /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the head.
+    fn runs() -> CalibrationRuns {
+        CalibrationRuns {
+            short: BlockRange::new(1, 2),
+            long: BlockRange::new(1, 4),
+            decode_short: vec![3.0; 7],
+            decode_long: vec![5.0; 7],
+            decode_head: vec![13.0; 7],
+            chunk: 10,
+            prefill_short: vec![4.0; 3],
+            prefill_long: vec![8.0; 3],
+        }
+    }
+
+    #[test]
+    fn times_of_two_ranges_give_overhead_speeds_and_the_heads_cost() {
+        let found = profile(&runs(), &layers()).unwrap();
+        let speed = Speed { decode: 160.0, prefill: 800.0 };
+        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0) });
+    }
+
+    #[test]
+    fn ranges_that_the_model_does_not_have_are_refused() {
+        let with = |short, long| profile(&CalibrationRuns { short, long, ..runs() }, &layers());
+        assert_eq!(with(BlockRange::new(0, 1), BlockRange::new(0, 7)), None, "the model has six blocks");
+        assert_eq!(with(BlockRange::new(0, 3), BlockRange::new(0, 3)), None, "the ranges are one");
+        assert_eq!(with(BlockRange::new(2, 2), BlockRange::new(2, 4)), None, "the short one is empty");
+        assert_eq!(with(BlockRange::new(1, 2), BlockRange::new(0, 4)), None, "they begin at different blocks");
+    }
+
+    #[test]
+    fn times_that_no_speed_explains_are_refused_and_what_could_not_be_timed_is_left_out() {
+        let equal = CalibrationRuns { decode_long: vec![3.0; 7], ..runs() };
+        assert_eq!(profile(&equal, &layers()), None);
+        let lies = CalibrationRuns { decode_long: vec![f64::NAN; 7], ..runs() };
+        assert_eq!(profile(&lies, &layers()), None);
+        let slow = CalibrationRuns { decode_head: Vec::new(), prefill_long: Vec::new(), ..runs() };
+        let found = profile(&slow, &layers()).unwrap();
+        assert_eq!((found.head, found.speed.prefill), (None, 8.0 * 160.0));
+    }
+}
