@@ -79,6 +79,11 @@ impl Load {
         wanted.iter().all(|unit| self.engine.resident(*unit))
     }
 
+    /// True if the held units need no kernel besides those that are compiled.
+    pub fn is_prepared(&self) -> bool {
+        self.engine.is_prepared()
+    }
+
     /// Holds the wanted units and brings what is missing. Afterwards the engine has every byte; gives how many weight bytes
     /// these are.
     ///

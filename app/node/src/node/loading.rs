@@ -138,8 +138,8 @@ impl LoadTask {
         let load = self.load(&model, &progress)?;
         let held_before = load.holds(&wanted);
         self.compute.holds(load.run(&wanted).await?);
-        if held_before && self.compute.is_tested() {
-            // Units were freed at most: the kernels that compute now were tested when they came.
+        if (held_before || load.is_prepared()) && self.compute.is_tested() {
+            // The kernels were tested when they came. What computes now is not held up by another test.
             progress.phase(LoadPhase::Ready);
             return Ok(());
         }

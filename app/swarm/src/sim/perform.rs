@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Computed, Outcome, PlanEpoch, Work};
+use potluck_plan::{Bytes, Computed, Outcome, Work};
 use potluck_protocol::{AnswerPart, LoadFault, ModelCard, ModelSource};
 
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
@@ -47,17 +47,20 @@ impl World {
     fn load(&mut self, index: usize, load: LoadRequest) {
         let peer = &mut self.peers[index];
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
-        let epoch = load.epoch;
+        peer.loads += 1;
+        let number = peer.loads;
         peer.load = Some(load);
         if std::mem::take(&mut peer.stuck) {
             return;
         }
-        self.schedule(self.now + millis, index, Happening::Loaded(epoch));
+        self.schedule(self.now + millis, index, Happening::Loaded(number));
     }
 
-    pub(super) fn loaded(&mut self, index: usize, epoch: PlanEpoch) {
+    pub(super) fn loaded(&mut self, index: usize, number: u64) {
         let peer = &mut self.peers[index];
-        let Some(load) = peer.load.as_ref().filter(|load| load.epoch == epoch) else { return };
+        // A newer load takes the place of an older one.
+        let Some(load) = peer.load.as_ref().filter(|_| peer.loads == number) else { return };
+        let epoch = load.epoch;
         let shape = self.model.shape();
         let bytes: Bytes = load.units.iter().map(|unit| shape.unit_bytes(*unit)).sum();
         if bytes > load.budget {
