@@ -7,6 +7,12 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 
 impl Engine {
+    /// True if every pipeline that the held units need is there: [`Engine::prepare`] has nothing to do.
+    pub fn is_prepared(&self) -> bool {
+        let core = self.inner.core.borrow();
+        core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
+    }
+
     /// Creates every pipeline that the held units need. Call it after [`Engine::hold`]; otherwise the first work pays.
     pub async fn prepare(&self) -> Result<(), EngineError> {
         let kernels: Vec<Kernel> = {

@@ -188,6 +188,7 @@ fn members(picture: &wire::RoomView, me: PeerId) -> Vec<panel::Member> {
         holds: picture.plan.plan.as_ref().map(|plan| holds(plan, member.peer, model)).unwrap_or_default(),
         state: standing(member.standing),
         spare: member.spare.clone(),
+        standby: member.standby.clone(),
         loading: member.loading.as_ref().map(convert::loading),
         link: (member.peer != me && member.round_trip_ms > 0.0)
             .then_some(panel::MemberLink { direct: false, round_trip_ms: member.round_trip_ms }),
@@ -284,6 +285,7 @@ mod tests {
             used: Bytes(0),
             standing: wire::MemberStanding::Spare,
             spare: None,
+            standby: None,
             loading: None,
             round_trip_ms: 0.0,
             hidden: false,

@@ -149,6 +149,52 @@ fn a_killed_stage_is_replaced_and_the_answer_is_the_undisturbed_one() {
     });
 }
 
+/// Everyone has a cache of its own, so the relay counts what anybody downloads.
+#[test]
+fn a_warm_standby_takes_over_without_a_download() {
+    test(async {
+        let (models, model) = (folder("models"), layered());
+        let path = write(&model, &models, "model");
+        let expected = alone(&path, TEXT, 64).await;
+        let relay = relay(&models, 0).await;
+        let budget = two_blocks(&model);
+        let mut first = peer("host", &relay.origin, folder("cache"));
+        let link = host(&mut first, &relay.origin, of_relay("model"), budget).await;
+        let joiners: Vec<Session> =
+            (0..3).map(|number| peer(&format!("joiner {number}"), &relay.origin, folder("cache"))).collect();
+        joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(budget)));
+        let warm = |status: &Status| {
+            let mut said =
+                status.peers.iter().filter_map(|member| Some((member.peer.clone(), member.standby.clone()?)));
+            said.find_map(|(peer, said)| Some((peer, said.strip_prefix("Warm standby for ")?.to_owned())))
+        };
+        until(&mut first, "a warm standby", |status| is_up(status, 3) && warm(status).is_some()).await;
+        let (spare, of) = warm(&first.status).unwrap();
+        assert!(!stage_peers(&first.status).contains(&spare), "the spare has no work");
+        let number = (0..joiners.len()).find(|number| of == format!("joiner {number}'s part.")).unwrap();
+        let lost = first.status.peers.iter().find(|member| member.name == format!("joiner {number}")).unwrap();
+        let lost = lost.peer.clone();
+        assert!(stage_peers(&first.status).contains(&lost));
+
+        let mut downloaded = None;
+        let bytes = || relay.metric("potluck_relay_weight_bytes_total");
+        let before = bytes().await;
+        let tokens = answer(&mut first, question(1, TEXT, 64), |count| {
+            if count >= 4 && downloaded.is_none() {
+                downloaded = Some(before);
+                joiners[number].kill();
+            }
+        })
+        .await;
+        assert_eq!(downloaded, Some(bytes().await), "killed in the middle, and nothing was downloaded afterwards");
+        assert_eq!(tokens, expected);
+        let peers = stage_peers(&first.status);
+        assert!(peers.contains(&spare) && !peers.contains(&lost), "the standby took over: {peers:?}");
+        drop((first, joiners));
+        relay.stop().await;
+    });
+}
+
 #[test]
 fn experts_on_other_peers_answer_like_one_device() {
     test(async {

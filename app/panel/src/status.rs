@@ -217,6 +217,8 @@ pub struct Member {
     pub state: MemberState,
     /// Why it has no work, in one sentence, while it is a spare and that is known.
     pub spare: Option<String>,
+    /// For whose loss it stands by, in one sentence.
+    pub standby: Option<String>,
     /// What it is loading.
     pub loading: Option<Loading>,
     /// The line to it.
@@ -238,7 +240,7 @@ pub enum MemberState {
     Loading,
     /// Has work and is ready.
     Ready,
-    /// Lends, has no work now, takes over if one leaves.
+    /// Lends and has no work now.
     Spare,
     /// Its device failed: see the notice.
     Failed,

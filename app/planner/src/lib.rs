@@ -37,4 +37,4 @@ pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, predict_prefill};
 pub use room::{Device, Effort, Loading, Presence, Room, Sharing, Speed};
 pub use spares::{Spare, SpareReason};
-pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby};
+pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};

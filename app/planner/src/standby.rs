@@ -58,12 +58,33 @@ pub struct Standbys {
 /// Standby plans for every peer with work but the coordinator. All of them fit into the room's memory together, beside the
 /// active plan; peers that left often before come first.
 pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
+    standby_keeping(room, plan, Vec::new())
+}
+
+/// The same where some standby plans for this plan were made before: those that still fit stay as they are, with whatever was
+/// loaded for them.
+pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
     let room = &Room { loading: Loading::Ignored, ..room.clone() };
     let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
     let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
     lost.sort_by_key(|peer| (std::cmp::Reverse(departures(peer)), *peer));
     let mut reserved = Reserved::of(room, plan);
     let mut standbys = Standbys::default();
+    let sizes = layer_sizes(room, plan);
+    for standby in made.into_iter().filter(|standby| lost.contains(&standby.lost)) {
+        let mut tried = reserved.clone();
+        tried.add_plan(room, &standby.plan);
+        let fits = |peer: PeerId| {
+            let before = reserved.taken(room, &sizes, peer);
+            let after = tried.taken(room, &sizes, peer);
+            room.device(peer).is_some_and(|device| after == before || after <= usable(room, device))
+        };
+        if standby.plan.peers().into_iter().all(fits) {
+            reserved = tried;
+            standbys.covered.push(standby);
+        }
+    }
+    lost.retain(|lost| standbys.covered.iter().all(|standby| standby.lost != *lost));
     for lost in lost {
         let mut tried = reserved.clone();
         match without(room, plan, lost, &mut tried) {
@@ -89,19 +110,23 @@ struct Reserved {
 impl Reserved {
     fn of(room: &Room<'_>, plan: &Plan) -> Self {
         let mut reserved = Self { layers: BTreeMap::new(), experts: BTreeMap::new() };
+        reserved.add_plan(room, plan);
+        reserved
+    }
+
+    fn add_plan(&mut self, room: &Room<'_>, plan: &Plan) {
         for stage in &plan.stages {
-            reserved.add(stage.peer, stage_layers(room, plan, stage));
+            self.add(stage.peer, stage_layers(room, plan, stage));
             for remote in &stage.remote {
                 for (expert, holders) in remote.holders.iter().enumerate() {
                     for holder in holders {
                         if let Holder::Peer(peer) = holder {
-                            reserved.add_expert(*peer, remote.block, ExpertId(expert as u16));
+                            self.add_expert(*peer, remote.block, ExpertId(expert as u16));
                         }
                     }
                 }
             }
         }
-        reserved
     }
 
     fn add(&mut self, peer: PeerId, layers: LayerRange) {
@@ -118,12 +143,21 @@ impl Reserved {
 
     /// Bytes that a device has left.
     fn left(&self, room: &Room<'_>, sizes: &[u64], device: &Device) -> u64 {
-        let layers = self.layers.get(&device.peer).into_iter().flatten().map(|layer| sizes[*layer]);
-        let experts = self.experts.get(&device.peer).into_iter().flatten();
-        let experts = experts.map(|(block, _)| room.shape.blocks[usize::from(block.0)].expert_bytes().0);
-        let taken: u64 = layers.chain(experts).sum();
-        device.budget.saturating_sub(room.overhead).0.saturating_sub(taken)
+        usable(room, device).saturating_sub(self.taken(room, sizes, device.peer))
     }
+
+    /// Bytes of what a peer has.
+    fn taken(&self, room: &Room<'_>, sizes: &[u64], peer: PeerId) -> u64 {
+        let layers = self.layers.get(&peer).into_iter().flatten().map(|layer| sizes[*layer]);
+        let experts = self.experts.get(&peer).into_iter().flatten();
+        let experts = experts.map(|(block, _)| room.shape.blocks[usize::from(block.0)].expert_bytes().0);
+        layers.chain(experts).sum()
+    }
+}
+
+/// Bytes of a device for weights and state.
+fn usable(room: &Room<'_>, device: &Device) -> u64 {
+    device.budget.saturating_sub(room.overhead).0
 }
 
 /// Bytes of each layer on its stage's own device under a plan: without experts that live elsewhere.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use common::{Setting, dense, device, moe, peer};
 use potluck_plan::{Bytes, PeerId, Plan, WeightUnit};
-use potluck_planner::{Presence, Sharing, StandbyKind, Standbys, standby};
+use potluck_planner::{Presence, Sharing, StandbyKind, Standbys, standby, standby_keeping};
 
 fn standbys(setting: &Setting) -> (Plan, Standbys) {
     let planned = setting.plan(Sharing::Fastest).unwrap();
@@ -130,4 +130,32 @@ fn a_lost_holder_of_experts_is_replaced() {
     for standby in &standbys.covered {
         assert_eq!(standby.plan.stages[0].blocks, plan.stages[0].blocks, "the mixers stay where they are");
     }
+}
+
+/// Somebody joins: what was loaded in advance is not loaded anew elsewhere, though the newcomer would be the better spare.
+#[test]
+fn standby_plans_that_were_made_stay_as_they_are() {
+    let mut setting = Setting::new(dense(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
+    let (plan, before) = standbys(&setting);
+    setting.devices.push(device(3, 2_000, 1e9));
+    let room = setting.room(Sharing::Fastest);
+    let anew = standby(&room, &plan);
+    assert_ne!(anew.covered[0].plan, before.covered[0].plan, "alone, the newcomer would be chosen");
+    let after = standby_keeping(&room, &plan, before.covered.clone());
+    check(&setting, &plan, &after);
+    assert_eq!(after, before);
+}
+
+/// A device that lends less now has no room for what it stood by with; others do it.
+#[test]
+fn a_standby_plan_that_does_not_fit_any_more_is_made_anew() {
+    let mut setting = Setting::new(dense(4), (0..4).map(|id| device(id, 320, 1e6)).collect());
+    let (plan, before) = standbys(&setting);
+    let [made] = &before.covered[..] else { panic!("{before:?}") };
+    let (spare, _) = made.preload[0];
+    setting.devices.iter_mut().find(|device| device.peer == spare).unwrap().budget = Bytes(100);
+    let after = standby_keeping(&setting.room(Sharing::Fastest), &plan, before.covered.clone());
+    check(&setting, &plan, &after);
+    assert_eq!(after.covered.len(), 1, "{after:?}");
+    assert!(!after.covered[0].plan.peers().contains(&spare), "{after:?}");
 }

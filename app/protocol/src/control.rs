@@ -1,6 +1,6 @@
 //! Frames about membership, plans and prompts.
 
-use potluck_plan::{BlockRange, Bytes, ModelId, ModelShape, PeerId, Plan, PlanEpoch};
+use potluck_plan::{BlockRange, Bytes, ModelId, ModelShape, PeerId, Plan, PlanEpoch, StateType, WeightUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, LoadReport, Message, RequestId};
@@ -109,8 +109,30 @@ pub struct Prepare {
     pub shape: ModelShape,
     /// Bytes the plan sets aside on each device besides weights and state.
     pub overhead: Bytes,
-    /// Keep the active plan's units meanwhile (they fit beside the new ones); otherwise drop what is not needed.
-    pub keep_active: bool,
+    /// The plan that goes on meanwhile: its units stay, they fit beside the new ones. Without one, what the new plan does not
+    /// need can go.
+    pub keep: Option<PlanEpoch>,
+}
+
+/// The coordinator's order to hold units beside whatever plan there is: for the loss of another device
+/// (dynamic-partitioning.txt 5.2.5), or while more devices are awaited. Answered like [`Prepare`]; loading for a plan goes
+/// first, and a plan that needs the memory gets it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StandbyOrder {
+    /// Names the order, numbered among the plans. A newer order takes the place of an older one.
+    pub epoch: PlanEpoch,
+    /// The model.
+    pub model: ModelCard,
+    /// Its sizes.
+    pub shape: ModelShape,
+    /// Bytes set aside besides weights and state.
+    pub overhead: Bytes,
+    /// Positions of state to reserve for the units' blocks.
+    pub context: u32,
+    /// How keys and values are stored.
+    pub state: StateType,
+    /// What to hold besides the plans' units; none: nothing any more.
+    pub units: Vec<WeightUnit>,
 }
 
 /// Times of two ranges of a model's blocks on one device, for the planner to tell overhead and speed apart

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, ModelCard, Picked, PieceRequest, Prepare,
-    PromptRequest, RoomView, StageFault, WorkerStatus,
+    PromptRequest, RoomView, StageFault, StandbyOrder, WorkerStatus,
 };
 
 /// Names a prompt within the asking peer's session.
@@ -136,9 +136,9 @@ pub enum Frame {
     Room(Box<RoomView>),
     /// Get ready for a plan.
     Prepare(Box<Prepare>),
-    /// The sender is ready for the plan.
+    /// The sender is ready for the plan, or holds what an order to stand by names.
     Prepared(PlanEpoch),
-    /// The sender cannot get ready.
+    /// The sender cannot get ready, or does not stand by any more.
     PrepareFailed(PlanEpoch, LoadFault),
     /// From now on this plan counts.
     Commit(PlanEpoch),
@@ -146,6 +146,8 @@ pub enum Frame {
     Committed(PlanEpoch),
     /// The plan will not come: what only it needs can go.
     Abandon(PlanEpoch),
+    /// Hold units for the loss of another device.
+    StandBy(Box<StandbyOrder>),
     /// Rows for a stage.
     Forward(Forward),
     /// Rows for experts.

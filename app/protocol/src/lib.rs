@@ -23,7 +23,7 @@ pub use activation::{ExpertCall, ExpertSum, Forward, PassId, Picked, PickedRows,
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
-    Sampling, Session, WorkerStatus,
+    Sampling, Session, StandbyOrder, WorkerStatus,
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use room::{

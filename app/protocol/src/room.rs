@@ -102,6 +102,8 @@ pub struct MemberView {
     pub standing: MemberStanding,
     /// Why it has no work, in one sentence, while it is a spare and that is known.
     pub spare: Option<String>,
+    /// For whose loss it stands by, in one sentence.
+    pub standby: Option<String>,
     /// What it is loading.
     pub loading: Option<LoadReport>,
     /// Round trip from the coordinator, milliseconds; 0 if not known.

@@ -113,13 +113,14 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         Frame::Unknown => "unknown".into(),
         Frame::Prepare(prepare) => {
             let stages = prepare.plan.stages.iter().map(|stage| (stage.peer, stage.blocks)).collect::<Vec<_>>();
-            format!("prepare {:?} {stages:?} keep {}", prepare.plan.epoch, prepare.keep_active)
+            format!("prepare {:?} {stages:?} keep {:?}", prepare.plan.epoch, prepare.keep)
         }
         Frame::Prepared(epoch) => format!("prepared {epoch:?}"),
         Frame::PrepareFailed(epoch, fault) => format!("prepare failed {epoch:?}: {}", fault.sentence()),
         Frame::Commit(epoch) => format!("commit {epoch:?}"),
         Frame::Committed(epoch) => format!("committed {epoch:?}"),
         Frame::Abandon(epoch) => format!("abandon {epoch:?}"),
+        Frame::StandBy(order) => format!("stand by {:?} with {} units", order.epoch, order.units.len()),
         Frame::Forward(forward) => format!(
             "forward {:?} {:?} {:?} of {:?} base {} rows {} {:?}",
             forward.pass,

@@ -224,7 +224,8 @@ impl Benchmark {
             progress,
             notice: Box::new(|sentence| log::warn!("{sentence}")),
         };
-        let weights = load.run(&wanted, true).await?.weights;
+        let weights = load.hold(&wanted)?;
+        load.run(true).await?;
         let millis = self.platform.clock.now().0 - started;
         let rates = load.rates(&wanted).await?.map(|rates| report::rates(&rates));
         loaded.load = BenchLoad { millis, weights: weights.0, allocated: used.get().0, rates };

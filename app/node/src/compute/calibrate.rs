@@ -12,7 +12,7 @@ use potluck_engine::{Engine, EngineError, fixed_overhead};
 use potluck_model::UnitMap;
 use potluck_plan::{
     BlockIndex, BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick,
-    Position, Row, Task, Then, Ticket, WeightUnit, Work,
+    Position, Row, StateType, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS, typical};
 use potluck_protocol::CalibrationRuns;
@@ -198,7 +198,7 @@ impl Compute {
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
         let gpu = self.gpu.borrow().clone().ok_or_else(|| CalibrateError::NoGpu(self.no_gpu()))?;
         let bytes = |units: &[WeightUnit]| units.iter().map(|unit| model.units.bytes(*unit).0).sum::<u64>();
-        let settings = settings(budget, CONTEXT);
+        let settings = settings(budget, CONTEXT, StateType::F32);
         let free = budget.saturating_sub(fixed_overhead(&model.spec, &settings)).0;
         let most = MOST_BYTES.min(free / 4 * 3);
         let blocks = |range: BlockRange| range.iter().map(|block| bytes(&units_of(&model.units, block))).sum::<u64>();

@@ -71,15 +71,6 @@ fn wrong_kernels(verdict: &Verdict) -> String {
     wrong.map(|kernel| kernel.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// What a load has brought.
-#[derive(Clone, Debug)]
-pub struct Loaded {
-    /// Weight bytes on the GPU, with those that were there before.
-    pub weights: Bytes,
-    /// How the kernels did, if they were tested.
-    pub verdict: Option<Verdict>,
-}
-
 /// One load.
 pub struct Load {
     /// The adapters.
@@ -104,21 +95,33 @@ impl Load {
         wanted.iter().all(|unit| self.engine.resident(*unit))
     }
 
-    /// Holds the wanted units, brings what is missing and, meanwhile, compiles and tests the kernels if `test` says so:
-    /// neither needs the other, and on a warm visit the compiler takes longer than the weights. Afterwards the engine has
-    /// every byte; gives how many weight bytes these are.
+    /// True if the held units need no kernel besides those that are compiled.
+    pub fn is_prepared(&self) -> bool {
+        self.engine.is_prepared()
+    }
+
+    /// Reserves memory for the wanted units. Gives how many weight bytes these are.
     ///
     /// # Errors
-    /// Too little memory, bytes that cannot be had, a GPU that is gone, or one whose kernels are wrong and have no
-    /// replacement.
-    pub async fn run(&self, wanted: &BTreeSet<WeightUnit>, test: bool) -> Result<Loaded, LoadError> {
+    /// Too little memory.
+    pub fn hold(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Bytes, LoadError> {
         self.progress.phase(LoadPhase::Find);
         let layout = self.engine.hold(wanted)?;
         self.progress.used(layout.total);
+        Ok(layout.weights())
+    }
+
+    /// Brings what is missing of the held units and, meanwhile, compiles and tests the kernels if `test` says so: neither
+    /// needs the other, and on a warm visit the compiler takes longer than the weights. Afterwards the engine has every
+    /// byte.
+    ///
+    /// # Errors
+    /// Bytes that cannot be had, a GPU that is gone, or one whose kernels are wrong and have no replacement.
+    pub async fn run(&self, test: bool) -> Result<Option<Verdict>, LoadError> {
         let (_, verdict) = futures::try_join!(self.bring(), async {
             Ok::<_, LoadError>(if test { Some(self.test().await?) } else { None })
         })?;
-        Ok(Loaded { weights: layout.weights(), verdict })
+        Ok(verdict)
     }
 
     /// Brings what is missing of the held units.

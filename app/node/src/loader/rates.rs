@@ -59,7 +59,12 @@ impl Load {
         let read = if manners.keep { self.read_blobs(jobs()).await? } else { self.read_file(jobs()).await? };
         let (bytes, upload) = self.upload_blanks(jobs()).await?;
         self.renew(wanted)?;
-        let load = self.timed(async { self.run(wanted, false).await.map(drop) }).await?;
+        let load = self
+            .timed(async {
+                self.hold(wanted)?;
+                self.run(false).await.map(drop)
+            })
+            .await?;
         let rate = |(bytes, millis): (u64, f64)| bytes as f64 * 1e3 / millis.max(1e-3);
         let rates = LoadRates {
             bytes: Bytes(bytes),

@@ -15,7 +15,7 @@ use super::storage::remember;
 use super::{Input, Node, is_own_file};
 use crate::compute::Compute;
 use crate::events::Inputs;
-use crate::loader::{Load, LoadError, Loaded, Progress};
+use crate::loader::{Load, LoadError, Progress};
 use crate::open::{Model, OpenError, Opener};
 use crate::platform::{LocalFile, Platform};
 
@@ -164,15 +164,19 @@ impl LoadTask {
         }
         let wanted = request.units.iter().copied().collect();
         let load = self.load(&model, &progress)?;
-        // Where units are freed at most, the kernels that compute were tested when they came.
-        let testing = (!load.holds(&wanted) || !self.compute.is_tested()).then(|| self.compute.testing());
-        let loaded = load.run(&wanted, testing.is_some()).await;
-        if let Ok(Loaded { verdict: Some(verdict), .. }) = &loaded {
-            self.compute.tested(verdict);
-        } else if let Err(LoadError::Wrong(verdict)) = &loaded {
-            self.compute.tested(verdict);
+        let held = load.holds(&wanted);
+        let weights = load.hold(&wanted)?;
+        // Kernels that compute were tested when they came: what computes now is not held up by another test.
+        let known = self.compute.is_tested() && (held || load.is_prepared());
+        let testing = (!known).then(|| self.compute.testing());
+        let verdict = load.run(testing.is_some()).await;
+        match &verdict {
+            Ok(Some(verdict)) => self.compute.tested(verdict),
+            Err(LoadError::Wrong(verdict)) => self.compute.tested(verdict),
+            _ => {}
         }
-        self.compute.holds(loaded?.weights);
+        verdict?;
+        self.compute.holds(weights);
         progress.phase(LoadPhase::Ready);
         Ok(())
     }

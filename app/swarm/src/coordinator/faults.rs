@@ -53,12 +53,12 @@ impl Coordinator {
             StageFaultKind::ExpertsUnreachable(block) => {
                 let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
                 self.planning.drop_active();
-                self.recover(&reason, members, now, out);
+                self.recover(None, &reason, members, now, out);
             }
             StageFaultKind::DeviceLost => {
                 self.planning.lose(from, out);
                 let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
-                self.recover(&reason, members, now, out);
+                self.recover(Some(from), &reason, members, now, out);
             }
             StageFaultKind::BadResult(peer) => self.blame(peer, fault.conversation, members, now, out),
             StageFaultKind::Failed(sentence) => {
@@ -86,7 +86,7 @@ impl Coordinator {
             self.answers.fail(conversation, &sentence, now, out);
         }
         if self.planning.lose(peer, out) {
-            self.recover(&format!("{sentence} The answer goes on without it."), members, now, out);
+            self.recover(Some(peer), &format!("{sentence} The answer goes on without it."), members, now, out);
         } else {
             self.after_answer(members, now, out);
         }

@@ -130,8 +130,9 @@ impl Coordinator {
     fn lost(&mut self, peer: PeerId, why: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
         if self.planning.lose(peer, out) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
-            self.recover(&reason, members, now, out);
+            self.recover(Some(peer), &reason, members, now, out);
         } else {
+            self.planning.standbys.forget(peer);
             self.replan(members, now, out);
         }
     }
@@ -174,7 +175,10 @@ impl Coordinator {
         let sentence = format!("{} cannot take its part: {}", members.name(peer), fault.sentence());
         if self.planning.commit_failed(peer, epoch) {
             let reason = format!("{sentence}. The answer goes on when it is loaded again.");
-            self.recover(&reason, members, now, out);
+            self.recover(Some(peer), &reason, members, now, out);
+        }
+        if self.planning.standbys.failed(peer, epoch, &fault, now) {
+            return;
         }
         if self.planning.prepare_failed(peer, epoch, fault, members, now, out) {
             if peer != out.me {
@@ -189,14 +193,26 @@ impl Coordinator {
         self.continue_answers(now, out);
     }
 
-    /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there.
-    fn recover(&mut self, reason: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
+    /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there, else the one
+    /// that stands by for the loss of this peer, else a new one is made.
+    fn recover(&mut self, lost: Option<PeerId>, reason: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.answers.tell_recovering(reason, out);
-        match self.planning.prepared_plan().is_some() {
-            true => self.try_commit(members, now, out),
-            false => self.answers.state_lost(),
+        let has_other = self.planning.prepared_plan().is_some();
+        if has_other {
+            self.try_commit(members, now, out);
+        } else {
+            self.answers.state_lost();
+            self.keep_handover(None);
         }
-        self.replan(members, now, out);
+        let Some(model) = &self.model else { return };
+        let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
+        let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, wishes, members, out));
+        if let Some(peer) = lost {
+            self.planning.standbys.forget(peer);
+        }
+        if !taken_over {
+            self.replan(members, now, out);
+        }
     }
 
     /// The prepared plan counts from now on, once the answers that are being given can go on there.
@@ -313,6 +329,10 @@ impl Coordinator {
             }
         }
         self.after_answer(members, now, out);
+        if let Some(model) = &self.model {
+            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
+            self.planning.stand_by(wishes, members, out);
+        }
         self.refresh(members, now, false, out);
     }
 

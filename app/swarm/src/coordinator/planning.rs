@@ -4,9 +4,11 @@
 mod calibrating;
 mod measures;
 mod question;
+mod standbys;
 mod state_type;
 mod states;
 
+pub(super) use standbys::StandsBy;
 pub(super) use states::{Active, Inactive};
 
 use std::collections::BTreeSet;
@@ -19,6 +21,7 @@ use potluck_protocol::{CalibrationRuns, Frame, LoadFault, PlanStanding, Prepare}
 use calibrating::Calibrating;
 use measures::{Drift, Measures};
 use question::Question;
+use standbys::StandbyPlans;
 
 use crate::coordinator::answering::DecodePass;
 use crate::event::{HostCommand, OpenedModel};
@@ -36,6 +39,8 @@ pub(super) struct Planning {
     pub epoch: PlanEpoch,
     active: Option<Active>,
     inactive: Option<Inactive>,
+    /// What is loaded in advance.
+    pub standbys: StandbyPlans,
     /// A better plan must wait for the end of an answer, because it does not fit beside the active one.
     replan_when_idle: bool,
     /// A plan that was found not to fit beside the active one: it is prepared in its place, between answers.
@@ -68,6 +73,7 @@ impl Planning {
             epoch,
             active: None,
             inactive: None,
+            standbys: StandbyPlans::default(),
             replan_when_idle: false,
             unfit_beside: None,
             shortfall: None,
@@ -128,6 +134,7 @@ impl Planning {
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch) {
+        self.standbys.prepared(peer, epoch);
         if let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) {
             inactive.is_prepared(peer);
         }
@@ -168,7 +175,7 @@ impl Planning {
         let plan = &inactive.planned.plan;
         plan.peers().into_iter().for_each(|peer| out.send(peer, Frame::Abandon(plan.epoch)));
         match (fault, members.known.get_mut(&peer)) {
-            (LoadFault::NoRoom(_), _) if inactive.keep_active => self.unfit_beside = Some(inactive.planned.plan),
+            (LoadFault::NoRoom(_), _) if inactive.keeps_active() => self.unfit_beside = Some(inactive.planned.plan),
             (LoadFault::NoRoom(_), Some(member)) => member.overflow(now),
             (LoadFault::Failed(_), Some(member)) => member.fail(now),
             (_, None) => {}
@@ -200,6 +207,10 @@ impl Planning {
     /// rows passed it already.
     pub fn commit(&mut self, running: bool, members: &Members, now: Millis, out: &mut Outbox) {
         let Some(inactive) = self.inactive.take() else { return };
+        if inactive.takes_over {
+            // It was the quickest to have, and there may be a better one.
+            self.checked = Millis(f64::MIN);
+        }
         let active = inactive.into_active(running, now);
         for (peer, member) in &members.known {
             if member.admitted && member.hello.contribution.is_some() {
@@ -208,6 +219,7 @@ impl Planning {
         }
         self.active = Some(active);
         self.unfit_beside = None;
+        self.standbys.plan_changed();
     }
 
     /// Orders whose answers are missing are given again: they or the answers may be lost.
@@ -273,8 +285,7 @@ impl Planning {
     /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
     pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> Option<Arc<OpenedModel>> {
         self.checked = wishes.now;
-        let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
-        let epoch = PlanEpoch(self.epoch.max(newest).0 + 1);
+        let epoch = self.next_epoch(members);
         self.calibrating.ask(wishes.model, members, wishes.now, out);
         // An answer whose plan is lost does not wait.
         let urgent = wishes.answering && self.active.is_none();
@@ -314,6 +325,12 @@ impl Planning {
         None
     }
 
+    /// Above every epoch that anybody has heard of.
+    fn next_epoch(&self, members: &Members) -> PlanEpoch {
+        let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
+        PlanEpoch(self.epoch.max(newest).0 + 1)
+    }
+
     fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
         let share = wishes.command.share;
         let measures = &self.measures;
@@ -330,7 +347,10 @@ impl Planning {
             return;
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
-        if inactive.is_some_and(|inactive| inactive.share == share && !is_better(&planned, &inactive.planned.plan)) {
+        let stays = |inactive: &Inactive| {
+            inactive.takes_over || inactive.share == share && !is_better(&planned, &inactive.planned.plan)
+        };
+        if inactive.is_some_and(stays) {
             return;
         }
         let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
@@ -342,15 +362,32 @@ impl Planning {
             }
             self.active = None;
         }
+        self.prepare(planned, self.active().map(|plan| plan.epoch), false, wishes, out);
+    }
+
+    /// Has everyone prepare a plan, while the plan `keep` goes on. `takes_over`: nothing has to be loaded for it.
+    fn prepare(
+        &mut self,
+        planned: Planned,
+        keep: Option<PlanEpoch>,
+        takes_over: bool,
+        wishes: Wishes<'_>,
+        out: &mut Outbox,
+    ) {
         self.epoch = planned.plan.epoch;
         let order = Prepare {
             plan: planned.plan.clone(),
             model: wishes.model.card.clone(),
             shape: wishes.model.shape.clone(),
             overhead: wishes.model.overhead,
-            keep_active,
+            keep,
         };
-        let mut inactive = Inactive::new(planned, share, order);
+        if let Some(replaced) = self.inactive.take() {
+            let (old, peers) = (replaced.epoch(), planned.plan.peers());
+            let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
+            idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
+        }
+        let mut inactive = Inactive::new(planned, wishes.command.share, order, takes_over);
         inactive.tell(wishes.now, out);
         self.inactive = Some(inactive);
     }

@@ -4,7 +4,7 @@ use potluck_plan::{PeerId, Plan, Stage};
 use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
-use super::planning::Planning;
+use super::planning::{Planning, StandsBy};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
 
@@ -70,7 +70,10 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {
-            (Some(planned), _) => planned.reason.clone(),
+            (Some(planned), _) => match planning.standbys.sentence(members).filter(|_| planning.up().is_some()) {
+                Some(standby) => format!("{} {standby}", planned.reason),
+                None => planned.reason.clone(),
+            },
             (None, Some(shortfall)) => shortfall.sentence.clone(),
             (None, None) => planning.reason.clone(),
         },
@@ -94,6 +97,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
     let spare = shown.and_then(|planned| planned.spares.iter().find(|spare| spare.peer == peer));
     MemberView {
         spare: spare.filter(|_| standing == MemberStanding::Spare).map(|spare| spare.reason.sentence()),
+        standby: planning.standbys.of(peer).map(|stands_by| standby(&stands_by, standing, members)),
         peer,
         name: member.hello.name.clone(),
         kind: member.hello.kind,
@@ -105,5 +109,16 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         loading,
         round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,
+    }
+}
+
+fn standby(stands_by: &StandsBy, standing: MemberStanding, members: &Members) -> String {
+    let names: Vec<String> = stands_by.lost.iter().map(|lost| format!("{}'s", members.name(*lost))).collect();
+    let part = if names.len() == 1 { "part" } else { "parts" };
+    let names = names.join(" and ");
+    match (stands_by.is_ready, standing) {
+        (true, MemberStanding::Spare) => format!("Warm standby for {names} {part}."),
+        (true, _) => format!("It also keeps a copy of {names} {part}."),
+        (false, _) => format!("It loads a copy of {names} {part}, to stand by."),
     }
 }

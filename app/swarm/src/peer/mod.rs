@@ -377,6 +377,7 @@ impl Peer {
             }
             Frame::Prepare(prepare) if from_host => self.worker.prepare(from, *prepare, &mut self.out),
             Frame::Commit(epoch) if from_host => self.worker.commit(from, epoch, &mut self.out),
+            Frame::StandBy(order) if from_host => self.worker.stand_by(from, *order, &mut self.out),
             Frame::Abandon(epoch) if from_host => self.worker.abandon(epoch, &mut self.out),
             Frame::Answer(request, part) if from_host => {
                 if let Some(frame) = self.guest.answer(request, part, now, &mut self.out) {

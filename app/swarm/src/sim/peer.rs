@@ -74,6 +74,8 @@ pub(super) struct SimPeer {
     /// Why it had to leave the room.
     pub closed: Option<String>,
     pub load: Option<LoadRequest>,
+    /// How many loads it has begun.
+    pub loads: u64,
     /// Its next load never ends.
     pub stuck: bool,
     /// What its storage keeps over reloads.
@@ -100,6 +102,7 @@ impl SimPeer {
             wrong: None,
             closed: None,
             load: None,
+            loads: 0,
             stuck: false,
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),

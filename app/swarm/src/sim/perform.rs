@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use potluck_plan::{
     BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, ModelId, Outcome, Pick,
-    PlanEpoch, Position, Row, Task, Then, Work,
+    Position, Row, Task, Then, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, ModelCard, ModelSource};
@@ -94,17 +94,20 @@ impl World {
     fn load(&mut self, index: usize, load: LoadRequest) {
         let peer = &mut self.peers[index];
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
-        let epoch = load.epoch;
+        peer.loads += 1;
+        let number = peer.loads;
         peer.load = Some(load);
         if std::mem::take(&mut peer.stuck) {
             return;
         }
-        self.schedule(self.now + millis, index, Happening::Loaded(epoch));
+        self.schedule(self.now + millis, index, Happening::Loaded(number));
     }
 
-    pub(super) fn loaded(&mut self, index: usize, epoch: PlanEpoch) {
+    pub(super) fn loaded(&mut self, index: usize, number: u64) {
         let peer = &mut self.peers[index];
-        let Some(load) = peer.load.as_ref().filter(|load| load.epoch == epoch) else { return };
+        // A newer load takes the place of an older one.
+        let Some(load) = peer.load.as_ref().filter(|_| peer.loads == number) else { return };
+        let epoch = load.epoch;
         let shapes = self.model.shapes();
         let Some(shape) = shapes.iter().find(|shape| shape.state == load.state) else { return };
         let bytes = resident_bytes(shape, &load.units, load.context);

@@ -27,7 +27,8 @@ pub(super) enum Happening {
     Dial,
     Event(Event),
     AtPeer(RelayRoute, Event),
-    Loaded(PlanEpoch),
+    /// The so-many-th load of the peer.
+    Loaded(u64),
     AtRelay(RelayRoute, Uplink),
     GivenUp(RelayRoute),
     Fault(Fault),
@@ -253,7 +254,7 @@ impl World {
             }
             Happening::Enter => self.enter(index),
             Happening::Dial => self.dialled(index),
-            Happening::Loaded(epoch) => self.loaded(index, epoch),
+            Happening::Loaded(load) => self.loaded(index, load),
             Happening::AtRelay(route, what) => self.at_relay(index, route, what),
             Happening::GivenUp(route) => self.given_up(route, index),
             Happening::Fault(fault) => self.strike(fault),

@@ -73,13 +73,14 @@ fn own_sentence(store: Store) -> String {
         }
         let own = status.peers.iter().find(|member| member.is_self);
         let why = own.and_then(|member| member.spare.clone());
+        let standby = own.and_then(|member| member.standby.clone()).map(|whom| format!(" {whom}")).unwrap_or_default();
         match own.map(|member| (member.state, member.holds.join(", "))) {
             Some((MemberState::Ready, holds)) => {
-                format!("This device lends {lent} and holds {holds}.")
+                format!("This device lends {lent} and holds {holds}.{standby}")
             }
             Some((MemberState::Spare, _)) => {
                 let why = why.unwrap_or_else(|| "The room does without this device now.".into());
-                format!("A spare that lends {lent} and takes over if one leaves. {why}")
+                format!("A spare that lends {lent}.{standby} {why}")
             }
             Some((MemberState::Failed, _)) => "This device cannot take part now. Its notice says why.".into(),
             Some((MemberState::Loading, holds)) if !holds.is_empty() => format!("Getting {holds}."),

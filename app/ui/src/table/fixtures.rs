@@ -15,6 +15,7 @@ pub fn member(peer: &str, is_self: bool) -> Member {
         holds: vec!["blocks 0–5".into()],
         state: MemberState::Ready,
         spare: None,
+        standby: None,
         loading: None,
         link: None,
         hidden: false,

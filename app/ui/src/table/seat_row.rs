@@ -83,6 +83,9 @@ pub fn SeatRow(
             {move || member.with(|member| {
                 member.as_ref().and_then(|member| member.spare.clone()).map(|why| view! { <p class="hint">{why}</p> })
             })}
+            {move || member.with(|member| {
+                member.as_ref().and_then(|member| member.standby.clone()).map(|whom| view! { <p class="hint">{whom}</p> })
+            })}
             <p class="hint seat-loading-line">
                 {move || member.with(|member| {
                     member.as_ref().and_then(|member| member.loading.as_ref()).map(loading_line)

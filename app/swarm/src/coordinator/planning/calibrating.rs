@@ -103,13 +103,13 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use potluck_plan::{BlockRange, StateType, WireType};
+    use potluck_plan::{BlockRange, WireType};
 
     use super::*;
     use crate::sim::SimModel;
 
     fn layers() -> Layers {
-        Layers::from_shape(&SimModel { blocks: 6, experts: 0, state: StateType::F32 }.shape(), 64, WireType::F32)
+        Layers::from_shape(&SimModel { blocks: 6, experts: 0, state: 0 }.shape(), 64, WireType::F32)
     }
 
     /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the head.

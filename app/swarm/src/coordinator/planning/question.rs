@@ -39,6 +39,11 @@ impl<'a> Question<'a> {
         }
     }
 
+    /// The devices, to say that they may hold something else than they lend.
+    pub fn devices(&mut self) -> &mut [Device] {
+        &mut self.devices
+    }
+
     /// The room as it is now; a plan for it will have this epoch.
     pub fn room(&self, epoch: PlanEpoch) -> Room<'_> {
         Room {

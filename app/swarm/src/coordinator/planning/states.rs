@@ -29,8 +29,8 @@ pub(crate) struct Active {
 pub(crate) struct Inactive {
     pub planned: Planned,
     pub share: Share,
-    /// The active plan's units stay meanwhile.
-    pub keep_active: bool,
+    /// A standby plan in the place of a lost one: everyone holds its part already.
+    pub takes_over: bool,
     order: Prepare,
     /// Peers that load.
     awaited: BTreeSet<PeerId>,
@@ -40,21 +40,18 @@ pub(crate) struct Inactive {
 }
 
 impl Inactive {
-    pub fn new(planned: Planned, share: Share, order: Prepare) -> Self {
+    pub fn new(planned: Planned, share: Share, order: Prepare, takes_over: bool) -> Self {
         let awaited = planned.plan.peers();
-        Self {
-            planned,
-            share,
-            keep_active: order.keep_active,
-            order,
-            awaited,
-            progress: BTreeMap::new(),
-            told: Millis(0.0),
-        }
+        Self { planned, share, takes_over, order, awaited, progress: BTreeMap::new(), told: Millis(0.0) }
     }
 
     pub fn epoch(&self) -> PlanEpoch {
         self.planned.plan.epoch
+    }
+
+    /// The active plan's units stay meanwhile.
+    pub fn keeps_active(&self) -> bool {
+        self.order.keep.is_some()
     }
 
     pub fn awaits(&self, peer: PeerId) -> bool {

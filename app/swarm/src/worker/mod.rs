@@ -1,20 +1,21 @@
 //! The worker's side of plans: an active one that computes, and an inactive one that is loaded beside it. Nothing that
-//! happens to the inactive plan disturbs the active one.
+//! happens to the inactive plan disturbs the active one. Beside them it may stand by for the loss of another device.
 
-use std::collections::BTreeSet;
+mod loading;
+mod standby;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, PlanEpoch, Ticket, WeightUnit};
+use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, PlanEpoch, Ticket};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, ModelCard,
     Prepare, StageFaultKind, WorkerStatus,
 };
 
-use crate::event::LoadRequest;
+use standby::Standby;
+
+use crate::Action;
 use crate::executor::Executor;
 use crate::members::Members;
-use crate::memory::resident_bytes;
 use crate::outbox::Outbox;
-use crate::{Action, Severity};
 
 /// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
 const EPOCH_SHIFT: u32 = 32;
@@ -24,6 +25,7 @@ pub(crate) struct Worker {
     pub contribution: Option<Contribution>,
     active: Option<Active>,
     inactive: Option<Inactive>,
+    standby: Option<Standby>,
     pub newest_epoch: PlanEpoch,
     pub loading: Option<LoadReport>,
     pub used: Bytes,
@@ -105,6 +107,8 @@ impl Worker {
     pub fn contribute(&mut self, contribution: Contribution, out: &mut Outbox) {
         let idle = self.active.is_none() && self.inactive.is_none();
         if idle && self.contribution.as_ref().is_some_and(|before| contribution.budget < before.budget) {
+            // The coordinator gives a new order to a device that lends something else.
+            self.standby = None;
             self.used = Bytes::ZERO;
             out.act(Action::Unload);
         }
@@ -122,13 +126,17 @@ impl Worker {
             self.say_prepared(coordinator, epoch, out);
             return;
         }
+        // The plan that is to go on may be one whose commit is lost.
+        if let Some(kept) = prepare.keep {
+            self.switch(kept, out);
+        }
         if let Err(fault) = self.check(&prepare, out.me) {
             out.send(coordinator, Frame::PrepareFailed(epoch, fault));
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
         self.drop_inactive(out);
-        if !prepare.keep_active {
+        if !self.keeps_active(&prepare) {
             self.drop_active(out);
         }
         self.inactive = Some(Inactive { coordinator, prepare, loaded: false, executor: None });
@@ -155,50 +163,6 @@ impl Worker {
         }
     }
 
-    /// What is lent now may be less than the coordinator knows.
-    fn check(&self, prepare: &Prepare, me: PeerId) -> Result<(), LoadFault> {
-        let Some(contribution) = &self.contribution else {
-            return Err(LoadFault::Failed("this device does not lend its GPU any more".into()));
-        };
-        prepare.plan.validate(&prepare.shape).map_err(|error| LoadFault::Failed(error.to_string()))?;
-        let units = self.units_with(prepare, me);
-        let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context);
-        let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
-        match needed > budget {
-            true => Err(LoadFault::NoRoom(format!("its part takes {needed} of GPU memory and {budget} are lent now"))),
-            false => Ok(()),
-        }
-    }
-
-    /// The units of a plan in its order, then those that only the active plan needs.
-    fn units_with(&self, prepare: &Prepare, me: PeerId) -> Vec<WeightUnit> {
-        let mut units = prepare.plan.units_for(me, &prepare.shape);
-        let kept = self.active.as_ref().map(|active| &active.prepare);
-        if let Some(active) = kept.filter(|active| prepare.keep_active && active.plan.model == prepare.plan.model) {
-            let known: BTreeSet<WeightUnit> = units.iter().copied().collect();
-            units.extend(active.plan.units_for(me, &active.shape).into_iter().filter(|unit| !known.contains(unit)));
-        }
-        units
-    }
-
-    /// Brings the GPU to what the plans need now.
-    fn load(&self, epoch: PlanEpoch, out: &mut Outbox) {
-        let inactive = self.inactive.as_ref().map(|inactive| &inactive.prepare);
-        let (Some(prepare), Some(contribution)) =
-            (inactive.or(self.active.as_ref().map(|active| &active.prepare)), &self.contribution)
-        else {
-            return;
-        };
-        out.act(Action::Load(LoadRequest {
-            epoch,
-            model: prepare.model.clone(),
-            units: self.units_with(prepare, out.me),
-            context: prepare.plan.context,
-            state: prepare.plan.state,
-            budget: contribution.budget,
-        }));
-    }
-
     /// The state of a plan's conversations counts for no other plan.
     fn forget(executor: &Executor, out: &mut Outbox) {
         executor.conversations().into_iter().for_each(|conversation| out.act(Action::Forget(conversation)));
@@ -216,50 +180,20 @@ impl Worker {
         }
     }
 
-    pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, out: &mut Outbox) {
-        self.used = used;
-        if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded) {
-            self.loading = Some(report);
-            out.act(Action::ViewChanged);
-        }
-    }
-
-    pub fn loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
-        let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) else { return };
-        if !std::mem::replace(&mut inactive.loaded, true) {
-            self.loading = None;
-            out.send(inactive.coordinator, Frame::Prepared(epoch));
-            out.act(Action::ViewChanged);
-        }
-    }
-
-    /// The active plan goes on: what it needs was there before.
-    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, out: &mut Outbox) {
-        if let Some(inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch) {
-            self.loading = None;
-            out.notice(Severity::Warning, fault.sentence());
-            out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
-            out.act(Action::ViewChanged);
-            self.load(epoch, out);
-        }
-    }
-
     pub fn commit(&mut self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
         self.newest_epoch = self.newest_epoch.max(epoch);
-        if let Some(mut inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch && inactive.loaded) {
-            inactive.executor(out.me);
-            let trims = self.active.is_some();
-            self.drop_active(out);
-            let Inactive { prepare, executor, .. } = inactive;
-            self.active = executor.map(|executor| Active { prepare, executor });
-            if trims {
-                // What only the older plan needed goes now; nothing is fetched for this.
-                self.load(epoch, out);
+        self.drop_obsolete(epoch, out);
+        let trims = self.active.is_some();
+        if self.switch(epoch, out) {
+            if trims || self.waits_to_stand_by() {
+                // What only the older plan needed goes now.
+                self.settle(epoch, out);
             }
         } else if self.active.as_ref().is_some_and(|active| active.executor.epoch() < epoch) && self.inactive.is_none()
         {
             // A plan without us: we keep what we hold, as a spare.
             self.drop_active(out);
+            self.load_standby(out);
         }
         let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
             true => Frame::Committed(epoch),
@@ -270,14 +204,31 @@ impl Worker {
         out.act(Action::ViewChanged);
     }
 
+    /// A plan that was being prepared will not come if something newer has: its end was not told, or that was lost.
+    fn drop_obsolete(&mut self, newer: PlanEpoch, out: &mut Outbox) {
+        if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() < newer) {
+            self.drop_inactive(out);
+            self.loading = None;
+        }
+    }
+
+    /// The inactive plan is the active one from now on, if it is this one and loaded. True if so.
+    fn switch(&mut self, epoch: PlanEpoch, out: &mut Outbox) -> bool {
+        let is_meant = |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.loaded;
+        let Some(mut inactive) = self.inactive.take_if(is_meant) else { return false };
+        inactive.executor(out.me);
+        self.drop_active(out);
+        let Inactive { prepare, executor, .. } = inactive;
+        self.active = executor.map(|executor| Active { prepare, executor });
+        true
+    }
+
     /// A plan that was being prepared will not come.
     pub fn abandon(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch) {
             self.drop_inactive(out);
             self.loading = None;
-            if self.active.is_some() {
-                self.load(epoch, out);
-            }
+            self.settle(epoch, out);
             out.act(Action::ViewChanged);
         }
     }
@@ -340,6 +291,7 @@ impl Worker {
             let fault = LoadFault::Failed(sentence.to_owned());
             out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
         }
+        self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), out);
         if let Some(Active { prepare, executor }) = &self.active {
             let stage = prepare.plan.stages.iter().find(|stage| stage.peer == out.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {

@@ -1,0 +1,123 @@
+//! What the GPU must hold for the plans, and how its loading goes.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::{Bytes, PeerId, PlanEpoch, WeightUnit};
+use potluck_protocol::{Frame, LoadFault, LoadReport, Prepare};
+
+use super::Worker;
+use crate::event::LoadRequest;
+use crate::memory::resident_bytes;
+use crate::outbox::Outbox;
+use crate::{Action, Severity};
+
+impl Worker {
+    /// What is lent now may be less than the coordinator knows.
+    pub(super) fn check(&self, prepare: &Prepare, me: PeerId) -> Result<(), LoadFault> {
+        let Some(contribution) = &self.contribution else {
+            return Err(LoadFault::Failed("this device does not lend its GPU any more".into()));
+        };
+        prepare.plan.validate(&prepare.shape).map_err(|error| LoadFault::Failed(error.to_string()))?;
+        let units = self.units_with(prepare, me);
+        let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context);
+        let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
+        match needed > budget {
+            true => Err(LoadFault::NoRoom(format!("its part takes {needed} of GPU memory and {budget} are lent now"))),
+            false => Ok(()),
+        }
+    }
+
+    /// The active plan goes on while this one is prepared.
+    pub(super) fn keeps_active(&self, prepare: &Prepare) -> bool {
+        let active = self.active.as_ref().map(|active| active.executor.epoch());
+        active.is_some() && active == prepare.keep
+    }
+
+    /// The units of a plan in its order, then those that only the active plan needs.
+    fn units_with(&self, prepare: &Prepare, me: PeerId) -> Vec<WeightUnit> {
+        let units = prepare.plan.units_for(me, &prepare.shape);
+        let kept = self.active.as_ref().map(|active| &active.prepare).filter(|_| self.keeps_active(prepare));
+        match kept.filter(|active| active.plan.model == prepare.plan.model) {
+            Some(active) => joined(units, &active.plan.units_for(me, &active.shape)),
+            None => units,
+        }
+    }
+
+    /// The units that the plans need now, and of which model, with how many positions of state.
+    pub(super) fn of_plans(&self, me: PeerId) -> Option<(&Prepare, Vec<WeightUnit>)> {
+        let inactive = self.inactive.as_ref().map(|inactive| &inactive.prepare);
+        if let Some(prepare) = inactive {
+            return Some((prepare, self.units_with(prepare, me)));
+        }
+        let active = &self.active.as_ref()?.prepare;
+        Some((active, active.plan.units_for(me, &active.shape)))
+    }
+
+    /// Brings the GPU to what the plans need now. What is held to stand by stays where it fits beside, and goes otherwise.
+    pub(super) fn load(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(out.me), self.contribution) else { return };
+        let (model, context, state) = (prepare.model.clone(), prepare.plan.context, prepare.plan.state);
+        let both = self.with_standby(prepare, &units, contribution.budget);
+        match both.is_none() {
+            true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), out),
+            false => self.interrupt_standby(),
+        }
+        let units = both.unwrap_or(units);
+        out.act(Action::Load(LoadRequest { epoch, model, units, context, state, budget: contribution.budget }));
+    }
+
+    /// Nothing is to be loaded for a plan: what no plan needs goes, and what is to be held to stand by is loaded.
+    pub(super) fn settle(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+        match self.waits_to_stand_by() {
+            true => self.load_standby(out),
+            false => self.load(epoch, out),
+        }
+    }
+
+    pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, out: &mut Outbox) {
+        self.used = used;
+        let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded);
+        // Who works for a plan is not shown as loading, and must be heard of like everyone who works.
+        let of_spare = self.active.is_none() && self.inactive.is_none() && self.loads_standby(epoch);
+        if of_plan || of_spare {
+            self.loading = Some(report);
+            out.act(Action::ViewChanged);
+        }
+    }
+
+    pub fn loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+        self.standby_loaded(epoch, out);
+        let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) else { return };
+        if !std::mem::replace(&mut inactive.loaded, true) {
+            self.loading = None;
+            out.send(inactive.coordinator, Frame::Prepared(epoch));
+            out.act(Action::ViewChanged);
+        }
+    }
+
+    /// The active plan goes on: what it needs was there before.
+    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, out: &mut Outbox) {
+        let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch);
+        if of_plan && matches!(fault, LoadFault::NoRoom(_)) && self.holds_standby() {
+            // The engine takes more than the sizes say: the plan comes first.
+            self.stop_standing_by(fault, out);
+            self.load(epoch, out);
+        } else if let Some(inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch) {
+            self.loading = None;
+            out.notice(Severity::Warning, fault.sentence());
+            out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
+            out.act(Action::ViewChanged);
+            self.settle(epoch, out);
+        } else if self.loads_standby(epoch) {
+            self.stop_standing_by(fault, out);
+            self.load(epoch, out);
+        }
+    }
+}
+
+/// Both without doubles, in order.
+pub(super) fn joined(mut units: Vec<WeightUnit>, more: &[WeightUnit]) -> Vec<WeightUnit> {
+    let known: BTreeSet<WeightUnit> = units.iter().copied().collect();
+    units.extend(more.iter().filter(|unit| !known.contains(unit)));
+    units
+}

@@ -1,0 +1,161 @@
+//! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Whatever a plan
+//! needs goes first: its loading interrupts this one, and its memory is taken from this.
+
+use potluck_plan::{Bytes, ModelId, PeerId, PlanEpoch, StateType, WeightUnit};
+use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
+
+use super::Worker;
+use super::loading::joined;
+use crate::Action;
+use crate::event::LoadRequest;
+use crate::memory::resident_bytes;
+use crate::outbox::Outbox;
+
+pub(super) struct Standby {
+    coordinator: PeerId,
+    order: StandbyOrder,
+    progress: Progress,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Until nothing is to be loaded for a plan.
+    Waiting,
+    Loading,
+    Loaded,
+}
+
+/// What units take depends on these.
+type Sizes = (ModelId, u32, StateType);
+
+fn sizes(prepare: &Prepare) -> Sizes {
+    (prepare.plan.model, prepare.plan.context, prepare.plan.state)
+}
+
+impl Standby {
+    fn sizes(&self) -> Sizes {
+        (self.order.model.id, self.order.context, self.order.state)
+    }
+
+    /// Everything of the order beside these units fits a budget.
+    fn fits(&self, both: &[WeightUnit], overhead: Bytes, budget: Bytes) -> bool {
+        let order = &self.order;
+        let needed = resident_bytes(&order.shape, both, order.context);
+        needed.saturating_add(overhead.max(order.overhead)) <= budget
+    }
+}
+
+impl Worker {
+    pub fn stand_by(&mut self, coordinator: PeerId, order: StandbyOrder, out: &mut Outbox) {
+        let epoch = order.epoch;
+        if let Some(known) = self.standby.as_ref().filter(|known| known.order.epoch == epoch) {
+            if known.progress == Progress::Loaded {
+                out.send(coordinator, Frame::Prepared(epoch));
+            }
+            return;
+        }
+        self.newest_epoch = self.newest_epoch.max(epoch);
+        // Nothing is ordered while a plan is prepared.
+        self.drop_obsolete(epoch, out);
+        let ends = order.units.is_empty();
+        self.standby = (!ends).then_some(Standby { coordinator, order, progress: Progress::Waiting });
+        if !ends {
+            self.load_standby(out);
+            return;
+        }
+        out.send(coordinator, Frame::Prepared(epoch));
+        if self.inactive.is_none() {
+            self.loading = None;
+            self.load(epoch, out);
+        }
+    }
+
+    /// An order waits until nothing is to be loaded for a plan.
+    pub(super) fn waits_to_stand_by(&self) -> bool {
+        self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Waiting)
+    }
+
+    pub(super) fn loads_standby(&self, epoch: PlanEpoch) -> bool {
+        let loads = |standby: &Standby| standby.order.epoch == epoch && standby.progress == Progress::Loading;
+        self.standby.as_ref().is_some_and(loads)
+    }
+
+    pub(super) fn holds_standby(&self) -> bool {
+        self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Loaded)
+    }
+
+    /// Loads what an order names beside the active plan's units, unless a plan is being prepared.
+    pub(super) fn load_standby(&mut self, out: &mut Outbox) {
+        if self.inactive.is_some() || !self.waits_to_stand_by() {
+            return;
+        }
+        let Some(contribution) = self.contribution else {
+            return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), out);
+        };
+        let (units, of_plan) = match self.of_plans(out.me) {
+            Some((prepare, units)) => (units, Some((sizes(prepare), prepare.overhead))),
+            None => (Vec::new(), None),
+        };
+        let Some(standby) = &mut self.standby else { return };
+        let order = &standby.order;
+        let both = joined(units, &order.units);
+        let is_of = of_plan.is_none_or(|(sizes, _)| sizes == standby.sizes());
+        let overhead = of_plan.map_or(Bytes::ZERO, |(_, overhead)| overhead);
+        if !is_of || !standby.fits(&both, overhead, contribution.budget) {
+            let sentence = "what it is to hold besides its part does not fit into what it lends now".to_owned();
+            return self.stop_standing_by(LoadFault::NoRoom(sentence), out);
+        }
+        let (epoch, model, context, state) = (order.epoch, order.model.clone(), order.context, order.state);
+        standby.progress = Progress::Loading;
+        let budget = contribution.budget;
+        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, state, budget }));
+    }
+
+    pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+        if !self.loads_standby(epoch) {
+            return;
+        }
+        if let Some(standby) = &mut self.standby {
+            standby.progress = Progress::Loaded;
+            out.send(standby.coordinator, Frame::Prepared(epoch));
+        }
+        if self.inactive.is_none() {
+            self.loading = None;
+        }
+        out.act(Action::ViewChanged);
+    }
+
+    /// A plan's loading takes the place of this one.
+    pub(super) fn interrupt_standby(&mut self) {
+        if let Some(standby) = self.standby.as_mut().filter(|standby| standby.progress == Progress::Loading) {
+            standby.progress = Progress::Waiting;
+        }
+    }
+
+    /// A plan's units and what is held to stand by; `None` if both do not fit together.
+    pub(super) fn with_standby(
+        &self,
+        prepare: &Prepare,
+        units: &[WeightUnit],
+        budget: Bytes,
+    ) -> Option<Vec<WeightUnit>> {
+        let Some(standby) = self.standby.as_ref().filter(|standby| standby.progress == Progress::Loaded) else {
+            return Some(units.to_vec());
+        };
+        let order = &standby.order;
+        let is_of = sizes(prepare) == standby.sizes();
+        let both = joined(units.to_vec(), &order.units);
+        (is_of && standby.fits(&both, prepare.overhead, budget)).then_some(both)
+    }
+
+    /// Nothing is held in advance any more; the coordinator is told.
+    pub(super) fn stop_standing_by(&mut self, fault: LoadFault, out: &mut Outbox) {
+        if let Some(standby) = self.standby.take() {
+            if self.inactive.is_none() {
+                self.loading = None;
+            }
+            out.send(standby.coordinator, Frame::PrepareFailed(standby.order.epoch, fault));
+            out.act(Action::ViewChanged);
+        }
+    }
+}
