@@ -114,9 +114,9 @@ pub struct Prepare {
     pub keep: Option<PlanEpoch>,
 }
 
-/// The coordinator's order to hold units beside whatever plan there is: for the loss of another device
-/// (dynamic-partitioning.txt 5.2.5), or while more devices are awaited. Answered like [`Prepare`]; loading for a plan goes
-/// first, and a plan that needs the memory gets it.
+/// The coordinator's order to hold units beside whatever plan there is, for the loss of another device
+/// (dynamic-partitioning.txt 5.2.5). Answered like [`Prepare`]; loading for a plan goes first, and a plan that needs the
+/// memory gets it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StandbyOrder {
     /// Names the order, numbered among the plans. A newer order takes the place of an older one.

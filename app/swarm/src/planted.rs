@@ -4,6 +4,8 @@
 /// A bug on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
+    /// A worker takes frames of an older plan for frames of its active one.
+    StaleEpoch,
     /// The coordinator counts a reply that it had counted already.
     ReplyTwice,
     /// A replay cuts one row too late: the first decoded row passes the kernels of the prompt.

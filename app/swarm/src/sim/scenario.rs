@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 9] = [
+pub const SCENARIOS: [Scenario; 10] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -53,6 +53,11 @@ pub const SCENARIOS: [Scenario; 9] = [
         name: "kill-during-answer",
         about: "a worker's tab is killed during an answer, another has room",
         run: scenarios::kill_during_answer,
+    },
+    Scenario {
+        name: "standby",
+        about: "a worker's tab is killed during an answer, a spare holds its part already",
+        run: scenarios::standby,
     },
     Scenario {
         name: "frozen-tab",

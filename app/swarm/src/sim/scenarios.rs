@@ -1,5 +1,6 @@
 //! The scenarios that tell one story each.
 
+use potluck_panel::Timeline;
 use potluck_protocol::{AnswerStop, PlanStanding, Share};
 
 use super::device::SimDevice;
@@ -67,6 +68,11 @@ fn longest_gap(world: &World) -> f64 {
     gaps.fold(0.0, f64::max)
 }
 
+/// Milliseconds in which no token came to anybody, the longest.
+fn longest_pause(timeline: &Timeline) -> f64 {
+    timeline.samples.windows(2).map(|pair| pair[1].at_ms - pair[0].at_ms).fold(0.0, f64::max)
+}
+
 pub(super) fn two_devices(seed: u64) -> Run {
     let mut world = World::new(seed, dense(), Share::Fastest, device(1_200));
     world.add(device(1_200), 200.0);
@@ -87,6 +93,21 @@ pub(super) fn kill_during_answer(seed: u64) -> Run {
     world.add(device(1_200).at_speed(0.5), 400.0);
     world.fault(Fault::Kill(worker), 12_000.0);
     chatting(world, seed, 40_000.0, vec!["the faster of two workers is killed, the slower one takes over".into()])
+}
+
+/// Loading the lost part would take ten seconds. The loss is known after two, and the next token comes a second later.
+pub(super) fn standby(seed: u64) -> Run {
+    const LONGEST_MILLIS: f64 = 3_000.0;
+    let slow_line = SimDevice { download: 100.0, prefill_millis: 0.25, ..device(1_200) };
+    let mut world = World::new(seed, dense(), Share::Fastest, slow_line);
+    let worker = world.add(slow_line, 200.0);
+    world.add(slow_line.at_speed(0.8), 400.0);
+    world.fault(Fault::Kill(worker), 60_000.0);
+    let story = "the faster of two workers is killed; the slower one holds its part since half a minute".to_owned();
+    let run = chatting(world, seed, 90_000.0, vec![story]);
+    let longest = longest_pause(&run.timeline);
+    let failure = (longest > LONGEST_MILLIS).then(|| format!("nothing came for {longest:.0} ms"));
+    Run { failure: run.failure.or(failure), ..run }
 }
 
 pub(super) fn frozen_tab(seed: u64) -> Run {

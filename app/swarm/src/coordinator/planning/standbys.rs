@@ -1,6 +1,5 @@
 //! Standby plans: what goes on when a device is lost, loaded in advance (the paper's shadow assignments,
-//! dynamic-partitioning.txt 4.4.1 and 5.2.5). While the room is too small, the same orders load what a plan with the missing
-//! memory would give the devices that are there.
+//! dynamic-partitioning.txt 4.4.1 and 5.2.5).
 //!
 //! Orders are made once for an active plan and the devices of the room. They stay when the room is looked at again, and when
 //! somebody joins or leaves those that do not concern it stay too.
