@@ -19,8 +19,9 @@ use super::js;
 use super::locks::{self, Ask};
 use super::opfs::{self, Mode, OpenFile, store_error};
 use super::storage::{Done, Reply, Request, UP, What};
+use super::time::WorkerClock;
 use crate::blob::{BlobKey, BlobName};
-use crate::platform::{BlobReader, BlobStore, LockGuard, StoreError, Usage};
+use crate::platform::{BlobReader, BlobStore, Clock, LockGuard, StoreError, Usage};
 
 type Answer = Result<(Done, Option<ArrayBuffer>), StoreError>;
 
@@ -33,6 +34,35 @@ struct Shop {
     up: Shared<LocalBoxFuture<'static, bool>>,
     waiting: Rc<RefCell<HashMap<u32, oneshot::Sender<Answer>>>>,
     next: Cell<u32>,
+    /// Blobs that were read and are still to be closed.
+    closing: Rc<RefCell<Vec<OpenFile>>>,
+}
+
+/// Milliseconds between two blobs being closed: closing blocks this worker for two or three, which hundreds of small units
+/// must not cost a load.
+const CLOSE_PAUSE: f64 = 10.0;
+
+/// A blob that is open in this worker. Dropped, it is closed within a moment, and before this store writes or deletes.
+struct Open {
+    file: Option<OpenFile>,
+    closing: Rc<RefCell<Vec<OpenFile>>>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let idle = self.closing.borrow().is_empty();
+        self.closing.borrow_mut().extend(self.file.take());
+        if idle {
+            let closing = self.closing.clone();
+            wasm_bindgen_futures::spawn_local(async move {
+                while !closing.borrow().is_empty() {
+                    WorkerClock.sleep(CLOSE_PAUSE).await;
+                    let next = closing.borrow_mut().pop();
+                    drop(next);
+                }
+            });
+        }
+    }
 }
 
 /// A blob that the storage worker reads.
@@ -58,7 +88,7 @@ impl BlobReader for Remote {
     }
 }
 
-impl BlobReader for OpenFile {
+impl BlobReader for Open {
     fn read<'a>(
         &'a self,
         offset: u64,
@@ -66,7 +96,11 @@ impl BlobReader for OpenFile {
         staging: &'a mut Staging,
         at: u64,
     ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(std::future::ready(self.fill(offset, &staging.js_view(at, len))))
+        let read = match &self.file {
+            Some(file) => file.fill(offset, &staging.js_view(at, len)),
+            None => Err(unexpected()),
+        };
+        Box::pin(std::future::ready(read))
     }
 }
 
@@ -102,7 +136,7 @@ impl OpfsStore {
             on_error.forget();
         }
         let up = up.map(|up| up == Ok(true)).boxed_local().shared();
-        Self(Rc::new(Shop { worker, up, waiting, next: Cell::default() }))
+        Self(Rc::new(Shop { worker, up, waiting, next: Cell::default(), closing: Rc::default() }))
     }
 
     async fn ask(self, what: What, bytes: Option<Vec<u8>>) -> Answer {
@@ -126,6 +160,12 @@ impl OpfsStore {
         self.0.waiting.borrow_mut().insert(id, sender);
         worker.post_message_with_transfer(&parts, &transfer).map_err(|error| store_error(&error))?;
         answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Closes what was read: an open blob can be neither written nor deleted.
+    fn close(&self) {
+        let files = std::mem::take(&mut *self.0.closing.borrow_mut());
+        drop(files);
     }
 }
 
@@ -166,6 +206,7 @@ impl BlobStore for OpfsStore {
     }
 
     fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        self.close();
         let asked = self.clone().ask(What::Append(key, offset), Some(bytes));
         Box::pin(async move { asked.await.map(drop) })
     }
@@ -186,7 +227,7 @@ impl BlobStore for OpfsStore {
         let store = self.clone();
         Box::pin(async move {
             Ok(match opfs::open(key, Mode::Read).await {
-                Ok(file) => Rc::new(file) as Rc<dyn BlobReader>,
+                Ok(file) => Rc::new(Open { file: Some(file), closing: store.0.closing.clone() }) as Rc<dyn BlobReader>,
                 Err(error) => {
                     log::info!("reading through the storage worker: {}", js::error_text(&error));
                     Rc::new(Remote { store, key })
@@ -196,11 +237,13 @@ impl BlobStore for OpfsStore {
     }
 
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        self.close();
         let asked = self.clone().ask(What::Delete(key), None);
         Box::pin(async move { asked.await.map(drop) })
     }
 
     fn delete_model(&self, model: ModelId) -> LocalBoxFuture<'static, Result<(), StoreError>> {
+        self.close();
         let asked = self.clone().ask(What::DeleteModel(model), None);
         Box::pin(async move { asked.await.map(drop) })
     }
