@@ -44,7 +44,28 @@ pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
         stages.push(stage_cost(room, stage, layers));
     }
     hop(at, room.coordinator, room.layers.message(room.layers.count(), 1));
-    Prediction::new(stages, hops)
+    with_pauses(room, Prediction::new(stages, hops))
+}
+
+/// Rounds of [`with_pauses`]: a longer token makes longer pauses, which make a longer token; each round adds less.
+const ROUNDS: usize = 4;
+
+/// While a token is elsewhere, a stage's device waits, and takes longer for what comes then.
+fn with_pauses(room: &Room<'_>, busy: Prediction) -> Prediction {
+    let mut slowed = busy.clone();
+    for _ in 0..ROUNDS {
+        let stages = busy.stages.iter().zip(&slowed.stages).map(|(busy, slowed_stage)| {
+            let pause = slowed.token_millis - slowed_stage.millis();
+            let factor = room.device(busy.peer).map_or(1.0, |device| device.pause_factor(pause));
+            StageCost {
+                session_millis: busy.session_millis * factor,
+                compute_millis: busy.compute_millis * factor,
+                ..busy.clone()
+            }
+        });
+        slowed = Prediction::new(stages.collect(), busy.hops.clone());
+    }
+    slowed
 }
 
 fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange) -> StageCost {
@@ -158,6 +179,51 @@ mod tests {
         assert_eq!(routing.called(0), 0.0);
         assert_eq!(routing.called(4), 1.0);
         assert_eq!(routing.active_bytes(2), 10.0);
+    }
+
+    #[test]
+    fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
+        use potluck_plan::{BlockShape, ModelId, ModelShape, PlanEpoch, WireType};
+
+        use crate::{Access, Effort, Layers, Links, Loading, Sharing};
+        let peer = |index: u8| PeerId([index; 16]);
+        let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
+        let block = BlockShape { mixer: Bytes(500), state_per_position: Bytes(0), feed_forward };
+        let shape = ModelShape {
+            model: ModelId([0; 32]),
+            hidden: 4,
+            vocabulary: 10,
+            embedding: Bytes(10),
+            head: Bytes(0),
+            tied_head: false,
+            blocks: vec![block; 4],
+        };
+        let layers = Layers::from_shape(&shape, 64, WireType::F32);
+        let mut device = Device::declared(peer(1), Bytes(1 << 20), 1e6, 1.0);
+        device.pauses = vec![(20.0, 2.0)];
+        let millis = |latency: f64| {
+            let mut links = Links::default();
+            links.set_access(peer(1), Access::latency(latency));
+            let devices = [device.clone()];
+            let room = Room {
+                shape: &shape,
+                layers: &layers,
+                devices: &devices,
+                links: &links,
+                coordinator: peer(0),
+                sharing: Sharing::Fastest,
+                loading: Loading::Ignored,
+                context: 64,
+                overhead: Bytes(0),
+                wire: WireType::F32,
+                epoch: PlanEpoch(1),
+                effort: Effort::default(),
+            };
+            let planned = crate::plan(&room).expect("one device has room for everything");
+            planned.prediction.stages[0].engine_millis()
+        };
+        assert!((millis(0.0) - 5.0).abs() < 0.01, "4 ms of blocks and one session, no pause: {}", millis(0.0));
+        assert!((millis(50.0) - 10.0).abs() < 1e-9, "twice as long after 100 ms: {}", millis(50.0));
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub struct Device {
     pub session_millis: f64,
     /// Milliseconds of each further submit with its readback (a block whose experts are elsewhere needs one).
     pub sync_millis: f64,
+    /// So many times as long its work takes after so many milliseconds without work: points (milliseconds, factor) of
+    /// growing milliseconds, 1 at none. A GPU that waits for others lowers its clock.
+    pub pauses: Vec<(f64, f64)>,
     /// Bytes a millisecond at which it fetches weights.
     pub download: f64,
     /// Blocks whose weights it has on its GPU already.
@@ -67,11 +70,32 @@ impl Device {
             speed: Speed { decode, prefill: decode * Speed::PREFILL_GAIN },
             session_millis: sync_millis,
             sync_millis,
+            pauses: Vec::new(),
             download: Self::DOWNLOAD,
             holds: BTreeSet::new(),
             cached: BTreeSet::new(),
             presence: Presence::default(),
         }
+    }
+}
+
+/// A pause makes no device quicker, nor slower than this.
+const PAUSE_FACTORS: (f64, f64) = (1.0, 20.0);
+
+impl Device {
+    /// So many times as long its work takes after a pause: straight lines between the points, and the last one's factor
+    /// beyond.
+    pub fn pause_factor(&self, millis: f64) -> f64 {
+        let mut before = (0.0, 1.0);
+        for &(at, factor) in &self.pauses {
+            let factor = factor.clamp(PAUSE_FACTORS.0, PAUSE_FACTORS.1);
+            if millis < at && at > before.0 {
+                let share = ((millis - before.0) / (at - before.0)).max(0.0);
+                return before.1 + share * (factor - before.1);
+            }
+            before = (at, factor);
+        }
+        before.1
     }
 }
 
@@ -147,5 +171,21 @@ impl Room<'_> {
     /// The device of a peer, if it lends one.
     pub fn device(&self, peer: PeerId) -> Option<&Device> {
         self.devices.iter().find(|device| device.peer == peer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_costs_what_lies_between_the_points() {
+        let mut device = Device::declared(PeerId([1; 16]), Bytes(1), 1e9, 1.0);
+        assert_eq!(device.pause_factor(50.0), 1.0, "nothing is known");
+        device.pauses = vec![(10.0, 1.5), (30.0, 4.0)];
+        let factors = [0.0, 5.0, 10.0, 20.0, 30.0, 900.0].map(|millis| device.pause_factor(millis));
+        assert_eq!(factors, [1.0, 1.25, 1.5, 2.75, 4.0, 4.0]);
+        device.pauses = vec![(10.0, 0.5)];
+        assert_eq!(device.pause_factor(10.0), 1.0, "a pause makes nothing quicker");
     }
 }

@@ -149,6 +149,9 @@ pub struct CalibrationRuns {
     pub decode_long: Vec<f64>,
     /// One decoded row through the short range and the head; empty if the head has no room on the device.
     pub decode_head: Vec<f64>,
+    /// One decoded row through the long range after so many milliseconds without work, again and again: a GPU that waits
+    /// for others lowers its clock.
+    pub decode_paused: Vec<(f64, Vec<f64>)>,
     /// Rows of a prompt's chunk.
     pub chunk: u32,
     /// Such a chunk through the short range.

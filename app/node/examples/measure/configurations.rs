@@ -60,6 +60,10 @@ const FOUR: [Device; 4] = [device(0.35, 1), device(0.35, 1), device(0.35, 1), de
 const FOUR_UNEQUAL: [Device; 4] = [device(0.4, 1), device(0.3, 1), device(0.4, 2), device(0.4, 4)];
 const THREE_LARGE: [Device; 3] = [device(1.1, 1), device(1.1, 1), device(1.1, 1)];
 
+/// Devices of every speed that occurs, run once before all others and not counted: each speed is timed then, one after
+/// the other because they share the GPU, as devices of their own would have been when they came.
+pub const SPEEDS: Configuration = fastest("devices of every speed", &HALVES, 0.0);
+
 /// All of them.
 pub const CONFIGURATIONS: [Configuration; 32] = [
     fastest("alone", &ALONE, 0.0),

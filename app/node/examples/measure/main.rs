@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::{Long, Short, ValueExt};
 
-use configurations::{CONFIGURATIONS, Configuration, Cut};
+use configurations::{CONFIGURATIONS, Configuration, Cut, SPEEDS};
 
 const HELP: &str = "\
 measure --model FILE.gguf [options]
@@ -129,6 +129,9 @@ fn measure(options: &Options) -> Result<(), String> {
     let path = options.model.as_ref().ok_or("Which model? --model FILE.gguf")?;
     let model = model::Measured::open(path)?;
     println!("{}: {} of weights and state, {} besides on each device", model.name, model.whole, model.overhead);
+    if let Err(sentence) = room::time(&SPEEDS, &model, &options.settings) {
+        println!("{}: {sentence}", SPEEDS.name);
+    }
     let mut results = Vec::new();
     for round in 1..=options.rounds {
         for (configuration, cut) in chosen.iter().flat_map(|chosen| cuts.iter().map(move |cut| (chosen, *cut))) {

@@ -57,12 +57,13 @@ impl Measured {
         }
     }
 
-    /// The bytes that a device lends which has room for one of `devices` equal parts of the blocks, and for both ends.
-    pub fn equal_budget(&self, devices: usize) -> u64 {
-        let count = self.blocks.len().div_ceil(devices.max(1));
-        let mut largest = self.blocks.clone();
-        largest.sort_unstable_by(|a, b| b.cmp(a));
-        self.overhead.0 + self.ends.0 + largest.iter().take(count).sum::<u64>()
+    /// The bytes that one of `devices` lends so that each gets as many blocks (the first ones one more, if they do not
+    /// divide), and both ends find room. With blocks of one size no other cut fits.
+    pub fn equal_budget(&self, index: usize, devices: usize) -> u64 {
+        let (count, rest) = (self.blocks.len() / devices.max(1), self.blocks.len() % devices.max(1));
+        let count = count + usize::from(index < rest);
+        let block = self.blocks.iter().copied().max().unwrap_or(0);
+        self.overhead.0 + self.ends.0 + count as u64 * block
     }
 
     /// The bytes that a device lends which holds a share of the model.

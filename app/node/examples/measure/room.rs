@@ -22,6 +22,8 @@ use crate::model::{CONTEXT, Measured};
 const PATIENCE: Duration = Duration::from_secs(300);
 /// The plan has not changed for so long: everyone is in.
 const SETTLED: Duration = Duration::from_millis(2_500);
+/// The same for the room in which devices time themselves.
+const TIMED: Duration = Duration::from_secs(14);
 /// After the tokens that are measured the host says anew what it expects.
 const TOLD: Duration = Duration::from_millis(1_600);
 /// Tokens whose measures may help to predict the others.
@@ -70,13 +72,23 @@ impl Outcome {
 /// # Errors
 /// One sentence; the configuration counts as failed, it is not left out.
 pub fn run(configuration: &Configuration, cut: Cut, model: &Measured, settings: &Settings) -> Result<Outcome, String> {
+    on_a_thread(in_room(configuration, cut, model, settings, SETTLED))
+}
+
+/// Opens a room and waits until its devices have timed themselves; what they found is kept in the cache.
+///
+/// # Errors
+/// One sentence.
+pub fn time(configuration: &Configuration, model: &Measured, settings: &Settings) -> Result<(), String> {
+    on_a_thread(in_room(configuration, Cut::Found, model, settings, TIMED)).map(drop)
+}
+
+fn on_a_thread(room: impl Future<Output = Result<Outcome, String>>) -> Result<Outcome, String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
-    let room = async {
-        let limited = tokio::time::timeout(PATIENCE, in_room(configuration, cut, model, settings)).await;
-        limited.unwrap_or_else(|_| Err("It took too long.".to_owned()))
-    };
-    let outcome = tokio::task::LocalSet::new().block_on(&runtime, room);
+    let limited =
+        async { tokio::time::timeout(PATIENCE, room).await.unwrap_or_else(|_| Err("It took too long.".to_owned())) };
+    let outcome = tokio::task::LocalSet::new().block_on(&runtime, limited);
     runtime.shutdown_background();
     outcome
 }
@@ -86,6 +98,7 @@ async fn in_room(
     cut: Cut,
     model: &Measured,
     settings: &Settings,
+    settled: Duration,
 ) -> Result<Outcome, String> {
     let (relay, _stop) = start_relay(&model.folder, &settings.cache)?;
     let line = || forwarder::start(relay, Duration::from_secs_f64(configuration.one_way_ms / 2e3));
@@ -103,7 +116,7 @@ async fn in_room(
     };
     let budget = |index: usize| match cut {
         Cut::Found => model.budget(configuration.devices[index].room),
-        Cut::Equal => model.equal_budget(configuration.devices.len()),
+        Cut::Equal => model.equal_budget(index, configuration.devices.len()),
     };
     let mut host = Session::start(&origins[0], &options(0));
     host.page(ToNode::Host(HostChoice {
@@ -119,14 +132,14 @@ async fn in_room(
     let joiners: Vec<Joiner> = (1..configuration.devices.len())
         .map(|index| Joiner::start(format!("{}{link}", origins[index]), options(index), budget(index)))
         .collect();
-    settle(&mut host, configuration.devices.len()).await?;
+    settle(&mut host, configuration.devices.len(), settled).await?;
     let outcome = answer(&mut host, settings.tokens).await;
     joiners.into_iter().for_each(Joiner::stop);
     outcome
 }
 
 /// Waits until everyone lends and the plan has been up and the same for a while.
-async fn settle(host: &mut Session, devices: usize) -> Result<(), String> {
+async fn settle(host: &mut Session, devices: usize, settled: Duration) -> Result<(), String> {
     let mut since: Option<(u32, Instant)> = None;
     loop {
         let status = &host.status;
@@ -135,7 +148,7 @@ async fn settle(host: &mut Session, devices: usize) -> Result<(), String> {
             Some((epoch, at)) if epoch == plan.epoch => (epoch, at),
             _ => (plan.epoch, Instant::now()),
         });
-        if since.is_some_and(|(_, at)| at.elapsed() >= SETTLED) {
+        if since.is_some_and(|(_, at)| at.elapsed() >= settled) {
             return Ok(());
         }
         if let Ok(told) = tokio::time::timeout(Duration::from_millis(200), host.next()).await {
@@ -156,7 +169,6 @@ async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let running = plan(host)?;
     let round_trips = host.status.peers.iter().filter_map(|member| Some(member.link?.round_trip_ms)).collect();
     let gaps = ask(host, RequestId(2), tokens.saturating_sub(WARM_UP as u32).max(2)).await?;
-    listen(host, TOLD).await?;
     let after = plan(host)?;
     Ok(Outcome { before, running, after, round_trips, gaps })
 }

@@ -34,6 +34,10 @@ const MOST_BYTES: u64 = 3 << 29;
 /// So long chunks are timed, and so long decoded rows, in milliseconds; a slow device stops early.
 const CHUNK_MILLIS: f64 = 500.0;
 const DECODE_MILLIS: f64 = 900.0;
+/// Milliseconds without work before a row: what a stage waits while others compute, and while rows are on their way.
+const PAUSES: [f64; 2] = [10.0, 30.0];
+/// So long rows after each of these pauses are timed, milliseconds.
+const PAUSED_MILLIS: f64 = 1_500.0;
 /// A quick device repeats a range so often while less than so many milliseconds have passed.
 const MOST_RUNS: usize = 25;
 const ENOUGH_MILLIS: f64 = 150.0;
@@ -242,18 +246,32 @@ impl Compute {
         let mut decode = decode.into_iter();
         let mut next = || decode.next().unwrap_or_default();
         let (decode_long, decode_short, decode_head) = (next(), next(), next());
+        let is_quick = typical(&decode_long) < CHUNK_MILLIS / f64::from(CHUNK);
+        let mut decode_paused = Vec::new();
+        for pause in PAUSES.into_iter().filter(|_| is_quick) {
+            let Some(times) = self.after_pauses(trial, &rows[0], pause).await? else { return Ok(None) };
+            decode_paused.push((pause, times));
+        }
         let mut prefill = [Vec::new(), Vec::new()];
         // Others wait: a device on which this takes seconds is taken to gain as much by chunks as others do.
-        if typical(&decode_long) < CHUNK_MILLIS / f64::from(CHUNK) {
+        if is_quick {
             let Some(times) = self.rounds(trial, &[chunk(long), chunk(short)], CHUNK_MILLIS).await? else {
                 return Ok(None);
             };
             prefill = <[Vec<f64>; 2]>::try_from(times).unwrap_or_default();
         }
         let ([prefill_long, prefill_short], chunk) = (prefill, CHUNK);
-        let runs =
-            CalibrationRuns { short, long, decode_short, decode_long, decode_head, chunk, prefill_short, prefill_long };
-        Ok(Some(runs))
+        Ok(Some(CalibrationRuns {
+            short,
+            long,
+            decode_short,
+            decode_long,
+            decode_head,
+            decode_paused,
+            chunk,
+            prefill_short,
+            prefill_long,
+        }))
     }
 
     /// Runs tasks in turn, so that whatever else the device does meanwhile meets all of them; milliseconds of each.
@@ -277,6 +295,25 @@ impl Compute {
                 }
                 times.push(self.run(trial, task.clone()).await?);
             }
+        }
+        Ok(Some(times))
+    }
+
+    /// Runs a task again and again, each time after a pause: clocks fall within a second or two.
+    async fn after_pauses(
+        &self,
+        trial: &mut Trial,
+        task: &Task,
+        pause: f64,
+    ) -> Result<Option<Vec<f64>>, CalibrateError> {
+        let started = self.platform.clock.now().0;
+        let mut times = Vec::new();
+        while self.platform.clock.now().0 - started < PAUSED_MILLIS {
+            self.platform.clock.sleep(pause).await;
+            if trial.own && self.slot.borrow().is_some() {
+                return Ok(None);
+            }
+            times.push(self.run(trial, task.clone()).await?);
         }
         Ok(Some(times))
     }

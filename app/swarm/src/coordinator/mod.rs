@@ -323,6 +323,9 @@ impl Coordinator {
             self.replan(members, now, out);
         }
         if let Some(model) = self.model.clone() {
+            if self.is_idle() {
+                self.planning.time_alone(&model, members, now, out);
+            }
             let asked_again = members.ask_again(now);
             if self.planning.is_due(&model, &self.command, members, now) || asked_again {
                 self.replan(members, now, out);

@@ -254,6 +254,13 @@ impl Planning {
         self.measures.learn(&question.room(plan.epoch), &plan, pass);
     }
 
+    /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
+    pub fn time_alone(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
+        if self.up().is_some() && self.inactive.is_none() && !self.waits {
+            self.calibrating.ask_all(model, members, now, out);
+        }
+    }
+
     /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
     pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
         self.measures.stage_millis(epoch, stage)

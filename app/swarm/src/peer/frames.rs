@@ -61,7 +61,7 @@ impl Peer {
             }
             Frame::HeartbeatBack { sent, probed, idle } => {
                 let idle = idle && self.is_idle(now);
-                self.heard_back(from, (now.0 - sent).max(0.0), probed, idle);
+                self.heard_back(from, sent, probed, idle, now);
             }
             Frame::Calibrate(model) if from_host => {
                 self.worked = now;

@@ -408,13 +408,20 @@ impl Peer {
 
     /// A heartbeat or a probe is back. What was measured beside work says how busy we are, not how long the way is
     /// (dynamic-partitioning.txt 4.3.2); the shortest of those counts only while nothing better is known.
-    fn heard_back(&mut self, from: PeerId, millis: f64, probed: u32, idle: bool) {
+    fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool, now: Millis) {
+        let millis = (now.0 - sent).max(0.0);
         let Some(member) = self.members.known.get_mut(&from) else { return };
         match (probed, member.link.latency_millis()) {
             (0, _) if idle => member.link.round_trip(millis),
             (0, _) => member.link.busy_round_trip(millis),
             // The way back was short and took half of a heartbeat's round trip.
-            (1.., Some(back)) if idle => member.probed(u64::from(probed), millis - back),
+            (1.., Some(back)) if idle => {
+                member.probed(u64::from(probed), millis - back);
+                // The next one at once: nothing else is under way.
+                if let Some(bytes) = member.next_probe() {
+                    self.out.send(from, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
+                }
+            }
             _ => {}
         }
     }

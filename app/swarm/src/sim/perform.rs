@@ -84,6 +84,7 @@ impl World {
             decode_short: runs(KernelClass::Decode, 1, short, Then::Hidden),
             decode_long,
             decode_head: runs(KernelClass::Decode, 1, short, head),
+            decode_paused: Vec::new(),
             chunk: CHUNK,
             prefill_short,
             prefill_long,

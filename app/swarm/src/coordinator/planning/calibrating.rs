@@ -14,8 +14,11 @@ use crate::outbox::Outbox;
 /// Planning waits so long for a device's times; they count as well when they come later.
 const PATIENCE_MILLIS: f64 = 5_000.0;
 
+/// More pauses than these are not looked at.
+const MOST_PAUSES: usize = 8;
+
 /// What a device's times say.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Profile {
     /// Milliseconds of a piece of work besides its layers.
     pub session_millis: f64,
@@ -23,6 +26,8 @@ pub(super) struct Profile {
     pub speed: Speed,
     /// Cost of the head, in the units of the blocks' costs, if it was timed.
     pub head: Option<f64>,
+    /// What pauses cost it, as [`potluck_planner::Device::pauses`].
+    pub pauses: Vec<(f64, f64)>,
 }
 
 struct Asked {
@@ -42,10 +47,14 @@ impl Calibrating {
     /// Asks those who lend and were not asked yet, if there is a choice to make at all: one device alone is given
     /// everything, however quick it is.
     pub fn ask(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        let lending: Vec<(&PeerId, &Member)> = members.known.iter().filter(|(_, member)| member.lends()).collect();
-        if lending.len() < 2 {
-            return;
+        if members.known.values().filter(|member| member.lends()).count() > 1 {
+            self.ask_all(model, members, now, out);
         }
+    }
+
+    /// Asks everyone who lends and was not asked yet.
+    pub fn ask_all(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
+        let lending: Vec<(&PeerId, &Member)> = members.known.iter().filter(|(_, member)| member.lends()).collect();
         for (peer, member) in lending {
             let adapter = &member.hello.adapter;
             if self.asked.get(peer).is_none_or(|asked| asked.adapter != *adapter) {
@@ -89,6 +98,11 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     let prefill = Calibration::of(&runs.prefill_short, &runs.prefill_long)
         .solve(layers.prefill_cost(short) * rows, layers.prefill_cost(long) * rows);
     let head = typical(&runs.decode_head) - typical(&runs.decode_short);
+    let busy = typical(&runs.decode_long);
+    let after = |(pause, runs): &(f64, Vec<f64>)| (*pause, typical(&settled(runs)) / busy);
+    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MOST_PAUSES).map(after).collect();
+    pauses.retain(|(pause, factor)| pause.is_finite() && factor.is_finite() && *pause > 0.0);
+    pauses.sort_by(|a, b| a.0.total_cmp(&b.0));
     Some(Profile {
         session_millis: decode.session_millis,
         speed: Speed {
@@ -97,7 +111,13 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
             prefill: prefill.map_or(decode.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
         },
         head: (head.is_finite() && head >= 0.0).then_some(head * decode.speed),
+        pauses,
     })
+}
+
+/// The second half of some runs: a clock falls step by step.
+fn settled(runs: &[f64]) -> Vec<f64> {
+    runs[runs.len() / 2..].to_vec()
 }
 
 #[cfg(test)]
@@ -120,6 +140,11 @@ mod tests {
             decode_short: vec![3.0; 7],
             decode_long: vec![5.0; 7],
             decode_head: vec![13.0; 7],
+            decode_paused: vec![
+                (30.0, vec![5.0, 5.0, 5.0, 20.0, 20.0, 20.0]),
+                (10.0, vec![7.5; 4]),
+                (50.0, Vec::new()),
+            ],
             chunk: 10,
             prefill_short: vec![4.0; 3],
             prefill_long: vec![8.0; 3],
@@ -130,7 +155,8 @@ mod tests {
     fn times_of_two_ranges_give_overhead_speeds_and_the_heads_cost() {
         let found = profile(&runs(), &layers()).unwrap();
         let speed = Speed { decode: 160.0, prefill: 800.0 };
-        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0) });
+        let pauses = vec![(10.0, 1.5), (30.0, 4.0)];
+        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0), pauses });
     }
 
     #[test]

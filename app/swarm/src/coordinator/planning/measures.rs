@@ -55,7 +55,9 @@ impl Measures {
             let cost = room.layers.stage_decode(plan, stage) * steps;
             if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
-                self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, *millis);
+                // The planner adds what the pause costs, so a measure is kept without it.
+                let factor = device.pause_factor(pass.millis / steps - millis / steps);
+                self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, *millis / factor);
                 self.stages.entry(stage.id).or_default().push(millis / steps);
             }
         }
@@ -139,6 +141,7 @@ impl Planning {
                 Some(profile) => {
                     device.speed = profile.speed;
                     device.session_millis = profile.session_millis;
+                    device.pauses.clone_from(&profile.pauses);
                 }
                 // Kernels stream what is promised; a token gets a share of that, likely the one it gets elsewhere.
                 None => {
