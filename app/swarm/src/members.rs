@@ -35,6 +35,8 @@ const FIRST_PROBE: usize = 2 * 1024;
 const MOST_PROBE: usize = 128 * 1024;
 /// So many probes tell how quick a line is.
 const PROBES: usize = 3;
+/// More are not sent: on a line that is quicker than the clock is fine none of them tells anything.
+const MOST_PROBES: u32 = 8;
 
 pub(crate) struct Member {
     pub hello: Hello,
@@ -48,7 +50,9 @@ pub(crate) struct Member {
     /// Its way to us and back.
     pub link: LinkMeasure,
     /// Bytes of the next probe of its line.
-    pub probe: usize,
+    probe: usize,
+    /// Probes that came back.
+    probes: u32,
     /// Its connection is there, but nothing is heard: it gets no work until it is.
     pub frozen: bool,
     /// It could not get ready for a plan, or its device failed; it is asked again later.
@@ -69,6 +73,7 @@ impl Member {
             away_until: None,
             link: LinkMeasure::default(),
             probe: FIRST_PROBE,
+            probes: 0,
             frozen: false,
             failed_until: None,
             failures: 0,
@@ -90,13 +95,17 @@ impl Member {
 
     /// Bytes of a probe that is worth sending: its way is known, how much passes at a time is not.
     pub fn next_probe(&self) -> Option<usize> {
-        let wanted = self.lends() && self.link.latency_millis().is_some() && self.link.transfers() < PROBES;
+        let wanted = self.lends()
+            && self.probes < MOST_PROBES
+            && self.link.latency_millis().is_some()
+            && self.link.transfers() < PROBES;
         wanted.then_some(self.probe)
     }
 
     /// A probe was there so many milliseconds after it was sent. One that was too small to tell anything is followed by a
     /// larger one.
     pub fn probed(&mut self, bytes: u64, millis: f64) {
+        self.probes += 1;
         if !self.link.transfer(bytes, millis) {
             self.probe = (self.probe * 8).min(MOST_PROBE);
         }
