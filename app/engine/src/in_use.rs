@@ -17,9 +17,9 @@ impl Core {
                 WeightUnit::Embedding => all.extend(self.formats(unit).map(|(_, format)| Kernel::Embed(format))),
                 WeightUnit::Head => {
                     all.extend([self.profile.norm(), Kernel::Segments, self.profile.top()]);
-                    let matrices = self.matrices(unit).filter(|(role, ..)| *role != TensorRole::OutputNorm);
-                    for (_, format, rows) in matrices {
-                        self.decode_kernels((format, rows), Some(Job::Normed), Operand::Plain, &mut all);
+                    let matrices = self.formats(unit).filter(|(role, _)| *role != TensorRole::OutputNorm);
+                    for (_, format) in matrices {
+                        self.decode_kernels(format, Some(Job::Normed), Operand::Plain, &mut all);
                     }
                 }
                 WeightUnit::Mixer(block) => self.mixer_kernels(unit, usize::from(block.0), &mut all),
@@ -38,7 +38,7 @@ impl Core {
                         all.extend(self.profile.fused(places.down.shape.format, Job::ExpertSum, 1));
                         for matrix in [&places.gate, &places.up, &places.down] {
                             let format = matrix.shape.format;
-                            all.insert(self.profile.decode(format, Operand::Expert, matrix.shape.rows, 1));
+                            all.insert(self.profile.decode(format, Operand::Expert, 1));
                             let prefill = self.profile.prefill_experts(format);
                             if matches!(prefill, Kernel::MatMul { .. }) {
                                 all.insert(Kernel::Groups);
@@ -82,22 +82,16 @@ impl Core {
                 }
                 _ => continue,
             };
-            self.decode_kernels((format, rows), job, operand, all);
+            self.decode_kernels(format, job, operand, all);
             all.extend(self.profile.every_prefill(format, operand, rows, self.layout.prefill_rows));
         }
     }
 
     /// Kernels of a matrix in decode steps: the fused one if it is right here.
-    fn decode_kernels(
-        &self,
-        (format, rows): (Format, u32),
-        job: Option<Job>,
-        operand: Operand,
-        all: &mut BTreeSet<Kernel>,
-    ) {
+    fn decode_kernels(&self, format: Format, job: Option<Job>, operand: Operand, all: &mut BTreeSet<Kernel>) {
         all.extend([1, 4].map(|n| {
             let fused = job.and_then(|job| self.profile.fused(format, job, n));
-            fused.unwrap_or_else(|| self.profile.decode(format, operand, rows, n))
+            fused.unwrap_or_else(|| self.profile.decode(format, operand, n))
         }));
     }
 

@@ -49,7 +49,7 @@ impl Engine {
     pub async fn decode_rate(&self, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
         let (fused, plain) = {
             let core = self.inner.core.borrow();
-            (core.profile.fused(format, Job::Added, 1), core.profile.decode(format, Operand::Plain, rows, 1))
+            (core.profile.fused(format, Job::Added, 1), core.profile.decode(format, Operand::Plain, 1))
         };
         let Some(kernel) = fused else { return self.shape_rate(plain, format, (rows, cols), 1).await };
         let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);

@@ -88,11 +88,6 @@ fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGrou
 /// A product for a chunk of a prompt takes the largest tile that still makes this many workgroups: a large GPU has more than
 /// a hundred places for them, and a small one loses little by small tiles of a small product.
 const ENOUGH_GROUPS: u32 = 256;
-/// A software adapter multiplies matrices of fewer rows (routers) vector by vector: there is nothing to gain, and each variant
-/// less is compiled half a second faster.
-const FEW_ROWS: u32 = 64;
-/// Vectors that a software adapter takes at a time for a prompt: eight are no faster than four, and compile longer.
-const LONE_VECTORS: u8 = 4;
 
 /// Which variants this device uses. Starts from the device's tier; the self-test takes wrong ones out.
 #[derive(Clone, Debug)]
@@ -191,23 +186,14 @@ impl Profile {
         self.strategy == Strategy::Coop && kernels.iter().all(|kernel| !self.wrong.contains(kernel))
     }
 
-    /// A matrix of so many rows times the `n` vectors of a decode step.
-    pub fn decode(&self, format: Format, operand: Operand, rows: u32, n: usize) -> Kernel {
-        let one = n == 1 || !self.rows_agree || operand == Operand::Expert || self.has_few(rows);
-        let rows = if one { 1 } else { 4 };
+    /// Matrix times the `n` vectors of a decode step.
+    pub fn decode(&self, format: Format, operand: Operand, n: usize) -> Kernel {
+        let rows = if n == 1 || !self.rows_agree || operand == Operand::Expert { 1 } else { 4 };
         self.either(|strategy| Kernel::MatVec { format, strategy, rows, operand })
-    }
-
-    fn has_few(&self, rows: u32) -> bool {
-        self.strategy == Strategy::Lone && rows < FEW_ROWS
     }
 
     /// A matrix of so many rows times the `n` vectors of a chunk of a prompt.
     pub fn prefill(&self, format: Format, operand: Operand, rows: u32, n: u32) -> Kernel {
-        if self.strategy == Strategy::Lone {
-            let rows = if self.has_few(rows) { 1 } else { LONE_VECTORS };
-            return Kernel::MatVec { format, strategy: Strategy::Lone, rows, operand };
-        }
         self.tiled(format, operand, Tile::for_product(rows, n, ENOUGH_GROUPS))
     }
 
@@ -229,28 +215,5 @@ impl Profile {
     /// Every kernel that [`Profile::prefill`] gives for chunks of up to `most` vectors.
     pub fn every_prefill(&self, format: Format, operand: Operand, rows: u32, most: u32) -> BTreeSet<Kernel> {
         (1..=most).map(|n| self.prefill(format, operand, rows, n)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_software_adapter_has_one_kernel_for_prompts_and_for_several_rows() {
-        let profile = Profile::of(Tier::Software);
-        let (format, operand) = (Format::Q6_K, Operand::Plain);
-        let prefill = profile.every_prefill(format, operand, 512, 64);
-        assert_eq!(prefill, BTreeSet::from([profile.decode(format, operand, 512, 4)]));
-        assert!(matches!(profile.decode(format, operand, 512, 1), Kernel::MatVec { rows: 1, .. }));
-    }
-
-    #[test]
-    fn a_software_adapter_compiles_one_kernel_for_a_router() {
-        let profile = Profile::of(Tier::Software);
-        let (format, operand) = (Format::F32, Operand::Plain);
-        let mut all = profile.every_prefill(format, operand, 12, 64);
-        all.extend([1, 4].map(|n| profile.decode(format, operand, 12, n)));
-        assert_eq!(all.len(), 1, "{all:?}");
     }
 }

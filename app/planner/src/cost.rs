@@ -190,6 +190,7 @@ mod tests {
         let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
         let block = BlockShape { mixer: Bytes(500), state_per_position: Bytes(0), feed_forward };
         let shape = ModelShape {
+            state: potluck_plan::StateType::F32,
             model: ModelId([0; 32]),
             hidden: 4,
             vocabulary: 10,

@@ -129,7 +129,7 @@ pub enum Frame {
     /// The coordinator asks a device to time two ranges of a model's blocks, before it plans with it.
     Calibrate(Box<ModelCard>),
     /// Answer to [`Frame::Calibrate`]: the times, or why there are none in one sentence.
-    Calibrated(ModelId, Result<CalibrationRuns, String>),
+    Calibrated(ModelId, Box<Result<CalibrationRuns, String>>),
     /// The sender leaves on purpose.
     Bye,
     /// The room, from the coordinator.

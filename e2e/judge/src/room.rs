@@ -12,7 +12,8 @@ use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
     BlockRange, Computed, ConversationId, HeadRequest, Holder, Input, KernelClass, ModelId, ModelShape, Outcome,
-    PeerId, Plan, PlanEpoch, Position, RemoteExperts, Row, Stage, StageId, Task, Then, Ticket, WireType, Work,
+    PeerId, Plan, PlanEpoch, Position, RemoteExperts, Row, Stage, StageId, StateType, Task, Then, Ticket, WireType,
+    Work,
 };
 
 /// How a model is split over devices.
@@ -49,7 +50,7 @@ impl Room {
     pub async fn open(gpu: &Gpu, file: &[u8], split: Split) -> Result<Self> {
         let model = join([parse(file)?])?;
         let (spec, units) = ModelSpec::from_gguf(&model)?;
-        let shape = spec.shape(&units, ModelId([0; 32]), 4);
+        let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
         let plan = plan(&shape, split);
         plan.validate(&shape)?;
         let mut engines = BTreeMap::new();
@@ -223,5 +224,12 @@ fn plan(shape: &ModelShape, split: Split) -> Plan {
             vec![stage]
         }
     };
-    Plan { epoch: PlanEpoch(1), model: ModelId([0; 32]), stages, wire: WireType::F32, context: 1024 }
+    Plan {
+        epoch: PlanEpoch(1),
+        model: ModelId([0; 32]),
+        stages,
+        wire: WireType::F32,
+        context: 1024,
+        state: StateType::F32,
+    }
 }

@@ -9,7 +9,6 @@ use crate::core::Core;
 use crate::layout::{Key, Place, Scratch};
 use crate::recorder::{Recorder, Size};
 use crate::sizes::split_count;
-use crate::tensors::Shape;
 
 impl Core {
     /// A matrix times the batch.
@@ -21,7 +20,7 @@ impl Core {
             }
         }
         let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
-        let kernel = self.profile.decode(place.shape.format, operand, place.shape.rows, batch.n as usize);
+        let kernel = self.profile.decode(place.shape.format, operand, batch.n as usize);
         let Kernel::MatVec { rows, .. } = kernel else { return };
         self.segments_product(rec, (kernel, u32::from(rows)), place, batch.n, to);
     }
@@ -60,13 +59,13 @@ impl Core {
         let (normed, parts) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Parts));
         let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
         let places = pairing.places;
-        let kernel = |core: &Core, shape: &Shape| core.profile.decode(shape.format, Operand::Expert, shape.rows, 1);
+        let kernel = |core: &Core, format| core.profile.decode(format, Operand::Expert, 1);
         for (matrix, y) in [(&places.gate, &gate), (&places.up, &up)] {
-            let kernel = kernel(self, &matrix.shape);
+            let kernel = kernel(self, matrix.shape.format);
             self.expert_product(rec, pairing, batch, (kernel, matrix, false), (&normed, y), which);
         }
         self.swiglu(rec, batch.n * pairing.used * places.gate.shape.rows / 4);
-        let kernel = kernel(self, &places.down.shape);
+        let kernel = kernel(self, places.down.shape.format);
         self.expert_product(rec, pairing, batch, (kernel, &places.down, true), (&up, &parts), which);
     }
 }

@@ -343,11 +343,13 @@ impl Compute {
             let (engine, own) = (trial.engine.clone(), trial.own);
             async move {
                 // The room's engine is moved by the driver.
-                while own {
+                if !own {
+                    return std::future::pending::<()>().await;
+                }
+                loop {
                     engine.poll_for(super::PATIENCE);
                     tokio::task::yield_now().await;
                 }
-                std::future::pending::<()>().await;
             }
         };
         #[cfg(target_arch = "wasm32")]

@@ -105,7 +105,7 @@ impl Peer {
         match frame {
             Frame::Prepared(epoch) => coordinator.prepared(from, epoch, members, now, out),
             Frame::PrepareFailed(epoch, fault) => coordinator.prepare_failed(from, epoch, fault, members, now, out),
-            Frame::Calibrated(model, answer) => coordinator.calibrated(from, model, answer, members, now, out),
+            Frame::Calibrated(model, answer) => coordinator.calibrated(from, model, *answer, members, now, out),
             Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
             Frame::Picked(picked) => coordinator.picked(from, picked, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),

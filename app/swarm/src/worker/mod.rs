@@ -92,7 +92,7 @@ impl Worker {
             }
             None => {
                 let sentence = "This device does not lend its GPU any more.".to_owned();
-                out.send(coordinator, Frame::Calibrated(model.id, Err(sentence)));
+                out.send(coordinator, Frame::Calibrated(model.id, Box::new(Err(sentence))));
             }
         }
     }
@@ -100,7 +100,7 @@ impl Worker {
     /// The driver has the times, or could not measure.
     pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, out: &mut Outbox) {
         if let Some((coordinator, _)) = self.calibrates_for.take_if(|(_, asked)| *asked == model) {
-            out.send(coordinator, Frame::Calibrated(model, runs));
+            out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
         }
     }
 
