@@ -12,6 +12,9 @@ use super::uploader::Uploader;
 use super::{Load, LoadError};
 use crate::blob::BlobName;
 
+/// In so many milliseconds a browser has freed what was destroyed.
+const FREED_MILLIS: f64 = 200.0;
+
 /// Bytes a second of a load whose bytes are all on this device, measured in one go with its two halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadRates {
@@ -46,7 +49,7 @@ impl Load {
             return Ok(None);
         }
         self.progress.phase(LoadPhase::Upload);
-        self.renew(wanted)?;
+        self.renew(wanted).await?;
         let mut units = self.engine.missing();
         sort_units(&mut units, &self.units);
         let jobs = || -> Vec<Job> {
@@ -58,7 +61,7 @@ impl Load {
         };
         let read = if manners.keep { self.read_blobs(jobs()).await? } else { self.read_file(jobs()).await? };
         let (bytes, upload) = self.upload_blanks(jobs()).await?;
-        self.renew(wanted)?;
+        self.renew(wanted).await?;
         let load = self
             .timed(async {
                 self.hold(wanted)?;
@@ -75,9 +78,11 @@ impl Load {
         Ok(Some(rates))
     }
 
-    /// New memory for the same units: nothing of them is there.
-    fn renew(&self, wanted: &BTreeSet<WeightUnit>) -> Result<(), LoadError> {
+    /// New memory for the same units: nothing of them is there. A browser frees memory a moment after it was told to, and
+    /// both together would be twice of what the model takes.
+    async fn renew(&self, wanted: &BTreeSet<WeightUnit>) -> Result<(), LoadError> {
         self.engine.hold(&BTreeSet::new())?;
+        self.platform.clock.sleep(FREED_MILLIS).await;
         self.engine.hold(wanted)?;
         Ok(())
     }
