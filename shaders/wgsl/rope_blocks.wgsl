@@ -1,24 +1,5 @@
 // What `rope` does, for a cache of quantized blocks (`cache` says how they lie). 16 threads take 64 values of a head: two
 // blocks, whose scales share a word. A block's scale and steps follow from its own values only.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-// Of each row: position, row in the cache, first entry in the page table, 0.
-@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
-// Of each row: queries, keys, values.
-@group(0) @binding(2) var<storage, read> qkv: array<f32>;
-// Turns a position of each pair, times 2³².
-@group(0) @binding(3) var<storage, read> turns: array<u32>;
-@group(0) @binding(4) var<storage, read_write> q: array<f32>;
-@group(0) @binding(5) var<storage, read_write> keys: array<u32>;
-@group(0) @binding(6) var<storage, read_write> values: array<u32>;
-#if QK_NORM
-@group(0) @binding(7) var<storage, read> q_gain: array<f32>;
-@group(0) @binding(8) var<storage, read> k_gain: array<f32>;
-#endif
-#if FACTORS
-@group(0) @binding(7) var<storage, read> factors: array<f32>;
-#endif
-
 #include turn
 
 // The quads of all threads.

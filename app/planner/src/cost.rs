@@ -183,20 +183,20 @@ mod tests {
 
     #[test]
     fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
-        use potluck_plan::{BlockShape, ModelId, ModelShape, PlanEpoch, WireType};
+        use potluck_plan::{BlockShape, ModelId, ModelShape, PlanEpoch, StateType, WireType};
 
         use crate::{Access, Effort, Layers, Links, Loading, Sharing};
         let peer = |index: u8| PeerId([index; 16]);
         let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
         let block = BlockShape { mixer: Bytes(500), state_per_position: Bytes(0), feed_forward };
         let shape = ModelShape {
-            state: potluck_plan::StateType::F32,
             model: ModelId([0; 32]),
             hidden: 4,
             vocabulary: 10,
             embedding: Bytes(10),
             head: Bytes(0),
             tied_head: false,
+            state: StateType::F32,
             blocks: vec![block; 4],
         };
         let layers = Layers::from_shape(&shape, 64, WireType::F32);
