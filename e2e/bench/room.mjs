@@ -15,6 +15,7 @@ export function options(more = {}) {
       rounds: { type: 'string', default: '5' },
       context: { type: 'string', default: '1024' },
       out: { type: 'string' },
+      tabs: { type: 'boolean', default: false },
       ...more,
     },
   });
@@ -22,12 +23,14 @@ export function options(more = {}) {
   return { ...values, devices: Number(values.devices), rounds: Number(values.rounds), context: Number(values.context) };
 }
 
-/** Browsers with a profile of their own, the first of them hosts; everyone takes part. */
+/** Browsers with a profile of their own, or with `--tabs` tabs of one browser; the first hosts, everyone takes part. */
 export class Room {
-  static async open({ models, title, context }) {
+  static async open({ models, title, context, tabs }) {
     const room = new Room();
+    room.tabs = tabs;
     room.relay = await Relay.start({ models });
     room.devices = [await Device.start('host')];
+    room.pages = [room.host];
     await room.ready();
     room.link = await host(room.host, room.relay, { model: title || undefined, share: 'Everyone takes part', context });
     await room.stands(1);
@@ -48,11 +51,24 @@ export class Room {
   }
 
   async join() {
+    const page = await this.another();
+    this.pages.push(page);
+    await contribute(page, this.link);
+    await this.stands(this.pages.length);
+    return this.devices.at(-1);
+  }
+
+  /** A page of one more device: a browser of its own, or a tab of the host's, which shares its GPU process. */
+  async another() {
+    if (this.tabs) return this.devices[0].newTab();
     const device = await Device.start(`device ${this.devices.length + 1}`);
     this.devices.push(device);
-    await contribute(device.page, this.link);
-    await this.stands(this.devices.length);
-    return device;
+    return device.page;
+  }
+
+  /** What each device did last. */
+  traces() {
+    return Promise.all(this.pages.map((page) => page.evaluate(() => window.potluck.trace())));
   }
 
   /** Waits until so many devices share the blocks. */

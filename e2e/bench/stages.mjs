@@ -1,17 +1,19 @@
-// Time per token over 1 to N stages, each a browser of its own on one GPU: what a further stage costs without latency.
-//   node e2e/bench/stages.mjs --models DIR --devices 4 --rounds 5
+// Time per token over 1 to N stages on one GPU: what a further stage costs without latency, and where the time goes. Each is a
+// browser of its own, or with --tabs a tab of one browser.
+//   node e2e/bench/stages.mjs --models DIR --devices 4 --rounds 5 [--tabs]
 // POTLUCK_CHROMIUM and POTLUCK_CHROMIUM_FLAGS choose the browser, POTLUCK_RELAY the relay, POTLUCK_PAGE the page.
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 
+import { hops, median } from './hops.mjs';
 import { Room, options } from './room.mjs';
 
-const { models, title, devices, rounds, context, out } = options();
+const { models, title, devices, rounds, context, out, tabs } = options();
 const TOKENS = 128;
 const TEXT = 'Once upon a time there was a table';
 
 const runs = [];
-const room = await Room.open({ models, title, context });
+const room = await Room.open({ models, title, context, tabs });
 try {
   for (let count = 1; count <= devices; count++) {
     if (count > 1) await room.join();
@@ -20,18 +22,17 @@ try {
       const answer = await room.ask(TEXT, TOKENS);
       const { plan } = await room.status();
       const millis = answer.timings.decode_ms / (answer.timings.answer_tokens - 1);
-      runs.push({ devices: count, round, millis, load: loadavg()[0], stages: plan.stages.length, hops: plan.hops, expected: plan.token_ms });
+      const spent = hops(await room.traces(), millis, plan.crossings);
+      runs.push({ devices: count, round, millis, load: loadavg()[0], stages: plan.stages.length, crossings: plan.crossings, expected: plan.token_ms, spent });
     }
     const mine = runs.filter((run) => run.devices === count).map((run) => run.millis);
     const [lowest, middle, highest] = [Math.min(...mine), median(mine), Math.max(...mine)].map((millis) => millis.toFixed(2));
     console.log(`${count} devices: ${middle} ms a token (${lowest}–${highest}), load ${loadavg()[0].toFixed(1)}`);
+    const { devices: each, way } = runs.at(-1).spent;
+    const told = each.map(({ stay, gpu }) => `${stay.toFixed(2)} (GPU ${gpu.toFixed(2)})`);
+    console.log(`  in the last answer a row stays ${told.join(', ')} ms; each way ${way.toFixed(2)} ms`);
     if (out) await writeFile(out, JSON.stringify({ date: new Date().toISOString(), tokens: TOKENS, runs }, null, 1));
   }
 } finally {
   await room.close();
-}
-
-function median(values) {
-  const sorted = values.toSorted((left, right) => left - right);
-  return sorted[sorted.length >> 1];
 }

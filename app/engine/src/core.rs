@@ -67,6 +67,9 @@ pub struct Core {
     pub inbox: Inbox,
     /// Of the work submitted last.
     pub dispatches: u32,
+    /// Of steps that are nudged.
+    #[cfg(target_arch = "wasm32")]
+    pub rhythm: crate::nudge::Rhythm,
 }
 
 impl Core {
@@ -114,6 +117,8 @@ impl Core {
             answers: VecDeque::new(),
             inbox: Inbox::default(),
             dispatches: 0,
+            #[cfg(target_arch = "wasm32")]
+            rhythm: crate::nudge::Rhythm::default(),
             settings,
         };
         core.make_readbacks();

@@ -18,6 +18,8 @@ mod layout;
 mod measure;
 mod memory;
 mod notify;
+#[cfg(any(target_arch = "wasm32", test))]
+mod nudge;
 mod pieces;
 mod pipelines;
 mod placement;

@@ -42,6 +42,12 @@ impl Notify {
         }
     }
 
+    /// Nudges the browser until a piece of work is answered.
+    #[cfg(target_arch = "wasm32")]
+    pub fn nudge(&self, ticket: potluck_plan::Ticket) {
+        crate::nudge::nudge(self.engine.clone(), ticket);
+    }
+
     /// Leaves an event.
     pub fn event(&self, event: Event) {
         if let Ok(mut inbox) = self.inbox.lock() {

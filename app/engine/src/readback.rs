@@ -40,6 +40,9 @@ pub struct Pending {
     pub bytes: u64,
     pub kind: Kind,
     pub started: f64,
+    /// A decode step that a browser is nudged for.
+    #[cfg(target_arch = "wasm32")]
+    pub nudged: bool,
     /// The submit that ends it.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only natively is a submit waited for"))]
     pub submission: wgpu::SubmissionIndex,
@@ -163,6 +166,10 @@ impl Core {
             _ => Outcome::DeviceLost,
         };
         let millis = crate::clock::now() - pending.started;
+        #[cfg(target_arch = "wasm32")]
+        if pending.nudged && mapped {
+            self.rhythm.learn(millis);
+        }
         self.answer(pending.ticket, outcome, millis);
     }
 

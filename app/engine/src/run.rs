@@ -11,6 +11,8 @@ use potluck_shaders::NO_SLOT;
 use crate::core::{Core, Event};
 use crate::encode::Batch;
 use crate::error::EngineError;
+#[cfg(target_arch = "wasm32")]
+use crate::gpu::AdapterKind;
 use crate::layout::{Key, Layout, Scratch};
 use crate::memory::Slice;
 use crate::notify::Notify;
@@ -262,6 +264,8 @@ impl Core {
         let most = self.most_rows(KernelClass::Prefill);
         let index = self.free_readback(bytes).ok_or(EngineError::TooManyRows { rows: most + 1, most })?;
         let target = self.readbacks[index].slab.buffer.clone();
+        #[cfg(target_arch = "wasm32")]
+        let nudged = self.is_nudged(&work.task);
         let runs = match work.task {
             Task::Forward { rows, class, input, blocks, then } => {
                 let program = self.forward(&rows, class, &input, blocks, then)?;
@@ -285,12 +289,35 @@ impl Core {
         self.dispatches = runs.iter().map(|run| run.program.dispatches(run.reach)).sum();
         self.readbacks[index].busy = true;
         let (ticket, kind) = (work.ticket, result.kind);
-        self.pending.push_back(Pending { ticket, readback: index, bytes, kind, started, submission });
+        #[cfg(target_arch = "wasm32")]
+        if nudged {
+            notify.nudge(ticket);
+        }
+        self.pending.push_back(Pending {
+            ticket,
+            readback: index,
+            bytes,
+            kind,
+            started,
+            #[cfg(target_arch = "wasm32")]
+            nudged,
+            submission,
+        });
         let notify = notify.clone();
         target.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
             notify.event(Event::Readback(index, mapped.is_ok()));
         });
         Ok(())
+    }
+
+    /// A decode step that somebody waits for, on a device that is no software.
+    #[cfg(target_arch = "wasm32")]
+    fn is_nudged(&self, task: &Task) -> bool {
+        let decodes = match task {
+            Task::Forward { class, .. } | Task::Experts { class, .. } => *class == KernelClass::Decode,
+            Task::Continue { .. } => false,
+        };
+        decodes && self.pending.is_empty() && self.gpu.capabilities().kind != AdapterKind::Software
     }
 
     /// The kept program of a decode step; anything else is recorded anew.
