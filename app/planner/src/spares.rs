@@ -35,11 +35,13 @@ pub enum SpareReason {
 }
 
 impl SpareReason {
-    /// One sentence about the device.
-    pub fn sentence(&self) -> String {
+    /// One sentence about the device, which is a `noun` ("phone").
+    pub fn sentence(&self, noun: &str) -> String {
         match self {
-            Self::Slower { millis } if *millis >= 1.0 => format!("With it a token would take {millis:.0} ms more."),
-            Self::Slower { .. } => "With it a token would take no less time.".to_owned(),
+            Self::Slower { millis } if *millis >= 1.0 => {
+                format!("This {noun} costs {millis:.0} ms a token and is kept as a spare.")
+            }
+            Self::Slower { .. } => format!("A token takes no less time with this {noun}: it is kept as a spare."),
             Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
             Self::NoPart => "The others have all there is to do.".to_owned(),
         }
@@ -103,10 +105,11 @@ mod tests {
 
     #[test]
     fn a_spare_is_told_why_in_one_sentence() {
-        assert_eq!(SpareReason::Slower { millis: 39.6 }.sentence(), "With it a token would take 40 ms more.");
-        assert_eq!(SpareReason::Slower { millis: 0.2 }.sentence(), "With it a token would take no less time.");
+        let slower = |millis| SpareReason::Slower { millis }.sentence("phone");
+        assert_eq!(slower(39.6), "This phone costs 40 ms a token and is kept as a spare.");
+        assert_eq!(slower(0.2), "A token takes no less time with this phone: it is kept as a spare.");
         let needed = Bytes(3_000_000_000);
         let small = SpareReason::TooSmall { needed };
-        assert_eq!(small.sentence(), format!("It lends too little for one block: {needed} would do."));
+        assert_eq!(small.sentence("phone"), format!("It lends too little for one block: {needed} would do."));
     }
 }
