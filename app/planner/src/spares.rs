@@ -3,7 +3,7 @@
 use potluck_plan::{Bytes, PeerId, Plan};
 
 use crate::Room;
-use crate::search::{Cap, Chain, Program, Using};
+use crate::search::{Cap, Chain, Pace, Program, Using, settled};
 
 /// Plans with more stages are only tried with one more device, not with one exchanged.
 const EXCHANGED_STAGES: usize = 6;
@@ -58,7 +58,13 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let mut program = Program::new(&chain, Cap::None);
     let seat = |peer: PeerId| chain.seats.iter().position(|seat| seat.peer == peer);
     let order: Vec<usize> = plan.stages.iter().filter_map(|stage| seat(stage.peer)).collect();
-    let base = program.cut(&order, Using::All).map_or(token_millis, |cut| cut.millis);
+    // At the plan's own pace; what is found settles at another one.
+    let planned = program.cut(&order, Using::All);
+    if let Some(cut) = planned.as_ref().filter(|_| chain.pauses()) {
+        let pace = Pace::of(&program, cut);
+        program.set_pace(&pace, false);
+    }
+    let base = planned.map_or(token_millis, |cut| settled(&program, &cut));
     let idle = (0..chain.seats.len()).filter(|seat| !working.contains(&chain.seats[*seat].peer));
     let spare = |seat: usize| {
         let reason = match too_small(room, &chain, seat) {
@@ -96,7 +102,8 @@ fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> 
         orders.push(longer);
     }
     let cuts = orders.iter().filter_map(|order| program.cut(order, Using::All));
-    cuts.map(|cut| cut.millis).min_by(f64::total_cmp)
+    let best = cuts.min_by(|a, b| a.millis.total_cmp(&b.millis))?;
+    Some(settled(program, &best))
 }
 
 #[cfg(test)]
