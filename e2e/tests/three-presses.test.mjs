@@ -51,6 +51,8 @@ step('one tab alone says by how much the room is too small', async () => {
   assert.match(waiting.sentence, /MB more/);
   const sentence = devices.host.page.getByText(waiting.sentence).first();
   await sentence.waitFor();
+  const help = devices.host.page.getByRole('region', { name: 'What would help' });
+  await help.getByText(/^One more device with .* MB: the model fits\.$/).waitFor();
 });
 
 step('two contributors make it fit, and each holds a stage that is needed', async () => {
@@ -78,6 +80,23 @@ step('a guest asks and reads the answer, as text on the page', async () => {
   await page.locator('.answer .prose').getByText(/\S/).first().waitFor();
   await page.getByRole('button', { name: 'Stop' }).click();
   await page.getByText(/first token after/).first().waitFor();
+});
+
+step('the table says what each part of a token takes, where most of it goes and what would help', async () => {
+  const { page } = devices.host;
+  const { plan, peers } = await until(page, ({ plan }) => plan?.hops.length === 3 && plan.hops.every((hop) => hop.measured_ms > 0));
+  const whole = plan.stages.reduce((sum, stage) => sum + stage.measured_ms, 0) + plan.hops.reduce((sum, hop) => sum + hop.measured_ms, 0);
+  assert.ok(whole > 0 && plan.token_ms > 0, JSON.stringify(plan));
+  await page.getByText(/^A token's way: .* measured, .* expected$/).click();
+  const way = page.getByRole('list', { name: "A token's way" });
+  // Three stages and three messages, in the order of a token.
+  await way.getByRole('listitem').nth(5).waitFor();
+  const rows = await way.getByRole('listitem').allInnerTexts();
+  assert.equal(rows.length, 6, rows.join(' | '));
+  for (const row of rows) assert.match(row, /ms measured, .* expected/, rows.join(' | '));
+  assert.equal(rows.filter((row) => /bottleneck/.test(row)).length, 1, rows.join(' | '));
+  const names = peers.filter((peer) => !peer.is_self).map((peer) => peer.name);
+  for (const name of names) assert.ok(rows.some((row) => row.includes(name)), `${name} must be on the way: ${rows.join(' | ')}`);
 });
 
 step('a visit whose weights are in the cache downloads nothing', async () => {

@@ -129,6 +129,7 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         epoch: view.plan.as_ref().map_or(0, |plan| plan.epoch.0),
         state,
         stages: stages.collect(),
+        hops: view.hops.iter().map(hop).collect(),
         cache: view.plan.as_ref().map(|plan| convert::state_shown(plan.state)),
         overhead: view.overhead.0,
         crossings: view.plan.as_ref().map_or(0, |plan| plan.crossings(picture.host)),
@@ -141,6 +142,16 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
             sentence: view.reason.clone(),
         }),
         reason: view.reason.clone(),
+        help: view.help.clone(),
+    }
+}
+
+fn hop(hop: &wire::HopView) -> panel::HopReport {
+    panel::HopReport {
+        from: hop.from.to_string(),
+        to: hop.to.to_string(),
+        predicted_ms: hop.predicted_ms,
+        measured_ms: hop.measured_ms,
     }
 }
 

@@ -125,6 +125,8 @@ pub struct PlanReport {
     pub state: PlanState,
     /// Stages in the order a token passes them.
     pub stages: Vec<StageReport>,
+    /// Messages from device to device in the order of a token.
+    pub hops: Vec<HopReport>,
     /// How keys and values are stored; nothing before there is a plan.
     pub cache: Option<CacheType>,
     /// Bytes set aside on each device with work besides weights and state: scratch, staging, parameters.
@@ -141,6 +143,8 @@ pub struct PlanReport {
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.
     pub reason: String,
+    /// What would help, a sentence each: "One more device with 3 GB: 40 ms a token less."
+    pub help: Vec<String>,
 }
 
 /// How far a plan is.
@@ -191,6 +195,20 @@ pub struct StageReport {
     /// Milliseconds a token as the planner expects.
     pub predicted_ms: f64,
     /// Milliseconds a token as measured, 0 before the first.
+    pub measured_ms: f64,
+}
+
+/// A message of a token's way, from one device to the next.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HopReport {
+    /// Who sends.
+    pub from: String,
+    /// Who receives.
+    pub to: String,
+    /// Milliseconds a token as the planner expects.
+    pub predicted_ms: f64,
+    /// Milliseconds a token as measured, 0 before the first: the measured time of all messages, shared out by what each was
+    /// expected to take.
     pub measured_ms: f64,
 }
 

@@ -5,6 +5,7 @@ use potluck_plan::{BlockIndex, Bytes, FeedForwardShape, Holder, PeerId, Plan, Re
 
 use crate::layers::LayerRange;
 use crate::prediction::{ExpertTrip, HopCost, Prediction, StageCost};
+use crate::room::paused_millis;
 use crate::{Device, Room};
 
 /// Speeds outside of this are measuring errors, or lies.
@@ -47,25 +48,47 @@ pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
     with_pauses(room, Prediction::new(stages, hops))
 }
 
-/// Rounds of [`with_pauses`]: a longer token makes longer pauses, which make a longer token; each round adds less.
-const ROUNDS: usize = 4;
-
 /// While a token is elsewhere, a stage's device waits, and takes longer for what comes then.
 fn with_pauses(room: &Room<'_>, busy: Prediction) -> Prediction {
-    let mut slowed = busy.clone();
-    for _ in 0..ROUNDS {
-        let stages = busy.stages.iter().zip(&slowed.stages).map(|(busy, slowed_stage)| {
-            let pause = slowed.token_millis - slowed_stage.millis();
-            let factor = room.device(busy.peer).map_or(1.0, |device| device.pause_factor(pause));
+    let slowed = |token: f64| {
+        let stages = busy.stages.iter().map(|cost| {
+            let work = cost.session_millis + cost.compute_millis;
+            let factor = match room.device(cost.peer) {
+                // What it waits for itself is no pause, but it is no part of its work either.
+                Some(device) if work > 0.0 => {
+                    paused_millis(&device.pauses, work, token - (cost.millis() - work)) / work
+                }
+                _ => 1.0,
+            };
             StageCost {
-                session_millis: busy.session_millis * factor,
-                compute_millis: busy.compute_millis * factor,
-                ..busy.clone()
+                session_millis: cost.session_millis * factor,
+                compute_millis: cost.compute_millis * factor,
+                ..cost.clone()
             }
         });
-        slowed = Prediction::new(stages.collect(), busy.hops.clone());
+        Prediction::new(stages.collect(), busy.hops.clone())
+    };
+    let token = settle(busy.token_millis, |token| slowed(token).token_millis);
+    if token > busy.token_millis { slowed(token) } else { busy }
+}
+
+/// Most rounds of [`settle`].
+const ROUNDS: usize = 1_000;
+/// It ends when a round adds less than this share.
+const SETTLED: f64 = 1e-9;
+
+/// The time that a token settles at: it takes `millis(token)` if pauses are those of a token that takes `token`, which is
+/// never less for a longer one. From `busy` on, a token without pauses, each round makes longer pauses and a longer token.
+pub(crate) fn settle(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
+    let mut token = busy;
+    for _ in 0..ROUNDS {
+        let next = millis(token);
+        if next <= token * (1.0 + SETTLED) {
+            break;
+        }
+        token = next;
     }
-    slowed
+    token
 }
 
 fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange) -> StageCost {

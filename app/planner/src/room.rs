@@ -84,19 +84,51 @@ const PAUSE_FACTORS: (f64, f64) = (1.0, 20.0);
 
 impl Device {
     /// So many times as long its work takes after a pause: straight lines between the points, and the last one's factor
-    /// beyond.
+    /// beyond. A longer pause never makes anything quicker.
     pub fn pause_factor(&self, millis: f64) -> f64 {
-        let mut before = (0.0, 1.0);
-        for &(at, factor) in &self.pauses {
-            let factor = factor.clamp(PAUSE_FACTORS.0, PAUSE_FACTORS.1);
-            if millis < at && at > before.0 {
-                let share = ((millis - before.0) / (at - before.0)).max(0.0);
-                return before.1 + share * (factor - before.1);
-            }
-            before = (at, factor);
-        }
-        before.1
+        pause_factor(&self.pauses, millis)
     }
+}
+
+/// See [`Device::pause_factor`].
+pub(crate) fn pause_factor(pauses: &[(f64, f64)], millis: f64) -> f64 {
+    let mut before = (0.0, PAUSE_FACTORS.0);
+    for (at, factor) in sensible(pauses) {
+        if millis < at {
+            let share = ((millis - before.0) / (at - before.0)).max(0.0);
+            return before.1 + share * (factor - before.1);
+        }
+        before = (at, factor);
+    }
+    before.1
+}
+
+/// Milliseconds that `busy` milliseconds of a device's work take once a token, if a token takes `token` in all and the device
+/// waits for the rest of that time: work slows down with the pause, and longer work leaves a shorter pause.
+pub(crate) fn paused_millis(pauses: &[(f64, f64)], busy: f64, token: f64) -> f64 {
+    let mut before = (0.0, PAUSE_FACTORS.0);
+    for (at, factor) in sensible(pauses) {
+        // With a pause this long, work and pause are longer than the token: it is a shorter one.
+        if busy * factor + at >= token {
+            let slope = busy * (factor - before.1) / (at - before.0);
+            let pause = (token - busy * before.1 + slope * before.0) / (1.0 + slope);
+            return if pause > 0.0 { token - pause } else { busy };
+        }
+        before = (at, factor);
+    }
+    busy * before.1
+}
+
+/// The points whose milliseconds grow; their factors do not fall.
+fn sensible(pauses: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    let mut before = (0.0, PAUSE_FACTORS.0);
+    pauses.iter().filter_map(move |&(at, factor)| {
+        let grows = at > before.0 && at.is_finite() && factor.is_finite();
+        grows.then(|| {
+            before = (at, factor.clamp(before.1, PAUSE_FACTORS.1));
+            before
+        })
+    })
 }
 
 /// How work is shared out.
@@ -187,5 +219,21 @@ mod tests {
         assert_eq!(factors, [1.0, 1.25, 1.5, 2.75, 4.0, 4.0]);
         device.pauses = vec![(10.0, 0.5)];
         assert_eq!(device.pause_factor(10.0), 1.0, "a pause makes nothing quicker");
+        device.pauses = vec![(10.0, 3.0), (10.0, 9.0), (20.0, 2.0), (f64::NAN, 7.0)];
+        assert_eq!([10.0, 15.0, 900.0].map(|millis| device.pause_factor(millis)), [3.0; 3], "nor a longer one");
+    }
+
+    #[test]
+    fn work_and_its_pause_are_the_whole_token() {
+        let mut device = Device::declared(PeerId([1; 16]), Bytes(1), 1e9, 1.0);
+        assert_eq!(paused_millis(&device.pauses, 4.0, 100.0), 4.0, "nothing is known");
+        device.pauses = vec![(10.0, 1.5), (30.0, 4.0)];
+        for busy in [0.0, 0.3, 4.0, 25.0] {
+            for token in (0..400).map(|step| f64::from(step) * 0.5) {
+                let millis = paused_millis(&device.pauses, busy, token);
+                let expected = busy * device.pause_factor(token - millis);
+                assert!((millis - expected).abs() < 1e-9, "{busy} in {token}: {millis} instead of {expected}");
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use potluck_plan::{Bytes, PeerId, Plan};
 
 use crate::Room;
-use crate::search::{Cap, Chain, Program, Using};
+use crate::search::{Cap, Chain, Pace, Program, Using, settled};
 
 /// Plans with more stages are only tried with one more device, not with one exchanged.
 const EXCHANGED_STAGES: usize = 6;
@@ -35,11 +35,13 @@ pub enum SpareReason {
 }
 
 impl SpareReason {
-    /// One sentence about the device.
-    pub fn sentence(&self) -> String {
+    /// One sentence about the device, which is a `noun` ("phone").
+    pub fn sentence(&self, noun: &str) -> String {
         match self {
-            Self::Slower { millis } if *millis >= 1.0 => format!("With it a token would take {millis:.0} ms more."),
-            Self::Slower { .. } => "With it a token would take no less time.".to_owned(),
+            Self::Slower { millis } if *millis >= 1.0 => {
+                format!("This {noun} costs {millis:.0} ms a token and is kept as a spare.")
+            }
+            Self::Slower { .. } => format!("A token takes no less time with this {noun}: it is kept as a spare."),
             Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
             Self::NoPart => "The others have all there is to do.".to_owned(),
         }
@@ -56,7 +58,13 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let mut program = Program::new(&chain, Cap::None);
     let seat = |peer: PeerId| chain.seats.iter().position(|seat| seat.peer == peer);
     let order: Vec<usize> = plan.stages.iter().filter_map(|stage| seat(stage.peer)).collect();
-    let base = program.cut(&order, Using::All).map_or(token_millis, |cut| cut.millis);
+    // At the plan's own pace; what is found settles at another one.
+    let planned = program.cut(&order, Using::All);
+    if let Some(cut) = planned.as_ref().filter(|_| chain.pauses()) {
+        let pace = Pace::of(&program, cut);
+        program.set_pace(&pace, false);
+    }
+    let base = planned.map_or(token_millis, |cut| settled(&program, &cut));
     let idle = (0..chain.seats.len()).filter(|seat| !working.contains(&chain.seats[*seat].peer));
     let spare = |seat: usize| {
         let reason = match too_small(room, &chain, seat) {
@@ -94,7 +102,8 @@ fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> 
         orders.push(longer);
     }
     let cuts = orders.iter().filter_map(|order| program.cut(order, Using::All));
-    cuts.map(|cut| cut.millis).min_by(f64::total_cmp)
+    let best = cuts.min_by(|a, b| a.millis.total_cmp(&b.millis))?;
+    Some(settled(program, &best))
 }
 
 #[cfg(test)]
@@ -103,10 +112,11 @@ mod tests {
 
     #[test]
     fn a_spare_is_told_why_in_one_sentence() {
-        assert_eq!(SpareReason::Slower { millis: 39.6 }.sentence(), "With it a token would take 40 ms more.");
-        assert_eq!(SpareReason::Slower { millis: 0.2 }.sentence(), "With it a token would take no less time.");
+        let slower = |millis| SpareReason::Slower { millis }.sentence("phone");
+        assert_eq!(slower(39.6), "This phone costs 40 ms a token and is kept as a spare.");
+        assert_eq!(slower(0.2), "A token takes no less time with this phone: it is kept as a spare.");
         let needed = Bytes(3_000_000_000);
         let small = SpareReason::TooSmall { needed };
-        assert_eq!(small.sentence(), format!("It lends too little for one block: {needed} would do."));
+        assert_eq!(small.sentence("phone"), format!("It lends too little for one block: {needed} would do."));
     }
 }

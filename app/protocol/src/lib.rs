@@ -27,5 +27,5 @@ pub use control::{
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use room::{
-    DeviceKind, LoadPhase, LoadReport, MemberStanding, MemberView, PlanStanding, PlanView, RoomView, Share,
+    DeviceKind, HopView, LoadPhase, LoadReport, MemberStanding, MemberView, PlanStanding, PlanView, RoomView, Share,
 };

@@ -126,6 +126,20 @@ pub enum PlanStanding {
     Up,
 }
 
+/// A message of a token's way, from one device of the plan to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HopView {
+    /// Who sends.
+    pub from: PeerId,
+    /// Who receives.
+    pub to: PeerId,
+    /// Milliseconds a token, as the planner expects.
+    pub predicted_ms: f64,
+    /// The same as measured, 0 before the first: of the time that tokens spend on all messages, what this one was expected
+    /// to take and an equal share of the rest.
+    pub measured_ms: f64,
+}
+
 /// The plan, with what was expected and measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanView {
@@ -143,6 +157,8 @@ pub struct PlanView {
     pub predicted_ms: Vec<f64>,
     /// The same as measured, 0 before the first.
     pub measured_ms: Vec<f64>,
+    /// Messages of a token in their order, those for experts not counted.
+    pub hops: Vec<HopView>,
     /// Milliseconds a token in all, hops included, as the planner expects.
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
@@ -151,6 +167,8 @@ pub struct PlanView {
     pub shortfall: Option<(Bytes, Bytes)>,
     /// One sentence.
     pub reason: String,
+    /// What would help, a sentence each, the least memory first.
+    pub help: Vec<String>,
 }
 
 /// The room as the coordinator sees it; broadcast on change.

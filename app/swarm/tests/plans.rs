@@ -88,7 +88,10 @@ fn a_spare_is_told_why() {
     let room = world.view(0).room.unwrap();
     let spare = room.members.iter().find(|member| member.standing == MemberStanding::Spare).unwrap();
     let why = spare.spare.as_deref().unwrap_or_default();
-    assert!(why.starts_with("With it a token would take"), "{why:?} must say what the device would cost");
+    assert!(
+        why.starts_with("This device costs ") && why.ends_with("kept as a spare."),
+        "{why:?} must say what it costs"
+    );
     assert!(room.plan.reason.contains("1 device kept as spare"), "{}", room.plan.reason);
 }
 

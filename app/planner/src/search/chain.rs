@@ -28,6 +28,8 @@ pub(crate) struct Seat {
     pub room: u64,
     /// Milliseconds of downloading; empty if loading does not count.
     pub load: Vec<f64>,
+    /// What pauses cost it, as [`Device::pauses`].
+    pub pauses: Vec<(f64, f64)>,
 }
 
 impl Seat {
@@ -52,7 +54,13 @@ impl Seat {
             memory: prefix(layers, |(_, layer)| layer.memory.0, u64::saturating_add),
             room: device.budget.saturating_sub(room.overhead).0,
             load,
+            pauses: device.pauses.clone(),
         }
+    }
+
+    /// Milliseconds a token of one stage, without pauses.
+    pub fn busy(&self, start: usize, end: usize) -> f64 {
+        self.fixed + self.cost[end] - self.cost[start]
     }
 
     /// Equal but for the name: plans that swap two such seats cost the same.
@@ -140,6 +148,11 @@ impl Chain {
         }
     }
 
+    /// Pauses slow some seat down.
+    pub fn pauses(&self) -> bool {
+        self.seats.iter().any(|seat| !seat.pauses.is_empty())
+    }
+
     /// Every message takes two legs, so that the cheapest sender is the same for all receivers.
     pub fn is_star(&self) -> bool {
         self.pairs.is_none()
@@ -168,6 +181,19 @@ impl Chain {
             Some(pair) => pair.latency + pair.per_byte * self.boundary[at],
             None => self.up(from, at) + self.down(to, at),
         }
+    }
+
+    /// Milliseconds of all messages of a token that passes seats, each with the layers done behind it.
+    pub fn messages(&self, parts: impl Iterator<Item = (usize, usize)>) -> f64 {
+        let (mut millis, mut last) = (0.0, None);
+        for (seat, end) in parts {
+            millis += match last {
+                None => self.entry(seat),
+                Some((from, at)) => self.hop(from, seat, at),
+            };
+            last = Some((seat, end));
+        }
+        millis + last.map_or(0.0, |(seat, _)| self.exit(seat))
     }
 
     /// Bytes of layers `start..end` on a seat.

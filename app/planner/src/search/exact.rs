@@ -1,7 +1,7 @@
 //! The best plan over every set and order of devices: a dynamic program over sets (Held and Karp), in which equal
 //! devices count as one kind. For distinct devices it takes 2^m sets instead of m! orders.
 
-use super::chain::Chain;
+use super::chain::{Chain, Seat};
 use super::program::{Cut, Part, Program, Using, relax};
 
 /// Most numbers in the table: 32 MB.
@@ -16,8 +16,9 @@ pub(crate) struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    /// `None` if the table would be too large, or the search longer than `steps`.
-    pub fn new(classes: &'a [Vec<usize>], chain: &Chain, steps: u64) -> Option<Self> {
+    /// `None` if the table would be too large, or the search longer than `steps`. `paused`: what pauses cost is looked up
+    /// for each stage.
+    pub fn new(classes: &'a [Vec<usize>], chain: &Chain, steps: u64, paused: bool) -> Option<Self> {
         let width = chain.layers + 1;
         let mut strides = Vec::with_capacity(classes.len());
         let mut count = 1usize;
@@ -28,10 +29,8 @@ impl<'a> Sets<'a> {
                 return None;
             }
         }
-        let per_extension = match chain.seats.iter().any(|seat| !seat.load.is_empty()) {
-            true => width * width / 2,
-            false => width,
-        };
+        let is_quadratic = |seat: &Seat| !seat.load.is_empty() || paused && !seat.pauses.is_empty();
+        let per_extension = if chain.seats.iter().any(is_quadratic) { width * width / 2 } else { width };
         let senders = if chain.is_star() { 2 } else { classes.len() / 2 + 1 };
         let work = count as u64 * classes.len() as u64 * (senders * width + per_extension) as u64;
         (work <= steps).then_some(Self { classes, strides, count, width })

@@ -3,6 +3,7 @@
 mod anneal;
 mod chain;
 mod exact;
+mod pauses;
 mod program;
 #[cfg(test)]
 mod tests;
@@ -10,6 +11,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 pub(crate) use chain::Chain;
+pub(crate) use pauses::{Pace, settled};
 pub(crate) use program::{Cap, Cut, Part, Program, Using};
 
 use crate::initialization::ALPHA;
@@ -29,19 +31,30 @@ pub(crate) fn best_cut(room: &Room<'_>, chain: &Chain) -> Option<Cut> {
     }
 }
 
-/// Least milliseconds a token; with loading also its penalties (dynamic-partitioning.txt 5.2.3). The largest penalty is no
-/// sum, so it is capped below the last solution's until the rest alone costs more than the best: exact.
+/// Least milliseconds a token.
 fn fastest(room: &Room<'_>, chain: &Chain) -> Option<Cut> {
     let seats: Vec<usize> = order(room, chain);
-    if room.loading == Loading::Ignored {
-        return Search::new(room, chain, seats, Using::Any, room.effort.steps).best(Cap::None);
+    if !chain.pauses() {
+        return cheapest(room, chain, &seats, None, room.effort.steps);
     }
-    let mut search = Search::new(room, chain, seats, Using::Any, room.effort.steps / FIRST_CAPS);
+    let program = Program::new(chain, Cap::None);
+    let steps = room.effort.steps / pauses::ROUNDS;
+    pauses::rounds(&program, |cut| pauses::value(&program, cut), |pace| cheapest(room, chain, &seats, pace, steps))
+}
+
+/// Least milliseconds a token at a pace; with loading also its penalties (dynamic-partitioning.txt 5.2.3). The largest penalty
+/// is no sum, so it is capped below the last solution's until the rest alone costs more than the best: exact.
+fn cheapest(room: &Room<'_>, chain: &Chain, seats: &[usize], pace: Option<&Pace>, steps: u64) -> Option<Cut> {
+    let search = |steps| Search::new(room, chain, seats.to_vec(), Using::Any, steps).at(pace);
+    if room.loading == Loading::Ignored {
+        return search(steps).best(Cap::None);
+    }
+    let mut search = search(steps / FIRST_CAPS);
     let mut best: Option<Cut> = None;
-    let (mut cap, mut steps) = (Cap::None, 0);
-    while steps < room.effort.steps {
+    let (mut cap, mut spent) = (Cap::None, 0);
+    while spent < steps {
         let Some(mut cut) = search.best(cap) else { break };
-        steps += search.program.steps;
+        spent += search.program.steps;
         if best.as_ref().is_some_and(|best| cut.millis >= best.millis) {
             break;
         }
@@ -59,25 +72,37 @@ fn fastest(room: &Room<'_>, chain: &Chain) -> Option<Cut> {
 fn everyone(room: &Room<'_>, chain: &Chain) -> Option<Cut> {
     let order = order(room, chain);
     let most = order.len().min(room.shape.blocks.len());
+    let rounds = if chain.pauses() { pauses::ROUNDS } else { 1 };
+    let steps = room.effort.steps / CAPS / rounds;
     (1..=most).rev().find_map(|count| {
-        let mut search = Search::new(room, chain, order[..count].to_vec(), Using::All, room.effort.steps / CAPS);
-        let mut best = search.best(Cap::None)?;
-        let (mut low, mut high) = (0.0, search.largest(&best, Program::token_millis));
-        for _ in 0..CAPS {
-            if high - low <= 1e-9 * high {
-                break;
-            }
-            let middle = (low + high) / 2.0;
-            match search.best(Cap::Stage(middle)) {
-                Some(cut) => {
-                    high = search.largest(&cut, Program::token_millis);
-                    best = cut;
-                }
-                None => low = middle,
-            }
+        let evenest = |pace: Option<&Pace>| evenest(room, chain, &order[..count], pace, steps);
+        if rounds == 1 {
+            return evenest(None);
         }
-        Some(best)
+        let program = Program::new(chain, Cap::None);
+        pauses::rounds(&program, |cut| pauses::slowest(&program, cut), evenest)
     })
+}
+
+/// Everyone of these takes part, and the slowest stage is as quick as can be.
+fn evenest(room: &Room<'_>, chain: &Chain, seats: &[usize], pace: Option<&Pace>, steps: u64) -> Option<Cut> {
+    let mut search = Search::new(room, chain, seats.to_vec(), Using::All, steps).at(pace);
+    let mut best = search.best(Cap::None)?;
+    let (mut low, mut high) = (0.0, search.largest(&best, Program::token_millis));
+    for _ in 0..CAPS {
+        if high - low <= 1e-9 * high {
+            break;
+        }
+        let middle = (low + high) / 2.0;
+        match search.best(Cap::Stage(middle)) {
+            Some(cut) => {
+                high = search.largest(&cut, Program::token_millis);
+                best = cut;
+            }
+            None => low = middle,
+        }
+    }
+    Some(best)
 }
 
 /// The coordinator first (its hop is free), then from fast to slow.
@@ -97,6 +122,8 @@ pub(crate) struct Search<'a> {
     using: Using,
     steps: u64,
     seed: u64,
+    /// What pauses cost is looked up for each stage.
+    paused: bool,
     program: Program<'a>,
 }
 
@@ -106,7 +133,17 @@ impl<'a> Search<'a> {
         let of_order = |class: &Vec<usize>| class.iter().copied().filter(|seat| order.contains(seat)).collect();
         let classes = all.iter().map(of_order).filter(|class: &Vec<usize>| !class.is_empty()).collect();
         let Effort { seed, .. } = room.effort;
-        Self { chain, classes, order, using, steps, seed, program: Program::new(chain, Cap::None) }
+        Self { chain, classes, order, using, steps, seed, paused: false, program: Program::new(chain, Cap::None) }
+    }
+
+    /// Counts pauses as in a token of this pace: stage by stage where the search over sets has the steps for it.
+    #[must_use]
+    fn at(mut self, pace: Option<&Pace>) -> Self {
+        if let Some(pace) = pace {
+            self.paused = exact::Sets::new(&self.classes, self.chain, self.steps, true).is_some();
+            self.program.set_pace(pace, self.paused);
+        }
+        self
     }
 
     /// The largest of a value over a cut's stages.
@@ -118,7 +155,7 @@ impl<'a> Search<'a> {
         self.program.set_cap(cap);
         self.program.steps = 0;
         let first = self.program.cut(&self.order, self.using);
-        if let Some(sets) = exact::Sets::new(&self.classes, self.chain, self.steps) {
+        if let Some(sets) = exact::Sets::new(&self.classes, self.chain, self.steps, self.paused) {
             return exact::search(&mut self.program, &sets, self.using, above(&first));
         }
         let found = self.improve();
@@ -165,12 +202,12 @@ impl<'a> Search<'a> {
         for other in others {
             seats.insert(other);
             let larger = self.among(&seats);
-            if exact::Sets::new(&larger, self.chain, self.polishing()).is_none() {
+            if exact::Sets::new(&larger, self.chain, self.polishing(), self.paused).is_none() {
                 break;
             }
             classes = larger;
         }
-        let polished = exact::Sets::new(&classes, self.chain, self.polishing())
+        let polished = exact::Sets::new(&classes, self.chain, self.polishing(), self.paused)
             .and_then(|sets| exact::search(&mut self.program, &sets, self.using, cut.millis));
         cheaper(Some(cut), polished)
     }

@@ -1,8 +1,10 @@
 //! The dynamic program: one seat after another takes a range of layers (dynamic-partitioning.txt 5.4).
 
 use super::chain::{Chain, Seat};
+use super::pauses::Pace;
 use crate::Loading;
 use crate::initialization::{ALPHA, SESSION_START_MILLIS, penalty_millis};
+use crate::room::{pause_factor, paused_millis};
 
 /// What no single stage may reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,6 +41,11 @@ pub(crate) struct Program<'a> {
     /// For each seat the penalty of loading layers `start..end`, at `start * (layers + 1) + end`; empty if loading does not
     /// count.
     penalties: Vec<Vec<f64>>,
+    /// At a pace, for each seat that pauses slow down the milliseconds of a stage with layers `start..end`, at the same place;
+    /// empty for the others, and where factors have to do.
+    paused: Vec<Vec<f64>>,
+    /// At a pace, so many times as long each seat's work takes where there is no such table.
+    factors: Vec<f64>,
     /// Steps taken so far.
     pub steps: u64,
     window: Vec<usize>,
@@ -56,6 +63,8 @@ impl<'a> Program<'a> {
             cap,
             earliest: Vec::new(),
             penalties: chain.seats.iter().map(|seat| penalties(seat, chain.loading)).collect(),
+            paused: vec![Vec::new(); chain.seats.len()],
+            factors: vec![1.0; chain.seats.len()],
             steps: 0,
             window: Vec::with_capacity(width),
             table: Vec::new(),
@@ -69,6 +78,24 @@ impl<'a> Program<'a> {
     pub fn set_cap(&mut self, cap: Cap) {
         self.cap = cap;
         self.earliest = (0..self.chain.seats.len()).map(|seat| self.earliest_starts(seat)).collect();
+    }
+
+    /// Counts pauses as in a token of this pace; a cap has to be set anew. `exact`: for each stage its own, which takes a
+    /// step a start and end; else each seat has one factor, as if it had a part like the others'.
+    pub fn set_pace(&mut self, pace: &Pace, exact: bool) {
+        let layers = self.chain.layers;
+        for (index, seat) in self.chain.seats.iter().enumerate().filter(|(_, seat)| !seat.pauses.is_empty()) {
+            if exact {
+                let of = |start: usize, end: usize| match start < end {
+                    true => paused_millis(&seat.pauses, seat.busy(start, end), pace.token),
+                    false => 0.0,
+                };
+                self.paused[index] =
+                    (0..=layers).flat_map(|start| (0..=layers).map(move |end| of(start, end))).collect();
+            } else {
+                self.factors[index] = pause_factor(&seat.pauses, pace.token - pace.stages[index]);
+            }
+        }
     }
 
     fn earliest_starts(&self, seat: usize) -> Vec<usize> {
@@ -98,8 +125,8 @@ impl<'a> Program<'a> {
 
     /// Milliseconds a token of one stage.
     pub fn token_millis(&self, seat: usize, start: usize, end: usize) -> f64 {
-        let seat = &self.chain.seats[seat];
-        seat.fixed + seat.cost[end] - seat.cost[start]
+        let paused = self.paused[seat].get(start * (self.chain.layers + 1) + end);
+        paused.copied().unwrap_or_else(|| self.factors[seat] * self.chain.seats[seat].busy(start, end))
     }
 
     /// Penalty of one stage's loading.
@@ -127,7 +154,7 @@ impl<'a> Program<'a> {
     /// Cheapest sums with `seat` as the last one at work: `reach[x]` is the cheapest way to bring `x` done layers to it,
     /// `out[i]` becomes the cheapest way to have `i` layers done.
     pub fn extend(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
-        if self.chain.seats[seat].load.is_empty() {
+        if self.chain.seats[seat].load.is_empty() && self.paused[seat].is_empty() {
             self.extend_linear(seat, reach, out);
         } else {
             self.extend_any(seat, reach, out);
@@ -140,9 +167,10 @@ impl<'a> Program<'a> {
 
     /// Costs are differences of prefix sums, so the best start of each end is the minimum of a sliding window: O(n).
     fn extend_linear(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
-        let Self { chain, earliest, window, steps, .. } = self;
-        let (cost, fixed) = (&chain.seats[seat].cost, chain.seats[seat].fixed);
-        let key = |start: usize| reach[start] - cost[start];
+        let Self { chain, earliest, window, steps, factors, .. } = self;
+        let (cost, factor) = (&chain.seats[seat].cost, factors[seat]);
+        let fixed = factor * chain.seats[seat].fixed;
+        let key = |start: usize| reach[start] - factor * cost[start];
         *steps += chain.layers as u64;
         // Starts that may still be best, cheapest first; those before `head` are too early by now.
         window.clear();
@@ -162,11 +190,11 @@ impl<'a> Program<'a> {
             while head < window.len() && window[head] < earliest[seat][end] {
                 head += 1;
             }
-            out[end] = window.get(head).map_or(f64::INFINITY, |start| key(*start) + cost[end] + fixed);
+            out[end] = window.get(head).map_or(f64::INFINITY, |start| key(*start) + factor * cost[end] + fixed);
         }
     }
 
-    /// Powers of download times are not sums, so every start of every end is tried: O(n²) as in the paper.
+    /// Powers of download times are not sums, nor is what pauses cost, so every start of every end is tried: O(n²) as in the paper.
     fn extend_any(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
         for (end, out) in out.iter_mut().enumerate() {
             *out = f64::INFINITY;

@@ -9,6 +9,7 @@ use potluck_plan::{
 use super::anneal::anneal;
 use super::*;
 use crate::initialization::{SESSION_START_MILLIS, penalty_millis};
+use crate::room::paused_millis;
 use crate::{Access, Device, Layers, Link, Links, Planned, Speed, plan};
 
 /// Tie-breaks that the search adds: at most so many milliseconds in these rooms.
@@ -204,6 +205,76 @@ fn the_fastest_plan_is_that_of_brute_force_in_ten_thousand_rooms() {
         }
     }
     assert!((5_000..9_900).contains(&feasible), "{feasible} rooms had a plan: they must not be all alike");
+}
+
+/// Pauses that slow a device down by up to five times; nothing is known of every fourth one.
+fn pauses(random: &mut Random) -> Vec<(f64, f64)> {
+    let count = random.below(4);
+    let (mut at, mut factor) = (0.0, 1.0);
+    let points = (0..count).map(|_| {
+        at += 1.0 + random.unit() * 30.0;
+        factor += random.unit() * 1.3;
+        (at, factor)
+    });
+    points.collect()
+}
+
+/// Milliseconds at which a choice settles: from work without pauses on, each token has the pauses of the one before.
+fn settled_millis(instance: &Instance, choice: &Choice, (stages, messages): &(Vec<f64>, f64)) -> f64 {
+    let devices = choice.iter().map(|(device, _)| &instance.devices[*device].pauses);
+    let stages: Vec<_> = devices.zip(stages).collect();
+    let mut token = total(&(stages.iter().map(|(_, busy)| **busy).collect(), *messages));
+    for _ in 0..10_000 {
+        let next = messages + stages.iter().map(|(pauses, busy)| paused_millis(pauses, **busy, token)).sum::<f64>();
+        if next <= token * (1.0 + 1e-10) {
+            break;
+        }
+        token = next;
+    }
+    token
+}
+
+#[test]
+fn what_pauses_cost_is_part_of_what_the_search_minimises() {
+    let mut random = Random::new(8);
+    let (mut compared, mut others) = (0, 0);
+    for number in 0..2_000 {
+        let mut instance = instance(&mut random, &Bounds { devices: (2, 4), blocks: (2, 6) });
+        instance.devices.iter_mut().for_each(|device| device.pauses = pauses(&mut random));
+        let choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
+        let scored = choices.iter().filter_map(|choice| {
+            let busy = evaluate(&instance, choice)?;
+            Some((settled_millis(&instance, choice, &busy), total(&busy)))
+        });
+        let scored: Vec<(f64, f64)> = scored.collect();
+        let Some(expected) = scored.iter().map(|(settled, _)| *settled).min_by(f64::total_cmp) else { continue };
+        let found = plan(&instance.room(Sharing::Fastest, Loading::Ignored)).expect("brute force found one");
+        let millis = found.prediction.token_millis;
+        assert!((millis - expected).abs() < TIES, "room {number}: {millis} instead of {expected}");
+        let without = scored.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |(settled, _)| *settled);
+        others += u32::from(without > expected + TIES);
+        compared += 1;
+    }
+    println!("{compared} rooms, in {others} of them pauses change what is best");
+    assert!(compared > 1_000 && others > compared / 20, "{compared} rooms compared, pauses mattered in {others}");
+}
+
+#[test]
+fn in_a_large_room_pauses_are_counted_as_well_as_time_allows() {
+    let mut random = Random::new(9);
+    let (mut with, mut without) = (0.0, 0.0);
+    for _ in 0..8 {
+        let mut instance = instance(&mut random, &Bounds { devices: (20, 20), blocks: (40, 40) });
+        let ignorant = plan(&instance.room(Sharing::Fastest, Loading::Ignored)).expect("it fits").plan;
+        instance.devices.iter_mut().for_each(|device| device.pauses = pauses(&mut random));
+        let room = instance.room(Sharing::Fastest, Loading::Ignored);
+        let found = plan(&room).expect("it fits").prediction.token_millis;
+        let before = crate::predict(&room, &ignorant).token_millis;
+        assert!(found <= before * 1.000_001, "{found} ms, ignoring pauses {before} ms");
+        (with, without) = (with + found, without + before);
+    }
+    println!("large rooms: {with:.0} ms with pauses counted, {without:.0} ms without");
+    assert!(with < 0.98 * without, "{with} against {without}");
 }
 
 #[test]

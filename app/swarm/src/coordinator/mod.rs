@@ -335,6 +335,7 @@ impl Coordinator {
         if let Some(model) = &self.model {
             let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
             self.planning.stand_by(wishes, members, out);
+            self.planning.look_for_help(wishes, members);
         }
         self.refresh(members, now, false, out);
     }

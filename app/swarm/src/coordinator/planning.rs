@@ -2,6 +2,7 @@
 //! goes on while an inactive one is prepared beside it.
 
 mod calibrating;
+mod help;
 mod measures;
 mod question;
 mod standbys;
@@ -15,10 +16,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, StageId, WeightUnit};
-use potluck_planner::{Planned, Room, Sharing, Shortfall, TAU};
-use potluck_protocol::{CalibrationRuns, Frame, LoadFault, PlanStanding, Prepare};
+use potluck_planner::{HopCost, Planned, Room, Sharing, Shortfall, TAU};
+use potluck_protocol::{CalibrationRuns, Frame, HopView, LoadFault, PlanStanding, Prepare};
 
 use calibrating::Calibrating;
+use help::Helpful;
 use measures::{Drift, Measures};
 use question::Question;
 use standbys::StandbyPlans;
@@ -54,6 +56,7 @@ pub(super) struct Planning {
     waits: bool,
     measures: Measures,
     drift: Drift,
+    helpful: Helpful,
     predicted: Millis,
 }
 
@@ -83,6 +86,7 @@ impl Planning {
             waits: false,
             measures: Measures::default(),
             drift: Drift::default(),
+            helpful: Helpful::default(),
             predicted: Millis(0.0),
         }
     }
@@ -264,6 +268,24 @@ impl Planning {
     /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
     pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
         self.measures.stage_millis(epoch, stage)
+    }
+
+    /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
+    pub fn hops(&self, planned: &Planned) -> Vec<HopView> {
+        let hops = &planned.prediction.hops;
+        let measured = self.measures.hop_millis_of(planned.plan.epoch, hops);
+        let hop = |(hop, measured_ms): (&HopCost, f64)| HopView {
+            from: hop.from,
+            to: hop.to,
+            predicted_ms: hop.millis(),
+            measured_ms,
+        };
+        hops.iter().zip(measured).map(hop).collect()
+    }
+
+    /// What would help, a sentence each.
+    pub fn help(&self) -> &[String] {
+        self.helpful.sentences()
     }
 
     /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was

@@ -1,7 +1,7 @@
 //! The room's picture: what everyone sees.
 
 use potluck_plan::{PeerId, Plan, Stage};
-use potluck_protocol::{LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
+use potluck_protocol::{DeviceKind, LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
 use super::planning::{Planning, StandsBy};
@@ -66,6 +66,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(&planned.plan, stage)).collect())
             .unwrap_or_default(),
+        hops: planned.map(|planned| planning.hops(planned)).unwrap_or_default(),
         token_ms: planned.map_or(0.0, |planned| planned.prediction.token_millis),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
@@ -77,6 +78,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
             (None, Some(shortfall)) => shortfall.sentence.clone(),
             (None, None) => planning.reason.clone(),
         },
+        help: planning.help().to_vec(),
     }
 }
 
@@ -96,7 +98,9 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
     };
     let spare = shown.and_then(|planned| planned.spares.iter().find(|spare| spare.peer == peer));
     MemberView {
-        spare: spare.filter(|_| standing == MemberStanding::Spare).map(|spare| spare.reason.sentence()),
+        spare: spare
+            .filter(|_| standing == MemberStanding::Spare)
+            .map(|spare| spare.reason.sentence(noun(member.hello.kind))),
         standby: planning.standbys.of(peer).map(|stands_by| standby(&stands_by, standing, members)),
         peer,
         name: member.hello.name.clone(),
@@ -109,6 +113,16 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         loading,
         round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,
+    }
+}
+
+/// What a sentence calls a device.
+fn noun(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Computer => "computer",
+        DeviceKind::Phone => "phone",
+        DeviceKind::Tablet => "tablet",
+        DeviceKind::Native => "device",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Snapshots for the tests of the table.
 
-use potluck_panel::{DeviceKind, Member, MemberState, PlanReport, PlanState, Roles, Share, StageReport};
+use potluck_panel::{DeviceKind, HopReport, Member, MemberState, PlanReport, PlanState, Roles, Share, StageReport};
 
 /// A device that works.
 pub fn member(peer: &str, is_self: bool) -> Member {
@@ -40,12 +40,18 @@ pub fn stage(peer: &str, measured_ms: f64) -> StageReport {
     }
 }
 
+/// A message that was expected to take a millisecond.
+pub fn hop(from: &str, to: &str, measured_ms: f64) -> HopReport {
+    HopReport { from: from.into(), to: to.into(), predicted_ms: 1.0, measured_ms }
+}
+
 /// A plan that is up, with a stage on each of these.
 pub fn plan_of(peers: &[&str]) -> PlanReport {
     PlanReport {
         epoch: 1,
         state: PlanState::Up,
         stages: peers.iter().map(|peer| stage(peer, 0.0)).collect(),
+        hops: vec![],
         cache: None,
         overhead: 0,
         crossings: 2,
@@ -54,5 +60,6 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         share: Share::Everyone,
         waiting: None,
         reason: String::new(),
+        help: vec![],
     }
 }

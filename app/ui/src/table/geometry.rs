@@ -84,6 +84,15 @@ fn bend(from: Point, to: Point) -> Point {
     Point { x: CENTRE.x + outwards.x * scale, y: CENTRE.y + outwards.y * scale }
 }
 
+/// The line of one message between two plates, as SVG path data, and where its words stand.
+#[must_use]
+pub fn message(from: Point, to: Point) -> (String, Point) {
+    let bend = bend(from, to);
+    let path = format!("M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}", from.x, from.y, bend.x, bend.y, to.x, to.y);
+    let middle = |from: f64, bend: f64, to: f64| (from + 2.0 * bend + to) / 4.0;
+    (path, Point { x: middle(from.x, bend.x, to.x), y: middle(from.y, bend.y, to.y) })
+}
+
 /// Where a seat's name and words stand: above those behind the table, below the others.
 #[must_use]
 pub fn label(seat: Point, radius: f64) -> (f64, f64) {
@@ -173,6 +182,15 @@ mod tests {
             let control = bend(plate(from, 0, 3), plate(to, 0, 3));
             assert!((control.x - CENTRE.x).hypot(control.y - CENTRE.y) > PLATES);
         }
+    }
+
+    #[test]
+    fn the_words_of_a_message_stand_on_its_line_and_not_on_the_way_back() {
+        let (near, far) = (plate(0, 0, 2), plate(1, 0, 2));
+        let ((path, there), (_, back)) = (message(near, far), message(far, near));
+        assert!(path.starts_with('M') && path.ends_with(&format!("{:.1} {:.1}", far.x, far.y)), "{path}");
+        assert!((there.x - back.x).hypot(there.y - back.y) > 40.0, "{there:?} {back:?}");
+        assert!((there.x - CENTRE.x).hypot(there.y - CENTRE.y) > 26.0, "beside the pot: {there:?}");
     }
 
     #[test]

@@ -13,7 +13,9 @@ mod seat_row;
 mod summary;
 mod svg;
 mod timeline;
+mod token_way;
 mod waiting;
+mod ways;
 
 pub use invite::Invite;
 pub use page::RoomPage;

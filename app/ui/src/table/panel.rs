@@ -3,7 +3,14 @@
 use leptos::prelude::*;
 use potluck_panel::{Connection, PlanReport, Share, Status, ToNode};
 
-use super::{admit::Admissions, seat_list::SeatList, svg::TableSvg, timeline::TimelineCard, waiting::Threshold};
+use super::{
+    admit::Admissions,
+    seat_list::SeatList,
+    svg::TableSvg,
+    timeline::TimelineCard,
+    token_way::{Help, TokenWay},
+    waiting::Threshold,
+};
 use crate::{
     common::{Icon, Symbol},
     contribute::ContributeCard,
@@ -28,8 +35,10 @@ pub fn TablePanel() -> impl IntoView {
             <Show when=move || seated.get() fallback=|| view! { <div class="table-svg table-none"></div> }>
                 <TableSvg selected />
                 <PlanLine />
+                <TokenWay />
             </Show>
             <Missing />
+            <Help />
             <ContributeCard />
             <SeatList selected />
             <ShareSwitch />

@@ -2,7 +2,10 @@
 
 use leptos::prelude::*;
 
-use super::{seat_row::SeatRow, svg::slowest};
+use super::{
+    seat_row::SeatRow,
+    token_way::{Place, slowest},
+};
 use crate::state::store;
 
 /// Everyone at the table.
@@ -15,7 +18,10 @@ pub fn SeatList(
     let peers = Memo::new(move |_| {
         store.status.with(|status| status.peers.iter().map(|member| member.peer.clone()).collect::<Vec<_>>())
     });
-    let slow = Memo::new(move |_| store.status.with(slowest));
+    let slow = Memo::new(move |_| match store.status.with(slowest) {
+        Some(Place::Stage { peer, .. }) => Some(peer),
+        _ => None,
+    });
     view! {
         <ul class="seat-list" aria-label="Devices at the table">
             <For each=move || peers.get() key=Clone::clone let:peer>

@@ -16,7 +16,7 @@ pub fn SeatRow(
     peer: String,
     /// The seat whose numbers are open.
     selected: RwSignal<Option<String>>,
-    /// The peer of the slowest stage.
+    /// The peer whose stage is the slowest part of a token's way.
     #[prop(into)]
     slow: Signal<Option<String>>,
 ) -> impl IntoView {
@@ -78,7 +78,7 @@ pub fn SeatRow(
                 {move || member.with(|member| {
                     member.as_ref().and_then(link_words).map(|link| view! { <span class="chip">{link}</span> })
                 })}
-                {move || slowest.get().then(|| view! { <span class="chip chip-slow">"slowest hop"</span> })}
+                {move || slowest.get().then(|| view! { <span class="chip chip-slow">"bottleneck"</span> })}
             </div>
             {move || member.with(|member| {
                 member.as_ref().and_then(|member| member.spare.clone()).map(|why| view! { <p class="hint">{why}</p> })

@@ -6,11 +6,13 @@ use potluck_panel::{Member, MemberState, PlanState, Status};
 use super::{
     geometry::{CENTRE, HEIGHT, Point, TABLE, WIDTH, label, plate, ring, seat, seat_radius, short},
     line::StageLine,
+    token_way::{Leg, Place, bottleneck, legs},
+    ways::Ways,
 };
 use crate::{
     common::device_symbol_path,
     state::store,
-    text::{bytes, state_words},
+    text::{bytes, duration_ms, state_words},
 };
 
 /// Who sits where; the last seat may be empty.
@@ -45,7 +47,8 @@ impl Seating {
         }
     }
 
-    fn plate_of(&self, peer: &str) -> Option<Point> {
+    /// The plate of a peer that sits here.
+    pub fn plate_of(&self, peer: &str) -> Option<Point> {
         let index = self.members.iter().position(|member| member.peer == peer)?;
         Some(plate(index, self.own, self.seats))
     }
@@ -57,15 +60,6 @@ impl Seating {
     }
 }
 
-/// The peer whose stage takes longest, if that is known and there is more than one.
-pub fn slowest(status: &Status) -> Option<String> {
-    let stages = &status.plan.as_ref().filter(|plan| plan.stages.len() > 1)?.stages;
-    if stages.iter().any(|stage| stage.measured_ms <= 0.0) {
-        return None;
-    }
-    stages.iter().max_by(|left, right| left.measured_ms.total_cmp(&right.measured_ms)).map(|stage| stage.peer.clone())
-}
-
 /// The drawn table.
 #[component]
 pub fn TableSvg(
@@ -74,16 +68,19 @@ pub fn TableSvg(
 ) -> impl IntoView {
     let store = store();
     let seating = Memo::new(move |_| store.status.with(Seating::of));
-    let slow = Memo::new(move |_| store.status.with(slowest));
+    let legs = Memo::new(move |_| store.status.with(legs));
     let seats = move || {
         let seating = seating.get();
-        let slow = slow.get();
+        let legs = legs.get();
+        let slowest = bottleneck(&legs).map(|index| &legs[index].place);
         let radius = seat_radius(seating.seats);
         let drawn = seating.members.iter().enumerate().map(|(index, member)| {
             let here = seat(index, seating.own, seating.seats);
             let dish = plate(index, seating.own, seating.seats);
-            let slow = slow.as_deref() == Some(member.peer.as_str());
-            seat_view(member.clone(), here, dish, radius, slow, selected)
+            let is_own = |place: &Place| matches!(place, Place::Stage { peer, .. } if *peer == member.peer);
+            let millis = legs.iter().filter(|leg| is_own(&leg.place)).map(Leg::millis).sum();
+            let slow = slowest.is_some_and(is_own);
+            seat_view(member.clone(), here, dish, radius, Pace { millis, slow }, selected)
         });
         let drawn = drawn.collect_view();
         let empty = seating.missing.clone().map(|missing| {
@@ -98,6 +95,7 @@ pub fn TableSvg(
             <circle class="art-table" cx=CENTRE.x cy=CENTRE.y r=TABLE />
             <circle class="art-rim" cx=CENTRE.x cy=CENTRE.y r=TABLE - 7.0 />
             <StageLine seating />
+            <Ways seating legs />
             <g class="table-pot">
                 <circle class="art-pot" cx=CENTRE.x cy=CENTRE.y r="25" />
                 <circle class="art-soup" cx=CENTRE.x cy=CENTRE.y r="18" />
@@ -108,12 +106,21 @@ pub fn TableSvg(
     }
 }
 
+/// What a seat's stages take of a token.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// Milliseconds; 0 without a stage.
+    millis: f64,
+    /// Nothing on a token's way takes longer.
+    slow: bool,
+}
+
 fn seat_view(
     member: Member,
     here: Point,
     dish: Point,
     radius: f64,
-    slow: bool,
+    pace: Pace,
     selected: RwSignal<Option<String>>,
 ) -> impl IntoView {
     let works = matches!(member.state, MemberState::Ready | MemberState::Loading);
@@ -133,6 +140,11 @@ fn seat_view(
         .cloned()
         .filter(|_| works)
         .unwrap_or_else(|| state_words(member.state, member.hidden).to_owned());
+    let below = match pace {
+        Pace { slow: true, millis } => format!("bottleneck · {}", duration_ms(millis)),
+        Pace { millis, .. } if millis > 0.0 => format!("{below} · {}", duration_ms(millis)),
+        _ => below,
+    };
     let name = if member.is_self { "You".to_owned() } else { short(&member.name, 15) };
     let (name_y, words_y) = label(here, radius);
     let scale = radius / 30.0;
@@ -142,7 +154,7 @@ fn seat_view(
     let select =
         move |_| selected.update(|open| *open = (open.as_deref() != Some(peer.as_str())).then(|| peer.clone()));
     view! {
-        <g class=class class:seat-slowest=slow class:seat-chosen=move || selected.get().as_deref() == Some(chosen_peer.as_str()) on:click=select>
+        <g class=class class:seat-slowest=pace.slow class:seat-chosen=move || selected.get().as_deref() == Some(chosen_peer.as_str()) on:click=select>
             {works.then(|| view! {
                 <circle class="art-plate" cx=dish.x cy=dish.y r="14" />
                 <circle class="seat-dish" cx=dish.x cy=dish.y r="8.5" />
@@ -153,7 +165,7 @@ fn seat_view(
             <g class="seat-icon" transform=icon><path d=device_symbol_path(member.kind) /></g>
             <text class="seat-name" x=here.x y=name_y>{name}</text>
             <text class="seat-words" x=here.x y=words_y>
-                {if slow { "slowest hop".to_owned() } else { short(&below, 20) }}
+                {short(&below, 24)}
             </text>
         </g>
     }
@@ -202,13 +214,6 @@ mod tests {
         assert_eq!(seating.missing, None);
         let stops = seating.stops(&status);
         assert_eq!(stops, vec![plate(1, 1, 2), plate(0, 1, 2)]);
-    }
-
-    #[test]
-    fn the_slowest_hop_is_marked_once_all_are_measured() {
-        assert_eq!(slowest(&status(PlanState::Up, vec![stage("b", 1.0), stage("a", 9.0)])).as_deref(), Some("a"));
-        assert_eq!(slowest(&status(PlanState::Up, vec![stage("b", 1.0), stage("a", 0.0)])), None);
-        assert_eq!(slowest(&status(PlanState::Up, vec![stage("b", 1.0)])), None);
     }
 
     #[test]

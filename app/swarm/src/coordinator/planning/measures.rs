@@ -26,6 +26,8 @@ pub(super) struct Measures {
     hop: Ring<SPEEDS>,
     /// Milliseconds of each stage's engine for a decoded row, on one plan.
     stages: BTreeMap<StageId, Ring<SPEEDS>>,
+    /// Milliseconds that a token spends on all its messages, on the same plan.
+    ways: Ring<SPEEDS>,
     epoch: PlanEpoch,
 }
 
@@ -40,6 +42,18 @@ impl Measures {
         self.stages.get(&stage).filter(|_| self.epoch == epoch)?.median()
     }
 
+    /// Milliseconds of each message on this plan, 0 before the first token. One clock sees only all of them together, so
+    /// each gets what it is expected to take and an equal share of the rest.
+    pub fn hop_millis_of(&self, epoch: PlanEpoch, hops: &[HopCost]) -> Vec<f64> {
+        let Some(all) = self.ways.median().filter(|_| self.epoch == epoch) else { return vec![0.0; hops.len()] };
+        let expected: f64 = hops.iter().map(HopCost::millis).sum();
+        let rest = (all - expected) / hops.len().max(1) as f64;
+        // More quickly than expected: what is left to share out never makes a message take less than nothing.
+        let shares: Vec<f64> = hops.iter().map(|hop| (hop.millis() + rest).max(0.0)).collect();
+        let sum = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        shares.into_iter().map(|share| share * all / sum).collect()
+    }
+
     /// A decoded row passed all stages alone.
     pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass) {
         let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
@@ -49,6 +63,7 @@ impl Measures {
         if self.epoch != plan.epoch {
             self.epoch = plan.epoch;
             self.stages.clear();
+            self.ways = Ring::default();
         }
         let steps = f64::from(pass.steps);
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
@@ -64,6 +79,7 @@ impl Measures {
         let hops = potluck_planner::predict(room, plan).hops;
         if !hops.is_empty() {
             let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>();
+            self.ways.push(on_the_way.max(0.0));
             let expected: f64 = hops.iter().map(HopCost::millis).sum();
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
         }
@@ -210,5 +226,28 @@ impl Drift {
             return false;
         }
         now.0 - self.since.get_or_insert(now).0 >= DRIFT_MILLIS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_share_what_tokens_spend_on_the_way() {
+        let hop = |latency_millis: f64| {
+            let (from, to) = (PeerId([1; 16]), PeerId([2; 16]));
+            HopCost { from, to, latency_millis, transfer_millis: 0.0 }
+        };
+        let (hops, epoch) = ([hop(1.0), hop(9.0)], PlanEpoch(3));
+        let mut measures = Measures { epoch, ..Measures::default() };
+        assert_eq!(measures.hop_millis_of(epoch, &hops), [0.0, 0.0], "nothing is measured");
+        measures.ways.push(14.0);
+        assert_eq!(measures.hop_millis_of(epoch, &hops), [3.0, 11.0]);
+        assert_eq!(measures.hop_millis_of(PlanEpoch(2), &hops), [0.0, 0.0], "that was another plan");
+        let mut quick = Measures { epoch, ..Measures::default() };
+        quick.ways.push(4.0);
+        let found = quick.hop_millis_of(epoch, &hops);
+        assert!(found[0] == 0.0 && (found[1] - 4.0).abs() < 1e-9, "the sum is what was measured: {found:?}");
     }
 }

@@ -1,0 +1,131 @@
+//! What would help the room, in words: found while nothing is answered, for the devices and the plan of the moment.
+
+use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
+use potluck_planner::{Gain, Help, what_would_help};
+
+use super::question::Question;
+use super::{Planning, Wishes};
+use crate::members::Members;
+
+/// The room must be the same for so long before it is looked at: devices often come together, and measures settle.
+const SETTLE_MILLIS: f64 = 1_500.0;
+/// Speeds change: what was found is looked at again after so long.
+const AGAIN_MILLIS: f64 = 30_000.0;
+/// Fewer milliseconds a token are not worth a sentence.
+const LEAST_MILLIS: f64 = 1.0;
+
+/// What was found, and for which room.
+#[derive(Default)]
+pub(super) struct Helpful {
+    room: Option<Basis>,
+    since: Millis,
+    found: Option<Millis>,
+    sentences: Vec<String>,
+}
+
+/// The plan, and what everyone lends.
+#[derive(Clone, Debug, PartialEq)]
+struct Basis {
+    plan: Option<PlanEpoch>,
+    lent: Vec<(PeerId, Bytes)>,
+}
+
+impl Helpful {
+    pub fn sentences(&self) -> &[String] {
+        &self.sentences
+    }
+
+    /// True if the room should be looked at now. What was found for another room does not count any more.
+    fn is_due(&mut self, room: Basis, now: Millis) -> bool {
+        if self.room.as_ref() != Some(&room) {
+            *self = Self { room: Some(room), since: now, ..Self::default() };
+        }
+        match self.found {
+            Some(found) => now.0 - found.0 >= AGAIN_MILLIS,
+            None => now.0 - self.since.0 >= SETTLE_MILLIS,
+        }
+    }
+}
+
+impl Planning {
+    /// Looks for what would help, where that is not known. It takes as long as several plans, so answers go first.
+    pub fn look_for_help(&mut self, wishes: Wishes<'_>, members: &Members) {
+        let is_settled = self.inactive.is_none() && self.active.is_some() == self.up().is_some() && !self.waits;
+        if !is_settled || wishes.answering || (self.active.is_none() && self.shortfall.is_none()) {
+            return;
+        }
+        let question = Question::new(self, wishes.model, wishes.command, members);
+        let epoch = self.next_epoch(members);
+        let room = question.room(epoch);
+        let lent = room.devices.iter().map(|device| (device.peer, device.budget)).collect();
+        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent };
+        if self.helpful.is_due(basis, wishes.now) {
+            self.helpful.found = Some(wishes.now);
+            self.helpful.sentences = sentences(&what_would_help(&room), members);
+        }
+    }
+}
+
+/// One more device in one sentence, and the least that one of those who are here would have to lend in another.
+fn sentences(found: &[Help], members: &Members) -> Vec<String> {
+    let another = found.iter().find(|help| matches!(help, Help::AnotherDevice { .. }));
+    let more = found.iter().find(|help| matches!(help, Help::MoreMemory { .. }));
+    another.into_iter().chain(more).filter_map(|help| sentence(help, members)).collect()
+}
+
+fn sentence(help: &Help, members: &Members) -> Option<String> {
+    let (bring, gain) = match help {
+        Help::AnotherDevice { budget, gain } => (format!("One more device with {budget}"), gain),
+        Help::MoreMemory { peer, extra, gain } => (format!("{extra} more on {}", members.name(*peer)), gain),
+    };
+    match gain {
+        Gain::Fits => Some(format!("{bring}: the model fits.")),
+        Gain::Saves { millis } if *millis >= LEAST_MILLIS => Some(format!("{bring}: {millis:.0} ms a token less.")),
+        Gain::Saves { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn help_is_one_sentence_of_each_kind_and_only_where_it_is_worth_one() {
+        let members = Members { me: PeerId([1; 16]), known: BTreeMap::new() };
+        let peer = PeerId([2; 16]);
+        let saves = |millis| Gain::Saves { millis };
+        let found = [
+            Help::MoreMemory { peer, extra: Bytes(1_200_000_000), gain: saves(12.2) },
+            Help::AnotherDevice { budget: Bytes(3_000_000_000), gain: saves(40.4) },
+            Help::MoreMemory { peer, extra: Bytes(4_000_000_000), gain: saves(90.0) },
+        ];
+        let expected =
+            ["One more device with 3.0 GB: 40 ms a token less.", "1.2 GB more on A device: 12 ms a token less."];
+        assert_eq!(sentences(&found, &members), expected);
+        let fits = Help::AnotherDevice { budget: Bytes(410_000_000), gain: Gain::Fits };
+        assert_eq!(sentences(&[fits], &members), ["One more device with 410 MB: the model fits."]);
+        let hardly = Help::AnotherDevice { budget: Bytes(1), gain: saves(0.4) };
+        assert!(sentences(&[hardly], &members).is_empty());
+    }
+
+    #[test]
+    fn a_room_is_looked_at_once_it_has_settled_and_again_later() {
+        let room = |lent| Basis { plan: None, lent: vec![(PeerId([1; 16]), Bytes(lent))] };
+        let mut helpful = Helpful::default();
+        let mut is_due = |lent, at: f64| {
+            let due = helpful.is_due(room(lent), Millis(at));
+            if due {
+                helpful.found = Some(Millis(at));
+            }
+            due
+        };
+        assert!(!is_due(1, 0.0), "it may change at once");
+        assert!(is_due(1, SETTLE_MILLIS));
+        assert!(!is_due(1, SETTLE_MILLIS + 200.0), "nothing has changed");
+        assert!(!is_due(2, 10_000.0), "another room has to settle");
+        assert!(is_due(2, 10_000.0 + SETTLE_MILLIS));
+        assert!(is_due(2, 10_000.0 + SETTLE_MILLIS + AGAIN_MILLIS));
+    }
+}

@@ -1,0 +1,65 @@
+//! What people are told of a plan: what each part of a token takes, and what would help.
+#![allow(clippy::unwrap_used)]
+
+use potluck_protocol::{PlanStanding, PlanView, Share};
+use potluck_swarm::sim::{Link, SimDevice, SimModel, World};
+
+/// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
+fn dense() -> SimModel {
+    SimModel { blocks: 6, experts: 0, state: 0 }
+}
+
+fn plan(world: &World) -> &PlanView {
+    &world.view(0).room.unwrap().plan
+}
+
+/// Milliseconds one way of each device's line.
+const LATENCIES: [f64; 3] = [1.0, 12.0, 4.0];
+
+#[test]
+fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
+    let device = |latency| SimDevice { noise: 0.1, ..SimDevice::lending(460) }.behind(Link::after(latency));
+    let mut world = World::new(1, dense(), Share::Everyone, device(LATENCIES[0]));
+    LATENCIES[1..].iter().for_each(|latency| _ = world.add(device(*latency), 100.0));
+    world.run(20_000.0, |_| false);
+    let waiting = plan(&world);
+    assert_eq!((waiting.standing, waiting.hops.len()), (PlanStanding::Up, 3), "three stages, three messages");
+    assert!(waiting.hops.iter().all(|hop| hop.measured_ms == 0.0), "nothing was measured: {:?}", waiting.hops);
+    world.prompt(0, 1, "a question", 60, 20_000.0);
+    world.run(30_000.0, |_| false);
+    let answered = plan(&world);
+    let peers = answered.plan.as_ref().unwrap().stages.iter().map(|stage| stage.peer);
+    let ends: Vec<_> = peers.clone().zip(peers.skip(1)).collect();
+    let found: Vec<_> = answered.hops.iter().take(2).map(|hop| (hop.from, hop.to)).collect();
+    assert_eq!(found, ends, "messages come in the order of a token");
+    for hop in &answered.hops {
+        let leg = |peer: potluck_plan::PeerId| LATENCIES[usize::from(peer.0[0]) - 1];
+        let way = leg(hop.from) + leg(hop.to);
+        assert!((hop.measured_ms - way).abs() < 0.5, "{way} ms in truth, {hop:?}");
+        assert!((hop.predicted_ms - way).abs() < 0.5, "{way} ms in truth, {hop:?}");
+    }
+    let parts = answered.measured_ms.iter().sum::<f64>() + answered.hops.iter().map(|hop| hop.measured_ms).sum::<f64>();
+    let all = answered.measured_token_ms;
+    assert!((parts / all - 1.0).abs() < 0.05, "the parts take {parts:.1} ms, a token {all:.1} ms");
+}
+
+#[test]
+fn a_room_is_told_what_would_help() {
+    // What is missing.
+    let mut world = World::new(2, dense(), Share::Fastest, SimDevice::lending(700));
+    world.run(20_000.0, |_| false);
+    let expected = ["One more device with 380 bytes: the model fits.", "370 bytes more on Device 1: the model fits."];
+    assert_eq!(plan(&world).help, expected);
+    // A host that is quick, and so small that a slow device far away has to do the rest.
+    let mut world = World::new(3, dense(), Share::Fastest, SimDevice::lending(700));
+    let slow = SimDevice::lending(700).at_speed(0.2).behind(Link::after(20.0));
+    world.add(slow, 100.0);
+    world.run(20_000.0, |_| false);
+    let help = plan(&world).help.clone();
+    let more = help.iter().find(|sentence| sentence.contains("more on Device 1")).unwrap_or_else(|| panic!("{help:?}"));
+    assert!(more.ends_with("ms a token less."), "{more:?}");
+    // Who brings it is not told it any more.
+    world.fault(potluck_swarm::sim::Fault::Lend(0, 1_500), 20_000.0);
+    world.run(60_000.0, |_| false);
+    assert_eq!(plan(&world).help, [""; 0], "one device holds the model, and nothing would help");
+}
