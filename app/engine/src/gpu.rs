@@ -11,6 +11,8 @@ use crate::error::GpuError;
 pub struct GpuOptions {
     /// Natively: part of the adapter's name, for machines with several.
     pub adapter_name: Option<String>,
+    /// Natively: the so-many-th of the adapters with that name, from 0 on; they go round.
+    pub adapter_index: usize,
     /// Ask for a software adapter.
     pub fallback_adapter: bool,
     /// Treat the device as this, instead of by what it says of itself.
@@ -181,8 +183,12 @@ fn has_webgpu() -> bool {
 async fn find_adapter(instance: &wgpu::Instance, options: &GpuOptions) -> Result<wgpu::Adapter, GpuError> {
     #[cfg(not(target_arch = "wasm32"))]
     if let Some(part) = &options.adapter_name {
-        let adapters = instance.enumerate_adapters(wgpu::Backends::VULKAN).await;
-        return adapters.into_iter().find(|a| a.get_info().name.contains(part.as_str())).ok_or(GpuError::NoAdapter);
+        let mut adapters = instance.enumerate_adapters(wgpu::Backends::VULKAN).await;
+        adapters.retain(|adapter| adapter.get_info().name.contains(part.as_str()));
+        return match adapters.len() {
+            0 => Err(GpuError::NoAdapter),
+            count => Ok(adapters.swap_remove(options.adapter_index % count)),
+        };
     }
     let request = wgpu::RequestAdapterOptions {
         power_preference: wgpu::PowerPreference::HighPerformance,

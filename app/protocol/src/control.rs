@@ -152,6 +152,8 @@ pub struct CalibrationRuns {
     /// One decoded row through the long range after so many milliseconds without work, again and again: a GPU that waits
     /// for others lowers its clock.
     pub decode_paused: Vec<(f64, Vec<f64>)>,
+    /// Those take seconds: another answer will bring them.
+    pub pauses_follow: bool,
     /// Rows of a prompt's chunk.
     pub chunk: u32,
     /// Such a chunk through the short range.

@@ -1,4 +1,4 @@
-//! Predicted and measured time per token over rooms of unequal devices, all on this machine's GPU.
+//! Predicted and measured time per token over rooms of unequal devices, on this machine's GPUs.
 //!
 //! One program: a relay, peers on threads of their own, and between each peer and the relay a forwarder that delays every
 //! byte. A slowed device repeats its real work on the GPU. The configurations are a list in this folder; `--list` prints it,
@@ -26,7 +26,7 @@ measure --model FILE.gguf [options]
   --equal          as many blocks on each device, whatever it can do, besides the plans that are found
   --rounds N       go through all of them so often, one after the other (1)
   --tokens N       tokens of an answer in all; the first 15 are measured to predict the others (80)
-  --gpu NAME       part of the adapter's name
+  --gpu NAME       part of the adapter's name; of several adapters with it each device gets another one
   --out FILE.json  where the results go, besides the table on standard output
   --cache FOLDER   where devices keep weights and measurements (a new temporary folder)";
 

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// The plan has not changed for so long: everyone is in.
 const SETTLED: Duration = Duration::from_millis(2_500);
 /// The same for the room in which devices time themselves.
-const TIMED: Duration = Duration::from_secs(14);
+const TIMED: Duration = Duration::from_secs(40);
 /// After the tokens that are measured the host says anew what it expects.
 const TOLD: Duration = Duration::from_millis(1_600);
 /// Tokens whose measures may help to predict the others.
@@ -111,6 +111,7 @@ async fn in_room(
         // One folder for all: they share the GPU, so one at a time is timed, and one of each speed is enough.
         cache: Some(settings.cache.clone()),
         gpu: settings.gpu.clone(),
+        gpu_index: index,
         slow: configuration.devices[index].slow,
         ..Options::default()
     };

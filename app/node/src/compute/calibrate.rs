@@ -34,10 +34,10 @@ const MOST_BYTES: u64 = 3 << 29;
 /// So long chunks are timed, and so long decoded rows, in milliseconds; a slow device stops early.
 const CHUNK_MILLIS: f64 = 500.0;
 const DECODE_MILLIS: f64 = 900.0;
-/// Milliseconds without work before a row: what a stage waits while others compute, and while rows are on their way.
-const PAUSES: [f64; 2] = [10.0, 30.0];
-/// So long rows after each of these pauses are timed, milliseconds.
-const PAUSED_MILLIS: f64 = 1_500.0;
+/// Milliseconds without work before a row: what a stage waits while others compute, and while rows are on their way; and how
+/// many milliseconds such rows are timed. A clock falls after about two seconds of little use, and the later series begin with
+/// the clock of the one before.
+const PAUSES: [(f64, f64); 3] = [(10.0, 3_600.0), (30.0, 3_600.0), (90.0, 3_000.0)];
 /// A quick device repeats a range so often while less than so many milliseconds have passed.
 const MOST_RUNS: usize = 25;
 const ENOUGH_MILLIS: f64 = 150.0;
@@ -110,10 +110,16 @@ impl Drop for Trial {
 
 impl Compute {
     /// Times of two ranges of the model's blocks, kept for each adapter, build and model. At most `budget` bytes are used.
+    /// `early` hears what is known before pauses are timed, which takes longer than others should wait.
     ///
     /// # Errors
     /// [`CalibrateError`]; the device is planned with what it declares.
-    pub async fn calibrate(self: &Rc<Self>, model: &Model, budget: Bytes) -> Result<CalibrationRuns, CalibrateError> {
+    pub async fn calibrate(
+        self: &Rc<Self>,
+        model: &Model,
+        budget: Bytes,
+        early: &dyn Fn(CalibrationRuns),
+    ) -> Result<CalibrationRuns, CalibrateError> {
         let key = BlobKey { model: model.card.id, name: BlobName::Calibration };
         for _ in 0..LOOKS {
             if let Some(runs) = self.kept_runs(key).await {
@@ -135,8 +141,8 @@ impl Compute {
                 return Ok(runs);
             }
             let runs = match room {
-                Some(engine) => self.time_loaded(model, engine).await?,
-                None => self.time_without_weights(model, budget).await?,
+                Some(engine) => self.time_loaded(model, engine, early).await?,
+                None => self.time_without_weights(model, budget, early).await?,
             };
             let Some(runs) = runs else { continue };
             if model.source.manners().keep {
@@ -183,7 +189,12 @@ impl Compute {
     }
 
     /// On the engine that the room uses.
-    async fn time_loaded(&self, model: &Model, engine: Engine) -> Result<Option<CalibrationRuns>, CalibrateError> {
+    async fn time_loaded(
+        &self,
+        model: &Model,
+        engine: Engine,
+        early: &dyn Fn(CalibrationRuns),
+    ) -> Result<Option<CalibrationRuns>, CalibrateError> {
         let held = engine.held();
         let has = |block| units_of(&model.units, block).iter().all(|unit| held.contains(unit));
         let run = longest_run(model.card.blocks, has);
@@ -191,7 +202,7 @@ impl Compute {
         let (sender, results) = mpsc::unbounded();
         *self.trial.borrow_mut() = Some(sender);
         let mut trial = Trial { engine, results, own: false };
-        self.time_ranges(&mut trial, ranges, model.spec.hidden as usize).await
+        self.time_ranges(&mut trial, ranges, model.spec.hidden as usize, early).await
     }
 
     /// On an engine of its own. `None` if a load began meanwhile.
@@ -199,6 +210,7 @@ impl Compute {
         &self,
         model: &Model,
         budget: Bytes,
+        early: &dyn Fn(CalibrationRuns),
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
         let gpu = self.gpu.borrow().clone().ok_or_else(|| CalibrateError::NoGpu(self.no_gpu()))?;
         let bytes = |units: &[WeightUnit]| units.iter().map(|unit| model.units.bytes(*unit).0).sum::<u64>();
@@ -226,7 +238,7 @@ impl Compute {
         trial.engine.hold(&units)?;
         units.iter().try_for_each(|unit| trial.engine.finish(*unit))?;
         trial.engine.prepare().await?;
-        self.time_ranges(&mut trial, ranges, model.spec.hidden as usize).await
+        self.time_ranges(&mut trial, ranges, model.spec.hidden as usize, early).await
     }
 
     /// `None` if the engine has to make room for a load.
@@ -235,6 +247,7 @@ impl Compute {
         trial: &mut Trial,
         ranges: Ranges,
         width: usize,
+        early: &dyn Fn(CalibrationRuns),
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
         let Ranges { short, long, head } = ranges;
         let chunk = |blocks| forward(KernelClass::Prefill, CHUNK, width, blocks, Then::Hidden);
@@ -247,11 +260,6 @@ impl Compute {
         let mut next = || decode.next().unwrap_or_default();
         let (decode_long, decode_short, decode_head) = (next(), next(), next());
         let is_quick = typical(&decode_long) < CHUNK_MILLIS / f64::from(CHUNK);
-        let mut decode_paused = Vec::new();
-        for pause in PAUSES.into_iter().filter(|_| is_quick) {
-            let Some(times) = self.after_pauses(trial, &rows[0], pause).await? else { return Ok(None) };
-            decode_paused.push((pause, times));
-        }
         let mut prefill = [Vec::new(), Vec::new()];
         // Others wait: a device on which this takes seconds is taken to gain as much by chunks as others do.
         if is_quick {
@@ -261,17 +269,27 @@ impl Compute {
             prefill = <[Vec<f64>; 2]>::try_from(times).unwrap_or_default();
         }
         let ([prefill_long, prefill_short], chunk) = (prefill, CHUNK);
-        Ok(Some(CalibrationRuns {
+        let mut runs = CalibrationRuns {
             short,
             long,
             decode_short,
             decode_long,
             decode_head,
-            decode_paused,
+            decode_paused: Vec::new(),
+            pauses_follow: is_quick,
             chunk,
             prefill_short,
             prefill_long,
-        }))
+        };
+        if is_quick {
+            early(runs.clone());
+            runs.pauses_follow = false;
+            for (pause, lasting) in PAUSES {
+                let Some(times) = self.after_pauses(trial, &rows[0], pause, lasting).await? else { return Ok(None) };
+                runs.decode_paused.push((pause, times));
+            }
+        }
+        Ok(Some(runs))
     }
 
     /// Runs tasks in turn, so that whatever else the device does meanwhile meets all of them; milliseconds of each.
@@ -299,21 +317,25 @@ impl Compute {
         Ok(Some(times))
     }
 
-    /// Runs a task again and again, each time after a pause: clocks fall within a second or two.
+    /// Runs a task again and again for `lasting` milliseconds, each time after a pause. While the engine has other work to do
+    /// nothing is timed.
     async fn after_pauses(
         &self,
         trial: &mut Trial,
         task: &Task,
         pause: f64,
+        lasting: f64,
     ) -> Result<Option<Vec<f64>>, CalibrateError> {
         let started = self.platform.clock.now().0;
         let mut times = Vec::new();
-        while self.platform.clock.now().0 - started < PAUSED_MILLIS {
+        while self.platform.clock.now().0 - started < lasting {
             self.platform.clock.sleep(pause).await;
             if trial.own && self.slot.borrow().is_some() {
                 return Ok(None);
             }
-            times.push(self.run(trial, task.clone()).await?);
+            if trial.engine.pending() == 0 {
+                times.push(self.run(trial, task.clone()).await?);
+            }
         }
         Ok(Some(times))
     }

@@ -103,7 +103,8 @@ impl Node {
                     if model.source.manners().keep {
                         remember(&platform, &model.card).await;
                     }
-                    compute.calibrate(&model, budget).await.map_err(|error| error.to_string())
+                    let early = |runs| inputs.event(Event::Calibrated(card.id, Ok(runs)));
+                    compute.calibrate(&model, budget, &early).await.map_err(|error| error.to_string())
                 }
                 Err(error) => Err(error.to_string()),
             };

@@ -278,7 +278,7 @@ impl Coordinator {
         let conversation = picked.conversation;
         let good = self.answers.picked(picked, model, now, out);
         if let Some(pass) = self.answers.passed.take() {
-            self.planning.learn(model, &self.command, members, &pass);
+            self.planning.learn(model, &self.command, members, &pass, now);
         }
         match good {
             true => self.after_answer(members, now, out),

@@ -243,19 +243,27 @@ impl Planning {
 
     /// A device's times. True if they are worth planning anew.
     pub fn calibrated(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
+        let first = !self.calibrating.has_answered(peer);
         let counts = self.calibrating.answered(peer, answer);
-        if counts {
+        if counts && first {
             self.measures.timed_anew(peer);
         }
         counts
     }
 
     /// A decoded row passed the active plan.
-    pub fn learn(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &DecodePass) {
+    pub fn learn(
+        &mut self,
+        model: &OpenedModel,
+        command: &HostCommand,
+        members: &Members,
+        pass: &DecodePass,
+        now: Millis,
+    ) {
         let Some(plan) = self.up() else { return };
         let question = Question::new(self, model, command, members);
         let plan = plan.clone();
-        self.measures.learn(&question.room(plan.epoch), &plan, pass);
+        self.measures.learn(&question.room(plan.epoch), &plan, pass, now);
     }
 
     /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.

@@ -85,6 +85,7 @@ impl World {
             decode_long,
             decode_head: runs(KernelClass::Decode, 1, short, head),
             decode_paused: Vec::new(),
+            pauses_follow: false,
             chunk: CHUNK,
             prefill_short,
             prefill_long,

@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     pub used: Bytes,
     /// Who waits for times of which model.
     calibrates_for: Option<(PeerId, ModelId)>,
+    /// Who was promised the times after pauses.
+    pauses_for: Option<(PeerId, ModelId)>,
 }
 
 /// The plan that computes.
@@ -99,7 +101,11 @@ impl Worker {
 
     /// The driver has the times, or could not measure.
     pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, out: &mut Outbox) {
-        if let Some((coordinator, _)) = self.calibrates_for.take_if(|(_, asked)| *asked == model) {
+        let asked = self.calibrates_for.take_if(|(_, asked)| *asked == model);
+        let asked = asked.or_else(|| self.pauses_for.take_if(|(_, asked)| *asked == model));
+        if let Some((coordinator, _)) = asked {
+            // Timing pauses hardly uses the device: it is not busy with it.
+            self.pauses_for = asked.filter(|_| runs.as_ref().is_ok_and(|runs| runs.pauses_follow));
             out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
         }
     }

@@ -36,6 +36,7 @@ potluck-node join LINK                       lends this GPU to a room
   --guest              join: only ask, lend nothing
   --name NAME          what others see
   --gpu NAME           part of the adapter's name, if there are several
+  --gpu-index N        the so-many-th of the adapters with that name (0)
   --cache FOLDER       where downloaded weights are kept
   --insecure           take any TLS certificate: the relay's own is signed by nobody
   --help";
@@ -105,6 +106,8 @@ pub struct Options {
     pub name: String,
     /// Part of the adapter's name.
     pub gpu: Option<String>,
+    /// Which of the adapters with that name.
+    pub gpu_index: usize,
     /// Folder of downloaded weights.
     pub cache: Option<PathBuf>,
     /// Take any certificate.
@@ -129,6 +132,7 @@ impl Default for Options {
             share: Share::Fastest,
             name: "Native peer".to_owned(),
             gpu: None,
+            gpu_index: 0,
             cache: None,
             insecure: false,
             slow: 1,
@@ -220,6 +224,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("guest") => lend = false,
             Long("name") => options.name = parser.value()?.string()?,
             Long("gpu") => options.gpu = Some(parser.value()?.string()?),
+            Long("gpu-index") => options.gpu_index = parser.value()?.parse()?,
             Long("cache") => options.cache = Some(parser.value()?.into()),
             Long("insecure") => options.insecure = true,
             Long("slow") => {

@@ -28,6 +28,8 @@ pub(super) struct Profile {
     pub head: Option<f64>,
     /// What pauses cost it, as [`potluck_planner::Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
+    /// Milliseconds of use until they do.
+    pub settle_millis: f64,
 }
 
 struct Asked {
@@ -71,11 +73,24 @@ impl Calibrating {
         self.asked.iter().any(|(peer, asked)| waits(asked) && lends(peer))
     }
 
-    /// A device's times. False if nobody asked for them.
+    /// A device's times. False if nobody waits for them.
     pub fn answered(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
-        let Some(asked) = self.asked.get_mut(&peer).filter(|asked| asked.answer.is_none()) else { return false };
-        asked.answer = Some(answer);
-        true
+        let Some(asked) = self.asked.get_mut(&peer) else { return false };
+        let waits = match &asked.answer {
+            None => true,
+            // If the rest could not be timed, what is known stays.
+            Some(Ok(runs)) => runs.pauses_follow && answer.is_ok(),
+            Some(Err(_)) => false,
+        };
+        if waits {
+            asked.answer = Some(answer);
+        }
+        waits
+    }
+
+    /// True if a device has told times, or that it has none.
+    pub fn has_answered(&self, peer: PeerId) -> bool {
+        self.asked.get(&peer).is_some_and(|asked| asked.answer.is_some())
     }
 
     /// What is known of a device, if its times make sense.
@@ -112,12 +127,29 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
         },
         head: (head.is_finite() && head >= 0.0).then_some(head * decode.speed),
         pauses,
+        settle_millis: settle_millis(&runs.decode_paused, busy),
     })
 }
 
-/// The second half of some runs: a clock falls step by step.
+/// The last third of some runs: a clock falls after a second or two.
 fn settled(runs: &[f64]) -> Vec<f64> {
-    runs[runs.len() / 2..].to_vec()
+    runs[runs.len() * 2 / 3..].to_vec()
+}
+
+/// Where pauses cost more than this in the end, it can be seen when they began to.
+const SEEN: f64 = 1.2;
+
+/// Milliseconds of use until pauses cost more than half of what they cost in the end, where that happened latest: a later
+/// series begins with the clock that the one before left behind.
+fn settle_millis(paused: &[(f64, Vec<f64>)], busy: f64) -> f64 {
+    let began = paused.iter().filter_map(|(pause, runs)| {
+        let last = typical(&settled(runs));
+        let half = f64::midpoint(busy, last);
+        let quick = runs.iter().rposition(|run| *run <= half).map_or(0, |last_quick| last_quick + 1);
+        let before: f64 = runs.iter().take(quick).map(|run| run + pause).sum();
+        (last > SEEN * busy && quick < runs.len()).then_some(before)
+    });
+    began.filter(|millis| millis.is_finite()).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -145,6 +177,7 @@ mod tests {
                 (10.0, vec![7.5; 4]),
                 (50.0, Vec::new()),
             ],
+            pauses_follow: false,
             chunk: 10,
             prefill_short: vec![4.0; 3],
             prefill_long: vec![8.0; 3],
@@ -156,7 +189,7 @@ mod tests {
         let found = profile(&runs(), &layers()).unwrap();
         let speed = Speed { decode: 160.0, prefill: 800.0 };
         let pauses = vec![(10.0, 1.5), (30.0, 4.0)];
-        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0), pauses });
+        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0), pauses, settle_millis: 105.0 });
     }
 
     #[test]

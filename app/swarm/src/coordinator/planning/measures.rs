@@ -29,7 +29,12 @@ pub(super) struct Measures {
     /// Milliseconds that a token spends on all its messages, on the same plan.
     ways: Ring<SPEEDS>,
     epoch: PlanEpoch,
+    /// Since when tokens have followed one another, and when the last one came.
+    used: Option<(Millis, Millis)>,
 }
+
+/// After so many milliseconds without a token, clocks are high again.
+const REST: f64 = 1_000.0;
 
 impl Measures {
     /// A device was timed: what it took before is compared with another overhead.
@@ -55,7 +60,10 @@ impl Measures {
     }
 
     /// A decoded row passed all stages alone.
-    pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass) {
+    pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass, now: Millis) {
+        let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
+        self.used = Some((since, now));
+        let used = now.0 - since.0;
         let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
         if pass.stage_millis.len() != plan.stages.len() || !measurable {
             return;
@@ -71,7 +79,9 @@ impl Measures {
             if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
                 // The planner adds what the pause costs, so a measure is kept without it.
-                let factor = device.pause_factor(pass.millis / steps - millis / steps);
+                let settled = used >= device.settle_millis;
+                let pause = pass.millis / steps - millis / steps;
+                let factor = if settled { device.pause_factor(pause) } else { 1.0 };
                 self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, *millis / factor);
                 self.stages.entry(stage.id).or_default().push(millis / steps);
             }
@@ -158,6 +168,7 @@ impl Planning {
                     device.speed = profile.speed;
                     device.session_millis = profile.session_millis;
                     device.pauses.clone_from(&profile.pauses);
+                    device.settle_millis = profile.settle_millis;
                 }
                 // Kernels stream what is promised; a token gets a share of that, likely the one it gets elsewhere.
                 None => {
