@@ -211,4 +211,28 @@ mod tests {
         let found = profile(&slow, &layers()).unwrap();
         assert_eq!((found.head, found.speed.prefill), (None, 8.0 * 160.0));
     }
+
+    #[test]
+    fn times_after_pauses_come_later_and_what_is_known_stays_without_them() {
+        let peer = PeerId([1; 16]);
+        let asked = Asked { adapter: String::new(), at: Millis(0.0), answer: None };
+        let mut calibrating = Calibrating { asked: BTreeMap::from([(peer, asked)]) };
+        let pauses = |calibrating: &Calibrating| calibrating.profile(peer, &layers()).unwrap().pauses.len();
+        let early = CalibrationRuns { decode_paused: Vec::new(), pauses_follow: true, ..runs() };
+        assert!(calibrating.answered(peer, Ok(early)));
+        assert_eq!(pauses(&calibrating), 0);
+        assert!(!calibrating.answered(peer, Err("The device is busy.".to_owned())), "the speed is known all the same");
+        assert_eq!(pauses(&calibrating), 0);
+        assert!(calibrating.answered(peer, Ok(runs())));
+        assert_eq!(pauses(&calibrating), 2);
+        assert!(!calibrating.answered(peer, Ok(runs())), "nobody waits for a third answer");
+    }
+
+    #[test]
+    fn a_clock_that_never_falls_takes_no_time_to_settle() {
+        assert_eq!(settle_millis(&[(10.0, vec![5.0; 9])], 5.0), 0.0);
+        assert_eq!(settle_millis(&[(10.0, Vec::new())], 5.0), 0.0);
+        let steps = vec![5.0, 5.0, 5.0, 5.0, 12.0, 12.0];
+        assert_eq!(settle_millis(&[(10.0, steps)], 5.0), 60.0);
+    }
 }

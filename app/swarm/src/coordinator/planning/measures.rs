@@ -242,7 +242,11 @@ impl Drift {
 
 #[cfg(test)]
 mod tests {
+    use potluck_plan::{BlockRange, ModelId, ModelShape, Stage, StateType, WireType};
+    use potluck_planner::{Effort, Loading, Sharing, predict};
+
     use super::*;
+    use crate::sim::SimModel;
 
     #[test]
     fn messages_share_what_tokens_spend_on_the_way() {
@@ -260,5 +264,60 @@ mod tests {
         quick.ways.push(4.0);
         let found = quick.hop_millis_of(epoch, &hops);
         assert!(found[0] == 0.0 && (found[1] - 4.0).abs() < 1e-9, "the sum is what was measured: {found:?}");
+    }
+
+    fn room<'a>(shape: &'a ModelShape, layers: &'a Layers, links: &'a Links, devices: &'a [Device]) -> Room<'a> {
+        Room {
+            shape,
+            layers,
+            devices,
+            links,
+            coordinator: PeerId([9; 16]),
+            sharing: Sharing::Fastest,
+            loading: Loading::Ignored,
+            context: 64,
+            overhead: Bytes(0),
+            wire: WireType::F32,
+            epoch: PlanEpoch(1),
+            effort: Effort::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_measured_before_the_clock_falls_is_slower_later() {
+        let peer = PeerId([1; 16]);
+        let shape = SimModel { blocks: 6, experts: 0, state: 0 }.shape();
+        let layers = Layers::from_shape(&shape, 64, WireType::F32);
+        // It is timed at 10 ms for the model; after two seconds with such pauses it takes three times as long.
+        let cost = layers.decode_cost(BlockRange::new(0, 6));
+        let mut device = Device::declared(peer, Bytes(1 << 40), cost * 1e2, 0.0);
+        (device.pauses, device.settle_millis) = (vec![(20.0, 3.0)], 2_000.0);
+        let link = Link { latency_millis: 10.0, bandwidth: 1e9 };
+        let mut links = Links::default();
+        links.set_access(peer, Access { up: link, down: link });
+        let plan = Plan {
+            epoch: PlanEpoch(1),
+            model: ModelId([0; 32]),
+            stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
+            wire: WireType::F32,
+            context: 64,
+            state: StateType::F32,
+        };
+        let pass = |compute: f64| DecodePass { steps: 1, stage_millis: vec![compute], millis: compute + 20.0 };
+        let expected = |measures: &Measures| {
+            let mut device = device.clone();
+            measures.peers[&peer].apply(&mut device);
+            predict(&room(&shape, &layers, &links, &[device]), &plan)
+        };
+        let timed = room(&shape, &layers, &links, std::slice::from_ref(&device));
+        let mut fresh = Measures::default();
+        (1..=15).for_each(|token| fresh.learn(&timed, &plan, &pass(12.0), Millis(f64::from(token) * 32.0)));
+        let found = expected(&fresh);
+        assert!((found.fresh_millis - 32.0).abs() < 2.0, "the first tokens take what they took: {found:?}");
+        assert!((found.stage_millis()[0] - 36.0).abs() < 4.0, "and later ones three times as long: {found:?}");
+        let mut settled = Measures::default();
+        (1..=90).for_each(|token| settled.learn(&timed, &plan, &pass(36.0), Millis(f64::from(token) * 56.0)));
+        let found = expected(&settled);
+        assert!((found.stage_millis()[0] - 36.0).abs() < 4.0, "what was measured late is not slowed twice: {found:?}");
     }
 }
