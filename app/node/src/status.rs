@@ -134,8 +134,6 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         overhead: view.overhead.0,
         crossings: view.plan.as_ref().map_or(0, |plan| plan.crossings(picture.host)),
         token_ms: view.token_ms,
-        fresh_token_ms: view.fresh_token_ms,
-        settle_ms: view.settle_ms,
         measured_token_ms: view.measured_token_ms,
         share: convert::share_shown(picture.share),
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {

@@ -135,10 +135,6 @@ pub struct PlanReport {
     pub crossings: u32,
     /// Milliseconds a token in all, hops included, as the planner expects.
     pub token_ms: f64,
-    /// The same in the first `settle_ms` of an answer, before clocks fall to what the work needs.
-    pub fresh_token_ms: f64,
-    /// Milliseconds of use until then, 0 if nothing changes.
-    pub settle_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
     pub measured_token_ms: f64,
     /// How the host wants work shared.

@@ -69,15 +69,7 @@ fn with_pauses(room: &Room<'_>, busy: Prediction) -> Prediction {
         Prediction::new(stages.collect(), busy.hops.clone())
     };
     let token = settle(busy.token_millis, |token| slowed(token).token_millis);
-    if token <= busy.token_millis {
-        return busy;
-    }
-    let settling = busy.stages.iter().filter_map(|cost| Some(room.device(cost.peer)?.settle_millis));
-    Prediction {
-        fresh_millis: busy.token_millis,
-        settle_millis: settling.fold(0.0, |most, millis_| most.max(millis(millis_))),
-        ..slowed(token)
-    }
+    if token > busy.token_millis { slowed(token) } else { busy }
 }
 
 /// Most rounds of [`settle`].

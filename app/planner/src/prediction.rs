@@ -66,10 +66,6 @@ pub enum Bottleneck {
 pub struct Prediction {
     /// Milliseconds for one decoded token, seen from the coordinator: all parts together.
     pub token_millis: f64,
-    /// The same before the devices' clocks have fallen to what the work needs.
-    pub fresh_millis: f64,
-    /// Milliseconds of use until then: of the device that takes longest.
-    pub settle_millis: f64,
     /// One for each stage.
     pub stages: Vec<StageCost>,
     /// Messages in order, experts not counted; none inside one peer.
@@ -104,8 +100,7 @@ impl Prediction {
     pub(crate) fn new(stages: Vec<StageCost>, hops: Vec<HopCost>) -> Self {
         let stage_millis: f64 = stages.iter().map(StageCost::millis).sum();
         let hop_millis: f64 = hops.iter().map(HopCost::millis).sum();
-        let token_millis = stage_millis + hop_millis;
-        Self { token_millis, fresh_millis: token_millis, settle_millis: 0.0, stages, hops }
+        Self { token_millis: stage_millis + hop_millis, stages, hops }
     }
 
     /// Milliseconds of each stage's engine.

@@ -42,8 +42,6 @@ pub struct Device {
     /// So many times as long its work takes after so many milliseconds without work: points (milliseconds, factor) of
     /// growing milliseconds, 1 at none. A GPU that waits for others lowers its clock.
     pub pauses: Vec<(f64, f64)>,
-    /// Milliseconds of use until pauses count: a clock falls some time after the load did, and rises at once.
-    pub settle_millis: f64,
     /// Bytes a millisecond at which it fetches weights.
     pub download: f64,
     /// Blocks whose weights it has on its GPU already.
@@ -73,7 +71,6 @@ impl Device {
             session_millis: sync_millis,
             sync_millis,
             pauses: Vec::new(),
-            settle_millis: 0.0,
             download: Self::DOWNLOAD,
             holds: BTreeSet::new(),
             cached: BTreeSet::new(),

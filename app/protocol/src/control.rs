@@ -152,7 +152,11 @@ pub struct CalibrationRuns {
     /// One decoded row through the long range after so many milliseconds without work, again and again: a GPU that waits
     /// for others lowers its clock.
     pub decode_paused: Vec<(f64, Vec<f64>)>,
-    /// Those take seconds: another answer will bring them.
+    /// In between, after the pauses in the middle of the list: one decoded row through the short range.
+    pub short_paused: Vec<f64>,
+    /// And one through the short range and the head.
+    pub head_paused: Vec<f64>,
+    /// What is timed after pauses takes seconds: another answer will bring it.
     pub pauses_follow: bool,
     /// Rows of a prompt's chunk.
     pub chunk: u32,

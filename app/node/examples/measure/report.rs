@@ -28,16 +28,9 @@ impl Measurement {
     fn errors(&self) -> Option<(f64, f64)> {
         let outcome = self.result.as_ref().ok()?;
         let measured = outcome.measured();
-        let error = |plan: &PlanReport| (expected(plan, outcome.gaps.len()) - measured).abs() / measured * 100.0;
+        let error = |plan: &PlanReport| (plan.token_ms - measured).abs() / measured * 100.0;
         Some((error(&outcome.before), error(&outcome.running)))
     }
-}
-
-/// Milliseconds a token of so many that follow a rest: the first ones are quicker until clocks have fallen.
-fn expected(plan: &PlanReport, tokens: usize) -> f64 {
-    let tokens = tokens.max(1) as f64;
-    let fresh = (plan.settle_ms / plan.fresh_token_ms.max(f64::MIN_POSITIVE)).min(tokens);
-    (fresh * plan.fresh_token_ms + (tokens - fresh) * plan.token_ms) / tokens
 }
 
 impl fmt::Display for Measurement {
@@ -55,8 +48,8 @@ impl fmt::Display for Measurement {
                     "blocks {:12} hops {}  predicted {:7.2} ms, running {:7.2} ms, measured {:7.2} ms  errors {before:5.1}% {running:5.1}%",
                     stages.collect::<Vec<_>>().join("+"),
                     outcome.before.crossings,
-                    expected(&outcome.before, outcome.gaps.len()),
-                    expected(&outcome.running, outcome.gaps.len()),
+                    outcome.before.token_ms,
+                    outcome.running.token_ms,
                     outcome.measured(),
                 )
             }

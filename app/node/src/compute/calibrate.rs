@@ -34,10 +34,12 @@ const MOST_BYTES: u64 = 3 << 29;
 /// So long chunks are timed, and so long decoded rows, in milliseconds; a slow device stops early.
 const CHUNK_MILLIS: f64 = 500.0;
 const DECODE_MILLIS: f64 = 900.0;
+/// So long a device works before it is timed, milliseconds.
+const WARM_UP_MILLIS: f64 = 700.0;
 /// Milliseconds without work before a row: what a stage waits while others compute, and while rows are on their way; and how
 /// many milliseconds such rows are timed. A clock falls after about two seconds of little use, and the later series begin with
 /// the clock of the one before.
-const PAUSES: [(f64, f64); 3] = [(10.0, 3_600.0), (30.0, 3_600.0), (90.0, 3_000.0)];
+const PAUSES: [(f64, f64); 3] = [(10.0, 3_600.0), (30.0, 4_200.0), (90.0, 2_700.0)];
 /// A quick device repeats a range so often while less than so many milliseconds have passed.
 const MOST_RUNS: usize = 25;
 const ENOUGH_MILLIS: f64 = 150.0;
@@ -255,6 +257,7 @@ impl Compute {
         let pick = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(Pick::MOST) };
         let mut rows = vec![row(long, Then::Hidden), row(short, Then::Hidden)];
         rows.extend(head.then(|| row(short, Then::Head(pick))));
+        self.warm_up(trial, &rows[0]).await?;
         let Some(decode) = self.rounds(trial, &rows, DECODE_MILLIS).await? else { return Ok(None) };
         let mut decode = decode.into_iter();
         let mut next = || decode.next().unwrap_or_default();
@@ -276,6 +279,8 @@ impl Compute {
             decode_long,
             decode_head,
             decode_paused: Vec::new(),
+            short_paused: Vec::new(),
+            head_paused: Vec::new(),
             pauses_follow: is_quick,
             chunk,
             prefill_short,
@@ -284,9 +289,16 @@ impl Compute {
         if is_quick {
             early(runs.clone());
             runs.pauses_follow = false;
-            for (pause, lasting) in PAUSES {
-                let Some(times) = self.after_pauses(trial, &rows[0], pause, lasting).await? else { return Ok(None) };
-                runs.decode_paused.push((pause, times));
+            for (index, (pause, lasting)) in PAUSES.into_iter().enumerate() {
+                let middle = index == PAUSES.len() / 2;
+                let tasks = if middle { &rows[..] } else { &rows[..1] };
+                let Some(times) = self.after_pauses(trial, tasks, pause, lasting).await? else { return Ok(None) };
+                let mut times = times.into_iter();
+                runs.decode_paused.push((pause, times.next().unwrap_or_default()));
+                if middle {
+                    runs.short_paused = times.next().unwrap_or_default();
+                    runs.head_paused = times.next().unwrap_or_default();
+                }
             }
         }
         Ok(Some(runs))
@@ -317,27 +329,38 @@ impl Compute {
         Ok(Some(times))
     }
 
-    /// Runs a task again and again for `lasting` milliseconds, each time after a pause. While the engine has other work to do
-    /// nothing is timed.
+    /// Runs tasks in turn for `lasting` milliseconds, each time after a pause. While the engine has other work to do nothing is
+    /// timed.
     async fn after_pauses(
         &self,
         trial: &mut Trial,
-        task: &Task,
+        tasks: &[Task],
         pause: f64,
         lasting: f64,
-    ) -> Result<Option<Vec<f64>>, CalibrateError> {
+    ) -> Result<Option<Vec<Vec<f64>>>, CalibrateError> {
         let started = self.platform.clock.now().0;
-        let mut times = Vec::new();
+        let mut times = vec![Vec::new(); tasks.len()];
         while self.platform.clock.now().0 - started < lasting {
-            self.platform.clock.sleep(pause).await;
-            if trial.own && self.slot.borrow().is_some() {
-                return Ok(None);
-            }
-            if trial.engine.pending() == 0 {
-                times.push(self.run(trial, task.clone()).await?);
+            for (task, times) in tasks.iter().zip(&mut times) {
+                self.platform.clock.sleep(pause).await;
+                if trial.own && self.slot.borrow().is_some() {
+                    return Ok(None);
+                }
+                if trial.engine.pending() == 0 {
+                    times.push(self.run(trial, task.clone()).await?);
+                }
             }
         }
         Ok(Some(times))
+    }
+
+    /// Works for a moment: an idle GPU's clock rises only then.
+    async fn warm_up(&self, trial: &mut Trial, task: &Task) -> Result<(), CalibrateError> {
+        let started = self.platform.clock.now().0;
+        while self.platform.clock.now().0 - started < WARM_UP_MILLIS {
+            self.run(trial, task.clone()).await?;
+        }
+        Ok(())
     }
 
     async fn run(&self, trial: &mut Trial, task: Task) -> Result<f64, CalibrateError> {

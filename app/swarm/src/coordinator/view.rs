@@ -68,8 +68,6 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
             .unwrap_or_default(),
         hops: planned.map(|planned| planning.hops(planned)).unwrap_or_default(),
         token_ms: planned.map_or(0.0, |planned| planned.prediction.token_millis),
-        fresh_token_ms: planned.map_or(0.0, |planned| planned.prediction.fresh_millis),
-        settle_ms: planned.map_or(0.0, |planned| planned.prediction.settle_millis),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {

@@ -85,6 +85,8 @@ impl World {
             decode_long,
             decode_head: runs(KernelClass::Decode, 1, short, head),
             decode_paused: Vec::new(),
+            short_paused: Vec::new(),
+            head_paused: Vec::new(),
             pauses_follow: false,
             chunk: CHUNK,
             prefill_short,

@@ -56,8 +56,6 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         overhead: 0,
         crossings: 2,
         token_ms: 0.0,
-        fresh_token_ms: 0.0,
-        settle_ms: 0.0,
         measured_token_ms: 0.0,
         share: Share::Everyone,
         waiting: None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
-use potluck_planner::measures::{Calibration, typical};
+use potluck_planner::measures::{Calibrated, Calibration, typical};
 use potluck_planner::{Layers, Speed};
 use potluck_protocol::{CalibrationRuns, Frame};
 
@@ -28,8 +28,6 @@ pub(super) struct Profile {
     pub head: Option<f64>,
     /// What pauses cost it, as [`potluck_planner::Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
-    /// Milliseconds of use until they do.
-    pub settle_millis: f64,
 }
 
 struct Asked {
@@ -108,48 +106,69 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
         return None;
     }
     let (short_cost, long_cost) = (layers.decode_cost(short), layers.decode_cost(long));
-    let decode = Calibration::of(&runs.decode_short, &runs.decode_long).solve(short_cost, long_cost).ok()?;
+    let busy = Decode::of(&runs.decode_short, &runs.decode_long, &runs.decode_head, short_cost, long_cost)?;
     let rows = f64::from(runs.chunk);
     let prefill = Calibration::of(&runs.prefill_short, &runs.prefill_long)
         .solve(layers.prefill_cost(short) * rows, layers.prefill_cost(long) * rows);
-    let head = typical(&runs.decode_head) - typical(&runs.decode_short);
-    let busy = typical(&runs.decode_long);
-    let after = |(pause, runs): &(f64, Vec<f64>)| (*pause, typical(&settled(runs)) / busy);
-    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MOST_PAUSES).map(after).collect();
-    pauses.retain(|(pause, factor)| pause.is_finite() && factor.is_finite() && *pause > 0.0);
-    pauses.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let decode = after_pauses(runs, short_cost, long_cost).unwrap_or(busy);
     Some(Profile {
         session_millis: decode.session_millis,
         speed: Speed {
             decode: decode.speed,
             // A device that was too slow for these runs as well gains by a chunk what others do.
-            prefill: prefill.map_or(decode.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
+            prefill: prefill.map_or(busy.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
         },
-        head: (head.is_finite() && head >= 0.0).then_some(head * decode.speed),
-        pauses,
-        settle_millis: settle_millis(&runs.decode_paused, busy),
+        head: decode.head,
+        pauses: pauses(runs),
+    })
+}
+
+/// What a decoded row costs on a device.
+#[derive(Clone, Copy, Debug)]
+struct Decode {
+    session_millis: f64,
+    speed: f64,
+    head: Option<f64>,
+}
+
+impl Decode {
+    fn of(short: &[f64], long: &[f64], head: &[f64], short_cost: f64, long_cost: f64) -> Option<Self> {
+        let Calibrated { session_millis, speed, .. } =
+            Calibration::of(short, long).solve(short_cost, long_cost).ok()?;
+        let head = typical(head) - typical(short);
+        Some(Self { session_millis, speed, head: (head.is_finite() && head >= 0.0).then_some(head * speed) })
+    }
+}
+
+/// So many times as long as without pauses decoded rows take after them.
+fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
+    let busy = typical(&runs.decode_long);
+    let after = |(pause, runs): &(f64, Vec<f64>)| (*pause, typical(&settled(runs)) / busy);
+    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MOST_PAUSES).map(after).collect();
+    pauses.retain(|(pause, factor)| pause.is_finite() && factor.is_finite() && *pause > 0.0);
+    pauses.sort_by(|a, b| a.0.total_cmp(&b.0));
+    pauses
+}
+
+/// What the device takes after the pauses in the middle, told as if it were busy all the time: where several devices share a
+/// model, pauses are the rule, and overhead, blocks and head do not slow down alike.
+fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Option<Decode> {
+    let (_, long) = runs.decode_paused.get(runs.decode_paused.len() / 2)?;
+    let [short, long, head] = [&runs.short_paused, long, &runs.head_paused].map(|runs| settled(runs));
+    let paused = Decode::of(&short, &long, &head, short_cost, long_cost)?;
+    let factor = typical(&long) / typical(&runs.decode_long);
+    let usable = factor.is_finite() && factor >= 1.0;
+    usable.then(|| Decode {
+        session_millis: paused.session_millis / factor,
+        speed: paused.speed * factor,
+        // In units of the blocks' costs it is the same at any clock.
+        head: paused.head,
     })
 }
 
 /// The last third of some runs: a clock falls after a second or two.
 fn settled(runs: &[f64]) -> Vec<f64> {
     runs[runs.len() * 2 / 3..].to_vec()
-}
-
-/// Where pauses cost more than this in the end, it can be seen when they began to.
-const SEEN: f64 = 1.2;
-
-/// Milliseconds of use until pauses cost more than half of what they cost in the end, where that happened latest: a later
-/// series begins with the clock that the one before left behind.
-fn settle_millis(paused: &[(f64, Vec<f64>)], busy: f64) -> f64 {
-    let began = paused.iter().filter_map(|(pause, runs)| {
-        let last = typical(&settled(runs));
-        let half = f64::midpoint(busy, last);
-        let quick = runs.iter().rposition(|run| *run <= half).map_or(0, |last_quick| last_quick + 1);
-        let before: f64 = runs.iter().take(quick).map(|run| run + pause).sum();
-        (last > SEEN * busy && quick < runs.len()).then_some(before)
-    });
-    began.filter(|millis| millis.is_finite()).fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -177,6 +196,8 @@ mod tests {
                 (10.0, vec![7.5; 4]),
                 (50.0, Vec::new()),
             ],
+            short_paused: Vec::new(),
+            head_paused: Vec::new(),
             pauses_follow: false,
             chunk: 10,
             prefill_short: vec![4.0; 3],
@@ -189,7 +210,7 @@ mod tests {
         let found = profile(&runs(), &layers()).unwrap();
         let speed = Speed { decode: 160.0, prefill: 800.0 };
         let pauses = vec![(10.0, 1.5), (30.0, 4.0)];
-        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0), pauses, settle_millis: 105.0 });
+        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0), pauses });
     }
 
     #[test]
@@ -229,10 +250,17 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_never_falls_takes_no_time_to_settle() {
-        assert_eq!(settle_millis(&[(10.0, vec![5.0; 9])], 5.0), 0.0);
-        assert_eq!(settle_millis(&[(10.0, Vec::new())], 5.0), 0.0);
-        let steps = vec![5.0, 5.0, 5.0, 5.0, 12.0, 12.0];
-        assert_eq!(settle_millis(&[(10.0, steps)], 5.0), 60.0);
+    fn overhead_blocks_and_head_are_those_of_a_device_that_waits_now_and_then() {
+        // After 30 ms: 8 ms of overhead, 40 bytes a millisecond, 32 ms for the head. The long range takes four times as long.
+        let waits = CalibrationRuns {
+            decode_paused: vec![(10.0, vec![7.5; 9]), (30.0, vec![20.0; 9])],
+            short_paused: vec![12.0; 9],
+            head_paused: vec![44.0; 9],
+            ..runs()
+        };
+        let found = profile(&waits, &layers()).unwrap();
+        assert_eq!((found.session_millis * 4.0, found.speed.decode / 4.0), (8.0, 40.0));
+        assert_eq!(found.head.map(|cost| cost / 40.0), Some(32.0));
+        assert_eq!(found.speed.prefill, 800.0, "prompts keep a GPU busy");
     }
 }
