@@ -257,6 +257,12 @@ impl Core {
         Ok(())
     }
 
+    /// Held units count as missing again; their memory stays.
+    pub fn forget_weights(&mut self) {
+        self.resident.clear();
+        self.table_resident = false;
+    }
+
     /// Where a tensor of a held unit lies (experts lie in slots instead).
     pub fn place<'a>(&self, layout: &'a Layout, unit: WeightUnit, role: TensorRole) -> Result<&'a Place, EngineError> {
         if !self.resident.contains(&unit) {

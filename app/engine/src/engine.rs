@@ -109,6 +109,11 @@ impl Engine {
         self.inner.core.borrow().resident.contains(&unit)
     }
 
+    /// All held units are to be brought again, into the memory they have: for measuring a load.
+    pub fn forget_weights(&self) {
+        self.inner.core.borrow_mut().forget_weights();
+    }
+
     /// Waits for a free staging buffer.
     pub async fn staging(&self) -> Result<Staging, EngineError> {
         std::future::poll_fn(|context| {

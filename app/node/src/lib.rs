@@ -7,6 +7,7 @@
 //! - `bench`: a model measured on this device alone.
 //! - [`room`], [`control`], [`relay`]: the line to a room and the relay's forms.
 //! - [`status`], [`convert`]: the page's view.
+//! - [`pack`]: where weight units lie in a browser's storage.
 //! - `native` and `web`: the adapters. A browser tab has three contexts: page half, node worker, storage worker.
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ pub mod loader;
 pub mod native;
 pub mod node;
 pub mod open;
+pub mod pack;
 pub mod platform;
 pub mod relay;
 pub mod room;

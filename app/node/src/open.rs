@@ -271,9 +271,8 @@ impl Opener {
 
     /// A header in the cache, or nothing: then it is fetched.
     async fn stored(&self, key: BlobKey) -> Vec<u8> {
-        let known = self.platform.store.list(key.model).await.unwrap_or_default();
-        match known.get(&key.name) {
-            Some(&len) if len > 0 => self.platform.store.read(key, 0, len).await.unwrap_or_default(),
+        match self.platform.store.len(key).await {
+            Ok(len) if len > 0 => self.platform.store.read(key, 0, len).await.unwrap_or_default(),
             _ => Vec::new(),
         }
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use futures::future::LocalBoxFuture;
 use futures::stream::LocalBoxStream;
 use potluck_engine::Staging;
-use potluck_plan::{Millis, ModelId};
+use potluck_plan::{Millis, ModelId, WeightUnit};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -185,6 +185,9 @@ pub trait BlobStore {
     /// The blobs of a model with the bytes each has.
     fn list(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<BlobName, u64>, StoreError>>;
 
+    /// The units of a model with the bytes each has: a part of [`BlobStore::list`] that takes less time.
+    fn units(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<WeightUnit, u64>, StoreError>>;
+
     /// The length of a blob, 0 if it is not there.
     fn len(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<u64, StoreError>>;
 
@@ -258,6 +261,9 @@ pub enum StoreError {
     /// Fewer bytes are there than should be.
     #[error("A stored piece of the model is shorter than it should be; delete the stored model and load it again.")]
     ShortRead,
+    /// Somebody else has it open.
+    #[error("The storage is in use by another tab of this browser: try again in a moment.")]
+    Busy,
     /// There is no storage here (private browsing, or an old browser).
     #[error("This browser offers no storage for weights ({0}), so they are downloaded again next time.")]
     Unavailable(String),

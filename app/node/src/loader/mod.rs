@@ -36,8 +36,9 @@ pub use rates::LoadRates;
 const APPEND_BYTES: usize = 4 << 20;
 /// Pieces that may wait to be written: what a slow storage may hold up in memory.
 const WAITING_WRITES: usize = 2;
-/// Stored pieces whose units are opened ahead of their turn: opening takes a browser milliseconds, and reading is fast.
-const OPEN_AHEAD: usize = 32;
+/// Stored pieces whose blobs are opened ahead of their turn: opening takes a browser milliseconds, and reading is fast. Blobs
+/// of many pieces lie in one file.
+const OPEN_AHEAD: usize = 512;
 
 /// Why a load failed, in one sentence.
 #[derive(Clone, Debug, Error)]
@@ -126,29 +127,28 @@ impl Load {
 
     /// Brings what is missing of the held units.
     async fn bring(&self) -> Result<(), LoadError> {
-        let mut missing = self.engine.missing();
-        sort_units(&mut missing, &self.units);
-        let keep = self.source.manners().keep;
+        let manners = self.source.manners();
+        let keep = manners.keep;
         let stored = if keep { self.stored().await } else { BTreeMap::new() };
-        let total: u64 = missing.iter().map(|unit| self.units.bytes(*unit).0).sum();
-        let cached: u64 = missing
-            .iter()
-            .map(|unit| stored.get(&BlobName::Unit(*unit)).copied().unwrap_or(0).min(self.units.bytes(*unit).0))
-            .sum();
+        let jobs = self.jobs(|blob| stored.get(&blob).copied());
+        let total: u64 = jobs.iter().map(|job| job.len).sum();
+        let cached: u64 = jobs.iter().map(Job::stored).sum();
         let phase = if keep && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
         self.progress.start(phase, Bytes(total), Bytes(cached));
-        let states = missing.iter().map(|unit| {
-            let stored = stored.get(&BlobName::Unit(*unit)).copied();
-            Rc::new(UnitState::new(*unit, self.units.bytes(*unit).0, stored))
-        });
-        let manners = self.source.manners();
-        let jobs: Vec<Job> = states.flat_map(|state| cut(&state, &self.units, manners.bytes)).collect();
         let runs = if keep { jobs.into_iter().map(|job| vec![job]).collect() } else { runs(jobs, manners.bytes) };
         // What is stored only has to be opened.
         let ahead = if keep && cached == total { OPEN_AHEAD } else { manners.parallel };
         self.work(runs, keep, ahead).await?;
         self.progress.complete();
         Ok(())
+    }
+
+    /// The pieces of what is missing, in the order of the file. `stored` tells how long a unit's blob is.
+    fn jobs(&self, stored: impl Fn(WeightUnit) -> Option<u64>) -> Vec<Job> {
+        let mut missing = self.engine.missing();
+        sort_units(&mut missing, &self.units);
+        let needs = |unit, tensor| self.engine.needs(unit, tensor);
+        cut(&missing, &self.units, self.source.manners().bytes, stored, needs)
     }
 
     /// Uploads and, beside it, stores: neither waits for the other but for the few pieces that may wait to be written.
@@ -175,7 +175,6 @@ impl Load {
             let start = run.first().map_or(0, |job| job.offset);
             for job in run {
                 match &found {
-                    Found::Unneeded => job.state.leave_out(),
                     Found::Stored => {
                         let read = uploader.pull(self.platform.store.as_ref(), self.model, &job).await;
                         if let Err(LoadError::Store(error)) = read {
@@ -196,9 +195,11 @@ impl Load {
                     }
                 }
                 self.progress.done(job.len);
+                if job.wanted.done() {
+                    uploader.end(job.wanted.unit)?;
+                }
                 if job.state.done() {
                     job.state.close().await;
-                    uploader.end(job.state.unit)?;
                     Write::end(&job.state, &mut queue).await;
                 }
             }
@@ -211,14 +212,11 @@ impl Load {
     /// the unit's lock: of two tabs with one cache one downloads, and the other finds the bytes stored. A unit that is
     /// stored to its end is opened here, ahead of its turn.
     async fn fetch(&self, run: Vec<Job>, keep: bool) -> Result<(Vec<Job>, Found), LoadError> {
-        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok((run, Found::Unneeded)) };
-        if run.iter().all(|job| !self.engine.needs(job.state.unit, job.tensor)) {
-            return Ok((run, Found::Unneeded));
-        }
-        if keep && last.end_in_unit() > last.state.stored() {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok((run, Found::Stored)) };
+        if keep && last.end_in_blob() > last.state.stored() {
             last.state.lock(&self.platform, self.model).await;
         }
-        if keep && last.end_in_unit() <= last.state.stored() {
+        if keep && last.end_in_blob() <= last.state.stored() {
             if last.state.is_whole() {
                 // What is wrong with it is told when its turn comes.
                 let _ = last.state.reader(self.platform.store.as_ref(), self.model).await;
@@ -249,12 +247,15 @@ impl Load {
         }
     }
 
-    /// A stored piece that cannot be read is deleted and fetched instead.
+    /// A stored piece that cannot be read is fetched instead, and deleted if it is broken.
     async fn broken_blob(&self, job: &Job, error: &StoreError, uploader: &mut Uploader) -> Result<(), LoadError> {
         log::warn!("a stored piece cannot be read: {error}");
         let key = BlobKey { model: self.model, name: BlobName::Unit(job.state.unit) };
         job.state.close().await;
-        if let Err(error) = self.platform.store.delete(key).await {
+        // What somebody else has open is not broken.
+        if *error != StoreError::Busy
+            && let Err(error) = self.platform.store.delete(key).await
+        {
             log::warn!("it cannot be deleted either: {error}");
         }
         job.state.leave_out();
@@ -262,8 +263,8 @@ impl Load {
         uploader.push(job, &bytes).await
     }
 
-    async fn stored(&self) -> BTreeMap<BlobName, u64> {
-        match self.platform.store.list(self.model).await {
+    async fn stored(&self) -> BTreeMap<WeightUnit, u64> {
+        match self.platform.store.units(self.model).await {
             Ok(stored) => stored,
             Err(error) => {
                 (self.notice)(error.to_string());
@@ -308,8 +309,6 @@ impl Write {
 
 /// What became of a run of jobs before its turn.
 enum Found {
-    /// Another unit brought the tensor.
-    Unneeded,
     /// In the cache.
     Stored,
     /// From the source.

@@ -1,19 +1,14 @@
 //! How fast weights come from the cache, beside what reading and uploading alone would take.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 use potluck_model::FileRange;
 use potluck_plan::{Bytes, WeightUnit};
 use potluck_protocol::LoadPhase;
 
-use super::jobs::{Job, UnitState, cut, runs, sort_units};
+use super::jobs::{Job, blob_bytes, blobs, runs};
 use super::uploader::Uploader;
 use super::{Load, LoadError};
-use crate::blob::BlobName;
-
-/// In so many milliseconds a browser has freed what was destroyed.
-const FREED_MILLIS: f64 = 200.0;
 
 /// Bytes a second of a load whose bytes are all on this device, measured in one go with its two halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,32 +31,26 @@ impl LoadRates {
 }
 
 impl Load {
-    /// Measures a load of units that are loaded already: their bytes on the GPU are dropped for it and loaded again. None
-    /// if not every byte is on this device.
+    /// Measures a load of units that are loaded already: they are loaded again into the memory they have, since new memory
+    /// beside what the device has not freed yet would be twice of what the model takes. None if not every byte is on this
+    /// device.
     ///
     /// # Errors
     /// As [`Load::run`].
     pub async fn rates(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Option<LoadRates>, LoadError> {
         let manners = self.source.manners();
         let stored = if manners.keep { self.stored().await } else { BTreeMap::new() };
-        let whole = |unit: &WeightUnit| stored.get(&BlobName::Unit(*unit)) == Some(&self.units.bytes(*unit).0);
-        if manners.keep && !wanted.iter().all(whole) {
+        let bytes = |blob| blob_bytes(&self.units, blob);
+        let whole = |blob: WeightUnit| stored.get(&blob).is_some_and(|&len| len >= bytes(blob));
+        if manners.keep && !blobs(&self.units, wanted.iter().copied()).into_iter().all(whole) {
             return Ok(None);
         }
         self.progress.phase(LoadPhase::Upload);
-        self.renew(wanted).await?;
-        let mut units = self.engine.missing();
-        sort_units(&mut units, &self.units);
-        let jobs = || -> Vec<Job> {
-            let state = |unit: &WeightUnit| {
-                let bytes = self.units.bytes(*unit).0;
-                Rc::new(UnitState::new(*unit, bytes, manners.keep.then_some(bytes)))
-            };
-            units.iter().flat_map(|unit| cut(&state(unit), &self.units, manners.bytes)).collect()
-        };
+        self.engine.forget_weights();
+        let jobs = || self.jobs(|blob| manners.keep.then(|| bytes(blob)));
         let read = if manners.keep { self.read_blobs(jobs()).await? } else { self.read_file(jobs()).await? };
         let (bytes, upload) = self.upload_blanks(jobs()).await?;
-        self.renew(wanted).await?;
+        self.engine.forget_weights();
         let load = self
             .timed(async {
                 self.hold(wanted)?;
@@ -76,15 +65,6 @@ impl Load {
             upload: rate((bytes, upload)),
         };
         Ok(Some(rates))
-    }
-
-    /// New memory for the same units: nothing of them is there. A browser frees memory a moment after it was told to, and
-    /// both together would be twice of what the model takes.
-    async fn renew(&self, wanted: &BTreeSet<WeightUnit>) -> Result<(), LoadError> {
-        self.engine.hold(&BTreeSet::new())?;
-        self.platform.clock.sleep(FREED_MILLIS).await;
-        self.engine.hold(wanted)?;
-        Ok(())
     }
 
     /// Milliseconds of some work, until the GPU has what was uploaded.
@@ -105,7 +85,7 @@ impl Load {
             let mut done = 0;
             while done < job.len {
                 let len = (job.len - done).min(staging.len());
-                reader.read(job.unit_offset + done, len, &mut staging, 0).await?;
+                reader.read(job.blob_offset + done, len, &mut staging, 0).await?;
                 done += len;
             }
             millis += self.platform.clock.now().0 - started;
@@ -136,12 +116,10 @@ impl Load {
         let work = async {
             let mut uploader = Uploader::new(self.engine.clone());
             for job in jobs {
-                if self.engine.needs(job.state.unit, job.tensor) {
-                    uploader.blank(&job).await?;
-                    bytes += job.len;
-                }
-                if job.state.done() {
-                    uploader.end(job.state.unit)?;
+                uploader.blank(&job).await?;
+                bytes += job.len;
+                if job.wanted.done() {
+                    uploader.end(job.wanted.unit)?;
                 }
             }
             Ok(uploader.flush()?)

@@ -44,7 +44,7 @@ impl Uploader {
         while done < job.len {
             let (at, len) = self.room(job.len - done).await?;
             if let Some(staging) = &mut self.open {
-                reader.read(job.unit_offset + done, len, staging, at).await?;
+                reader.read(job.blob_offset + done, len, staging, at).await?;
             }
             self.add(job, done, at, len);
             done += len;
@@ -102,6 +102,6 @@ impl Uploader {
     fn add(&mut self, job: &Job, done: u64, at: u64, len: u64) {
         let tensor_offset = job.tensor_offset + done;
         self.filled = at + len;
-        self.pieces.push(Piece { unit: job.state.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
+        self.pieces.push(Piece { unit: job.wanted.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::LocalBoxFuture;
 use potluck_engine::Staging;
-use potluck_plan::ModelId;
+use potluck_plan::{ModelId, WeightUnit};
 
 use crate::blob::{BlobKey, BlobName};
 use crate::platform::{BlobReader, BlobStore, LockGuard, StoreError, Usage};
@@ -117,6 +117,12 @@ impl BlobStore for FolderStore {
         })
     }
 
+    fn units(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<WeightUnit, u64>, StoreError>> {
+        let listed = self.list(model);
+        let unit = |(name, len)| if let BlobName::Unit(unit) = name { Some((unit, len)) } else { None };
+        Box::pin(async move { Ok(listed.await?.into_iter().filter_map(unit).collect()) })
+    }
+
     fn len(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<u64, StoreError>> {
         let path = self.blob(key);
         blocking(move || or_nothing(fs::metadata(path).map(|known| known.len())))
@@ -192,7 +198,6 @@ impl BoxedGuard for LocalBoxFuture<'static, Result<File, StoreError>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use potluck_plan::WeightUnit;
 
     fn store(test: &str) -> (FolderStore, PathBuf) {
         let folder = std::env::temp_dir().join(format!("potluck-store-{test}-{}", std::process::id()));

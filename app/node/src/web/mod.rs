@@ -14,6 +14,7 @@ mod logging;
 mod net;
 pub mod node;
 mod opfs;
+mod packs;
 pub mod page;
 pub mod storage;
 mod store;

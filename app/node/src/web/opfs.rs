@@ -1,9 +1,9 @@
-//! The origin's private file system: `weights/<model id>/<blob>`.
+//! The origin's private file system: `weights/<model id>/<file>`, where a file is a small blob, a pack of units or their
+//! journal.
 
 use std::cell::RefCell;
 
 use futures::channel::oneshot;
-use futures::future::join_all;
 use js_sys::Uint8Array;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -13,22 +13,31 @@ use web_sys::{
 };
 
 use super::js::{self, error_name, error_text};
-use crate::blob::{BlobKey, BlobName};
-use crate::platform::{StoreError, Usage};
+use super::time::WorkerClock;
+use crate::blob::BlobKey;
+use crate::pack::Extent;
+use crate::platform::{Clock, StoreError, Usage};
 use potluck_plan::ModelId;
 
 const FOLDER: &str = "weights";
+/// The exception that tells of another open file.
+const LOCKED: &str = "NoModificationAllowedError";
+/// How often a file that somebody else has open is tried again, and the milliseconds between two tries.
+const TRIES: u32 = 20;
+const TRY_PAUSE: f64 = 50.0;
 
 /// An exception as a typed error.
 pub fn store_error(error: &JsValue) -> StoreError {
     match error_name(error).as_str() {
         "QuotaExceededError" => StoreError::Full,
         "SecurityError" | "NotSupportedError" => StoreError::Unavailable(error_text(error)),
+        LOCKED => StoreError::Busy,
         _ => StoreError::Failed(error_text(error)),
     }
 }
 
-fn is_missing(error: &JsValue) -> bool {
+/// There is no such file or folder.
+pub fn is_missing(error: &JsValue) -> bool {
     error_name(error) == "NotFoundError"
 }
 
@@ -57,29 +66,29 @@ thread_local! {
     static LAST: RefCell<Option<(ModelId, FileSystemDirectoryHandle)>> = const { RefCell::new(None) };
 }
 
-async fn file(key: BlobKey, create: bool) -> Result<FileSystemFileHandle, JsValue> {
-    let known = LAST.with_borrow(|last| last.as_ref().filter(|(model, _)| *model == key.model).map(|(_, f)| f.clone()));
+async fn file(model: ModelId, name: &str, create: bool) -> Result<FileSystemFileHandle, JsValue> {
+    let known = LAST.with_borrow(|last| last.as_ref().filter(|(last, _)| *last == model).map(|(_, f)| f.clone()));
     if let Some(folder) = known {
-        match file_in(&folder, key.name, create).await {
+        match file_in(&folder, name, create).await {
             // The folder itself may be gone: somebody deleted the model.
             Err(error) if is_missing(&error) => LAST.with_borrow_mut(|last| *last = None),
             found => return found,
         }
     }
-    let folder = folder(&weights().await?, &key.model.to_string(), create).await?;
-    let found = file_in(&folder, key.name, create).await;
-    LAST.with_borrow_mut(|last| *last = Some((key.model, folder)));
+    let folder = folder(&weights().await?, &model.to_string(), create).await?;
+    let found = file_in(&folder, name, create).await;
+    LAST.with_borrow_mut(|last| *last = Some((model, folder)));
     found
 }
 
 async fn file_in(
     folder: &FileSystemDirectoryHandle,
-    name: BlobName,
+    name: &str,
     create: bool,
 ) -> Result<FileSystemFileHandle, JsValue> {
     let options = FileSystemGetFileOptions::new();
     options.set_create(create);
-    Ok(JsFuture::from(folder.get_file_handle_with_options(&name.to_string(), &options)).await?.unchecked_into())
+    Ok(JsFuture::from(folder.get_file_handle_with_options(name, &options)).await?.unchecked_into())
 }
 
 /// The entries of a folder, by name.
@@ -104,22 +113,32 @@ async fn size(handle: JsValue) -> Result<u64, JsValue> {
     Ok(file.size() as u64)
 }
 
-/// The blobs of a model and their lengths.
-pub async fn list(model: ModelId) -> Result<Vec<(BlobName, u64)>, JsValue> {
-    let folder = match folder(&weights().await?, &model.to_string(), false).await {
-        Ok(folder) => folder,
-        Err(error) if is_missing(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let known =
-        entries(&folder).await?.into_iter().filter_map(|(name, handle)| Some((BlobName::parse(&name)?, handle)));
-    let sizes = known.map(|(name, handle)| async move { Ok((name, size(handle).await?)) });
-    join_all(sizes).await.into_iter().collect()
+/// A file of a model's folder.
+pub struct Entry {
+    /// Its name.
+    pub name: String,
+    handle: JsValue,
+}
+
+impl Entry {
+    /// Its length.
+    pub async fn size(&self) -> Result<u64, JsValue> {
+        size(self.handle.clone()).await
+    }
+}
+
+/// The files of a model.
+pub async fn list(model: ModelId) -> Result<Vec<Entry>, JsValue> {
+    match folder(&weights().await?, &model.to_string(), false).await {
+        Ok(folder) => Ok(entries(&folder).await?.into_iter().map(|(name, handle)| Entry { name, handle }).collect()),
+        Err(error) if is_missing(&error) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
 }
 
 /// The length of a blob, 0 if it is not there.
 pub async fn len(key: BlobKey) -> Result<u64, JsValue> {
-    match file(key, false).await {
+    match file(key.model, &key.name.to_string(), false).await {
         Ok(handle) => size(handle.into()).await,
         Err(error) if is_missing(&error) => Ok(0),
         Err(error) => Err(error),
@@ -132,10 +151,10 @@ pub async fn models() -> Result<Vec<ModelId>, JsValue> {
     Ok(names.iter().filter_map(|(name, _)| ModelId::from_hex(name)).collect())
 }
 
-/// Deletes a blob, if it is there.
-pub async fn delete(key: BlobKey) -> Result<(), JsValue> {
-    let removed = match folder(&weights().await?, &key.model.to_string(), false).await {
-        Ok(folder) => JsFuture::from(folder.remove_entry(&key.name.to_string())).await,
+/// Deletes a file, if it is there.
+pub async fn delete(model: ModelId, name: &str) -> Result<(), JsValue> {
+    let removed = match folder(&weights().await?, &model.to_string(), false).await {
+        Ok(folder) => JsFuture::from(folder.remove_entry(name)).await,
         Err(error) => Err(error),
     };
     forgive_missing(removed)
@@ -181,31 +200,65 @@ pub enum Mode {
     Read,
     /// Alone; made if it is not there.
     Write,
+    /// Others may read and write as well, and agree among themselves; made if it is not there and `create` is true. Browsers
+    /// that do not know this open it for this context alone ([`OpenFile::is_shared`]).
+    Shared {
+        /// Make it.
+        create: bool,
+    },
 }
 
-/// Opens a blob for synchronous reading or writing; workers only. Whoever gives up waiting leaves no open file behind: it
-/// would lock out the next writer.
-pub async fn open(key: BlobKey, mode: Mode) -> Result<OpenFile, JsValue> {
+impl Mode {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read-only",
+            Self::Write => "readwrite",
+            Self::Shared { .. } => SHARED,
+        }
+    }
+}
+
+const SHARED: &str = "readwrite-unsafe";
+
+/// Opens a file of a model for synchronous reading or writing; workers only. Whoever gives up waiting leaves no open file
+/// behind: it would lock out the next writer.
+pub async fn open(model: ModelId, name: String, mode: Mode) -> Result<OpenFile, JsValue> {
     let (sender, opened) = oneshot::channel();
     wasm_bindgen_futures::spawn_local(async move {
         // A file that nobody waits for comes back in the error, and is closed.
-        let _ = sender.send(open_to_the_end(key, mode).await);
+        let _ = sender.send(open_patiently(model, &name, mode).await);
     });
     opened.await.unwrap_or_else(|_| Err(JsValue::from_str("the file was never opened")))
 }
 
-async fn open_to_the_end(key: BlobKey, mode: Mode) -> Result<OpenFile, JsValue> {
-    let handle = file(key, mode == Mode::Write).await?;
+/// Where a browser opens files for one context alone, the others take turns.
+async fn open_patiently(model: ModelId, name: &str, mode: Mode) -> Result<OpenFile, JsValue> {
+    for _ in 1..TRIES {
+        match open_now(model, name, mode).await {
+            Err(error) if error_name(&error) == LOCKED => WorkerClock.sleep(TRY_PAUSE).await,
+            opened => return opened,
+        }
+    }
+    open_now(model, name, mode).await
+}
+
+async fn open_now(model: ModelId, name: &str, mode: Mode) -> Result<OpenFile, JsValue> {
+    let handle = file(model, name, matches!(mode, Mode::Write | Mode::Shared { create: true })).await?;
     let options = js_sys::Object::new();
-    js::set(&options, "mode", &if mode == Mode::Read { "read-only" } else { "readwrite" }.into());
+    js::set(&options, "mode", &mode.name().into());
     let opened = js::settle(js::call(&handle, "createSyncAccessHandle", &[&options])?).await?;
     Ok(OpenFile(opened.unchecked_into()))
 }
 
 impl OpenFile {
+    /// Other contexts can open it at the same time, to read and to write.
+    pub fn is_shared(&self) -> bool {
+        js::get(&self.0, "mode").as_string().as_deref() == Some(SHARED)
+    }
+
     /// Its length.
-    pub fn size(&self) -> Result<u64, JsValue> {
-        Ok(self.0.get_size()? as u64)
+    pub fn size(&self) -> Result<u64, StoreError> {
+        Ok(self.0.get_size().map_err(|error| store_error(&error))? as u64)
     }
 
     /// Fills an array from `offset` on.
@@ -216,26 +269,55 @@ impl OpenFile {
         if read == f64::from(into.length()) { Ok(()) } else { Err(StoreError::ShortRead) }
     }
 
-    /// Adds bytes to the end. The returned count is checked: full storages were seen to answer 4294967288 instead of an
-    /// exception. What was written of a failed piece is cut off.
+    /// Fills an array with what lies in the extents, one after the other.
+    pub fn gather(&self, extents: &[Extent], into: &Uint8Array) -> Result<(), StoreError> {
+        let mut at = 0;
+        for extent in extents {
+            let end = at + extent.len as u32;
+            self.fill(extent.offset, &into.subarray(at, end))?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// All bytes from `offset` on.
+    pub fn rest(&self, offset: u64) -> Result<Vec<u8>, StoreError> {
+        let len = self.size()?.saturating_sub(offset);
+        let bytes = Uint8Array::new_with_length(u32::try_from(len).map_err(|_| StoreError::ShortRead)?);
+        self.fill(offset, &bytes)?;
+        Ok(bytes.to_vec())
+    }
+
+    /// Makes `bytes` the file's end, from `offset` on, and waits until they are on the disk. The returned count is checked:
+    /// full storages were seen to answer 4294967288 instead of an exception. What was written of a failed piece is cut off.
     pub fn append(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
+        let failed = |error: JsValue| store_error(&error);
+        if self.size()? > offset {
+            // Bytes that nobody counted.
+            self.0.truncate_with_f64(offset as f64).map_err(failed)?;
+        }
         let options = FileSystemReadWriteOptions::new();
         options.set_at(offset as f64);
         let wanted = f64::from(bytes.length());
         let written = self.0.write_with_js_u8_array_and_options(bytes, &options);
         let outcome = match written {
-            Ok(written) if written == wanted => self.0.flush().map_err(|error| store_error(&error)),
+            Ok(written) if written == wanted => self.0.flush().map_err(failed),
             Ok(written) => {
                 let written = if (0.0..=wanted).contains(&written) { written as u64 } else { 0 };
                 Err(StoreError::ShortWrite { written, wanted: wanted as u64 })
             }
-            Err(error) => Err(store_error(&error)),
+            Err(error) => Err(failed(error)),
         };
-        if outcome.is_err()
-            && let Err(error) = self.0.truncate_with_f64(offset as f64)
-        {
-            log::error!("a broken piece stays in the storage: {}", error_text(&error));
+        if outcome.is_err() {
+            self.cut(offset);
         }
         outcome
+    }
+
+    /// Takes what was appended from `offset` on away again.
+    pub fn cut(&self, offset: u64) {
+        if let Err(error) = self.0.truncate_with_f64(offset as f64) {
+            log::error!("a broken piece stays in the storage: {}", error_text(&error));
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use futures::lock::Mutex;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use potluck_plan::ModelId;
 use serde::{Deserialize, Serialize};
@@ -10,8 +11,10 @@ use wasm_bindgen::{JsCast, JsValue};
 use web_sys::MessageEvent;
 
 use super::opfs::{self, Mode, store_error};
+use super::packs::{Packs, close_when_idle, lock, tidy};
 use super::{js, logging};
 use crate::blob::{BlobKey, BlobName};
+use crate::pack::Index;
 use crate::platform::{StoreError, Usage};
 
 /// What the worker says when it can hear.
@@ -27,9 +30,11 @@ pub(super) struct Request {
 /// What to do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum What {
-    /// The blobs of a model.
+    /// The blobs of a model; the journal of its units is in the buffer.
     List(ModelId),
-    /// The length of a blob.
+    /// The journal of a model's units after so many bytes of this generation.
+    Journal(ModelId, Option<u32>, u64),
+    /// The length of a blob that is no unit.
     Len(BlobKey),
     /// Add the buffer's bytes.
     Append(BlobKey, u64),
@@ -57,6 +62,8 @@ pub(super) struct Reply {
 pub(super) enum Done {
     List(Vec<(BlobName, u64)>),
     Len(u64),
+    /// The journal from there on is in the buffer beside.
+    Journal(u64),
     Models(Vec<ModelId>),
     Usage(Usage),
     /// The bytes are in the buffer beside.
@@ -69,7 +76,7 @@ pub fn run() {
     logging::start();
     let scope = js::worker();
     // Writes must not overtake each other: every request waits for the one before it.
-    let turns = Rc::new(futures::lock::Mutex::new(()));
+    let turns: Rc<Mutex<Packs>> = Rc::default();
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let Ok(parts) = event.data().dyn_into::<Array>() else { return };
         let request = parts.get(0).as_string().and_then(|json| serde_json::from_str::<Request>(&json).ok());
@@ -77,9 +84,10 @@ pub fn run() {
         let buffer = parts.get(1).dyn_into::<ArrayBuffer>().ok();
         let turns = turns.clone();
         wasm_bindgen_futures::spawn_local(async move {
-            let _turn = turns.lock().await;
+            let mut packs = turns.lock().await;
             let mut answer = None;
-            let result = perform(request.what, buffer, &mut answer).await;
+            let result = perform(request.what, buffer, &mut packs, &mut answer).await;
+            close_when_idle(&turns, &mut packs);
             reply(&Reply { id: request.id, result }, answer);
         });
     });
@@ -94,41 +102,83 @@ pub fn run() {
 async fn perform(
     what: What,
     buffer: Option<ArrayBuffer>,
+    packs: &mut Packs,
     answer: &mut Option<ArrayBuffer>,
 ) -> Result<Done, StoreError> {
     let failed = |error: JsValue| store_error(&error);
     Ok(match what {
-        What::List(model) => Done::List(opfs::list(model).await.map_err(failed)?),
+        What::List(model) => {
+            let (blobs, journal) = list(model, packs).await?;
+            *answer = Some(Uint8Array::from(journal.as_slice()).buffer());
+            Done::List(blobs)
+        }
+        What::Journal(model, generation, known) => {
+            let (start, bytes) = packs.journal(model, generation, known).await?;
+            *answer = Some(Uint8Array::from(bytes.as_slice()).buffer());
+            Done::Journal(start)
+        }
         What::Len(key) => Done::Len(opfs::len(key).await.map_err(failed)?),
         What::Models => Done::Models(opfs::models().await.map_err(failed)?),
         What::Usage => Done::Usage(opfs::usage().await.map_err(failed)?),
+        What::Delete(BlobKey { model, name: BlobName::Unit(unit) }) => {
+            packs.forget(model, unit).await?;
+            Done::Nothing
+        }
         What::Delete(key) => {
-            opfs::delete(key).await.map_err(failed)?;
+            opfs::delete(key.model, &key.name.to_string()).await.map_err(failed)?;
             Done::Nothing
         }
         What::DeleteModel(model) => {
+            packs.close();
             opfs::delete_model(model).await.map_err(failed)?;
             Done::Nothing
         }
         What::Append(key, offset) => {
             let buffer = buffer.ok_or_else(|| StoreError::Failed("no bytes came".to_owned()))?;
-            let bytes = Uint8Array::new(&buffer);
-            let file = opfs::open(key, Mode::Write).await.map_err(failed)?;
-            let len = file.size().map_err(failed)?;
-            if len != offset {
-                return Err(StoreError::Failed(format!("a blob has {len} bytes, {offset} were expected")));
-            }
-            file.append(offset, &bytes)?;
+            append(key, offset, &Uint8Array::new(&buffer), packs).await?;
             Done::Nothing
         }
         What::Read(key, offset, len) => {
             let bytes = u32::try_from(len).map(Uint8Array::new_with_length);
             let bytes = bytes.map_err(|_| StoreError::Failed("too many bytes at once".to_owned()))?;
-            opfs::open(key, Mode::Read).await.map_err(failed)?.fill(offset, &bytes)?;
+            match key.name {
+                BlobName::Unit(unit) => packs.read(key.model, unit, offset, &bytes).await?,
+                name => {
+                    let file = opfs::open(key.model, name.to_string(), Mode::Read).await.map_err(failed)?;
+                    file.fill(offset, &bytes)?;
+                }
+            }
             *answer = Some(bytes.buffer());
             Done::Bytes
         }
     })
+}
+
+async fn append(key: BlobKey, offset: u64, bytes: &Uint8Array, packs: &mut Packs) -> Result<(), StoreError> {
+    if let BlobName::Unit(unit) = key.name {
+        return packs.append(key.model, unit, offset, bytes).await;
+    }
+    let file = opfs::open(key.model, key.name.to_string(), Mode::Write).await.map_err(|error| store_error(&error))?;
+    let len = file.size()?;
+    if len != offset {
+        return Err(StoreError::Failed(format!("a blob has {len} bytes, {offset} were expected")));
+    }
+    file.append(offset, bytes)
+}
+
+/// The small blobs of a model with their lengths, and its journal. What no journal tells of is deleted.
+async fn list(model: ModelId, packs: &mut Packs) -> Result<(Vec<(BlobName, u64)>, Vec<u8>), StoreError> {
+    let _lock = lock(model).await;
+    let (_, journal) = packs.journal(model, None, 0).await?;
+    let mut index = Index::default();
+    index.read(&journal);
+    let mut blobs = Vec::new();
+    for entry in tidy(model, index.generation()).await? {
+        if let Some(name) = BlobName::parse(&entry.name) {
+            blobs.push((name, entry.size().await.map_err(|error| store_error(&error))?));
+        }
+    }
+    Ok((blobs, journal))
 }
 
 fn reply(reply: &Reply, buffer: Option<ArrayBuffer>) {

@@ -7,10 +7,11 @@ use std::rc::Rc;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{LocalBoxFuture, Shared};
+use futures::lock::Mutex;
 use js_sys::{Array, ArrayBuffer, Uint8Array};
 use potluck_engine::Staging;
 use potluck_panel::BUILD;
-use potluck_plan::ModelId;
+use potluck_plan::{ModelId, WeightUnit};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{ErrorEvent, MessageEvent, Worker};
@@ -21,6 +22,7 @@ use super::opfs::{self, Mode, OpenFile, store_error};
 use super::storage::{Done, Reply, Request, UP, What};
 use super::time::WorkerClock;
 use crate::blob::{BlobKey, BlobName};
+use crate::pack::{Extent, Index, Pack, slice};
 use crate::platform::{BlobReader, BlobStore, Clock, LockGuard, StoreError, Usage};
 
 type Answer = Result<(Done, Option<ArrayBuffer>), StoreError>;
@@ -34,35 +36,60 @@ struct Shop {
     up: Shared<LocalBoxFuture<'static, bool>>,
     waiting: Rc<RefCell<HashMap<u32, oneshot::Sender<Answer>>>>,
     next: Cell<u32>,
-    /// Blobs that were read and are still to be closed.
-    closing: Rc<RefCell<Vec<OpenFile>>>,
+    /// What the journals of models say, as far as they were read.
+    indexes: RefCell<HashMap<ModelId, Index>>,
+    shelf: Rc<RefCell<Shelf>>,
+    /// This browser opens files for one context alone: it is the storage worker.
+    alone: Cell<bool>,
 }
 
-/// Milliseconds between two blobs being closed: closing blocks this worker for two or three, which hundreds of small units
-/// must not cost a load.
-const CLOSE_PAUSE: f64 = 10.0;
+/// Milliseconds for which a pack stays open that nobody reads any more: opening and closing block this worker for a few,
+/// and a load returns to a pack again and again.
+const IDLE: f64 = 250.0;
 
-/// A blob that is open in this worker. Dropped, it is closed within a moment, and before this store writes or deletes.
-struct Open {
-    file: Option<OpenFile>,
-    closing: Rc<RefCell<Vec<OpenFile>>>,
+/// A pack that is open, being opened, or neither.
+type Slot = Rc<Mutex<Option<Rc<OpenFile>>>>;
+
+/// The packs that are open in this worker.
+#[derive(Default)]
+struct Shelf {
+    packs: HashMap<(ModelId, Pack), Slot>,
+    closing: bool,
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        let idle = self.closing.borrow().is_empty();
-        self.closing.borrow_mut().extend(self.file.take());
-        if idle {
-            let closing = self.closing.clone();
-            wasm_bindgen_futures::spawn_local(async move {
-                while !closing.borrow().is_empty() {
-                    WorkerClock.sleep(CLOSE_PAUSE).await;
-                    let next = closing.borrow_mut().pop();
-                    drop(next);
-                }
-            });
+impl Shelf {
+    /// A pack that nobody reads now.
+    fn unread(&self) -> Option<(ModelId, Pack)> {
+        let read = |slot: &Slot| {
+            // Who opens it now holds the slot as well.
+            Rc::strong_count(slot) > 1
+                || slot.try_lock().is_none_or(|file| file.as_ref().is_some_and(|file| Rc::strong_count(file) > 1))
+        };
+        self.packs.iter().find(|(_, slot)| !read(slot)).map(|(key, _)| *key)
+    }
+}
+
+/// Closes packs that nobody reads, one at a time.
+async fn close_unread(shelf: Rc<RefCell<Shelf>>) {
+    loop {
+        WorkerClock.sleep(IDLE).await;
+        let unread = shelf.borrow().unread();
+        if let Some(key) = unread {
+            let slot = shelf.borrow_mut().packs.remove(&key);
+            drop(slot);
+        }
+        let mut shelf = shelf.borrow_mut();
+        if shelf.packs.is_empty() {
+            shelf.closing = false;
+            return;
         }
     }
+}
+
+/// A unit in a pack that is open in this worker.
+struct Open {
+    pack: Rc<OpenFile>,
+    extents: Vec<Extent>,
 }
 
 /// A blob that the storage worker reads.
@@ -96,10 +123,8 @@ impl BlobReader for Open {
         staging: &'a mut Staging,
         at: u64,
     ) -> LocalBoxFuture<'a, Result<(), StoreError>> {
-        let read = match &self.file {
-            Some(file) => file.fill(offset, &staging.js_view(at, len)),
-            None => Err(unexpected()),
-        };
+        let extents = slice(&self.extents, offset, len).ok_or(StoreError::ShortRead);
+        let read = extents.and_then(|extents| self.pack.gather(&extents, &staging.js_view(at, len)));
         Box::pin(std::future::ready(read))
     }
 }
@@ -136,7 +161,15 @@ impl OpfsStore {
             on_error.forget();
         }
         let up = up.map(|up| up == Ok(true)).boxed_local().shared();
-        Self(Rc::new(Shop { worker, up, waiting, next: Cell::default(), closing: Rc::default() }))
+        Self(Rc::new(Shop {
+            worker,
+            up,
+            waiting,
+            next: Cell::default(),
+            indexes: RefCell::default(),
+            shelf: Rc::default(),
+            alone: Cell::default(),
+        }))
     }
 
     async fn ask(self, what: What, bytes: Option<Vec<u8>>) -> Answer {
@@ -162,10 +195,58 @@ impl OpfsStore {
         answer.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Closes what was read: an open blob can be neither written nor deleted.
+    /// Reads the news of a model's journal.
+    async fn look(&self, model: ModelId) -> Result<(), StoreError> {
+        let known = self.0.indexes.borrow().get(&model).map(|index| (index.generation(), index.next()));
+        let (generation, known) = known.unwrap_or_default();
+        let (done, buffer) = self.clone().ask(What::Journal(model, generation, known), None).await?;
+        let (Done::Journal(start), Some(buffer)) = (done, buffer) else { return Err(unexpected()) };
+        let mut indexes = self.0.indexes.borrow_mut();
+        let index = indexes.entry(model).or_default();
+        if start != index.next() {
+            *index = Index::default();
+        }
+        if start == index.next() {
+            index.read(&Uint8Array::new(&buffer).to_vec());
+        }
+        Ok(())
+    }
+
+    /// Where a unit lies: its pack, and what of it.
+    async fn find(&self, model: ModelId, unit: WeightUnit) -> Result<(Pack, Vec<Extent>), StoreError> {
+        let known = |store: &Self| {
+            let indexes = store.0.indexes.borrow();
+            let index = indexes.get(&model)?;
+            let extents = index.extents(unit, 0, index.len(unit)).filter(|extents| !extents.is_empty())?;
+            Some((Pack::of(unit, index.generation()?), extents))
+        };
+        if known(self).is_none() {
+            self.look(model).await?;
+        }
+        known(self).ok_or(StoreError::ShortRead)
+    }
+
+    /// The pack, opened once for all its readers.
+    async fn pack(&self, model: ModelId, pack: Pack) -> Result<Rc<OpenFile>, JsValue> {
+        let slot = self.0.shelf.borrow_mut().packs.entry((model, pack)).or_default().clone();
+        let mut open = slot.lock().await;
+        if let Some(file) = open.as_ref() {
+            return Ok(file.clone());
+        }
+        let file = Rc::new(opfs::open(model, pack.to_string(), Mode::Shared { create: false }).await?);
+        if !std::mem::replace(&mut self.0.shelf.borrow_mut().closing, true) {
+            wasm_bindgen_futures::spawn_local(close_unread(self.0.shelf.clone()));
+        }
+        *open = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Closes what nobody reads: an open file cannot be deleted.
     fn close(&self) {
-        let files = std::mem::take(&mut *self.0.closing.borrow_mut());
-        drop(files);
+        let mut shelf = self.0.shelf.borrow_mut();
+        while let Some(key) = shelf.unread() {
+            shelf.packs.remove(&key);
+        }
     }
 }
 
@@ -186,19 +267,35 @@ fn unexpected() -> StoreError {
 
 impl BlobStore for OpfsStore {
     fn list(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<BlobName, u64>, StoreError>> {
-        let asked = self.clone().ask(What::List(model), None);
+        let store = self.clone();
         Box::pin(async move {
-            match asked.await?.0 {
-                Done::List(blobs) => Ok(blobs.into_iter().collect()),
-                _ => Err(unexpected()),
-            }
+            let (done, buffer) = store.clone().ask(What::List(model), None).await?;
+            let (Done::List(blobs), Some(buffer)) = (done, buffer) else { return Err(unexpected()) };
+            let mut index = Index::default();
+            index.read(&Uint8Array::new(&buffer).to_vec());
+            let units = index.units().map(|(unit, len)| (BlobName::Unit(unit), len));
+            let all = blobs.into_iter().chain(units).collect();
+            store.0.indexes.borrow_mut().insert(model, index);
+            Ok(all)
+        })
+    }
+
+    fn units(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<WeightUnit, u64>, StoreError>> {
+        let store = self.clone();
+        Box::pin(async move {
+            store.look(model).await?;
+            Ok(store.0.indexes.borrow().get(&model).map(|index| index.units().collect()).unwrap_or_default())
         })
     }
 
     fn len(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<u64, StoreError>> {
-        let asked = self.clone().ask(What::Len(key), None);
+        let store = self.clone();
         Box::pin(async move {
-            match asked.await?.0 {
+            if let BlobName::Unit(unit) = key.name {
+                store.look(key.model).await?;
+                return Ok(store.0.indexes.borrow().get(&key.model).map_or(0, |index| index.len(unit)));
+            }
+            match store.ask(What::Len(key), None).await?.0 {
                 Done::Len(len) => Ok(len),
                 _ => Err(unexpected()),
             }
@@ -206,7 +303,6 @@ impl BlobStore for OpfsStore {
     }
 
     fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        self.close();
         let asked = self.clone().ask(What::Append(key, offset), Some(bytes));
         Box::pin(async move { asked.await.map(drop) })
     }
@@ -221,29 +317,43 @@ impl BlobStore for OpfsStore {
         })
     }
 
-    /// A file that is open in this worker, so that its bytes go straight into the mapped buffer; or the storage worker
-    /// where it cannot be opened here.
+    /// A unit's pack is opened in this worker, so that its bytes go straight into the mapped buffer; the storage worker reads
+    /// where files are opened for one context alone, and what is no unit.
     fn reader(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<Rc<dyn BlobReader>, StoreError>> {
         let store = self.clone();
         Box::pin(async move {
-            Ok(match opfs::open(key, Mode::Read).await {
-                Ok(file) => Rc::new(Open { file: Some(file), closing: store.0.closing.clone() }) as Rc<dyn BlobReader>,
+            let BlobName::Unit(unit) = key.name else {
+                return Ok(Rc::new(Remote { store, key }) as Rc<dyn BlobReader>);
+            };
+            let (pack, extents) = store.find(key.model, unit).await?;
+            if store.0.alone.get() {
+                return Ok(Rc::new(Remote { store, key }) as Rc<dyn BlobReader>);
+            }
+            match store.pack(key.model, pack).await {
+                Ok(pack) if pack.is_shared() => Ok(Rc::new(Open { pack, extents }) as Rc<dyn BlobReader>),
+                Ok(pack) => {
+                    log::info!("reading through the storage worker: this browser opens files for one context alone");
+                    drop(pack);
+                    store.0.alone.set(true);
+                    store.close();
+                    Ok(Rc::new(Remote { store, key }) as Rc<dyn BlobReader>)
+                }
                 Err(error) => {
                     log::info!("reading through the storage worker: {}", js::error_text(&error));
-                    Rc::new(Remote { store, key })
+                    Ok(Rc::new(Remote { store, key }) as Rc<dyn BlobReader>)
                 }
-            })
+            }
         })
     }
 
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        self.close();
         let asked = self.clone().ask(What::Delete(key), None);
         Box::pin(async move { asked.await.map(drop) })
     }
 
     fn delete_model(&self, model: ModelId) -> LocalBoxFuture<'static, Result<(), StoreError>> {
         self.close();
+        self.0.indexes.borrow_mut().remove(&model);
         let asked = self.clone().ask(What::DeleteModel(model), None);
         Box::pin(async move { asked.await.map(drop) })
     }

@@ -1,0 +1,356 @@
+//! Where the units of a model lie in the cache of a browser: one file a block, the **pack**, that grows at its end, and one
+//! **journal** a model that says which bytes of which pack are whose. Opening and closing a file takes a browser
+//! milliseconds, and a model can have thousands of units.
+//!
+//! A record is written to the journal after the bytes it tells of are on the disk, so a unit that was being written when a
+//! tab died counts as far as it was told of. Bytes that no record tells of are written over; all others never change, so
+//! reading needs no lock. The journal begins with a generation, which is part of the packs' names: whoever knows an
+//! older journal finds no file, instead of other bytes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
+
+/// The journal's file.
+pub const JOURNAL: &str = "units";
+
+/// Bytes of a record.
+pub const RECORD: usize = 32;
+
+/// Bytes of a record's check: the first ones of its BLAKE3 hash.
+const CHECK: usize = 8;
+
+/// A file of the cache with units in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pack {
+    /// Of which journal.
+    pub generation: u32,
+    /// Whose units; none for embedding and head.
+    pub block: Option<BlockIndex>,
+}
+
+impl Pack {
+    /// The pack of a unit.
+    pub fn of(unit: WeightUnit, generation: u32) -> Self {
+        Self { generation, block: unit.block() }
+    }
+
+    /// Reads a file's name; `None` for a file that is no pack.
+    pub fn parse(name: &str) -> Option<Self> {
+        let mut parts = name.split('-');
+        let block = match parts.next()? {
+            "ends" => None,
+            "block" => Some(BlockIndex(parts.next()?.parse().ok()?)),
+            _ => return None,
+        };
+        let pack = Self { generation: u32::from_str_radix(parts.next()?, 16).ok()?, block };
+        (pack.to_string() == name).then_some(pack)
+    }
+}
+
+impl fmt::Display for Pack {
+    /// The file's name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.block {
+            None => write!(f, "ends-{:08x}", self.generation),
+            Some(block) => write!(f, "block-{}-{:08x}", block.0, self.generation),
+        }
+    }
+}
+
+/// Bytes that lie together in a pack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Where they begin.
+    pub offset: u64,
+    /// How many.
+    pub len: u64,
+}
+
+/// One step of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// The journal begins.
+    Begin {
+        /// A number that no journal before it had.
+        generation: u32,
+    },
+    /// These bytes of its pack continue a unit.
+    Grown(WeightUnit, Extent),
+    /// What is stored of a unit counts no more.
+    Dropped(WeightUnit),
+}
+
+impl Record {
+    /// As it stands in the file: kind, unit, offset, length, check; numbers are little-endian.
+    pub fn to_bytes(self) -> [u8; RECORD] {
+        let mut bytes = [0; RECORD];
+        let (kind, unit, first, second) = match self {
+            Self::Begin { generation } => (0, None, u64::from(generation), 0),
+            Self::Grown(unit, extent) => (1, Some(unit), extent.offset, extent.len),
+            Self::Dropped(unit) => (2, Some(unit), 0, 0),
+        };
+        bytes[0] = kind;
+        if let Some(unit) = unit {
+            let (part, block, expert) = numbers(unit);
+            bytes[1] = part;
+            bytes[2..4].copy_from_slice(&block.to_le_bytes());
+            bytes[4..6].copy_from_slice(&expert.to_le_bytes());
+        }
+        bytes[8..16].copy_from_slice(&first.to_le_bytes());
+        bytes[16..24].copy_from_slice(&second.to_le_bytes());
+        let check = check(&bytes);
+        bytes[RECORD - CHECK..].copy_from_slice(&check);
+        bytes
+    }
+
+    fn parse(bytes: &[u8; RECORD]) -> Option<Self> {
+        if bytes[RECORD - CHECK..] != check(bytes) {
+            return None;
+        }
+        let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        let long = |at: usize| bytes[at..at + 8].try_into().ok().map(u64::from_le_bytes);
+        let (first, second) = (long(8)?, long(16)?);
+        let unit = || unit(bytes[1], BlockIndex(short(2)), ExpertId(short(4)));
+        Some(match bytes[0] {
+            0 => Self::Begin { generation: u32::try_from(first).ok()? },
+            1 => {
+                first.checked_add(second)?;
+                Self::Grown(unit()?, Extent { offset: first, len: second })
+            }
+            2 => Self::Dropped(unit()?),
+            _ => return None,
+        })
+    }
+}
+
+fn check(record: &[u8; RECORD]) -> [u8; CHECK] {
+    let hash = blake3::hash(&record[..RECORD - CHECK]);
+    let mut check = [0; CHECK];
+    check.copy_from_slice(&hash.as_bytes()[..CHECK]);
+    check
+}
+
+fn numbers(unit: WeightUnit) -> (u8, u16, u16) {
+    match unit {
+        WeightUnit::Embedding => (0, 0, 0),
+        WeightUnit::Head => (1, 0, 0),
+        WeightUnit::Mixer(block) => (2, block.0, 0),
+        WeightUnit::Router(block) => (3, block.0, 0),
+        WeightUnit::Dense(block) => (4, block.0, 0),
+        WeightUnit::SharedExpert(block) => (5, block.0, 0),
+        WeightUnit::Expert(block, expert) => (6, block.0, expert.0),
+    }
+}
+
+fn unit(part: u8, block: BlockIndex, expert: ExpertId) -> Option<WeightUnit> {
+    Some(match part {
+        0 => WeightUnit::Embedding,
+        1 => WeightUnit::Head,
+        2 => WeightUnit::Mixer(block),
+        3 => WeightUnit::Router(block),
+        4 => WeightUnit::Dense(block),
+        5 => WeightUnit::SharedExpert(block),
+        6 => WeightUnit::Expert(block, expert),
+        _ => return None,
+    })
+}
+
+/// What a journal says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    generation: Option<u32>,
+    units: BTreeMap<WeightUnit, Vec<Extent>>,
+    /// Ends of the packs, of dropped units too: somebody may still read those.
+    ends: BTreeMap<Option<BlockIndex>, u64>,
+    /// Bytes of the journal that were understood.
+    read: u64,
+}
+
+impl Index {
+    /// Takes the journal's bytes from [`Index::next`] on, up to the first that are no record: a record may be on its way,
+    /// or was never written to its end.
+    pub fn read(&mut self, bytes: &[u8]) {
+        for bytes in bytes.as_chunks::<RECORD>().0 {
+            match Record::parse(bytes) {
+                Some(record) if matches!(record, Record::Begin { .. }) == (self.read == 0) => self.add(record),
+                _ => return,
+            }
+        }
+    }
+
+    /// Takes a record that was written to [`Index::next`].
+    pub fn add(&mut self, record: Record) {
+        match record {
+            Record::Begin { generation } => self.generation = Some(generation),
+            Record::Grown(unit, extent) => {
+                let end = self.ends.entry(unit.block()).or_default();
+                *end = (*end).max(extent.offset + extent.len);
+                let extents = self.units.entry(unit).or_default();
+                match extents.last_mut() {
+                    Some(last) if last.offset + last.len == extent.offset => last.len += extent.len,
+                    _ => extents.push(extent),
+                }
+            }
+            Record::Dropped(unit) => {
+                self.units.remove(&unit);
+            }
+        }
+        self.read += RECORD as u64;
+    }
+
+    /// The journal's generation; none if there is no journal.
+    pub fn generation(&self) -> Option<u32> {
+        self.generation
+    }
+
+    /// Where the next record goes in the journal.
+    pub fn next(&self) -> u64 {
+        self.read
+    }
+
+    /// Where the next bytes go in a unit's pack.
+    pub fn end(&self, unit: WeightUnit) -> u64 {
+        self.ends.get(&unit.block()).copied().unwrap_or(0)
+    }
+
+    /// Stored bytes of a unit.
+    pub fn len(&self, unit: WeightUnit) -> u64 {
+        self.units.get(&unit).map_or(0, |extents| extents.iter().map(|extent| extent.len).sum())
+    }
+
+    /// The stored units and their bytes.
+    pub fn units(&self) -> impl Iterator<Item = (WeightUnit, u64)> {
+        self.units.keys().map(|&unit| (unit, self.len(unit)))
+    }
+
+    /// Where some bytes of a unit lie in its pack, in their order; `None` if not all of them are stored.
+    pub fn extents(&self, unit: WeightUnit, offset: u64, len: u64) -> Option<Vec<Extent>> {
+        slice(self.units.get(&unit)?, offset, len)
+    }
+}
+
+/// The extents of some of the bytes that `extents` hold; `None` if they hold fewer.
+pub fn slice(extents: &[Extent], offset: u64, len: u64) -> Option<Vec<Extent>> {
+    let (end, mut start) = (offset.checked_add(len)?, 0);
+    let mut found = Vec::new();
+    for extent in extents {
+        let (from, to) = (offset.max(start), end.min(start + extent.len));
+        if from < to {
+            found.push(Extent { offset: extent.offset + from - start, len: to - from });
+        }
+        start += extent.len;
+    }
+    (end <= start).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const MIXER: WeightUnit = WeightUnit::Mixer(BlockIndex(3));
+    const EXPERT: WeightUnit = WeightUnit::Expert(BlockIndex(3), ExpertId(127));
+
+    fn grown(unit: WeightUnit, offset: u64, len: u64) -> Record {
+        Record::Grown(unit, Extent { offset, len })
+    }
+
+    fn journal(records: &[Record]) -> Vec<u8> {
+        records.iter().flat_map(|record| record.to_bytes()).collect()
+    }
+
+    #[test]
+    fn every_name_reads_back_and_others_are_refused() {
+        for block in [None, Some(BlockIndex(0)), Some(BlockIndex(u16::MAX))] {
+            for generation in [0, 7, u32::MAX] {
+                let pack = Pack { generation, block };
+                assert_eq!(Pack::parse(&pack.to_string()), Some(pack));
+            }
+        }
+        for other in ["", "ends", "ends-1", "block-1", "block-00000001", "block-01-00000001", "units", "mixer-1"] {
+            assert_eq!(Pack::parse(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn every_record_reads_back_and_a_changed_one_does_not() {
+        let block = BlockIndex(300);
+        let units = [
+            WeightUnit::Embedding,
+            WeightUnit::Head,
+            WeightUnit::Mixer(block),
+            WeightUnit::Router(block),
+            WeightUnit::Dense(block),
+            WeightUnit::SharedExpert(block),
+            WeightUnit::Expert(block, ExpertId(511)),
+        ];
+        let records = units.iter().flat_map(|&unit| [grown(unit, 1 << 40, 4096), Record::Dropped(unit)]);
+        for record in records.chain([Record::Begin { generation: u32::MAX }]) {
+            let bytes = record.to_bytes();
+            assert_eq!(Record::parse(&bytes), Some(record));
+            for at in 0..RECORD {
+                let mut changed = bytes;
+                changed[at] ^= 1;
+                assert_eq!(Record::parse(&changed), None, "byte {at} of {record:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn units_grow_side_by_side_in_their_blocks_pack() {
+        let other = WeightUnit::Dense(BlockIndex(4));
+        let records = [
+            Record::Begin { generation: 9 },
+            grown(MIXER, 0, 100),
+            grown(MIXER, 100, 50),
+            grown(EXPERT, 150, 10),
+            grown(other, 0, 7),
+            grown(MIXER, 160, 5),
+        ];
+        let mut index = Index::default();
+        index.read(&journal(&records));
+        assert_eq!((index.generation(), index.next()), (Some(9), 6 * RECORD as u64));
+        assert_eq!((index.len(MIXER), index.len(EXPERT), index.len(other)), (155, 10, 7));
+        assert_eq!((index.end(EXPERT), index.end(other), index.end(WeightUnit::Head)), (165, 7, 0));
+        let extent = |offset, len| Extent { offset, len };
+        assert_eq!(index.extents(MIXER, 20, 60), Some(vec![extent(20, 60)]), "what was written end to end is one read");
+        assert_eq!(index.extents(MIXER, 140, 15), Some(vec![extent(140, 10), extent(160, 5)]));
+        assert_eq!(index.extents(MIXER, 140, 16), None, "a byte too many");
+        assert_eq!(index.extents(WeightUnit::Head, 0, 1), None);
+    }
+
+    #[test]
+    fn a_journal_counts_as_far_as_it_was_written() {
+        let records = [Record::Begin { generation: 9 }, grown(MIXER, 0, 100), grown(EXPERT, 100, 10)];
+        let whole = journal(&records);
+        for cut in 0..=whole.len() {
+            let mut index = Index::default();
+            index.read(&whole[..cut]);
+            let known = (cut / RECORD) as u64;
+            assert_eq!(index.next(), known * RECORD as u64, "{cut} bytes");
+            assert_eq!(index.len(EXPERT), if known == 3 { 10 } else { 0 }, "{cut} bytes");
+            index.read(&whole[index.next() as usize..]);
+            assert_eq!(index.len(EXPERT), 10, "the rest came after {cut} bytes");
+        }
+        let mut broken = whole.clone();
+        broken[RECORD + 9] ^= 1;
+        let mut index = Index::default();
+        index.read(&broken);
+        assert_eq!(index.next(), RECORD as u64, "nothing behind a broken record counts");
+        let mut headless = Index::default();
+        headless.read(&whole[RECORD..]);
+        assert_eq!(headless, Index::default(), "without a generation it is no journal");
+    }
+
+    #[test]
+    fn bytes_of_a_dropped_unit_are_not_written_over() {
+        let mut index = Index::default();
+        index.read(&journal(&[Record::Begin { generation: 1 }, grown(MIXER, 0, 100), Record::Dropped(MIXER)]));
+        assert_eq!((index.len(MIXER), index.end(MIXER)), (0, 100));
+        index.add(grown(MIXER, 100, 30));
+        assert_eq!(index.extents(MIXER, 0, 30), Some(vec![Extent { offset: 100, len: 30 }]));
+        assert_eq!(index.units().collect::<Vec<_>>(), [(MIXER, 30)]);
+    }
+}
