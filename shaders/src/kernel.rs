@@ -132,7 +132,7 @@ pub enum Kernel {
         tile: Tile,
     },
     /// Pairs by expert: slots, chosen, tiles, pairs.
-    Groups,
+    Groups(Strategy),
     /// Rotation: rows, qkv, turns, q, keys, values; then both gains; then factors.
     Rope {
         /// Of the cache.
@@ -192,11 +192,13 @@ fn template(name: &str) -> Option<&'static str> {
         "embed" => include_str!("../wgsl/embed.wgsl"),
         "norm" => include_str!("../wgsl/norm.wgsl"),
         "matvec" => include_str!("../wgsl/matvec.wgsl"),
+        "matmul_lone" => include_str!("../wgsl/matmul_lone.wgsl"),
         "matmul" => include_str!("../wgsl/matmul.wgsl"),
         "fused" => include_str!("../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../wgsl/wide_q4_k.wgsl"),
         "split" => include_str!("../wgsl/split.wgsl"),
         "merge" => include_str!("../wgsl/merge.wgsl"),
+        "groups_lone" => include_str!("../wgsl/groups_lone.wgsl"),
         "groups" => include_str!("../wgsl/groups.wgsl"),
         "rope" => include_str!("../wgsl/rope.wgsl"),
         "rope_blocks" => include_str!("../wgsl/rope_blocks.wgsl"),
@@ -233,7 +235,8 @@ impl Kernel {
             Self::Fused { .. } => 128,
             Self::Split { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
-            Self::Groups => 128,
+            Self::Groups(Strategy::Lone) => 1,
+            Self::Groups(Strategy::Coop) => 128,
             _ => 64,
         }
     }
@@ -349,7 +352,7 @@ impl Kernel {
             },
             Self::Split { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
             Self::Merge { .. } => vec![Read, Read, Write],
-            Self::Groups => vec![Read, Read, Write, Write],
+            Self::Groups(_) => vec![Read, Read, Write, Write],
             Self::Rope { qk_norm, factors, .. } => {
                 let mut all = vec![Read, Read, Read, Write, Write, Write];
                 if qk_norm {
@@ -376,6 +379,7 @@ impl Kernel {
             Self::Norm(Strategy::Coop) => Some(Self::Norm(Strategy::Lone)),
             Self::Router(Strategy::Coop) => Some(Self::Router(Strategy::Lone)),
             Self::Top(Strategy::Coop) => Some(Self::Top(Strategy::Lone)),
+            Self::Groups(Strategy::Coop) => Some(Self::Groups(Strategy::Lone)),
             Self::MatVec { format, strategy: Strategy::Coop, rows, operand } => {
                 Some(Self::MatVec { format, strategy: Strategy::Lone, rows, operand })
             }
@@ -391,6 +395,9 @@ impl Kernel {
             Self::Merge { quads } => Some(Self::Attention { state: StateType::F32, strategy: Strategy::Coop, quads }),
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
+            }
+            Self::MatMul { format, operand, tile } if !tile.is_lone() => {
+                Some(Self::MatMul { format, operand, tile: Tile::lone(format) })
             }
             Self::MatMul { format, operand, .. } => {
                 let rows = if operand == Operand::Expert { 1 } else { 8 };
@@ -416,12 +423,13 @@ impl Kernel {
                 format!("matvec {} {} ×{rows}{}", format.name(), how(strategy), with(operand))
             }
             Self::MatMul { format, operand, tile } => {
-                format!("matmul {} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+                let lone = if tile.is_lone() { " lone" } else { "" };
+                format!("matmul {}{lone} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
             Self::Fused { format, rows, job } => format!("fused {} {job:?} ×{rows}", format.name()),
             Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
             Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
-            Self::Groups => "groups".into(),
+            Self::Groups(strategy) => format!("groups {}", how(strategy)),
             Self::Rope { state, pairs, qk_norm, factors } => format!(
                 "rope {state:?} {pairs:?}{}{}",
                 if qk_norm { " norm" } else { "" },
@@ -446,11 +454,13 @@ impl Kernel {
             Self::Embed(_) => ("embed", params::Embed::WGSL),
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
+            Self::MatMul { tile, .. } if tile.is_lone() => ("matmul_lone", params::MatVec::WGSL),
             Self::MatMul { .. } => ("matmul", params::MatVec::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
-            Self::Groups => ("groups", params::Groups::WGSL),
+            Self::Groups(Strategy::Lone) => ("groups_lone", params::Groups::WGSL),
+            Self::Groups(Strategy::Coop) => ("groups", params::Groups::WGSL),
             Self::Rope { state, .. } if state.is_quantized() => ("rope_blocks", params::Rope::WGSL),
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
@@ -552,7 +562,7 @@ impl Kernel {
                 define("QUADS", quads.to_string());
                 define("SPLIT", crate::SPLIT.to_string());
             }
-            Self::Groups => define("EXPERTS", MAX_EXPERTS.to_string()),
+            Self::Groups(_) => define("EXPERTS", MAX_EXPERTS.to_string()),
             Self::Rope { pairs, qk_norm, factors, .. } => {
                 define("PAIRS", format!("{pairs:?}"));
                 if qk_norm {
@@ -587,7 +597,7 @@ impl Kernel {
     /// Every variant in use anywhere, with head widths `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::Lone, Strategy::Coop];
-        let mut all = vec![Self::Groups, Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
+        let mut all = vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
         for format in Format::ALL {
             all.push(Self::Embed(format));
             for job in Job::ALL {
@@ -597,8 +607,9 @@ impl Kernel {
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
                 // Tiles and formats have nothing to do with each other: one format shows every tile.
                 let every = format == Format::Q4_K && operand != Operand::Expert;
-                let tiles = if every { &Tile::ALL[..] } else { &[Tile::V64R64] };
-                all.extend(tiles.iter().map(|&tile| Self::MatMul { format, operand, tile }));
+                let tiles = if every { &Tile::SHARED[..] } else { &[Tile::V64R64] };
+                let tiles = tiles.iter().copied().chain([Tile::lone(format)]);
+                all.extend(tiles.map(|tile| Self::MatMul { format, operand, tile }));
                 for strategy in strategies {
                     let rows: &[u8] = match (operand, strategy) {
                         (Operand::Expert, _) => &[1],
@@ -610,7 +621,7 @@ impl Kernel {
             }
         }
         for strategy in strategies {
-            all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy)]);
+            all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
         }
         all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
         for state in StateType::ALL {

@@ -1,5 +1,7 @@
 //! Tiles of the product for chunks of a prompt.
 
+use crate::Format;
+
 /// What a workgroup of the tiled product makes: vectors × matrix rows. Every tile gives the same bits, so that which one
 /// is used is a question of speed alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,11 +14,37 @@ pub enum Tile {
     V64R64,
     /// 128 vectors × 64 rows: weights are dequantized least often.
     V128R64,
+    /// 8 vectors × 2 rows of each thread, which works by itself without barriers: for formats that take long to compile.
+    LoneV8R2,
+    /// The same with 4 rows.
+    LoneV8R4,
 }
 
 impl Tile {
-    /// Every tile, smallest first.
-    pub const ALL: [Tile; 4] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64];
+    /// Tiles whose workgroups share memory, smallest first.
+    pub const SHARED: [Tile; 4] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64];
+    /// Tiles without barriers.
+    pub const LONE: [Tile; 2] = [Self::LoneV8R2, Self::LoneV8R4];
+    /// Vectors of the tiles with the fewest: they take the longest lists.
+    pub const LEAST_VECTORS: u32 = 8;
+    /// Threads of a workgroup without barriers.
+    const LONE_THREADS: u32 = 8;
+
+    /// The tile without barriers for matrices of a format. Four rows a thread halve the time of two, because reading a
+    /// vector's values costs a software adapter more than anything else; but the formats whose values take most work
+    /// would be compiled for many seconds, and F32 matrices are routers, whose few rows do not fill more threads.
+    pub fn lone(format: Format) -> Tile {
+        use Format::{BF16, F16, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0};
+        match format {
+            F16 | BF16 | Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q4_K | Q5_K | Q6_K => Self::LoneV8R4,
+            _ => Self::LoneV8R2,
+        }
+    }
+
+    /// Threads work by themselves.
+    pub fn is_lone(self) -> bool {
+        Self::LONE.contains(&self)
+    }
 
     /// Vectors of a tile.
     pub fn vectors(self) -> u32 {
@@ -24,6 +52,7 @@ impl Tile {
             Self::V32R32 | Self::V32R64 => 32,
             Self::V64R64 => 64,
             Self::V128R64 => 128,
+            Self::LoneV8R2 | Self::LoneV8R4 => 8,
         }
     }
 
@@ -32,6 +61,7 @@ impl Tile {
         match self {
             Self::V32R32 => 32,
             Self::V32R64 | Self::V64R64 | Self::V128R64 => 64,
+            Self::LoneV8R2 | Self::LoneV8R4 => self.a_thread().1 * Self::LONE_THREADS,
         }
     }
 
@@ -41,6 +71,8 @@ impl Tile {
             Self::V32R32 => (4, 4),
             Self::V32R64 => (4, 8),
             Self::V64R64 | Self::V128R64 => (8, 8),
+            Self::LoneV8R2 => (8, 2),
+            Self::LoneV8R4 => (8, 4),
         }
     }
 
@@ -61,11 +93,11 @@ impl Tile {
         rows.div_ceil(self.rows()).saturating_mul(n.div_ceil(self.vectors()))
     }
 
-    /// The largest tile that still makes at least `groups` workgroups of a product of `rows` × `n` vectors; the smallest if
+    /// The largest shared tile that still makes at least `groups` workgroups of a product of `rows` × `n` vectors; the smallest if
     /// none does.
     pub fn for_product(rows: u32, n: u32, groups: u32) -> Tile {
         let enough = |tile: &Tile| n > tile.vectors() / 2 && tile.groups(rows, n) >= groups;
-        Self::ALL.into_iter().rev().find(enough).unwrap_or(Self::V32R32)
+        Self::SHARED.into_iter().rev().find(enough).unwrap_or(Self::V32R32)
     }
 }
 
@@ -83,12 +115,20 @@ mod tests {
 
     #[test]
     fn a_thread_loads_whole_quads_and_no_more_than_a_row() {
-        for tile in Tile::ALL {
+        for tile in Tile::SHARED {
             let (y, x) = tile.threads();
             let threads = x * y;
             assert!(threads >= tile.rows() && threads <= 256, "{tile:?}");
             assert_eq!(4 * tile.vectors() % threads, 0, "{tile:?}");
             assert_eq!(tile.a_thread().1 % 4, 0, "{tile:?}");
         }
+        for tile in Tile::LONE {
+            assert_eq!(tile.threads(), (1, 8), "{tile:?}");
+        }
+    }
+
+    #[test]
+    fn no_list_is_longer_than_that_of_the_smallest_tile() {
+        assert_eq!(Tile::SHARED.into_iter().chain(Tile::LONE).map(Tile::vectors).min(), Some(Tile::LEAST_VECTORS));
     }
 }

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let strategy = if tier == Tier::Software { Strategy::Lone } else { Strategy::Coop };
         let decode = |rows| Kernel::MatVec { format, strategy, rows, operand: Operand::Plain };
         let prefill = match strategy {
-            Strategy::Lone => decode(8),
+            Strategy::Lone => Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::lone(format) },
             Strategy::Coop => Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
         };
         let one = block_on(engine.matrix_rate(decode(1), format, 1))?;

@@ -2,7 +2,7 @@
 //! another machine too.
 //!
 //! Models of published shapes in `Q4_K_M` with random weights (`--shape NAME[:BLOCKS]`, more than once if wanted; the
-//! anchors of BENCHMARKS.md if none is named): every matrix of a block by every tile in TFLOP/s, tokens a second of a prompt
+//! anchors of BENCHMARKS.md if none is named), or a file (`--model FILE.gguf`): every matrix of a block by every tile in TFLOP/s, tokens a second of a prompt
 //! of 512 in chunks of several sizes, and where the time of the largest chunk goes. `--tier software|full` for the other
 //! kind of kernels, `--prompt N` for another prompt.
 #![allow(clippy::unwrap_used)]
@@ -27,17 +27,19 @@ const TRIES: usize = 5;
 
 struct Options {
     shapes: Vec<Synthetic>,
+    files: Vec<String>,
     tier: Option<Tier>,
     prompt: u32,
 }
 
 fn options() -> Options {
-    let mut options = Options { shapes: Vec::new(), tier: None, prompt: 512 };
+    let mut options = Options { shapes: Vec::new(), files: Vec::new(), tier: None, prompt: 512 };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().expect("an option needs a value");
         match argument.as_str() {
             "--shape" => options.shapes.push(shape(&value())),
+            "--model" => options.files.push(value()),
             "--tier" => options.tier = Some(if value() == "software" { Tier::Software } else { Tier::Full }),
             "--prompt" => options.prompt = value().parse().unwrap(),
             // What `cargo bench` adds.
@@ -45,7 +47,7 @@ fn options() -> Options {
             other => panic!("there is no option {other}"),
         }
     }
-    if options.shapes.is_empty() {
+    if options.shapes.is_empty() && options.files.is_empty() {
         options.shapes = ["llama-3.2-1b", "qwen3-30b-a3b:4"].map(shape).into();
     }
     options
@@ -64,10 +66,11 @@ fn shape(text: &str) -> Synthetic {
 fn main() {
     let options = options();
     let gpu = gpu_as(options.tier);
-    for shape in &options.shapes {
-        let file = shape.to_bytes().unwrap();
+    let made = options.shapes.iter().map(|shape| shape.to_bytes().unwrap());
+    let read = options.files.iter().map(|path| std::fs::read(path).unwrap());
+    for file in made.chain(read) {
         let (spec, units) = ModelSpec::from_gguf(&join([parse(&file).unwrap()]).unwrap()).unwrap();
-        println!("\n{:?}, {} blocks, {} MB", shape.architecture, spec.blocks.len(), file.len() / 1_000_000);
+        println!("\n{:?}, {} blocks, {} MB", spec.architecture, spec.blocks.len(), file.len() / 1_000_000);
         run(&gpu, Model { spec, units, file }, options.prompt);
     }
 }
@@ -122,10 +125,10 @@ fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
     if let FeedForwardSpec::Dense { intermediate } = spec.blocks[0].feed_forward {
         shapes.extend([("gate, up", intermediate, spec.hidden), ("down", spec.hidden, intermediate)]);
     }
-    println!("TFLOP/s for {n} vectors{:>24}", Tile::ALL.map(|tile| format!("{:>12}", format!("{tile:?}"))).concat());
+    println!("TFLOP/s for {n} vectors{:>24}", Tile::SHARED.map(|tile| format!("{:>12}", format!("{tile:?}"))).concat());
     for format in [Format::Q4_K, Format::Q6_K] {
         for &(name, rows, cols) in &shapes {
-            let rates = Tile::ALL.map(|tile| {
+            let rates = Tile::SHARED.map(|tile| {
                 let kernel = Kernel::MatMul { format, operand: Operand::Plain, tile };
                 let rate = block_on(engine.product_rate(kernel, format, (rows, cols), n)).unwrap();
                 format!("{:12.2}", rate / 1e3)

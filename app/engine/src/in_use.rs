@@ -41,7 +41,7 @@ impl Core {
                             all.insert(self.profile.decode(format, Operand::Expert, 1));
                             let prefill = self.profile.prefill_experts(format);
                             if matches!(prefill, Kernel::MatMul { .. }) {
-                                all.insert(Kernel::Groups);
+                                all.insert(self.profile.groups());
                             }
                             all.insert(prefill);
                         }

@@ -153,6 +153,11 @@ impl Profile {
         self.either(Kernel::Router)
     }
 
+    /// Pairs by expert.
+    pub fn groups(&self) -> Kernel {
+        self.either(Kernel::Groups)
+    }
+
     /// Best candidates.
     pub fn top(&self) -> Kernel {
         self.either(Kernel::Top)
@@ -194,22 +199,37 @@ impl Profile {
 
     /// A matrix of so many rows times the `n` vectors of a chunk of a prompt.
     pub fn prefill(&self, format: Format, operand: Operand, rows: u32, n: u32) -> Kernel {
-        self.tiled(format, operand, Tile::for_product(rows, n, ENOUGH_GROUPS))
+        let tile = match self.strategy {
+            Strategy::Lone => Tile::lone(format),
+            Strategy::Coop => Tile::for_product(rows, n, ENOUGH_GROUPS),
+        };
+        self.tiled(format, operand, tile)
     }
 
     /// A matrix of each chosen expert times the vectors that chose it. Its tiles leave out vectors that are not there, so one
     /// size is good for few and many.
     pub fn prefill_experts(&self, format: Format) -> Kernel {
-        self.tiled(format, Operand::Expert, Tile::V64R64)
+        let tile = if self.strategy == Strategy::Lone { Tile::lone(format) } else { Tile::V64R64 };
+        self.tiled(format, Operand::Expert, tile)
     }
 
-    /// The tiled product, unless the device has no use for it, or computes any tile of it wrongly: then all go, so that a
-    /// row's result does not depend on how many rows there are.
+    /// The tiled product. If any tile of a kind (shared, lone) is computed wrongly here, all of the kind go, so that a row's
+    /// result does not depend on how many rows there are.
     fn tiled(&self, format: Format, operand: Operand, tile: Tile) -> Kernel {
-        let same = |kernel: &Kernel| matches!(*kernel, Kernel::MatMul { format: f, operand: o, .. } if (f, o) == (format, operand));
-        let kernel = Kernel::MatMul { format, operand, tile };
-        let right = self.strategy == Strategy::Coop && !self.wrong.iter().any(same);
-        if right { kernel } else { kernel.fallback().unwrap_or(kernel) }
+        let wrong = |lone: bool| {
+            self.wrong.iter().any(|kernel| {
+                matches!(*kernel, Kernel::MatMul { format: f, operand: o, tile: t }
+                    if (f, o) == (format, operand) && t.is_lone() == lone)
+            })
+        };
+        let mut kernel = Kernel::MatMul { format, operand, tile };
+        while let Kernel::MatMul { tile, .. } = kernel
+            && wrong(tile.is_lone())
+            && let Some(next) = kernel.fallback()
+        {
+            kernel = next;
+        }
+        kernel
     }
 
     /// Every kernel that [`Profile::prefill`] gives for chunks of up to `most` vectors.

@@ -109,7 +109,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
         (Scratch::Chosen, pairs * 4),
         (Scratch::Gates, pairs * 4),
-        (Scratch::Tiles, tile_count(Tile::V64R64.vectors(), pairs, w.experts) * 16),
+        (Scratch::Tiles, tile_count(Tile::LEAST_VECTORS, pairs, w.experts) * 16),
         (Scratch::Pairs, pairs * 4),
         (Scratch::Logits, logits * vocabulary * 4),
         (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),

@@ -63,7 +63,8 @@ impl Core {
         let slots = self.slot_table(pairing);
         let (chosen, tiles, list) =
             (self.scratch(Scratch::Chosen), self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs));
-        rec.dispatch(&mut self.tools(), Kernel::Groups, &[&slots, &chosen, &tiles, &list], &params, 1, 1);
+        let kernel = self.profile.groups();
+        rec.dispatch(&mut self.tools(), kernel, &[&slots, &chosen, &tiles, &list], &params, 1, 1);
         count
     }
 

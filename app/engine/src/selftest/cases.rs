@@ -31,7 +31,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Fused { format, rows, job } => vec![fused::of(kernel, format, m, (rows, job))],
         Kernel::Split { state, quads } => fused::split(kernel, state, quads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
-        Kernel::Groups => vec![groups(kernel, 2), groups(kernel, 3)],
+        Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { state, pairs, qk_norm, factors } => {
             (0..3).map(|output| rope(kernel, state, pairs, (qk_norm, factors), output)).collect()
         }
@@ -102,7 +102,7 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
 fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) -> Case {
     // The same data for every variant of a format, so that variants can be compared bit by bit.
     let mut random = Random(3);
-    // Tiled kernels take more rows and vectors than a tile; software adapters never run them, and should start quickly.
+    // Tiled kernels take more rows and vectors than a tile.
     let tiled = matches!(kernel, Kernel::MatMul { .. });
     let (all_rows, most) = if tiled { (m.rows + 33, 131) } else { (m.rows, 9) };
     let w = m.weights(&mut random, format, all_rows);

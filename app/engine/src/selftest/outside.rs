@@ -69,6 +69,8 @@ fn kernels(format: Format) -> Vec<Kernel> {
         Kernel::MatVec { format, strategy: Strategy::Lone, rows: 1, operand: Operand::Plain },
         Kernel::Fused { format, rows: 1, job: Job::GatedExpert },
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
+        Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::lone(format) },
+        Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::lone(format) },
         Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::V64R64 },
     ]
 }
@@ -94,6 +96,31 @@ fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
             let error = error(&output, &case.expected);
             let name = case.probe.kernel.name();
             assert!(error <= MOST, "{name}: {error:e} with {} rows, {} blocks", matrices.rows, matrices.blocks);
+        }
+    }
+}
+
+#[test]
+fn tiles_with_and_without_barriers_give_the_same_bits() {
+    // Tiles and formats have nothing to do with each other: one with blocks, and one whose rows end within 16 values.
+    let variants = [
+        (Format::Q4_K, Operand::Plain),
+        (Format::Q4_K, Operand::Bias),
+        (Format::Q4_K, Operand::Expert),
+        (Format::F32, Operand::Plain),
+    ];
+    let engine = engine();
+    for (format, operand) in variants {
+        let tiles = [Tile::V32R32, Tile::LoneV8R2, Tile::LoneV8R4];
+        let cases = tiles.map(|tile| cases::of(Kernel::MatMul { format, operand, tile }));
+        for number in 0..cases[0].len() {
+            let probes: Vec<Probe> = cases.iter().map(|of_tile| of_tile[number].probe.clone()).collect();
+            let outputs = run(&engine, &probes);
+            for (tile, output) in tiles.iter().zip(&outputs) {
+                // A larger tile takes more vectors.
+                let both = output.len().min(outputs[0].len());
+                assert!(output[..both] == outputs[0][..both], "{} {operand:?} {tile:?} case {number}", format.name());
+            }
         }
     }
 }

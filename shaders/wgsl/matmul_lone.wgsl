@@ -1,0 +1,93 @@
+// Product for chunks of a prompt without barriers and workgroup memory: y[r] = W · x[r] (+ bias), or added to what y holds.
+// Every thread makes $VT vectors × $MT matrix rows by itself, so that 16 weights are dequantized once for $VT vectors and four
+// values of a vector are read once for $MT rows.
+// Every element is one chain of `fma` over its columns in ascending order, as in `matmul.wgsl`: the same bits.
+// GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> weights: array<u32>;
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+#if BIAS
+@group(0) @binding(4) var<storage, read> bias: array<f32>;
+#endif
+#if GROUPED
+@group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> pairs: array<u32>;
+#endif
+
+#include weights
+
+fn store(at: u32, row: u32, sum: f32) {
+    if (row >= params.rows) { return; }
+    var value = sum;
+#if BIAS
+    value += bias[row];
+#endif
+    if (params.add != 0u) { value += y[at + row]; }
+    y[at + row] = value;
+}
+
+@compute @workgroup_size($THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
+        @builtin(num_workgroups) groups: vec3<u32>) {
+    let first_row = $ROWSu * (group.x + group.y * groups.x) + local;
+#if GROUPED
+    // x: first pair in the list, y: how many, z: slot of the expert.
+    let tile = tiles[group.z];
+    if (tile.y == 0u || tile.z < params.slot_first || tile.z - params.slot_first >= params.slot_count) { return; }
+    let first = tile.x;
+    let last = tile.x + tile.y - 1u;
+    let expert = (tile.z - params.slot_first) * params.expert_bytes;
+#else
+    let first = $VECTORSu * group.z;
+    let last = params.n - 1u;
+    let expert = 0u;
+#endif
+#repeat o $MT
+    let base_$o = expert + min(first_row + $ou * $THREADSu, params.rows - 1u) * params.row_bytes;
+#end
+#repeat i $VT
+#if GROUPED
+    let pair_$i = pairs[min(first + $iu, last)];
+    var at_$i = select(pair_$i / params.used, pair_$i, params.by_pair != 0u) * params.x_stride;
+#else
+    var at_$i = min(first + $iu, last) * params.x_stride;
+#endif
+#repeat o $MT
+    var acc_$i_$o = 0.0;
+#end
+#end
+    for (var chunk = 0u; chunk < params.chunks; chunk++) {
+#repeat o $MT
+        let w_$o = fetch16(base_$o, chunk);
+#end
+#repeat i $VT
+            {
+                let va = x[at_$i];
+                let vb = x[at_$i + 1u];
+                let vc = x[at_$i + 2u];
+                let vd = x[at_$i + 3u];
+                at_$i += 4u;
+#repeat o $MT
+                acc_$i_$o = fma(w_$o.a.w, va.w, fma(w_$o.a.z, va.z, fma(w_$o.a.y, va.y, fma(w_$o.a.x, va.x, acc_$i_$o))));
+                acc_$i_$o = fma(w_$o.b.w, vb.w, fma(w_$o.b.z, vb.z, fma(w_$o.b.y, vb.y, fma(w_$o.b.x, vb.x, acc_$i_$o))));
+                acc_$i_$o = fma(w_$o.c.w, vc.w, fma(w_$o.c.z, vc.z, fma(w_$o.c.y, vc.y, fma(w_$o.c.x, vc.x, acc_$i_$o))));
+                acc_$i_$o = fma(w_$o.d.w, vd.w, fma(w_$o.d.z, vd.z, fma(w_$o.d.y, vd.y, fma(w_$o.d.x, vd.x, acc_$i_$o))));
+#end
+            }
+#end
+    }
+#repeat i $VT
+    if (first + $iu <= last) {
+#if GROUPED
+        let to = pair_$i * params.y_stride + params.y_offset;
+#else
+        let to = (first + $iu) * params.y_stride + params.y_offset;
+#endif
+#repeat o $MT
+        store(to, first_row + $ou * $THREADSu, acc_$i_$o);
+#end
+    }
+#end
+}
