@@ -78,6 +78,11 @@ impl Calibrating {
         true
     }
 
+    /// How many devices have answered.
+    pub fn timed(&self) -> usize {
+        self.asked.values().filter(|asked| asked.answer.is_some()).count()
+    }
+
     /// What is known of a device, if its times make sense.
     pub fn profile(&self, peer: PeerId, layers: &Layers) -> Option<Profile> {
         profile(self.asked.get(&peer)?.answer.as_ref()?.as_ref().ok()?, layers)
