@@ -22,7 +22,7 @@ pub struct Presence {
     pub hidden: bool,
     /// It runs on its battery.
     pub on_battery: bool,
-    /// How often it left this room before.
+    /// How often it left this room lately: it has to be better than others by a little for each time.
     pub departures: u32,
 }
 

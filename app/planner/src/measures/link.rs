@@ -58,6 +58,12 @@ impl LinkMeasure {
         self.latency.median().or(self.busy)
     }
 
+    /// By so many milliseconds the middle one of the measured latencies may be wrong: single ones lie so far from it, and
+    /// that of several is as much more certain as the root of their number.
+    pub fn noise_millis(&self) -> Option<f64> {
+        Some(self.latency.deviation()? / (self.latency.len() as f64).sqrt())
+    }
+
     /// The link for the cost model, if its latency was measured.
     pub fn link(&self) -> Option<Link> {
         let latency_millis = self.latency_millis()?;
@@ -88,6 +94,14 @@ mod tests {
         measure.round_trip(20.0);
         measure.busy_round_trip(2.0);
         assert_eq!(measure.latency_millis(), Some(10.0));
+    }
+
+    #[test]
+    fn a_line_that_jitters_is_less_certain() {
+        let mut measure = LinkMeasure::default();
+        assert_eq!(measure.noise_millis(), None);
+        [20.0, 24.0, 16.0, 28.0].into_iter().for_each(|millis| measure.round_trip(millis));
+        assert_eq!(measure.noise_millis(), Some(1.0), "2 ms from the middle, of four");
     }
 
     #[test]

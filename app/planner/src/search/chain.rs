@@ -11,6 +11,10 @@ use crate::{Device, Loading, Presence, Room};
 const MOVE_MILLIS: f64 = 1e-3;
 /// A little cost per stage: of two equal plans the one with fewer hops wins.
 const STAGE_MILLIS: f64 = 1e-5;
+/// By so large a share the work of a device seems longer for each time that it left lately, up to so many times: of two that
+/// are nearly as good the one that stays is taken, and one that is much better is taken all the same.
+const DEPARTURE_SHARE: f64 = 0.05;
+const MOST_DEPARTURES: u32 = 4;
 /// A little cost for each bad habit of a device.
 const HABIT_MILLIS: f64 = 1e-4;
 
@@ -37,7 +41,8 @@ impl Seat {
         let count = room.layers.count();
         let layers: Vec<_> = room.layers.iter().copied().enumerate().collect();
         let layers = &layers[range.start..range.end];
-        let rate = speed(device.speed.decode);
+        let risk = 1.0 + DEPARTURE_SHARE * f64::from(device.presence.departures.min(MOST_DEPARTURES));
+        let rate = speed(device.speed.decode) / risk;
         let moved = |index: usize| {
             let block = index.checked_sub(1).filter(|_| index + 1 < count);
             let held = block.is_none_or(|block| device.holds.contains(&potluck_plan::BlockIndex(block as u16)));
@@ -49,7 +54,7 @@ impl Seat {
         };
         Self {
             peer: device.peer,
-            fixed: millis(device.session_millis) + STAGE_MILLIS + habits(device.presence) * HABIT_MILLIS,
+            fixed: millis(device.session_millis) * risk + STAGE_MILLIS + habits(device.presence) * HABIT_MILLIS,
             cost: prefix(layers, |(index, layer)| layer.decode / rate + moved(*index), |a, b| a + b),
             memory: prefix(layers, |(_, layer)| layer.memory.0, u64::saturating_add),
             room: device.budget.saturating_sub(room.overhead).0,
@@ -70,7 +75,7 @@ impl Seat {
 }
 
 fn habits(presence: Presence) -> f64 {
-    f64::from(u8::from(presence.hidden) + u8::from(presence.on_battery)) + f64::from(presence.departures.min(100))
+    f64::from(u8::from(presence.hidden) + u8::from(presence.on_battery))
 }
 
 /// Seats, messages and rules.

@@ -106,12 +106,16 @@ impl Coordinator {
     /// A peer's connection ended and is not back in time: what it held counts as lost, what it asked is kept for a while.
     pub fn gone(&mut self, peer: PeerId, member: &Member, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.away.leave(peer, member.hello.session, now);
+        if member.hello.contribution.is_some() {
+            self.planning.leaves(peer, now);
+        }
         self.lost(peer, &format!("{} left.", member.hello.name), members, now, out);
     }
 
     /// A peer's session is over: with it everything it held and asked.
     pub fn left(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.answers.drop_asker(peer, now, out);
+        self.planning.leaves(peer, now);
         self.lost(peer, &format!("{name} left."), members, now, out);
     }
 

@@ -2,8 +2,10 @@
 //! goes on while an inactive one is prepared beside it.
 
 mod calibrating;
+mod habits;
 mod help;
 mod measures;
+mod patience;
 mod question;
 mod standbys;
 mod state_type;
@@ -20,8 +22,10 @@ use potluck_planner::{HopCost, Planned, Room, Sharing, Shortfall, TAU};
 use potluck_protocol::{CalibrationRuns, Frame, HopView, LoadFault, PlanStanding, Prepare};
 
 use calibrating::Calibrating;
+use habits::Habits;
 use help::Helpful;
-use measures::{Drift, Measures};
+use measures::{Drift, Measures, way_noise};
+use patience::Patience;
 use question::Question;
 use standbys::StandbyPlans;
 
@@ -56,6 +60,8 @@ pub(super) struct Planning {
     waits: bool,
     measures: Measures,
     drift: Drift,
+    patience: Patience,
+    habits: Habits,
     helpful: Helpful,
     predicted: Millis,
 }
@@ -86,6 +92,8 @@ impl Planning {
             waits: false,
             measures: Measures::default(),
             drift: Drift::default(),
+            patience: Patience::default(),
+            habits: Habits::default(),
             helpful: Helpful::default(),
             predicted: Millis(0.0),
         }
@@ -127,6 +135,16 @@ impl Planning {
             let plan = &inactive.planned.plan;
             plan.peers().into_iter().for_each(|peer| out.send(peer, Frame::Abandon(plan.epoch)));
         }
+    }
+
+    /// A device that lent its GPU is gone, or lends it no more.
+    pub fn leaves(&mut self, peer: PeerId, now: Millis) {
+        self.habits.leaves(peer, now);
+    }
+
+    /// How often a device left lately.
+    pub fn departures(&self, peer: PeerId) -> u32 {
+        self.habits.departures(peer)
     }
 
     /// A peer is gone. True if the active plan is gone with it.
@@ -222,12 +240,14 @@ impl Planning {
             }
         }
         self.active = Some(active);
+        self.patience.over();
         self.unfit_beside = None;
         self.standbys.plan_changed();
     }
 
     /// Orders whose answers are missing are given again: they or the answers may be lost.
     pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
+        self.habits.tick(now);
         if let Some(inactive) = &mut self.inactive {
             inactive.tell_again(now, out);
         }
@@ -314,6 +334,9 @@ impl Planning {
     /// than planned, or just now and then.
     pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
         let slower = self.predict_anew(model, command, members, now);
+        if slower {
+            self.patience.drifted();
+        }
         let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
         let known = self.waits && !self.calibrating.is_waited_for(members, now);
         slower || due || known
@@ -372,10 +395,21 @@ impl Planning {
         let share = wishes.command.share;
         let measures = &self.measures;
         let is_better = |planned: &Planned, old: &Plan| {
-            is_better(planned, old, room, measures.spread(planned.plan.peers().into_iter().chain(old.peers())))
+            let (new_peers, old_peers) = (planned.plan.peers(), old.peers());
+            let exchanged = new_peers.symmetric_difference(&old_peers).copied();
+            let noise = Noise {
+                share: measures.spread(new_peers.union(&old_peers).copied()),
+                millis: exchanged.map(|peer| way_noise(members, peer)).sum(),
+            };
+            is_better(planned, old, room, noise)
         };
         let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
-        let kept = active.filter(|active| active.share == share && !is_better(&planned, &active.planned.plan));
+        let timed = self.calibrating.timed();
+        let patience = &mut self.patience;
+        let kept = active.filter(|active| {
+            let is_better = is_better(&planned, &active.planned.plan);
+            !patience.is_over(room, timed, is_better, wishes.now) && active.share == share
+        });
         if let Some(active) = kept {
             // Who came since may be a spare, and measures are newer.
             active.planned = Planned::describe(room, active.planned.plan.clone());
@@ -454,15 +488,23 @@ fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
         })
 }
 
+/// How far the prediction of a plan may be wrong, compared with that of another one.
+struct Noise {
+    /// Of what it takes in all: stages.
+    share: f64,
+    /// Milliseconds: lines of devices that are only in one of both.
+    millis: f64,
+}
+
 /// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little, and by more than
-/// the measurements vary (`spread`, a share).
-fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, spread: f64) -> bool {
+/// the measurements vary.
+fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
     let (many, before) = (new.plan.peers().len(), old.peers().len());
     if room.sharing == Sharing::Everyone && many != before {
         return many > before;
     }
     let old_millis = potluck_planner::predict(room, old).token_millis;
-    !same_placement(&new.plan, old) && new.prediction.token_millis < (TAU - spread) * old_millis
+    !same_placement(&new.plan, old) && new.prediction.token_millis + noise.millis < (TAU - noise.share) * old_millis
 }
 
 /// The same parts on the same peers, whatever the epoch.

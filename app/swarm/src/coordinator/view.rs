@@ -98,9 +98,10 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
     };
     let spare = shown.and_then(|planned| planned.spares.iter().find(|spare| spare.peer == peer));
     MemberView {
-        spare: spare
-            .filter(|_| standing == MemberStanding::Spare)
-            .map(|spare| spare.reason.sentence(noun(member.hello.kind))),
+        spare: spare.filter(|_| standing == MemberStanding::Spare).map(|spare| {
+            let sentence = spare.reason.sentence(noun(member.hello.kind));
+            with_departures(sentence, planning.departures(peer))
+        }),
         standby: planning.standbys.of(peer).map(|stands_by| standby(&stands_by, standing, members)),
         peer,
         name: member.hello.name.clone(),
@@ -113,6 +114,15 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         loading,
         round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,
+    }
+}
+
+/// Why a device that would do has no work: it leaves often.
+fn with_departures(sentence: String, departures: u32) -> String {
+    match departures {
+        0 => sentence,
+        1 => format!("{sentence} It left once lately."),
+        often => format!("{sentence} It left {often} times lately."),
     }
 }
 

@@ -28,6 +28,8 @@ pub struct SimDevice {
     pub noise: f64,
     /// It claims to be so many times as fast as it is.
     pub boast: f64,
+    /// In a room its work takes so many times as long as when it was timed: other programs run, and it becomes warm.
+    pub in_use: f64,
     /// Bytes a second of its downloads.
     pub download: f64,
     /// Bytes its engine takes besides what the model's sizes say.
@@ -48,6 +50,7 @@ impl Default for SimDevice {
             submit_millis: 1.0,
             noise: 0.0,
             boast: 1.0,
+            in_use: 1.0,
             download: 5_000.0,
             padding: 0,
             link: Link { latency: 5.0, jitter: 2.5, ..Link::default() },

@@ -142,7 +142,7 @@ impl World {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
         }
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
-        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * noise;
+        let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise;
         peer.engine_free = peer.engine_free.max(self.now) + millis;
         let at = peer.engine_free;
         let computed = Computed { ticket: work.ticket, outcome, millis };

@@ -1,13 +1,13 @@
 //! This device's own card at the table: lend, how much, how far, stop.
 
 use leptos::prelude::*;
-use potluck_panel::MemberState;
+use potluck_panel::{MemberState, PlanState, Status};
 
 use super::phases::Phases;
 use crate::{
     common::{Icon, LendSlider, Symbol},
     state::{Store, store},
-    text::bytes,
+    text::{Phase, bytes, loading_line},
 };
 
 /// What this device lends, and how that goes.
@@ -54,7 +54,7 @@ fn Offer() -> impl IntoView {
 #[component]
 fn Lending() -> impl IntoView {
     let store = store();
-    let loading = Memo::new(move |_| store.status.with(|status| status.loading.clone()));
+    let loading = Memo::new(move |_| store.status.with(|status| status.loading.clone().filter(|_| !works(status))));
     view! {
         <Show when=move || loading.with(Option::is_some)>
             {move || loading.get().map(|loading| view! { <Phases loading /> })}
@@ -62,6 +62,23 @@ fn Lending() -> impl IntoView {
         <p class="own-state">{move || own_sentence(store)}</p>
         <Adjust />
     }
+}
+
+/// This device computes a part of the plan that answers now.
+fn works(status: &Status) -> bool {
+    let up = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up);
+    up.is_some_and(|plan| plan.stages.iter().any(|stage| stage.peer == status.peer))
+}
+
+/// What a device that works loads beside that, as a sentence; nothing if it loads nothing.
+fn beside_work(status: &Status) -> Option<String> {
+    let loading = status.loading.as_ref().filter(|_| works(status))?;
+    // Its first phase is over in a moment, and says nothing to people.
+    let line = match Phase::named(&loading.phase) {
+        Some(Phase::Find) | None => String::new(),
+        Some(_) => format!(" {}.", loading_line(loading)),
+    };
+    Some(format!(" It goes on working while it gets ready for another plan.{line}"))
 }
 
 /// One sentence on what this device does for the room.
@@ -75,6 +92,10 @@ fn own_sentence(store: Store) -> String {
         let why = own.and_then(|member| member.spare.clone());
         let standby = own.and_then(|member| member.standby.clone()).map(|whom| format!(" {whom}")).unwrap_or_default();
         match own.map(|member| (member.state, member.holds.join(", "))) {
+            Some((MemberState::Ready | MemberState::Loading, holds)) if works(status) => {
+                let beside = beside_work(status).unwrap_or_default();
+                format!("This device lends {lent} and holds {holds}.{standby}{beside}")
+            }
             Some((MemberState::Ready, holds)) => {
                 format!("This device lends {lent} and holds {holds}.{standby}")
             }
@@ -125,11 +146,36 @@ fn Adjust() -> impl IntoView {
 }
 
 /// "Room for about 20 of 48 layers."
-fn room_for(status: &potluck_panel::Status, lent: u64) -> String {
+fn room_for(status: &Status, lent: u64) -> String {
     let Some(model) = status.model.as_ref().filter(|model| model.blocks > 0 && model.bytes > 0) else {
         return "A page cannot read how much GPU memory there is: you know better.".into();
     };
     let block = (model.bytes / u64::from(model.blocks)).max(1);
     let layers = (lent / block).min(u64::from(model.blocks));
     format!("Room for about {layers} of the model's {} layers. You know better how much this device has.", model.blocks)
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_panel::Loading;
+
+    use super::*;
+    use crate::table::fixtures::plan_of;
+
+    #[test]
+    fn a_device_that_works_is_not_shown_as_one_that_begins() {
+        let loading = |phase: &str| {
+            Some(Loading { phase: phase.into(), done: 4, total: 8, rate: 0.0, seconds_left: None, cached: 0 })
+        };
+        let mut status = Status { peer: "a".into(), loading: loading("find"), ..Status::default() };
+        assert_eq!(beside_work(&status), None, "it has no part yet");
+        status.plan = Some(plan_of(&["a", "b"]));
+        let working = " It goes on working while it gets ready for another plan.";
+        assert_eq!(beside_work(&status).as_deref(), Some(working));
+        status.loading = loading("upload");
+        let expected = format!("{working} Moving to the GPU 4 bytes of 8 bytes.");
+        assert_eq!(beside_work(&status), Some(expected));
+        status.plan = Some(plan_of(&["b"]));
+        assert_eq!(beside_work(&status), None, "the others work");
+    }
 }

@@ -91,6 +91,11 @@ impl Calibrating {
         self.asked.get(&peer).is_some_and(|asked| asked.answer.is_some())
     }
 
+    /// How many devices have answered.
+    pub fn timed(&self) -> usize {
+        self.asked.values().filter(|asked| asked.answer.is_some()).count()
+    }
+
     /// What is known of a device, if its times make sense.
     pub fn profile(&self, peer: PeerId, layers: &Layers) -> Option<Profile> {
         profile(self.asked.get(&peer)?.answer.as_ref()?.as_ref().ok()?, layers)

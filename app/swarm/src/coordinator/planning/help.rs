@@ -54,14 +54,14 @@ impl Planning {
         if !is_settled || wishes.answering || (self.active.is_none() && self.shortfall.is_none()) {
             return;
         }
-        let question = Question::new(self, wishes.model, wishes.command, members);
-        let epoch = self.next_epoch(members);
-        let room = question.room(epoch);
-        let lent = room.devices.iter().map(|device| (device.peer, device.budget)).collect();
-        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent };
+        let lends = members.known.iter().filter(|(_, member)| member.lends());
+        let lent = lends.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
+        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: lent.collect() };
         if self.helpful.is_due(basis, wishes.now) {
+            let question = Question::new(self, wishes.model, wishes.command, members);
+            let found = what_would_help(&question.room(self.next_epoch(members)));
             self.helpful.found = Some(wishes.now);
-            self.helpful.sentences = sentences(&what_would_help(&room), members);
+            self.helpful.sentences = sentences(&found, members);
         }
     }
 }

@@ -15,6 +15,8 @@ use crate::members::Members;
 const ENOUGH: usize = 3;
 /// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
 const LEAST_MILLIS: f64 = 0.01;
+/// A device that has become slower by more than this has a reason of its own: the others are not taken to be as slow.
+const MOST_IN_USE: f64 = 1.3;
 /// Most of a measured spread that a better plan has to win by.
 const MOST_SPREAD: f64 = 0.25;
 
@@ -110,6 +112,16 @@ impl Measures {
         spreads.fold(0.0, f64::max).min(MOST_SPREAD)
     }
 
+    /// So many times as quick as they were timed devices usually are in use.
+    fn in_use(&self, devices: &[(Device, Option<Profile>)]) -> f64 {
+        let ratio = |(device, profile): &(Device, Option<Profile>)| {
+            let measure = self.peers.get(&device.peer).filter(|measure| measure.is_measured())?;
+            Some(measure.speed().decode / profile.as_ref()?.speed.decode)
+        };
+        let usual = middle(devices.iter().filter_map(ratio).collect()).unwrap_or(1.0);
+        if usual.is_finite() { usual.clamp(1.0 / MOST_IN_USE, MOST_IN_USE) } else { 1.0 }
+    }
+
     /// The ways between members: each has a leg to the relay, found from the round trips that it and others measured.
     pub fn links(&self, members: &Members) -> Links {
         let mut links = Links::default();
@@ -128,6 +140,11 @@ impl Measures {
         }
         links
     }
+}
+
+/// Milliseconds by which what a peer's line adds to a token may be wrong: each token passes it in both directions.
+pub(super) fn way_noise(members: &Members, peer: PeerId) -> f64 {
+    2.0 * members.get(peer).and_then(|member| member.link.noise_millis()).unwrap_or(0.0)
 }
 
 /// Milliseconds of one way between two members, through the relay.
@@ -159,6 +176,7 @@ impl Planning {
             let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
             device.holds = self.held_blocks(*peer);
             device.presence.hidden = member.hello.hidden;
+            device.presence.departures = self.habits.departures(*peer);
             Some((device, self.calibrating.profile(*peer, layers)))
         });
         let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
@@ -166,6 +184,7 @@ impl Planning {
             |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
         let shares: Vec<f64> = devices.iter().filter_map(share).collect();
         let share = middle(shares).unwrap_or(1.0);
+        let in_use = self.measures.in_use(&devices);
         for (device, profile) in &mut devices {
             match profile {
                 Some(profile) => {
@@ -179,8 +198,13 @@ impl Planning {
                     device.speed = Speed { decode: decode * share, prefill: prefill * share };
                 }
             }
-            if let Some(measure) = self.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
-                measure.apply(device);
+            match self.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
+                Some(measure) => measure.apply(device),
+                // Who has no work yet would become as much slower by it as those who have.
+                None => {
+                    let Speed { decode, prefill } = device.speed;
+                    device.speed = Speed { decode: decode * in_use, prefill: prefill * in_use };
+                }
             }
         }
         devices.into_iter().map(|(device, _)| device).collect()

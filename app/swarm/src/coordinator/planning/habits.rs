@@ -1,0 +1,58 @@
+//! How often devices left lately: of two that are nearly as good the one that stays is planned with.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{Millis, PeerId};
+
+/// A departure counts half after so long: ten minutes.
+const HALF_MILLIS: f64 = 600_000.0;
+
+/// Departures of each device, older ones counting less.
+#[derive(Default)]
+pub(super) struct Habits {
+    left: BTreeMap<PeerId, (f64, Millis)>,
+    now: Millis,
+}
+
+impl Habits {
+    /// The time, for departures to be forgotten by.
+    pub fn tick(&mut self, now: Millis) {
+        self.now = now;
+    }
+
+    /// A device that lent its GPU is gone.
+    pub fn leaves(&mut self, peer: PeerId, now: Millis) {
+        self.now = now;
+        let before = self.weight(peer);
+        self.left.insert(peer, (before + 1.0, now));
+    }
+
+    /// So often it left lately.
+    pub fn departures(&self, peer: PeerId) -> u32 {
+        self.weight(peer).round() as u32
+    }
+
+    fn weight(&self, peer: PeerId) -> f64 {
+        let since = |at: Millis| (self.now.0 - at.0).max(0.0) / HALF_MILLIS;
+        self.left.get(&peer).map_or(0.0, |(weight, at)| weight * 0.5f64.powf(since(*at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn departures_are_counted_and_forgotten() {
+        let (mut habits, peer) = (Habits::default(), PeerId([1; 16]));
+        assert_eq!(habits.departures(peer), 0);
+        habits.leaves(peer, Millis(0.0));
+        habits.leaves(peer, Millis(60_000.0));
+        assert_eq!(habits.departures(peer), 2);
+        habits.tick(Millis(60_000.0 + HALF_MILLIS));
+        assert_eq!(habits.departures(peer), 1);
+        habits.tick(Millis(60_000.0 + 3.0 * HALF_MILLIS));
+        assert_eq!(habits.departures(peer), 0);
+        assert_eq!(habits.departures(PeerId([2; 16])), 0);
+    }
+}

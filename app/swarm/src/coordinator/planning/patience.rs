@@ -1,0 +1,93 @@
+//! Whether a plan that seems better is worth a change. Measures jitter, so of equal devices another one seems a little better
+//! at every look: in a room that stays as it is a plan must be better for a while.
+
+use potluck_plan::{Bytes, Millis, PeerId};
+use potluck_planner::Room;
+
+/// A plan must be better at every look for so long, if nothing else has changed: three looks ten seconds apart, less what
+/// their times vary.
+const PATIENCE_MILLIS: f64 = 19_000.0;
+
+/// How the last looks at the room ended.
+#[derive(Default)]
+pub(super) struct Patience {
+    room: Option<Basis>,
+    better_since: Option<Millis>,
+    /// A change was found to be worth it, and is on its way.
+    granted: bool,
+    /// A stage has become much slower or quicker.
+    drifted: bool,
+}
+
+/// Who lends what, and how many of them were timed.
+#[derive(Clone, Debug, PartialEq)]
+struct Basis {
+    lent: Vec<(PeerId, Bytes)>,
+    timed: usize,
+}
+
+impl Patience {
+    /// The next plan that is better is worth a change.
+    pub fn drifted(&mut self) {
+        self.drifted = true;
+    }
+
+    /// The plan changed: what comes next is another change.
+    pub fn over(&mut self) {
+        (self.better_since, self.granted) = (None, false);
+    }
+
+    /// A look at a room of which `timed` devices are timed found a plan that is better, or none. True if it is worth a
+    /// change: at once where the room has changed.
+    pub fn is_over(&mut self, room: &Room<'_>, timed: usize, is_better: bool, now: Millis) -> bool {
+        let lent = room.devices.iter().map(|device| (device.peer, device.budget)).collect();
+        self.looked(Basis { lent, timed }, is_better, now)
+    }
+
+    fn looked(&mut self, room: Basis, is_better: bool, now: Millis) -> bool {
+        let has_changed = self.room.as_ref() != Some(&room) || std::mem::take(&mut self.drifted);
+        self.room = Some(room);
+        if !is_better {
+            self.over();
+            return false;
+        }
+        let since = *self.better_since.get_or_insert(now);
+        self.granted |= has_changed || now.0 - since.0 >= PATIENCE_MILLIS;
+        self.granted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(devices: u8) -> Basis {
+        Basis { lent: (0..devices).map(|index| (PeerId([index; 16]), Bytes(9))).collect(), timed: 0 }
+    }
+
+    #[test]
+    fn in_a_room_that_stays_a_plan_must_be_better_for_a_while() {
+        let mut patience = Patience::default();
+        let mut look = |devices, is_better, at: f64| patience.looked(room(devices), is_better, Millis(at));
+        assert!(!look(3, false, 0.0));
+        assert!(!look(3, true, 10_000.0), "it may be noise");
+        assert!(!look(3, false, 20_000.0), "it was");
+        assert!(!look(3, true, 30_000.0));
+        assert!(!look(3, true, 40_000.0));
+        assert!(look(3, true, 50_000.0), "three times in a row");
+        assert!(look(3, true, 50_100.0), "until the change is made");
+    }
+
+    #[test]
+    fn who_comes_or_slows_down_is_planned_with_at_once() {
+        let mut patience = Patience::default();
+        assert!(!patience.looked(room(2), false, Millis(0.0)));
+        assert!(patience.looked(room(3), true, Millis(100.0)), "a device came");
+        patience.over();
+        assert!(!patience.looked(room(3), true, Millis(200.0)), "that change was made");
+        patience.drifted();
+        assert!(patience.looked(room(3), true, Millis(300.0)));
+        patience.over();
+        assert!(patience.looked(Basis { timed: 1, ..room(3) }, true, Millis(400.0)), "a device was timed");
+    }
+}
