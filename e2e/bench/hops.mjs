@@ -21,13 +21,18 @@ function rows(trace) {
   return found;
 }
 
-/** Medians over the last rows of every device, and what is left of a token's milliseconds for each way between them. */
+/**
+ * The last rows of every device: medians, and from the means (only they add up) what is left of a token's milliseconds for each
+ * way between the devices.
+ */
 export function hops(traces, tokenMillis, messages, last = 100) {
   const devices = traces.map((trace) => {
     const mine = rows(trace).slice(-last);
-    return { rows: mine.length, stay: median(mine.map((row) => row.stay)), gpu: median(mine.map((row) => row.gpu)) };
+    const stays = mine.map((row) => row.stay);
+    const mean = stays.reduce((sum, stay) => sum + stay, 0) / Math.max(1, stays.length);
+    return { rows: mine.length, stay: median(stays), mean, gpu: median(mine.map((row) => row.gpu)) };
   });
-  const staying = devices.reduce((sum, device) => sum + (device.stay || 0), 0);
+  const staying = devices.reduce((sum, device) => sum + device.mean, 0);
   return { devices, way: messages > 0 ? (tokenMillis - staying) / messages : 0 };
 }
 

@@ -1,0 +1,95 @@
+// What a synchronization costs in this browser: a small stage's work (27 dispatches), a submit, a readback of 8 KB; after pauses,
+// and with empty submits as nudges while it is awaited (app/engine/src/nudge.rs).
+//   node e2e/bench/sync.mjs [--seconds 2] [--out FILE.json]
+import { writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+
+import { Device } from '../harness/browser.mjs';
+import { Relay } from '../harness/relay.mjs';
+
+const { values } = parseArgs({ options: { seconds: { type: 'string', default: '2' }, out: { type: 'string' } } });
+
+const relay = await Relay.start({});
+const device = await Device.start('sync');
+try {
+  // Any page of a safe origin has WebGPU.
+  await device.page.goto(`${relay.url}/bench`);
+  const results = await device.page.evaluate(measure, Number(values.seconds) * 1000);
+  results.forEach(({ pause, nudge, runs, millis }) => {
+    const every = nudge === null ? 'no nudges' : `a nudge every ${nudge} ms`;
+    console.log(`${pause} ms of pause, ${every}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
+  });
+  if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
+} finally {
+  await device.stop();
+  await relay.stop();
+}
+
+/** Runs in the page. */
+async function measure(lasting) {
+  const adapter = await navigator.gpu.requestAdapter({ powerPreference: 'high-performance' });
+  const gpu = await adapter.requestDevice();
+  const code = `
+    @group(0) @binding(0) var<storage, read_write> values: array<vec4f>;
+    @compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3u) {
+      var value = values[id.x];
+      for (var i = 0u; i < 60u; i++) { value = value * vec4f(1.0001) + vec4f(f32(i & 3u)); }
+      values[id.x] = value;
+    }`;
+  const module = gpu.createShaderModule({ code });
+  const pipeline = gpu.createComputePipeline({ layout: 'auto', compute: { module, entryPoint: 'main' } });
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const buffer = gpu.createBuffer({ size: 4 << 20, usage });
+  const read = gpu.createBuffer({ size: 8192, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  const group = gpu.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries: [{ binding: 0, resource: { buffer } }] });
+
+  const channel = new MessageChannel();
+  const turn = () =>
+    new Promise((done) => {
+      channel.port1.onmessage = done;
+      channel.port2.postMessage(null);
+    });
+
+  const row = new Float32Array(2048);
+  const once = async (nudge) => {
+    const started = performance.now();
+    const encoder = gpu.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    for (let i = 0; i < 27; i++) {
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(528);
+    }
+    pass.end();
+    encoder.copyBufferToBuffer(buffer, 0, read, 0, 8192);
+    gpu.queue.writeBuffer(buffer, 1 << 20, row);
+    gpu.queue.submit([encoder.finish()]);
+    let mapped = false;
+    const mapping = read.mapAsync(GPUMapMode.READ).then(() => (mapped = true));
+    for (let last = performance.now(); nudge !== null && !mapped; ) {
+      await turn();
+      if (!mapped && performance.now() - last >= nudge) {
+        last = performance.now();
+        gpu.queue.submit([]);
+      }
+    }
+    await mapping;
+    read.unmap();
+    return performance.now() - started;
+  };
+
+  const sleep = (millis) => new Promise((done) => setTimeout(done, millis));
+  const results = [];
+  for (const pause of [0, 5, 10, 30])
+    for (const nudge of [null, 0.1]) {
+      const times = [];
+      for (const started = performance.now(); performance.now() - started < lasting; ) {
+        if (pause) await sleep(pause);
+        times.push(await once(nudge));
+      }
+      times.sort((left, right) => left - right);
+      const millis = [0.1, 0.5, 0.9].map((share) => Number(times[Math.floor(share * (times.length - 1))].toFixed(2)));
+      results.push({ pause, nudge, runs: times.length, millis });
+    }
+  return results;
+}
