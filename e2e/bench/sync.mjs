@@ -9,7 +9,7 @@ import { Relay } from '../harness/relay.mjs';
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '2' }, out: { type: 'string' } } });
 
-const relay = await Relay.start({});
+const relay = await Relay.start({ models: [] });
 const device = await Device.start('sync');
 try {
   // Any page of a safe origin has WebGPU.
