@@ -32,11 +32,11 @@ impl Tile {
 
     /// The tile without barriers for matrices of a format. Four rows a thread halve the time of two, because reading a
     /// vector's values costs a software adapter more than anything else; but the formats whose values take most work
-    /// would be compiled for many seconds, and F32 matrices are routers, whose few rows do not fill more threads.
+    /// would be compiled for long, and F32 matrices are routers, whose few rows do not fill more threads.
     pub fn lone(format: Format) -> Tile {
-        use Format::{BF16, F16, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0};
+        use Format::{BF16, F16, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q8_0};
         match format {
-            F16 | BF16 | Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q4_K | Q5_K | Q6_K => Self::LoneV8R4,
+            F16 | BF16 | Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q4_K | Q5_K => Self::LoneV8R4,
             _ => Self::LoneV8R2,
         }
     }
