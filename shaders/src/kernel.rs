@@ -189,6 +189,8 @@ fn template(name: &str) -> Option<&'static str> {
         "numbers" => include_str!("../wgsl/numbers.wgsl"),
         "cache" => include_str!("../wgsl/cache.wgsl"),
         "turn" => include_str!("../wgsl/turn.wgsl"),
+        "product" => include_str!("../wgsl/product.wgsl"),
+        "lists" => include_str!("../wgsl/lists.wgsl"),
         "embed" => include_str!("../wgsl/embed.wgsl"),
         "norm" => include_str!("../wgsl/norm.wgsl"),
         "matvec" => include_str!("../wgsl/matvec.wgsl"),

@@ -1,12 +1,6 @@
 // Lists the chosen (row, expert) pairs by expert, in tiles of `tile` pairs, for the grouped product. One thread walks one
 // expert's pairs in order, so that the lists are the same every time.
-// `tiles` holds (first pair in `pairs`, count, slot, 0); unused tiles have count 0.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> slots: array<u32>;
-@group(0) @binding(2) var<storage, read> chosen: array<u32>;
-@group(0) @binding(3) var<storage, read_write> tiles: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> pairs: array<u32>;
+#include lists
 
 const AT_ONCE = 1024u;
 var<workgroup> some: array<u32, AT_ONCE>;

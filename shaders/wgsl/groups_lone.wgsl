@@ -1,10 +1,5 @@
 // What `groups.wgsl` lists, by one thread without barriers: it walks the pairs twice.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> slots: array<u32>;
-@group(0) @binding(2) var<storage, read> chosen: array<u32>;
-@group(0) @binding(3) var<storage, read_write> tiles: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, read_write> pairs: array<u32>;
+#include lists
 
 // Pairs of an expert, then where its next pair goes. In memory, because it is indexed with what only the pairs say.
 var<workgroup> at_expert: array<u32, $EXPERTS>;

@@ -2,21 +2,7 @@
 // $VECTORS vectors × $ROWS matrix rows, each thread $VT × $MT of it; 16 columns a step lie in workgroup memory, the weights
 // dequantized once. The next step's values are on their way while this one's are multiplied.
 // Every element is one chain of `fma` over its columns in ascending order, whatever the tile: all sizes give the same bits.
-// GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> weights: array<u32>;
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-#if BIAS
-@group(0) @binding(4) var<storage, read> bias: array<f32>;
-#endif
-#if GROUPED
-@group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> pairs: array<u32>;
-#endif
-
-#include weights
+#include product
 
 // Four columns of a vector or a matrix row in each element; two columns of elements lie two elements further apart than
 // there are vectors, so that threads which store four neighbours use different banks.

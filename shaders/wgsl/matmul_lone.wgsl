@@ -2,21 +2,7 @@
 // Every thread makes $VT vectors × $MT matrix rows by itself, so that 16 weights are dequantized once for $VT vectors and four
 // values of a vector are read once for $MT rows.
 // Every element is one chain of `fma` over its columns in ascending order, as in `matmul.wgsl`: the same bits.
-// GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> weights: array<u32>;
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-#if BIAS
-@group(0) @binding(4) var<storage, read> bias: array<f32>;
-#endif
-#if GROUPED
-@group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
-@group(0) @binding(5) var<storage, read> pairs: array<u32>;
-#endif
-
-#include weights
+#include product
 
 fn store(at: u32, row: u32, sum: f32) {
     if (row >= params.rows) { return; }

@@ -1,0 +1,16 @@
+// What the products for chunks of a prompt read and write.
+// GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> weights: array<u32>;
+@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+#if BIAS
+@group(0) @binding(4) var<storage, read> bias: array<f32>;
+#endif
+#if GROUPED
+@group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read> pairs: array<u32>;
+#endif
+
+#include weights
