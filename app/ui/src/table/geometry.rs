@@ -23,6 +23,8 @@ pub const TABLE: f64 = 94.0;
 const SEATS_X: f64 = 164.0;
 const SEATS_Y: f64 = 136.0;
 const PLATES: f64 = 66.0;
+/// Words on a way stand at least so far from the middle: beside the pot, with half of their width.
+const WORDS: f64 = 62.0;
 
 /// Angle of a seat; `own` sits nearest to the viewer, the others follow clockwise.
 fn angle(index: usize, own: usize, seats: usize) -> f64 {
@@ -84,13 +86,16 @@ fn bend(from: Point, to: Point) -> Point {
     Point { x: CENTRE.x + outwards.x * scale, y: CENTRE.y + outwards.y * scale }
 }
 
-/// The line of one message between two plates, as SVG path data, and where its words stand.
+/// The line of one message between two plates, as SVG path data, and where its words stand: on it, or outside of it where it
+/// passes the pot closely.
 #[must_use]
 pub fn message(from: Point, to: Point) -> (String, Point) {
     let bend = bend(from, to);
     let path = format!("M{:.1} {:.1}Q{:.1} {:.1} {:.1} {:.1}", from.x, from.y, bend.x, bend.y, to.x, to.y);
     let middle = |from: f64, bend: f64, to: f64| (from + 2.0 * bend + to) / 4.0;
-    (path, Point { x: middle(from.x, bend.x, to.x), y: middle(from.y, bend.y, to.y) })
+    let (x, y) = (middle(from.x, bend.x, to.x) - CENTRE.x, middle(from.y, bend.y, to.y) - CENTRE.y);
+    let outwards = (WORDS / x.hypot(y).max(1.0)).max(1.0);
+    (path, Point { x: CENTRE.x + x * outwards, y: CENTRE.y + y * outwards })
 }
 
 /// Where a seat's name and words stand: above those behind the table, below the others.
@@ -185,12 +190,12 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_message_stand_on_its_line_and_not_on_the_way_back() {
+    fn the_words_of_a_message_stand_beside_the_pot_and_not_on_the_way_back() {
         let (near, far) = (plate(0, 0, 2), plate(1, 0, 2));
         let ((path, there), (_, back)) = (message(near, far), message(far, near));
         assert!(path.starts_with('M') && path.ends_with(&format!("{:.1} {:.1}", far.x, far.y)), "{path}");
         assert!((there.x - back.x).hypot(there.y - back.y) > 40.0, "{there:?} {back:?}");
-        assert!((there.x - CENTRE.x).hypot(there.y - CENTRE.y) > 26.0, "beside the pot: {there:?}");
+        assert!((there.x - CENTRE.x).hypot(there.y - CENTRE.y) > 26.0 + 24.0, "beside the pot: {there:?}");
     }
 
     #[test]
