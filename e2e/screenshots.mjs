@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 
 import { Device } from './harness/browser.mjs';
 import { Relay } from './harness/relay.mjs';
-import { contribute, host, send, until } from './harness/table.mjs';
+import { contribute, host, isUpOn, send, until } from './harness/table.mjs';
 
 const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'docs/screenshots');
@@ -35,7 +35,6 @@ async function shoot(device, name) {
 
 /** In the middle of a download, or past it where that is too quick to be caught. */
 const loads = ({ loading }) => (loading?.phase === 'download' ? loading.done > 100_000 : loading !== null && loading.phase !== 'find');
-const stages = (count) => ({ plan }) => plan?.state === 'Up' && plan.stages.length === count;
 const fold = (device) => device.page.locator('button[aria-controls=table]').click();
 
 /** Opens the picker and waits until a model is chosen. */
@@ -70,18 +69,18 @@ try {
   await picker(phone, relay);
   await picker(desktop, relay);
   const link = await host(desktop.page, relay);
-  await until(desktop.page, stages(1));
+  await until(desktop.page, isUpOn(1));
 
   await contribute(laptop.page, link);
   await until(laptop.page, loads);
   await shoot(laptop, 'contribute');
-  await until(desktop.page, stages(2));
+  await until(desktop.page, isUpOn(2));
   await contribute(phone.page, link);
   await fold(phone);
   await until(phone.page, loads);
   await shoot(phone, 'contribute');
 
-  for (const device of devices) await until(device.page, stages(3));
+  for (const device of devices) await until(device.page, isUpOn(3));
   await shoot(desktop, 'table');
   await shoot(phone, 'table');
   await fold(phone);

@@ -28,6 +28,9 @@ function told(snapshot) {
 
 export const isUp = (status) => status.plan?.state === 'Up';
 
+/** A plan that runs on this many devices. One of them may hold two stages: the first blocks and the last ones. */
+export const isUpOn = (devices) => (status) => isUp(status) && new Set(status.plan.stages.map((stage) => stage.peer)).size === devices;
+
 /** The picker shows a file's own title; the tests' models are told apart by their sizes. */
 const sizes = { tiny: '2.8 MB', 'six-blocks': '25.7 MB', 'many-experts': '27.9 MB' };
 const named = (model) => new RegExp(`(^|[^0-9.])${(sizes[model] ?? model).replaceAll('.', '\\.')}`);

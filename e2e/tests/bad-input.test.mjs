@@ -8,7 +8,7 @@ import { after, afterEach, before, test } from 'node:test';
 import { Device } from '../harness/browser.mjs';
 import { make } from '../harness/models.mjs';
 import { Relay } from '../harness/relay.mjs';
-import { ask, contribute, enter, host, hostFile, isUp, lendNoMore, status, until } from '../harness/table.mjs';
+import { ask, contribute, enter, host, hostFile, isUp, isUpOn, lendNoMore, status, until } from '../harness/table.mjs';
 
 const PROMPT = { max_tokens: 16, temperature: 0, raw: true };
 const TEXT = 'Once upon a time there was a table';
@@ -84,7 +84,7 @@ test("a file on the host's disk reaches a contributor as frames", async () => {
   const helper = await start('helper');
   const served = await relay.metric('potluck_relay_model_bytes_total').catch(() => 0);
   await contribute(helper.page, relay.url + (await status(host_.page)).room.link);
-  await until(host_.page, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  await until(host_.page, isUpOn(2));
   const together = await ask(host_.page, TEXT, PROMPT);
   assert.deepEqual(together.tokens, alone.tokens);
   assert.equal(await relay.metric('potluck_relay_model_bytes_total').catch(() => 0), served, 'no weight came from the relay');
@@ -95,7 +95,7 @@ test('the relay dies and comes back in the middle of an answer', async () => {
   const link = await host(host_.page, relay, { model: 'tiny', share: 'Everyone takes part' });
   const helper = await start('helper');
   await contribute(helper.page, link);
-  await until(host_.page, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  await until(host_.page, isUpOn(2));
   const long = { ...PROMPT, max_tokens: 60 };
   const calm = await ask(host_.page, TEXT, long);
   const asked = ask(host_.page, TEXT, long);
@@ -125,11 +125,11 @@ test('devices that join while a plan is still loading do not spoil what is loade
   const [host_, first, second] = all.map((device) => device.page);
   const link = await host(host_, relay, models);
   await Promise.all([contribute(first, link), contribute(second, link)]);
-  await until(host_, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 3);
+  await until(host_, isUpOn(3));
   const together = await ask(host_, TEXT, PROMPT);
   await first.close();
   await second.close();
-  await until(host_, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 1);
+  await until(host_, isUpOn(1));
   await host_.reload();
   await until(host_, isUp);
   assert.deepEqual(together.tokens, (await ask(host_, TEXT, PROMPT)).tokens);
@@ -144,7 +144,7 @@ test('a device that changes its mind while weights are fetched leaves nothing lo
     await first.getByRole('button', { name: 'Contribute GPU' }).first().click();
     await until(first, (status) => status.role.worker);
   }
-  await until(host_, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  await until(host_, isUpOn(2));
   for (const page of [host_, first]) {
     const { held } = await page.evaluate(() => navigator.locks.query());
     const units = held.map((lock) => lock.name).filter((name) => name.startsWith('potluck-unit-'));
@@ -158,7 +158,7 @@ test('two tabs of one profile share the cache: one downloads', async () => {
   const link = await host(device.page, relay, { model: 'six-blocks', share: 'Everyone takes part' });
   const second = await device.newTab();
   await contribute(second, link);
-  await until(device.page, (status) => status.plan?.state === 'Up' && status.plan.stages.length === 2);
+  await until(device.page, isUpOn(2));
   const first = await status(device.page);
   const served = (await relay.metric('potluck_relay_model_bytes_total')) - before;
   // Both tabs read the file's header; the weights are fetched once.
