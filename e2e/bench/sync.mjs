@@ -1,5 +1,6 @@
 // What a synchronization costs in this browser: a small stage's work (27 dispatches), a submit, a readback of 8 KB; after pauses,
-// and with empty submits as nudges while it is awaited (app/engine/src/nudge.rs).
+// with empty submits as nudges while it is awaited (app/engine/src/nudge.rs), and with commands that were encoded in advance
+// (app/engine/src/ready.rs).
 //   node e2e/bench/sync.mjs [--seconds 2] [--out FILE.json]
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -15,9 +16,10 @@ try {
   // Any page of a safe origin has WebGPU.
   await device.page.goto(`${relay.url}/bench`);
   const results = await device.page.evaluate(measure, Number(values.seconds) * 1000);
-  results.forEach(({ pause, nudge, runs, millis }) => {
+  results.forEach(({ pause, nudge, ready, runs, millis }) => {
     const every = nudge === null ? 'no nudges' : `a nudge every ${nudge} ms`;
-    console.log(`${pause} ms of pause, ${every}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
+    const encoded = ready ? 'encoded in advance' : 'encoded then';
+    console.log(`${pause} ms of pause, ${every}, ${encoded}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
   });
   if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
 } finally {
@@ -51,8 +53,7 @@ async function measure(lasting) {
     });
 
   const row = new Float32Array(2048);
-  const once = async (nudge) => {
-    const started = performance.now();
+  const encode = () => {
     const encoder = gpu.createCommandEncoder();
     const pass = encoder.beginComputePass();
     for (let i = 0; i < 27; i++) {
@@ -62,8 +63,13 @@ async function measure(lasting) {
     }
     pass.end();
     encoder.copyBufferToBuffer(buffer, 0, read, 0, 8192);
+    return encoder.finish();
+  };
+  let commands = null;
+  const once = async (nudge) => {
+    const started = performance.now();
     gpu.queue.writeBuffer(buffer, 1 << 20, row);
-    gpu.queue.submit([encoder.finish()]);
+    gpu.queue.submit([commands ?? encode()]);
     let mapped = false;
     const mapping = read.mapAsync(GPUMapMode.READ).then(() => (mapped = true));
     for (let last = performance.now(); nudge !== null && !mapped; ) {
@@ -81,15 +87,18 @@ async function measure(lasting) {
   const sleep = (millis) => new Promise((done) => setTimeout(done, millis));
   const results = [];
   for (const pause of [0, 5, 10, 30])
-    for (const nudge of [null, 0.1]) {
+    for (const [nudge, ready] of [[null, false], [0.1, false], [0.1, true]]) {
       const times = [];
       for (const started = performance.now(); performance.now() - started < lasting; ) {
+        commands = ready ? encode() : null;
+        // What was encoded reaches the GPU process in a turn of its own.
+        if (ready) await turn();
         if (pause) await sleep(pause);
         times.push(await once(nudge));
       }
       times.sort((left, right) => left - right);
       const millis = [0.1, 0.5, 0.9].map((share) => Number(times[Math.floor(share * (times.length - 1))].toFixed(2)));
-      results.push({ pause, nudge, runs: times.length, millis });
+      results.push({ pause, nudge, ready, runs: times.length, millis });
     }
   return results;
 }

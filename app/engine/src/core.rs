@@ -16,6 +16,7 @@ use crate::memory::{Memory, Slab, Slice};
 use crate::pieces::Joining;
 use crate::pipelines::{Pipelines, Profile};
 use crate::readback::{Pending, Readback};
+use crate::ready::Ready;
 use crate::recorder::{BindGroups, Tools};
 use crate::settings::Settings;
 use crate::staging::StagingRing;
@@ -51,6 +52,7 @@ pub struct Core {
     pub pipelines: Pipelines,
     pub groups: BindGroups,
     pub programs: Programs,
+    pub ready: Ready,
     pub uniforms: Rc<Slab>,
     /// Codebooks of the IQ formats.
     pub codebooks: Rc<Slab>,
@@ -105,6 +107,7 @@ impl Core {
             pipelines: Pipelines::default(),
             groups: BindGroups::default(),
             programs: Programs::default(),
+            ready: Ready::default(),
             uniforms,
             codebooks,
             pages: Pages::new(crate::sizes::page_count(&settings)),
@@ -140,6 +143,7 @@ impl Core {
         let renewed = |key: &Key| matches!(key, Key::Experts(block, ..) if changed.contains(block));
         self.groups.clear();
         self.programs.clear();
+        self.ready.clear();
         let was = self.memory.adopt(&self.gpu.device, &layout, renewed);
         let layout = Rc::new(layout);
         self.layout = layout.clone();
@@ -318,6 +322,7 @@ impl Core {
     pub fn destroy(&mut self) {
         self.groups.clear();
         self.programs.clear();
+        self.ready.clear();
         self.memory.clear();
         self.readbacks.clear();
         self.staging.clear();

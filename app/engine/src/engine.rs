@@ -34,6 +34,7 @@ pub struct Engine {
 impl Inner {
     /// Handles what the device reported, starts what waits and hands out results.
     pub(crate) fn deliver(&self) {
+        let mut answered = false;
         loop {
             let answers = {
                 let mut core = self.core.borrow_mut();
@@ -54,9 +55,16 @@ impl Inner {
                 std::mem::take(&mut core.answers)
             };
             if answers.is_empty() {
-                return;
+                break;
             }
+            answered = true;
             answers.into_iter().for_each(&self.on_result);
+        }
+        if answered {
+            #[cfg(target_arch = "wasm32")]
+            self.notify.encode_next();
+            #[cfg(not(target_arch = "wasm32"))]
+            self.core.borrow_mut().encode_next();
         }
     }
 }
@@ -220,6 +228,11 @@ impl Engine {
     /// Dispatches of the work submitted last.
     pub fn dispatches(&self) -> u32 {
         self.inner.core.borrow().dispatches
+    }
+
+    /// Decode steps so far whose commands had been encoded when their input came.
+    pub fn encoded_in_advance(&self) -> u64 {
+        self.inner.core.borrow().ready.used
     }
 
     /// Drops work that has not begun; true if there was such. It is answered with `Cancelled`.

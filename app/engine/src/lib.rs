@@ -26,6 +26,7 @@ mod placement;
 mod prepare;
 mod probe;
 mod readback;
+mod ready;
 mod recorder;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod reference;

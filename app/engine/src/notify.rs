@@ -48,6 +48,12 @@ impl Notify {
         crate::nudge::nudge(self.engine.clone(), ticket);
     }
 
+    /// Has the step that is expected encoded, in a turn of its own.
+    #[cfg(target_arch = "wasm32")]
+    pub fn encode_next(&self) {
+        crate::ready::encode_later(self.engine.clone());
+    }
+
     /// Leaves an event.
     pub fn event(&self, event: Event) {
         if let Ok(mut inbox) = self.inbox.lock() {

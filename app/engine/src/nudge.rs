@@ -77,7 +77,7 @@ pub fn nudge(engine: std::rc::Weak<crate::engine::Inner>, ticket: potluck_plan::
 
 /// Lets the worker's other events have their turn, without the four milliseconds that a timer takes.
 #[cfg(target_arch = "wasm32")]
-async fn turn(channel: &web_sys::MessageChannel) {
+pub async fn turn(channel: &web_sys::MessageChannel) {
     let turn = js_sys::Promise::new(&mut |resolve, _| {
         channel.port1().set_onmessage(Some(&resolve));
         // An open channel between two ports of one worker takes any message.

@@ -29,6 +29,11 @@ impl BindGroups {
     }
 }
 
+/// Splits of a context when the longest row attends to `reach` positions: all that a kept program's sizes depend on.
+pub fn splits(reach: u32) -> u32 {
+    reach.div_ceil(potluck_shaders::SPLIT).max(1)
+}
+
 /// How many workgroups a dispatch has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
@@ -43,7 +48,7 @@ pub enum Size {
 impl Size {
     /// Workgroups when the longest row attends to `reach` positions; `None` if there is nothing to do.
     fn at(self, reach: u32) -> Option<[u32; 3]> {
-        let splits = reach.div_ceil(potluck_shaders::SPLIT).max(1);
+        let splits = splits(reach);
         match self {
             Self::Fixed(size) => Some(size),
             Self::Splits { x, z } => Some([x, splits, z]),

@@ -266,9 +266,12 @@ impl Core {
         let target = self.readbacks[index].slab.buffer.clone();
         #[cfg(target_arch = "wasm32")]
         let nudged = self.is_nudged(&work.task);
+        let mut encoded = None;
         let runs = match work.task {
             Task::Forward { rows, class, input, blocks, then } => {
                 let program = self.forward(&rows, class, &input, blocks, then)?;
+                encoded = self.ready.take(&program, reach(&rows), &result.parts, &target);
+                self.ready.expect(&program, reach(&rows), &result.parts, bytes);
                 let after = self.copies(&result.parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
             }
@@ -284,8 +287,13 @@ impl Core {
                 vec![Run { before: Vec::new(), program, reach: 0, after }]
             }
         };
-        let most = self.profile.most_a_submit();
-        let submission = Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most).submit(&runs);
+        let submission = match encoded {
+            Some(commands) => self.gpu.queue.submit([commands]),
+            None => {
+                let most = self.profile.most_a_submit();
+                Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, most).submit(&runs)
+            }
+        };
         self.dispatches = runs.iter().map(|run| run.program.dispatches(run.reach)).sum();
         self.readbacks[index].busy = true;
         let (ticket, kind) = (work.ticket, result.kind);
@@ -369,14 +377,18 @@ impl Core {
                 None
             }
         };
-        rows.iter().for_each(|row| self.chosen.forget(row.conversation));
         let last = rows[rows.len() - 1];
-        let slot = self.chosen.slot(last.conversation);
+        let picks = matches!(then, Then::Head(HeadRequest { pick: Pick::Top(_), .. }));
+        // A conversation keeps its slot from token to token, so that its program stays the same.
+        rows.iter().filter(|row| !picks || row.conversation != last.conversation).for_each(|row| {
+            self.chosen.forget(row.conversation);
+        });
+        let slot = if picks { self.chosen.slot(last.conversation) } else { 0 };
         let key = ProgramKey::Forward { n: batch.n, tokens: tokens.is_some(), blocks, then, slot };
         let program = self.program(class, key, |core, rec, layout| {
             core.record_forward(rec, layout, batch, tokens.as_ref(), blocks, then, slot)
         })?;
-        if let Then::Head(HeadRequest { pick: Pick::Top(_), .. }) = then {
+        if picks {
             self.chosen.keep(slot, Position(last.position.0 + 1));
         }
         Ok(program)
@@ -478,7 +490,7 @@ impl Core {
     }
 
     /// Copies of parts of scratch buffers, one after another from `at` on.
-    fn copies(&self, parts: &[(Scratch, u64, u64)], target: &wgpu::Buffer, mut at: u64) -> Vec<Copy> {
+    pub(crate) fn copies(&self, parts: &[(Scratch, u64, u64)], target: &wgpu::Buffer, mut at: u64) -> Vec<Copy> {
         parts
             .iter()
             .map(|&(scratch, offset, size)| {

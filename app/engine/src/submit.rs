@@ -15,7 +15,8 @@ pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
 /// What a kept program computes. Positions, pages, tokens and vectors are in buffers: it is the same for every token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramKey {
-    /// `n` decode rows from tokens (or from hidden vectors) through blocks.
+    /// `n` decode rows from tokens (or from hidden vectors) through blocks. `slot`: where the best token of the last row
+    /// goes, 0 where none is picked.
     Forward { n: u32, tokens: bool, blocks: BlockRange, then: Then, slot: usize },
     /// One step of a continuation, by the token in a slot.
     Continue { slot: usize },
@@ -133,6 +134,18 @@ impl<'a> Submitter<'a> {
             self.copy(&run.after);
         }
         self.flush()
+    }
+
+    /// Encodes a kept program for one submit later on; `None` if it takes several.
+    pub fn encode(mut self, run: &Run) -> Option<wgpu::CommandBuffer> {
+        let (steps, home) = (&run.program.steps, run.program.home);
+        if self.fitting(steps, home, run.reach) < steps.len() {
+            return None;
+        }
+        self.copy(&run.before);
+        self.pass(steps, home?, run.reach);
+        self.copy(&run.after);
+        Some(self.encoder.finish())
     }
 
     /// How many steps still fit this submit: no more dispatches than the arena holds, nor more cost than `most` (unless

@@ -98,6 +98,51 @@ fn three_stages_give_the_bits_of_one() {
 }
 
 #[test]
+fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
+    let gpu = gpu_as(None);
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q4_K).build();
+    let expected = one_stage(&gpu, &model);
+    let tokens = tokens(&model);
+    let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
+    let step = |bench: &mut Bench, conversation: u32, cut: (u32, u32)| {
+        let rows = (cut.0..cut.1)
+            .map(|position| Row { conversation: ConversationId(conversation), position: Position(position) })
+            .collect();
+        bench.hidden(forward(rows, class(cut), slice(&tokens, cut), (0, 3), logits(HeadRows::Last)))
+    };
+    let used = |bench: &Bench| bench.engine.encoded_in_advance();
+    for (&cut, expected) in CUTS.iter().zip(&expected) {
+        assert_eq!(&step(&mut bench, 1, cut), expected, "{cut:?}");
+    }
+    assert_eq!(used(&bench), 3, "of four decode steps only the first was not expected");
+
+    // Positions and pages are in buffers: another conversation's step is the same one.
+    let mut beside = Bench::new(&gpu, &model, &model.all_units(), settings());
+    for cut in [(0, 40), (40, 41), (41, 42)] {
+        assert_eq!(step(&mut bench, 2, cut), step(&mut beside, 2, cut), "a conversation in between, {cut:?}");
+    }
+    assert_eq!(used(&bench), 4, "a chunk of a prompt is not followed by the step that was expected before it");
+    assert_eq!(step(&mut bench, 1, (70, 71)), step(&mut bench, 1, (70, 71)), "the same position again");
+    assert_eq!(used(&bench), 6, "the step is the same in both conversations");
+
+    // Memory that changes takes what was encoded with it.
+    bench.engine.hold(&model.all_units()).unwrap();
+    assert_eq!(step(&mut bench, 2, (42, 43)), step(&mut beside, 2, (42, 43)), "after the memory was made anew");
+    assert_eq!(used(&bench), 6);
+
+    // Where a token is picked, each conversation has a slot of its own.
+    let picked = |bench: &mut Bench, conversation: u32, position: u32| {
+        let rows = vec![Row { conversation: ConversationId(conversation), position: Position(position) }];
+        let input = Input::Tokens(vec![tokens[position as usize]]);
+        bench.candidates(forward(rows, KernelClass::Decode, input, (0, 3), top(HeadRows::Last, 2)))
+    };
+    for (position, expected) in (43..46).zip([6, 7, 8]) {
+        assert_eq!(picked(&mut bench, 2, position), picked(&mut beside, 2, position), "{position}");
+        assert_eq!(used(&bench), expected, "a conversation's next token stays in its slot, {position}");
+    }
+}
+
+#[test]
 fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
