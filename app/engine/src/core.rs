@@ -280,9 +280,9 @@ impl Core {
         Ok(self.memory.slice(segment.key, segment.offset, segment.bytes))
     }
 
-    /// A whole scratch buffer.
+    /// The whole buffer that a scratch vector lies in.
     pub fn scratch(&self, scratch: Scratch) -> Slice {
-        self.memory.whole(Key::Scratch(scratch))
+        self.memory.whole(Key::Scratch(scratch.home()))
     }
 
     /// What recording needs.

@@ -63,7 +63,7 @@ pub(crate) enum Key {
     Scratch(Scratch),
 }
 
-/// Scratch buffers and small tables.
+/// Scratch vectors and small tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Scratch {
     Hidden,
@@ -92,6 +92,18 @@ pub(crate) enum Scratch {
     Next,
     /// Rows of the steps of a continuation.
     Ahead,
+}
+
+impl Scratch {
+    /// Whose buffer it lies in. The large vectors of a block are each read by the next kernel or two and then never again, so two
+    /// buffers take turns: no dispatch binds two vectors of one buffer, which WebGPU would refuse.
+    pub fn home(self) -> Scratch {
+        match self {
+            Self::Qkv | Self::Attended | Self::Gate | Self::Parts | Self::Logits => Self::Qkv,
+            Self::Query | Self::Up => Self::Query,
+            own => own,
+        }
+    }
 }
 
 /// Rows `first_row..first_row + rows` of a tensor in a buffer.
@@ -256,6 +268,8 @@ impl Key {
             Self::Experts(block, role, part) => format!("{role:?} of the experts of block {} part {part}", block.0),
             Self::Keys(block) => format!("keys of block {}", block.0),
             Self::Values(block) => format!("values of block {}", block.0),
+            Self::Scratch(Scratch::Qkv) => "qkv, attended, gate, parts or logits".to_owned(),
+            Self::Scratch(Scratch::Query) => "query or up".to_owned(),
             Self::Scratch(scratch) => format!("{scratch:?}").to_lowercase(),
         }
     }
