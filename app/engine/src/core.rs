@@ -90,7 +90,7 @@ impl Core {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let codebooks = memory.create(&gpu.device, "codebooks", CODEBOOK_BYTES, usage);
         gpu.queue.write_buffer(&codebooks.buffer, 0, &potluck_shaders::codebooks());
-        let staging = StagingRing::new(&gpu.device, &mut memory, &settings);
+        let staging = StagingRing::new(&settings);
         let mut core = Self {
             gpu: gpu.clone(),
             spec,
@@ -320,7 +320,7 @@ impl Core {
         self.programs.clear();
         self.memory.clear();
         self.readbacks.clear();
-        self.staging.clear();
+        self.staging.close();
         self.held.clear();
         self.resident.clear();
     }

@@ -237,3 +237,26 @@ fn results_longer_than_their_buffer_come_in_pieces_with_the_same_bits() {
     let parts: Vec<f32> = (400..416).flat_map(|at| bench.hidden(decode(at, at + 1))).collect();
     assert!(whole == parts, "logits of 16 rows differ from those of one at a time");
 }
+
+#[test]
+fn staging_buffers_are_there_only_during_a_load() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let mut bench = Bench::new(&gpu_as(None), &model, &model.all_units(), small());
+    let expected = answers(&mut bench);
+    let engine = bench.engine.clone();
+    let staging = || futures::executor::block_on(engine.staging()).unwrap();
+    assert!(engine.staging_count() > 0, "the load of this test leaves them");
+    let filled = staging();
+    engine.close_staging();
+    assert_eq!(engine.staging_count(), 1, "one is in use");
+    drop(filled);
+    bench.engine.poll();
+    assert_eq!(engine.staging_count(), 0, "it goes when it comes back");
+    // The next load makes new ones, and one that was closed while it was under way does its copy.
+    engine.forget_weights();
+    support::load(&engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    engine.close_staging();
+    futures::executor::block_on(engine.uploaded()).unwrap();
+    assert_eq!(engine.staging_count(), 0);
+    assert_eq!(answers(&mut bench), expected);
+}
