@@ -8,8 +8,9 @@ use potluck_plan::{BlockIndex, Bytes, ExpertId, StateType, WeightUnit};
 use crate::error::LayoutError;
 use crate::placement::Planner;
 use crate::settings::Settings;
-use crate::sizes::{align, readback_sizes, scratch_sizes};
+use crate::sizes::{align, pages, readback_sizes, scratch_sizes};
 use crate::tensors::{self, Shape};
+use potluck_shaders::PAGE;
 
 /// Every tensor and slot begins at a multiple of this.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -238,6 +239,24 @@ impl Layout {
 pub fn state_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: StateType) -> Bytes {
     let attention = spec.attention(usize::from(block.0));
     Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(state.head_words(attention.head_dim)))
+}
+
+/// Most bytes of a buffer that one binding has to show. Byte offsets are 32-bit in the kernels.
+pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
+    let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(1 << 31);
+    Bytes(binding / ALIGNMENT * ALIGNMENT)
+}
+
+/// Bytes of the largest buffer of keys (or of values) that a context needs: one a block, which one binding has to show.
+pub fn largest_state_buffer(spec: &ModelSpec, context: u32, state: StateType) -> Bytes {
+    let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
+    blocks.map(|block| state_buffer(spec, block, context, state)).max().unwrap_or_default()
+}
+
+/// Bytes of the keys (or of the values) of a block: whole pages.
+pub(crate) fn state_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, state: StateType) -> Bytes {
+    let positions = u64::from(pages(context)) * u64::from(PAGE);
+    Bytes(positions * state_bytes_per_position(spec, block, state).0 / 2)
 }
 
 /// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that

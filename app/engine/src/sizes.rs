@@ -58,8 +58,13 @@ pub(crate) fn head_rows(settings: &Settings) -> u32 {
     settings.head_rows.clamp(1, 16)
 }
 
+/// Pages of so many positions.
+pub(crate) fn pages(context: u32) -> u32 {
+    context.div_ceil(PAGE).max(1)
+}
+
 pub(crate) fn page_count(settings: &Settings) -> u32 {
-    settings.context.div_ceil(PAGE).max(1)
+    pages(settings.context)
 }
 
 /// Splits of the longest context.
