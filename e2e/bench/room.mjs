@@ -31,17 +31,18 @@ export class Room {
     room.relay = await Relay.start({ models });
     room.devices = [await Device.start('host')];
     room.pages = [room.host];
-    await room.ready();
-    room.link = await host(room.host, room.relay, { model: title || undefined, share: 'Everyone takes part', context });
+    // What a page lends by default is less than some models take, and the first device is to hold everything.
+    const lends = Math.ceil(1.3 * (await room.ready())) + 1_000_000_000;
+    room.link = await host(room.host, room.relay, { model: title || undefined, lends, share: 'Everyone takes part', context });
     await room.stands(1);
     return room;
   }
 
-  /** The relay has read the model's file. */
+  /** Waits until the relay has read the models' files; bytes of the largest. */
   async ready() {
     for (;;) {
       const { models } = await (await fetch(`${this.relay.url}/models`)).json();
-      if (models.length > 0 && models.every((model) => model.state.phase === 'ready')) return;
+      if (models.length > 0 && models.every((model) => model.state.phase === 'ready')) return Math.max(...models.map((model) => model.bytes));
       await new Promise((done) => setTimeout(done, 200));
     }
   }

@@ -1,16 +1,12 @@
 // A fresh Chromium for each run, and what it takes of the machine's memory.
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import { launch } from './devtools.mjs';
 import { median } from './report.mjs';
-
-// On a machine without network Playwright lies where PLAYWRIGHT says.
-const from = process.env.PLAYWRIGHT ?? resolve(import.meta.dirname, '..');
-const { chromium } = createRequire(join(from, 'package.json'))('playwright-core');
 
 const run = promisify(execFile);
 
@@ -26,33 +22,21 @@ export const SOFTWARE = [
   '--disable-component-update',
   '--disable-sync',
 ];
-const ours = [
-  '--headless', '--disable-gpu', '--use-gl=swiftshader', '--use-angle=swiftshader', '--use-angle=swiftshader-webgl',
-  '--enable-unsafe-swiftshader', '--hide-scrollbars', '--mute-audio', '--disable-field-trial-config',
-];
 
 /** Opens a browser with an empty profile, gives its page to `work`, and takes everything away again. */
 export async function inFreshBrowser({ executablePath, args, memory, patience }, work) {
   const profile = await mkdtemp(join(tmpdir(), 'potluck-peer-'));
   const sampler = memory ? new Memory(profile, await deviceMemory(0)) : null;
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath,
-    args,
-    headless: !args.includes('--ozone-platform=x11'),
-    ignoreDefaultArgs: ours,
-    viewport: { width: 1280, height: 800 },
-  }).catch(async (error) => {
+  const page = await launch({ executablePath, args: ['--window-size=1280,800', ...args], profile }).catch(async (error) => {
     await sampler?.stop();
     throw error;
   });
   try {
-    const page = context.pages()[0] ?? (await context.newPage());
-    page.setDefaultTimeout(patience);
     const { answering, ...result } = await within(patience, work(page));
-    return { ...result, browser: context.browser()?.version() ?? result.browser, ...(await sampler?.stop(answering)) };
+    return { ...result, browser: page.version, ...(await sampler?.stop(answering)) };
   } finally {
     await sampler?.stop();
-    await context.close().catch(() => {});
+    await page.close();
     await rm(profile, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -114,6 +114,7 @@ test('a file that is too short is noticed', async () => {
   assert.ok(served > before[pack] / 2, `${served} bytes of ${before[pack]}`);
   await change({});
   assert.equal(await change({}), 0, 'it is whole again');
+  assert.equal((await files())[pack], before[pack], 'and no longer than it was');
 });
 
 test('files of an earlier version, and files without a journal, are deleted', async () => {

@@ -92,7 +92,7 @@ impl Core {
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
         let codebooks = memory.create(&gpu.device, "codebooks", CODEBOOK_BYTES, usage);
         gpu.queue.write_buffer(&codebooks.buffer, 0, &potluck_shaders::codebooks());
-        let staging = StagingRing::new(&gpu.device, &mut memory, &settings);
+        let staging = StagingRing::new(&settings);
         let mut core = Self {
             gpu: gpu.clone(),
             spec,
@@ -284,9 +284,9 @@ impl Core {
         Ok(self.memory.slice(segment.key, segment.offset, segment.bytes))
     }
 
-    /// A whole scratch buffer.
+    /// The whole buffer that a scratch vector lies in.
     pub fn scratch(&self, scratch: Scratch) -> Slice {
-        self.memory.whole(Key::Scratch(scratch))
+        self.memory.whole(Key::Scratch(scratch.home()))
     }
 
     /// What recording needs.
@@ -325,7 +325,7 @@ impl Core {
         self.ready.clear();
         self.memory.clear();
         self.readbacks.clear();
-        self.staging.clear();
+        self.staging.close();
         self.held.clear();
         self.resident.clear();
     }

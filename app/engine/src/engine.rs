@@ -70,7 +70,8 @@ impl Inner {
 }
 
 impl Engine {
-    /// An engine for a model. It allocates staging and results at once, everything else in [`Engine::hold`].
+    /// An engine for a model. It allocates results at once, staging when something is loaded, everything else in
+    /// [`Engine::hold`].
     pub fn new(
         gpu: &Gpu,
         spec: ModelSpec,
@@ -132,6 +133,17 @@ impl Engine {
         .await
     }
 
+    /// A load is over: the staging buffers are freed, those under way as soon as their copies are done. The next
+    /// [`Engine::staging`] makes new ones.
+    pub fn close_staging(&self) {
+        self.inner.core.borrow_mut().staging.close();
+    }
+
+    /// Staging buffers that exist now.
+    pub fn staging_count(&self) -> usize {
+        self.inner.core.borrow().staging.count()
+    }
+
     /// Waits until all uploads are done: every staging buffer is mapped again.
     ///
     /// # Errors
@@ -162,7 +174,10 @@ impl Engine {
             self.deliver_staging();
             let mut core = self.inner.core.borrow_mut();
             match core.check_alive() {
-                Ok(()) => core.staging.take(&self.inner.notify).map(Ok),
+                Ok(()) => {
+                    let Core { staging, gpu, .. } = &mut *core;
+                    staging.take(&gpu.device, &self.inner.notify).map(Ok)
+                }
                 Err(error) => Some(Err(error)),
             }
         };

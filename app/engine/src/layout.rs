@@ -8,8 +8,9 @@ use potluck_plan::{BlockIndex, Bytes, ExpertId, StateType, WeightUnit};
 use crate::error::LayoutError;
 use crate::placement::Planner;
 use crate::settings::Settings;
-use crate::sizes::{align, readback_sizes, scratch_sizes};
+use crate::sizes::{align, pages, readback_sizes, scratch_sizes};
 use crate::tensors::{self, Shape};
+use potluck_shaders::PAGE;
 
 /// Every tensor and slot begins at a multiple of this.
 pub(crate) const ALIGNMENT: u64 = 256;
@@ -63,7 +64,7 @@ pub(crate) enum Key {
     Scratch(Scratch),
 }
 
-/// Scratch buffers and small tables.
+/// Scratch vectors and small tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Scratch {
     Hidden,
@@ -92,6 +93,18 @@ pub(crate) enum Scratch {
     Next,
     /// Rows of the steps of a continuation.
     Ahead,
+}
+
+impl Scratch {
+    /// Whose buffer it lies in. The large vectors of a block are each read by the next kernel or two and then never again, so two
+    /// buffers take turns: no dispatch binds two vectors of one buffer, which WebGPU would refuse.
+    pub fn home(self) -> Scratch {
+        match self {
+            Self::Qkv | Self::Attended | Self::Gate | Self::Parts | Self::Logits => Self::Qkv,
+            Self::Query | Self::Up => Self::Query,
+            own => own,
+        }
+    }
 }
 
 /// Rows `first_row..first_row + rows` of a tensor in a buffer.
@@ -228,6 +241,24 @@ pub fn state_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: Stat
     Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(state.head_words(attention.head_dim)))
 }
 
+/// Most bytes of a buffer that one binding has to show. Byte offsets are 32-bit in the kernels.
+pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
+    let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(1 << 31);
+    Bytes(binding / ALIGNMENT * ALIGNMENT)
+}
+
+/// Bytes of the largest buffer of keys (or of values) that a context needs: one a block, which one binding has to show.
+pub fn largest_state_buffer(spec: &ModelSpec, context: u32, state: StateType) -> Bytes {
+    let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
+    blocks.map(|block| state_buffer(spec, block, context, state)).max().unwrap_or_default()
+}
+
+/// Bytes of the keys (or of the values) of a block: whole pages.
+pub(crate) fn state_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, state: StateType) -> Bytes {
+    let positions = u64::from(pages(context)) * u64::from(PAGE);
+    Bytes(positions * state_bytes_per_position(spec, block, state).0 / 2)
+}
+
 /// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that
 /// has more to spare computes more rows of a prompt at a time.
 pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
@@ -256,6 +287,8 @@ impl Key {
             Self::Experts(block, role, part) => format!("{role:?} of the experts of block {} part {part}", block.0),
             Self::Keys(block) => format!("keys of block {}", block.0),
             Self::Values(block) => format!("values of block {}", block.0),
+            Self::Scratch(Scratch::Qkv) => "qkv, attended, gate, parts or logits".to_owned(),
+            Self::Scratch(Scratch::Query) => "query or up".to_owned(),
             Self::Scratch(scratch) => format!("{scratch:?}").to_lowercase(),
         }
     }

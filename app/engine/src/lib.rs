@@ -42,7 +42,9 @@ mod tensors;
 pub use engine::Engine;
 pub use error::{EngineError, GpuError, LayoutError};
 pub use gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
-pub use layout::{Layout, PlannedBuffer, Purpose, fixed_overhead, state_bytes_per_position};
+pub use layout::{
+    Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, largest_state_buffer, state_bytes_per_position,
+};
 #[cfg(not(target_arch = "wasm32"))]
 pub use measure::DispatchTime;
 pub use selftest::{KernelVerdict, Verdict};

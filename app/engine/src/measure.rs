@@ -145,10 +145,11 @@ impl Engine {
         const GROUPS: u32 = 1024;
         let kernel = Kernel::Stream;
         let limit = self.inner.core.borrow().gpu.capabilities().limits.max_storage_buffer_binding_size;
-        let bytes = limit.min(64 << 20) / 16 * 16;
-        let sizes = [bytes, u64::from(GROUPS * kernel.threads()) * 4];
+        let bytes = limit.min(64 << 20) / 256 * 256;
+        let sums = u64::from(GROUPS * kernel.threads()) * 4;
         let params = params::Stream { quads: (bytes / 16) as u32 };
-        let stand = self.stand(kernel, &sizes, bytemuck::bytes_of(&params), [GROUPS, 1]);
+        let params = bytemuck::bytes_of(&params);
+        let stand = self.inner.core.borrow_mut().stand_on_weights(kernel, bytes, &[sums], params, [GROUPS, 1]);
         self.rate(&stand, bytes).await
     }
 

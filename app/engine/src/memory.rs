@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::layout::{Key, Layout};
+use crate::layout::{Key, Layout, Purpose};
 
 /// A buffer with a number, by which bind groups are found again.
 #[derive(Debug)]
@@ -84,6 +84,12 @@ impl Memory {
     pub fn whole(&self, key: Key) -> Slice {
         let slab = self.slab(key).clone();
         Slice { offset: 0, size: slab.buffer.size(), slab }
+    }
+
+    /// The largest buffer of weights.
+    pub fn largest_weights(&self) -> Option<&Rc<Slab>> {
+        let weights = self.buffers.iter().filter(|(key, _)| key.purpose() == Purpose::Weights);
+        weights.map(|(_, slab)| slab).max_by_key(|slab| slab.buffer.size())
     }
 
     /// Frees everything.

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
-use potluck_shaders::{CODEBOOK_BYTES, PAGE};
+use potluck_shaders::CODEBOOK_BYTES;
 
 use crate::error::LayoutError;
 use crate::layout::{
     ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
-    Segment, state_bytes_per_position,
+    Segment, binding_limit, state_buffer,
 };
 use crate::settings::Settings;
 use crate::sizes::{AttentionBlocks, Widths, align, page_count, readback_sizes, rows_at_once, scratch_sizes};
@@ -28,9 +28,7 @@ pub(crate) struct Planner<'a> {
 
 impl<'a> Planner<'a> {
     pub fn new(spec: &'a ModelSpec, units: &'a UnitMap, limits: &wgpu::Limits) -> Self {
-        // Byte offsets are 32-bit in the kernels; the last words of a segment may be read past its end.
-        let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(1 << 31);
-        let most = binding / ALIGNMENT * ALIGNMENT;
+        let most = binding_limit(limits).0;
         let buffer_most = limits.max_buffer_size.min(1 << 32) / ALIGNMENT * ALIGNMENT;
         let (sizes, places, experts) = Default::default();
         Self { spec, units, most, buffer_most, sizes, places, experts }
@@ -189,10 +187,9 @@ impl<'a> Planner<'a> {
     }
 
     pub fn state(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
-        let positions = u64::from(page_count(settings)) * u64::from(PAGE);
         for unit in held {
             let WeightUnit::Mixer(block) = *unit else { continue };
-            let bytes = positions * state_bytes_per_position(self.spec, block, settings.state).0 / 2;
+            let bytes = state_buffer(self.spec, block, settings.context, settings.state).0;
             if bytes > self.most {
                 return Err(LayoutError::BufferLimit {
                     what: format!("The context of block {}", block.0),

@@ -70,8 +70,8 @@ pub async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
     }
 }
 
-/// A dispatch to be timed, on buffers of zeros that stay from one launch to the next: nothing is brought there, so only the
-/// kernel takes time.
+/// A dispatch to be timed, on buffers of zeros (or weights to read) that stay from one launch to the next: nothing is brought
+/// there, so only the kernel takes time.
 pub struct Stand {
     kernel: Kernel,
     params: Vec<u8>,
@@ -143,6 +143,25 @@ impl Core {
         let [x, y] = fold(x);
         let buffers = sizes.iter().map(|&size| self.probe_buffer(size)).collect();
         Stand { kernel, params: params.to_vec(), groups: [x, y, z], buffers }
+    }
+
+    /// The same for a kernel that reads `bytes` of weights first, out of those that are here if one buffer has so many.
+    pub fn stand_on_weights(
+        &mut self,
+        kernel: Kernel,
+        bytes: u64,
+        sizes: &[u64],
+        params: &[u8],
+        groups: [u32; 2],
+    ) -> Stand {
+        let mut stand = self.stand(kernel, sizes, params, groups);
+        let known = self.memory.largest_weights().filter(|slab| slab.buffer.size() >= bytes).cloned();
+        let weights = match known {
+            Some(slab) => Slice { slab, offset: 0, size: bytes },
+            None => self.probe_buffer(bytes),
+        };
+        stand.buffers.insert(0, weights);
+        stand
     }
 
     /// Runs it `repeat` times; the first word of its last buffer comes back.

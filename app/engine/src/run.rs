@@ -68,8 +68,8 @@ impl Core {
     pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
         self.check(&work.task)?;
-        let most = self.layout.prefill_rows as usize;
-        if rows_of(&work.task) > most.max(Work::DECODE_ROWS) {
+        let most = self.rows_at_once(&work.task)?;
+        if rows_of(&work.task) > most {
             let ticket = work.ticket;
             let pieces = pieces::cut(work.task, most);
             self.joining.insert(ticket, Joining::new(pieces.len()));
@@ -89,6 +89,21 @@ impl Core {
             return Ok(());
         }
         self.start(work, notify)
+    }
+
+    /// Rows of a task that scratch memory and a result buffer have room for; more are cut.
+    fn rows_at_once(&self, task: &Task) -> Result<usize, EngineError> {
+        let scratch = (self.layout.prefill_rows as usize).max(Work::DECODE_ROWS);
+        let (rows, result) = (rows_of(task) as u64, self.result(task)?);
+        let room = match result.kind {
+            Kind::Logits => self.layout.logits_bytes.max(self.layout.readback_bytes),
+            _ => self.layout.readback_bytes,
+        };
+        if result.bytes() <= room {
+            return Ok(scratch);
+        }
+        let fitting = room / result.bytes().div_ceil(rows.max(1));
+        Ok(scratch.min(fitting.max(1) as usize))
     }
 
     /// Drops work that has not begun.
@@ -494,7 +509,7 @@ impl Core {
         parts
             .iter()
             .map(|&(scratch, offset, size)| {
-                let slab = self.memory.slab(Key::Scratch(scratch)).clone();
+                let slab = self.memory.slab(Key::Scratch(scratch.home())).clone();
                 let copy = Copy { from: Slice { slab, offset, size }, to: target.clone(), at };
                 at += size;
                 copy
@@ -504,7 +519,7 @@ impl Core {
 
     fn write(&self, scratch: Scratch, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.gpu.queue.write_buffer(&self.memory.slab(Key::Scratch(scratch)).buffer, 0, bytes);
+            self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, 0, bytes);
         }
     }
 

@@ -58,8 +58,13 @@ pub(crate) fn head_rows(settings: &Settings) -> u32 {
     settings.head_rows.clamp(1, 16)
 }
 
+/// Pages of so many positions.
+pub(crate) fn pages(context: u32) -> u32 {
+    context.div_ceil(PAGE).max(1)
+}
+
 pub(crate) fn page_count(settings: &Settings) -> u32 {
-    settings.context.div_ceil(PAGE).max(1)
+    pages(settings.context)
 }
 
 /// Splits of the longest context.
@@ -72,6 +77,7 @@ pub(crate) fn tile_count(vectors: u32, pairs: u64, experts: u64) -> u64 {
     pairs / u64::from(vectors) + experts.min(pairs)
 }
 
+/// Bytes of every scratch buffer.
 pub(crate) fn scratch_sizes(
     spec: &ModelSpec,
     held: &BTreeSet<WeightUnit>,
@@ -92,7 +98,7 @@ pub(crate) fn scratch_sizes(
     let vocabulary = u64::from(spec.vocabulary);
     let turns: u64 = spec.attention_blocks().map(|a| align(u64::from(a.rope.dims) * 2)).sum();
     let tables = turns + spec.blocks.len() as u64 * align(w.experts * 4);
-    [
+    let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
         (Scratch::Normed, rows * w.hidden * 4),
         (Scratch::Qkv, mixed * w.qkv * 4),
@@ -120,20 +126,27 @@ pub(crate) fn scratch_sizes(
         (Scratch::Tables, tables),
         (Scratch::Next, Chosen::SLOTS as u64 * ALIGNMENT),
         (Scratch::Ahead, u64::from(potluck_plan::Work::STEPS) * 16),
-    ]
-    .into_iter()
-    .map(|(scratch, bytes)| (scratch, align(bytes.max(1))))
-    .collect()
+    ];
+    let mut sizes = BTreeMap::new();
+    for (scratch, bytes) in needed {
+        let size = sizes.entry(scratch.home()).or_default();
+        *size = align(bytes.max(1)).max(*size);
+    }
+    sizes
 }
 
-/// Bytes of an ordinary result and of one with logits (0 without a head).
+/// Rows whose results have room in a result buffer: chunks of a prompt that pass several devices have no more. Longer work is
+/// cut, unless its result is small.
+const RESULT_ROWS: u64 = Settings::LEAST_PREFILL_ROWS as u64;
+
+/// Bytes of an ordinary result and of one row's logits (0 without a head).
 pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, settings: &Settings) -> (u64, u64) {
     let w = Widths::of(spec);
-    let rows = rows_at_once(settings);
+    let rows = rows_at_once(settings).min(RESULT_ROWS);
     let routed = rows * (2 * w.hidden * 4 + 2 * w.used * 4);
     let head = held.contains(&WeightUnit::Head);
     let candidates = if head { rows * u64::from(potluck_plan::Pick::MOST) * 8 } else { 0 };
-    let logits = if head { u64::from(head_rows(settings)) * u64::from(spec.vocabulary) * 4 } else { 0 };
+    let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
     (align(routed.max(candidates)), if head { align(logits) } else { 0 })
 }
 

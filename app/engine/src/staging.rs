@@ -1,4 +1,5 @@
-//! The ring of mapped staging buffers through which weights reach the GPU.
+//! The ring of mapped staging buffers through which weights reach the GPU. It is there while something is loaded: a buffer is
+//! made when it is first asked for, and all go when the load is over.
 
 use std::rc::Rc;
 
@@ -7,7 +8,7 @@ use potluck_plan::WeightUnit;
 use crate::core::{Core, Event};
 use crate::error::EngineError;
 use crate::layout::{Key, Segment};
-use crate::memory::{Memory, Slab};
+use crate::memory::Slab;
 use crate::notify::Notify;
 use crate::settings::Settings;
 
@@ -30,8 +31,12 @@ pub struct Piece {
 /// The buffers of the ring.
 #[derive(Debug)]
 pub struct StagingRing {
-    buffers: Vec<Rc<Slab>>,
+    /// None where no buffer was needed yet.
+    buffers: Vec<Option<Rc<Slab>>>,
+    /// Buffers that nobody fills and that are mapped.
     free: Vec<usize>,
+    /// Buffers that come back are not kept.
+    closed: bool,
     size: u64,
     /// The mapped ranges in force. A browser gives out a range once: a buffer that comes back without an upload is still
     /// mapped, and must be filled through the range it had.
@@ -40,45 +45,65 @@ pub struct StagingRing {
 }
 
 impl StagingRing {
-    /// A ring of mapped buffers.
-    pub fn new(device: &wgpu::Device, _memory: &mut Memory, settings: &Settings) -> Self {
-        let size = u64::from(settings.staging_bytes).next_multiple_of(256).max(256);
-        let buffers: Vec<Rc<Slab>> = (0..settings.staging_count.max(1))
-            .map(|id| {
-                let buffer = device.create_buffer(&wgpu::BufferDescriptor {
-                    label: Some("staging"),
-                    size,
-                    usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
-                    mapped_at_creation: true,
-                });
-                Rc::new(Slab { id, buffer })
-            })
-            .collect();
+    /// A ring without buffers.
+    pub fn new(settings: &Settings) -> Self {
+        let count = settings.staging_count.max(1) as usize;
         Self {
-            free: (0..buffers.len()).collect(),
+            buffers: vec![None; count],
+            free: Vec::new(),
+            closed: true,
+            size: u64::from(settings.staging_bytes).next_multiple_of(256).max(256),
             #[cfg(target_arch = "wasm32")]
-            ranges: vec![None; buffers.len()],
-            buffers,
-            size,
+            ranges: vec![None; count],
         }
     }
 
-    /// Frees the buffers.
-    pub fn clear(&mut self) {
-        self.buffers.clear();
-        self.free.clear();
+    /// Frees the buffers; those that are in use or on their way go when they come back.
+    pub fn close(&mut self) {
+        self.closed = true;
+        while let Some(index) = self.free.pop() {
+            self.drop_buffer(index);
+        }
+    }
+
+    fn drop_buffer(&mut self, index: usize) {
+        if let Some(buffer) = self.buffers.get_mut(index) {
+            *buffer = None;
+        }
+        #[cfg(target_arch = "wasm32")]
+        self.forget_range(index);
+    }
+
+    /// Buffers there are.
+    pub fn count(&self) -> usize {
+        self.buffers.iter().flatten().count()
     }
 
     /// True if no buffer is in use or on its way.
     pub fn is_whole(&self) -> bool {
-        self.free.len() == self.buffers.len()
+        self.free.len() == self.count()
     }
 
     /// A buffer is mapped again.
     pub fn give_back(&mut self, index: usize) {
-        if index < self.buffers.len() {
+        if self.closed {
+            self.drop_buffer(index);
+        } else if self.buffers.get(index).is_some_and(Option::is_some) {
             self.free.push(index);
         }
+    }
+
+    /// Makes one more buffer, if the ring may have more.
+    fn grow(&mut self, device: &wgpu::Device) {
+        let Some(index) = self.buffers.iter().position(Option::is_none) else { return };
+        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("staging"),
+            size: self.size,
+            usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: true,
+        });
+        self.buffers[index] = Some(Rc::new(Slab { id: index as u32, buffer }));
+        self.free.push(index);
     }
 
     /// The buffer is unmapped: its range is detached.
@@ -89,10 +114,14 @@ impl StagingRing {
         }
     }
 
-    /// A free buffer, if there is one.
-    pub fn take(&mut self, notify: &Notify) -> Option<Staging> {
+    /// A free buffer, if there is one or one more may be made.
+    pub fn take(&mut self, device: &wgpu::Device, notify: &Notify) -> Option<Staging> {
+        self.closed = false;
+        if self.free.is_empty() {
+            self.grow(device);
+        }
         let index = self.free.pop()?;
-        let slab = self.buffers[index].clone();
+        let slab = self.buffers[index].clone()?;
         #[cfg(target_arch = "wasm32")]
         if self.ranges[index].is_none() {
             self.ranges[index] = mapped_range(&slab);

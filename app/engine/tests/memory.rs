@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use potluck_engine::{EngineError, GpuOptions, Layout, LayoutError, Purpose, Settings, fixed_overhead};
 use potluck_gguf::TensorType;
 use potluck_model::{Architecture, FileRange, MixerSpec, ModelSpec, TensorRole, UnitMap, UnitTensor};
-use potluck_plan::{BlockIndex, Bytes, HeadRows, Input, KernelClass, Outcome, StateType, Ticket, WeightUnit, Work};
+use potluck_plan::{
+    BlockIndex, Bytes, HeadRows, Input, KernelClass, Outcome, StateType, Then, Ticket, WeightUnit, Work,
+};
 use support::{Bench, Recipe, forward, gpu_as, gpu_with, logits, rows, top};
 
 fn small() -> Settings {
@@ -203,4 +205,58 @@ fn a_lost_device_answers_everything() {
     let refused = bench.engine.submit(Work { ticket: Ticket(99), task: task(0) });
     assert_eq!(refused, Err(EngineError::Lost));
     assert!(matches!(futures::executor::block_on(bench.engine.staging()), Err(EngineError::Lost)));
+}
+
+#[test]
+fn results_longer_than_their_buffer_come_in_pieces_with_the_same_bits() {
+    let model = Recipe::new(Architecture::Qwen3Moe, TensorType::Q8_0).build();
+    let gpu = gpu_as(None);
+    let settings = Settings { context: 512, prefill_rows: 512, ..Settings::default() };
+    let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings.clone());
+    let layout =
+        Layout::plan(&model.spec, &model.units, &model.all_units(), &settings, &gpu.capabilities().limits).unwrap();
+    let count = 400;
+    let vectors = 4 * u64::from(model.spec.hidden) * count;
+    let largest = layout.buffers.iter().filter(|buffer| buffer.purpose == Purpose::Readback).map(|b| b.bytes.0).max();
+    assert!(largest.unwrap() < vectors, "the vectors of {count} rows fit one buffer: nothing is tested");
+
+    let token = |at: u32| at * 13 % 333;
+    let some = |from: u32, to: u32, then| {
+        let input = Input::Tokens((from..to).map(token).collect());
+        forward(rows(from..to), KernelClass::Prefill, input, (0, 3), then)
+    };
+    let whole = bench.hidden(some(0, count as u32, Then::Hidden));
+    let parts: Vec<f32> = (0..8).flat_map(|i| bench.hidden(some(50 * i, 50 * i + 50, Then::Hidden))).collect();
+    assert!(whole == parts, "vectors of {count} rows differ from those of 50 at a time");
+
+    let decode = |from: u32, to: u32| {
+        let input = Input::Tokens((from..to).map(token).collect());
+        forward(rows(from..to), KernelClass::Decode, input, (0, 3), logits(HeadRows::All))
+    };
+    let whole = bench.hidden(decode(400, 416));
+    let parts: Vec<f32> = (400..416).flat_map(|at| bench.hidden(decode(at, at + 1))).collect();
+    assert!(whole == parts, "logits of 16 rows differ from those of one at a time");
+}
+
+#[test]
+fn staging_buffers_are_there_only_during_a_load() {
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q8_0).build();
+    let mut bench = Bench::new(&gpu_as(None), &model, &model.all_units(), small());
+    let expected = answers(&mut bench);
+    let engine = bench.engine.clone();
+    let staging = || futures::executor::block_on(engine.staging()).unwrap();
+    assert!(engine.staging_count() > 0, "the load of this test leaves them");
+    let filled = staging();
+    engine.close_staging();
+    assert_eq!(engine.staging_count(), 1, "one is in use");
+    drop(filled);
+    bench.engine.poll();
+    assert_eq!(engine.staging_count(), 0, "it goes when it comes back");
+    // The next load makes new ones, and one that was closed while it was under way does its copy.
+    engine.forget_weights();
+    support::load(&engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+    engine.close_staging();
+    futures::executor::block_on(engine.uploaded()).unwrap();
+    assert_eq!(engine.staging_count(), 0);
+    assert_eq!(answers(&mut bench), expected);
 }

@@ -74,21 +74,25 @@ impl BlobName {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    #[test]
-    fn every_name_reads_back_and_others_are_refused() {
-        let block = BlockIndex(47);
-        let units = [
+    /// A unit of each kind.
+    pub(crate) fn every_kind(block: BlockIndex, expert: ExpertId) -> [WeightUnit; 7] {
+        [
             WeightUnit::Embedding,
             WeightUnit::Head,
             WeightUnit::Mixer(block),
             WeightUnit::Router(block),
             WeightUnit::Dense(block),
             WeightUnit::SharedExpert(block),
-            WeightUnit::Expert(block, ExpertId(127)),
-        ];
+            WeightUnit::Expert(block, expert),
+        ]
+    }
+
+    #[test]
+    fn every_name_reads_back_and_others_are_refused() {
+        let units = every_kind(BlockIndex(47), ExpertId(127));
         let names =
             units.map(BlobName::Unit).into_iter().chain([BlobName::About, BlobName::Calibration, BlobName::Header(3)]);
         for name in names {

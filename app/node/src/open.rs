@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use potluck_engine::{Settings, fixed_overhead};
+use potluck_engine::{Settings, fixed_overhead, largest_state_buffer};
 use potluck_gguf::{GgufError, HeaderParser, Metadata, Progress, join, split_count};
 use potluck_model::{FileRange, ModelError, ModelSpec, Profile, UnitMap};
 use potluck_plan::{Bytes, ModelId, StateType};
@@ -285,24 +285,41 @@ impl Opener {
 }
 
 impl Model {
-    /// Everything the coordinator needs.
+    /// Everything the coordinator needs. Keys and values are only offered as types that a binding of this device shows for
+    /// such a context, if its limit is known.
     ///
     /// # Errors
     /// The vocabulary cannot be read.
-    pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
+    pub fn for_coordinator(
+        &self,
+        metadata: &Metadata,
+        context: u32,
+        binding: Option<Bytes>,
+    ) -> Result<(OpenedModel, Vec<String>), OpenError> {
         let (language, remarks) = ModelLanguage::read(metadata)?;
         // What is set aside besides weights and state does not depend on how keys and values are stored.
         let settings = settings(Bytes(u64::MAX), context, StateType::F32);
-        let states = StateType::ALL.into_iter().filter(|&state| self.spec.takes(state));
+        let states = offered(&self.spec, context, binding);
+        let shape = |state| self.spec.shape(&self.units, self.card.id, state);
         let opened = OpenedModel {
             card: self.card.clone(),
-            shape: self.spec.shape(&self.units, self.card.id, StateType::F32),
-            shapes: states.map(|state| self.spec.shape(&self.units, self.card.id, state)).collect(),
+            shape: shape(states.first().copied().unwrap_or_default()),
+            shapes: states.into_iter().map(shape).collect(),
             overhead: fixed_overhead(&self.spec, &settings),
             language: Arc::new(language),
         };
         Ok((opened, remarks))
     }
+}
+
+/// How keys and values of this context can be stored, largest first: as types whose buffers a binding can show. Where it shows
+/// none the smallest remains, whose load tells of the limit.
+fn offered(spec: &ModelSpec, context: u32, binding: Option<Bytes>) -> Vec<StateType> {
+    let mut states: Vec<StateType> = StateType::ALL.into_iter().filter(|&state| spec.takes(state)).collect();
+    let shown = |state: &StateType| binding.is_none_or(|limit| largest_state_buffer(spec, context, *state) <= limit);
+    let first = states.iter().position(shown).unwrap_or(states.len().saturating_sub(1));
+    states.drain(..first);
+    states
 }
 
 /// The engine's settings for a budget, a context and a type of keys and values.
@@ -373,7 +390,22 @@ fn file_stem(path: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use potluck_gguf::synthetic::Synthetic;
+
+    #[test]
+    fn keys_and_values_are_offered_as_what_a_binding_shows() {
+        let spec = ModelSpec::from_gguf(&join([Synthetic::default().header().unwrap()]).unwrap()).unwrap().0;
+        let bytes = |state| largest_state_buffer(&spec, 4096, state);
+        let all = offered(&spec, 4096, None);
+        assert!(all.len() > 2 && all[0] == StateType::F32, "{all:?}");
+        assert_eq!(offered(&spec, 4096, Some(bytes(StateType::F32))), all, "as long as the limit");
+        let below = Bytes(bytes(StateType::F32).0 - 1);
+        assert_eq!(offered(&spec, 4096, Some(below)), all[1..]);
+        assert_eq!(offered(&spec, 2048, Some(below)), all, "a shorter context");
+        assert_eq!(offered(&spec, 4096, Some(Bytes(1))), all[all.len() - 1..], "its load tells of the limit");
+    }
 
     #[test]
     fn a_split_is_found_by_its_first_name() {

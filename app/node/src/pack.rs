@@ -4,7 +4,8 @@
 //!
 //! A record is written to the journal after the bytes it tells of are on the disk, so a unit that was being written when a
 //! tab died counts as far as it was told of. Bytes that no record tells of are written over; all others never change, so
-//! reading needs no lock. The journal begins with a generation, which is part of the packs' names: whoever knows an
+//! reading needs no lock. Where a unit was dropped only the same unit is written again, so whoever still reads it by an older
+//! journal finds what it should be. The journal begins with a generation, which is part of the packs' names: whoever knows an
 //! older journal finds no file, instead of other bytes.
 
 use std::collections::BTreeMap;
@@ -66,6 +67,22 @@ pub struct Extent {
     pub offset: u64,
     /// How many.
     pub len: u64,
+}
+
+impl Extent {
+    /// One past the last byte.
+    fn end(self) -> u64 {
+        self.offset + self.len
+    }
+
+    /// What is left before and behind another one.
+    fn without(self, other: Extent) -> impl Iterator<Item = Extent> {
+        let before = Extent { offset: self.offset, len: other.offset.clamp(self.offset, self.end()) - self.offset };
+        let from = other.end().clamp(self.offset, self.end());
+        [before, Extent { offset: from.max(before.end()), len: self.end() - from.max(before.end()) }]
+            .into_iter()
+            .filter(|extent| extent.len > 0)
+    }
 }
 
 /// One step of a journal.
@@ -162,6 +179,8 @@ fn unit(part: u8, block: BlockIndex, expert: ExpertId) -> Option<WeightUnit> {
 pub struct Index {
     generation: Option<u32>,
     units: BTreeMap<WeightUnit, Vec<Extent>>,
+    /// Where units were before they were dropped, as far as they were not written there again.
+    dropped: BTreeMap<WeightUnit, Vec<Extent>>,
     /// Ends of the packs, of dropped units too: somebody may still read those.
     ends: BTreeMap<Option<BlockIndex>, u64>,
     /// Bytes of the journal that were understood.
@@ -186,7 +205,10 @@ impl Index {
             Record::Begin { generation } => self.generation = Some(generation),
             Record::Grown(unit, extent) => {
                 let end = self.ends.entry(unit.block()).or_default();
-                *end = (*end).max(extent.offset + extent.len);
+                *end = (*end).max(extent.end());
+                if let Some(dropped) = self.dropped.get_mut(&unit) {
+                    *dropped = dropped.iter().flat_map(|old| old.without(extent)).collect();
+                }
                 let extents = self.units.entry(unit).or_default();
                 match extents.last_mut() {
                     Some(last) if last.offset + last.len == extent.offset => last.len += extent.len,
@@ -194,7 +216,8 @@ impl Index {
                 }
             }
             Record::Dropped(unit) => {
-                self.units.remove(&unit);
+                let had = self.units.remove(&unit).unwrap_or_default();
+                self.dropped.entry(unit).or_default().extend(had);
             }
         }
         self.read += RECORD as u64;
@@ -210,7 +233,29 @@ impl Index {
         self.read
     }
 
-    /// Where the next bytes go in a unit's pack.
+    /// Where the next `len` bytes of a unit go in its pack, in their order: where the unit was before it was dropped, and
+    /// behind everything else.
+    pub fn room(&self, unit: WeightUnit, len: u64) -> Vec<Extent> {
+        let (mut room, mut left) = (Vec::new(), len);
+        for old in self.dropped.get(&unit).into_iter().flatten() {
+            let some = old.len.min(left);
+            room.push(Extent { offset: old.offset, len: some });
+            left -= some;
+        }
+        room.push(Extent { offset: self.end(unit), len: left });
+        room.retain(|extent| extent.len > 0);
+        room
+    }
+
+    /// Stored units that a pack of only `size` bytes does not have whole: something cut it. Once more is written behind them,
+    /// zeros would be read in their place.
+    pub fn cut_off(&self, pack: Option<BlockIndex>, size: u64) -> Vec<WeightUnit> {
+        let reaches = |extents: &[Extent]| extents.iter().any(|extent| extent.end() > size);
+        let units = self.units.iter().filter(|(unit, extents)| unit.block() == pack && reaches(extents));
+        units.map(|(unit, _)| *unit).collect()
+    }
+
+    /// Where the pack of a unit ends.
     pub fn end(&self, unit: WeightUnit) -> u64 {
         self.ends.get(&unit.block()).copied().unwrap_or(0)
     }
@@ -246,111 +291,4 @@ pub fn slice(extents: &[Extent], offset: u64, len: u64) -> Option<Vec<Extent>> {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    const MIXER: WeightUnit = WeightUnit::Mixer(BlockIndex(3));
-    const EXPERT: WeightUnit = WeightUnit::Expert(BlockIndex(3), ExpertId(127));
-
-    fn grown(unit: WeightUnit, offset: u64, len: u64) -> Record {
-        Record::Grown(unit, Extent { offset, len })
-    }
-
-    fn journal(records: &[Record]) -> Vec<u8> {
-        records.iter().flat_map(|record| record.to_bytes()).collect()
-    }
-
-    #[test]
-    fn every_name_reads_back_and_others_are_refused() {
-        for block in [None, Some(BlockIndex(0)), Some(BlockIndex(u16::MAX))] {
-            for generation in [0, 7, u32::MAX] {
-                let pack = Pack { generation, block };
-                assert_eq!(Pack::parse(&pack.to_string()), Some(pack));
-            }
-        }
-        for other in ["", "ends", "ends-1", "block-1", "block-00000001", "block-01-00000001", "units", "mixer-1"] {
-            assert_eq!(Pack::parse(other), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn every_record_reads_back_and_a_changed_one_does_not() {
-        let block = BlockIndex(300);
-        let units = [
-            WeightUnit::Embedding,
-            WeightUnit::Head,
-            WeightUnit::Mixer(block),
-            WeightUnit::Router(block),
-            WeightUnit::Dense(block),
-            WeightUnit::SharedExpert(block),
-            WeightUnit::Expert(block, ExpertId(511)),
-        ];
-        let records = units.iter().flat_map(|&unit| [grown(unit, 1 << 40, 4096), Record::Dropped(unit)]);
-        for record in records.chain([Record::Begin { generation: u32::MAX }]) {
-            let bytes = record.to_bytes();
-            assert_eq!(Record::parse(&bytes), Some(record));
-            for at in 0..RECORD {
-                let mut changed = bytes;
-                changed[at] ^= 1;
-                assert_eq!(Record::parse(&changed), None, "byte {at} of {record:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn units_grow_side_by_side_in_their_blocks_pack() {
-        let other = WeightUnit::Dense(BlockIndex(4));
-        let records = [
-            Record::Begin { generation: 9 },
-            grown(MIXER, 0, 100),
-            grown(MIXER, 100, 50),
-            grown(EXPERT, 150, 10),
-            grown(other, 0, 7),
-            grown(MIXER, 160, 5),
-        ];
-        let mut index = Index::default();
-        index.read(&journal(&records));
-        assert_eq!((index.generation(), index.next()), (Some(9), 6 * RECORD as u64));
-        assert_eq!((index.len(MIXER), index.len(EXPERT), index.len(other)), (155, 10, 7));
-        assert_eq!((index.end(EXPERT), index.end(other), index.end(WeightUnit::Head)), (165, 7, 0));
-        let extent = |offset, len| Extent { offset, len };
-        assert_eq!(index.extents(MIXER, 20, 60), Some(vec![extent(20, 60)]), "what was written end to end is one read");
-        assert_eq!(index.extents(MIXER, 140, 15), Some(vec![extent(140, 10), extent(160, 5)]));
-        assert_eq!(index.extents(MIXER, 140, 16), None, "a byte too many");
-        assert_eq!(index.extents(WeightUnit::Head, 0, 1), None);
-    }
-
-    #[test]
-    fn a_journal_counts_as_far_as_it_was_written() {
-        let records = [Record::Begin { generation: 9 }, grown(MIXER, 0, 100), grown(EXPERT, 100, 10)];
-        let whole = journal(&records);
-        for cut in 0..=whole.len() {
-            let mut index = Index::default();
-            index.read(&whole[..cut]);
-            let known = (cut / RECORD) as u64;
-            assert_eq!(index.next(), known * RECORD as u64, "{cut} bytes");
-            assert_eq!(index.len(EXPERT), if known == 3 { 10 } else { 0 }, "{cut} bytes");
-            index.read(&whole[index.next() as usize..]);
-            assert_eq!(index.len(EXPERT), 10, "the rest came after {cut} bytes");
-        }
-        let mut broken = whole.clone();
-        broken[RECORD + 9] ^= 1;
-        let mut index = Index::default();
-        index.read(&broken);
-        assert_eq!(index.next(), RECORD as u64, "nothing behind a broken record counts");
-        let mut headless = Index::default();
-        headless.read(&whole[RECORD..]);
-        assert_eq!(headless, Index::default(), "without a generation it is no journal");
-    }
-
-    #[test]
-    fn bytes_of_a_dropped_unit_are_not_written_over() {
-        let mut index = Index::default();
-        index.read(&journal(&[Record::Begin { generation: 1 }, grown(MIXER, 0, 100), Record::Dropped(MIXER)]));
-        assert_eq!((index.len(MIXER), index.end(MIXER)), (0, 100));
-        index.add(grown(MIXER, 100, 30));
-        assert_eq!(index.extents(MIXER, 0, 30), Some(vec![Extent { offset: 100, len: 30 }]));
-        assert_eq!(index.units().collect::<Vec<_>>(), [(MIXER, 30)]);
-    }
-}
+mod tests;

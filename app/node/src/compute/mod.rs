@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::future::{Either, select};
-use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Gpu, GpuOptions, Verdict};
+use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Gpu, GpuOptions, Verdict, binding_limit};
 use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::{ModelSpec, UnitMap};
@@ -113,6 +113,11 @@ impl Compute {
     /// What the adapter tells, for others to see.
     pub fn adapter(&self) -> String {
         self.gpu.borrow().as_ref().map(|gpu| adapter(gpu.capabilities())).unwrap_or_default()
+    }
+
+    /// What one binding shows, if there is a GPU.
+    pub fn binding(&self) -> Option<Bytes> {
+        self.gpu.borrow().as_ref().map(|gpu| binding_limit(&gpu.capabilities().limits))
     }
 
     /// The engine for a model. One that has it already is kept, with all its weights and whatever runs on it, if its context

@@ -138,6 +138,7 @@ impl Load {
         let runs = if keep { jobs.into_iter().map(|job| vec![job]).collect() } else { runs(jobs, manners.bytes) };
         // What is stored only has to be opened.
         let ahead = if keep && cached == total { OPEN_AHEAD } else { manners.parallel };
+        let _staged = Staged(&self.engine);
         self.work(runs, keep, ahead).await?;
         self.progress.complete();
         Ok(())
@@ -280,6 +281,15 @@ impl Load {
         self.progress.beside(LoadPhase::SelfTest);
         let verdict = self.engine.self_test().await?;
         if verdict.usable { Ok(verdict) } else { Err(LoadError::Wrong(Box::new(verdict))) }
+    }
+}
+
+/// A load that uses staging buffers: they go when it ends, however it ends.
+struct Staged<'a>(&'a Engine);
+
+impl Drop for Staged<'_> {
+    fn drop(&mut self) {
+        self.0.close_staging();
     }
 }
 

@@ -5,7 +5,8 @@ use js_sys::Uint8Array;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::File;
 
-use super::js::error_text;
+use super::js::{self, error_text};
+use super::streams;
 use crate::platform::LocalFile;
 
 /// A file of the picker.
@@ -26,8 +27,15 @@ impl LocalFile for PickedFile {
         Box::pin(async move {
             let changed =
                 |error| format!("\"{name}\" cannot be read any more ({}); choose it again.", error_text(&error));
-            let buffer = JsFuture::from(slice.map_err(changed)?.array_buffer()).await.map_err(changed)?;
-            let bytes = Uint8Array::new(&buffer).to_vec();
+            let slice = slice.map_err(changed)?;
+            let stream = js::call(&slice, "stream", &[]).map_err(changed)?;
+            let bytes = match streams::read(&stream, len as usize).await.map_err(changed)? {
+                Some(bytes) => bytes,
+                None => {
+                    let buffer = JsFuture::from(slice.array_buffer()).await.map_err(changed)?;
+                    Uint8Array::new(&buffer).to_vec()
+                }
+            };
             if bytes.len() as u64 == len {
                 Ok(bytes)
             } else {

@@ -18,6 +18,7 @@ mod packs;
 pub mod page;
 pub mod storage;
 mod store;
+mod streams;
 mod time;
 
 use std::rc::Rc;

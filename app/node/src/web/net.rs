@@ -12,14 +12,16 @@ use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{BinaryType, Event, Headers, MessageEvent, Request, RequestCache, RequestInit, Response, WebSocket};
 
-use super::js;
 use super::time::WorkerClock;
+use super::{js, streams};
 use crate::platform::{
     Clock, HttpReply, HttpRequest, Method, NetError, Socket, SocketMessage, SocketSender, Transport,
 };
 
 /// Longest wait for a whole answer: 4 MiB over a slow line.
 const PATIENCE: f64 = 120_000.0;
+/// What a length told in advance may reserve at most.
+const LONGEST_EXPECTED: u64 = 16 << 20;
 /// Longest wait for a WebSocket to open.
 const DIAL_PATIENCE: f64 = 20_000.0;
 
@@ -131,12 +133,17 @@ async fn fetch(request: HttpRequest) -> Result<HttpReply, JsValue> {
     let response: Response = JsFuture::from(js::worker().fetch_with_request(&request)).await?.dyn_into()?;
     let number = |name: &str| response.headers().get(name).ok()??.parse::<u64>().ok();
     let (length, retry_after) = (number("content-length"), number("retry-after"));
-    let body = JsFuture::from(response.array_buffer()?).await?;
+    let stream = js::get(&response, "body");
+    let expected = length.unwrap_or(0).min(LONGEST_EXPECTED);
+    let body = match streams::read(&stream, expected as usize).await? {
+        Some(body) => body,
+        None => Uint8Array::new(&JsFuture::from(response.array_buffer()?).await?).to_vec(),
+    };
     Ok(HttpReply {
         status: response.status(),
         length,
         retry_after: retry_after.and_then(|seconds| u32::try_from(seconds).ok()),
-        body: Uint8Array::new(&body).to_vec(),
+        body,
     })
 }
 

@@ -288,34 +288,43 @@ impl OpenFile {
         Ok(bytes.to_vec())
     }
 
-    /// Makes `bytes` the file's end, from `offset` on, and waits until they are on the disk. The returned count is checked:
-    /// full storages were seen to answer 4294967288 instead of an exception. What was written of a failed piece is cut off.
+    /// Makes `bytes` the file's end, from `offset` on, and waits until they are on the disk. What was written of a failed piece
+    /// is cut off.
     pub fn append(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
-        let failed = |error: JsValue| store_error(&error);
         if self.size()? > offset {
             // Bytes that nobody counted.
-            self.0.truncate_with_f64(offset as f64).map_err(failed)?;
+            self.0.truncate_with_f64(offset as f64).map_err(|error| store_error(&error))?;
         }
-        let options = FileSystemReadWriteOptions::new();
-        options.set_at(offset as f64);
-        let wanted = f64::from(bytes.length());
-        let written = self.0.write_with_js_u8_array_and_options(bytes, &options);
-        let outcome = match written {
-            Ok(written) if written == wanted => self.0.flush().map_err(failed),
-            Ok(written) => {
-                let written = if (0.0..=wanted).contains(&written) { written as u64 } else { 0 };
-                Err(StoreError::ShortWrite { written, wanted: wanted as u64 })
-            }
-            Err(error) => Err(failed(error)),
-        };
+        let outcome = self.write(offset, bytes);
         if outcome.is_err() {
             self.cut(offset);
         }
         outcome
     }
 
+    /// Writes bytes over others, and waits until they are on the disk. The returned count is checked: full storages were seen
+    /// to answer 4294967288 instead of an exception.
+    pub fn write(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
+        let failed = |error: JsValue| store_error(&error);
+        let options = FileSystemReadWriteOptions::new();
+        options.set_at(offset as f64);
+        let wanted = f64::from(bytes.length());
+        let written = self.0.write_with_js_u8_array_and_options(bytes, &options);
+        match written {
+            Ok(written) if written == wanted => self.0.flush().map_err(failed),
+            Ok(written) => {
+                let written = if (0.0..=wanted).contains(&written) { written as u64 } else { 0 };
+                Err(StoreError::ShortWrite { written, wanted: wanted as u64 })
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
     /// Takes what was appended from `offset` on away again.
     pub fn cut(&self, offset: u64) {
+        if self.size().is_ok_and(|size| size <= offset) {
+            return;
+        }
         if let Err(error) = self.0.truncate_with_f64(offset as f64) {
             log::error!("a broken piece stays in the storage: {}", error_text(&error));
         }

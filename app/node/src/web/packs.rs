@@ -15,7 +15,7 @@ use super::opfs::{self, Entry, Mode, OpenFile, store_error};
 use super::time::WorkerClock;
 use super::{js, random};
 use crate::blob::BlobName;
-use crate::pack::{Extent, Index, JOURNAL, Pack, Record};
+use crate::pack::{Index, JOURNAL, Pack, Record};
 use crate::platform::{Clock, StoreError};
 
 /// Files that nobody used for so many milliseconds are closed: an open one can be deleted by nobody.
@@ -58,13 +58,32 @@ impl Packs {
             tidy(model, None).await?;
             let mut generation = [0; 4];
             random(&mut generation);
-            open.note(Record::Begin { generation: u32::from_le_bytes(generation) })?;
+            open.note(&[Record::Begin { generation: u32::from_le_bytes(generation) }])?;
         }
-        let at = open.index.end(unit);
-        open.pack(unit, true).await?.append(at, bytes)?;
-        let noted = open.note(Record::Grown(unit, Extent { offset: at, len: u64::from(bytes.length()) }));
+        let size = open.pack(unit, true).await?.size()?;
+        let lost: Vec<Record> = open.index.cut_off(unit.block(), size).into_iter().map(Record::Dropped).collect();
+        let was_here = lost.contains(&Record::Dropped(unit));
+        open.note(&lost)?;
+        if was_here {
+            return Err(StoreError::ShortRead);
+        }
+        let (room, end) = (open.index.room(unit, u64::from(bytes.length())), open.index.end(unit));
+        let pack = open.pack(unit, true).await?;
+        let mut from = 0;
+        for extent in &room {
+            let to = from + extent.len as u32;
+            let part = bytes.subarray(from, to);
+            if extent.offset < end {
+                pack.write(extent.offset, &part)?
+            } else {
+                pack.append(extent.offset, &part)?
+            }
+            from = to;
+        }
+        let records: Vec<Record> = room.into_iter().map(|extent| Record::Grown(unit, extent)).collect();
+        let noted = open.note(&records);
         if noted.is_err() {
-            open.pack(unit, true).await?.cut(at);
+            open.pack(unit, true).await?.cut(end);
         }
         noted
     }
@@ -73,7 +92,7 @@ impl Packs {
     pub async fn forget(&mut self, model: ModelId, unit: WeightUnit) -> Result<(), StoreError> {
         let _lock = lock(model).await;
         match self.open(model, false).await? {
-            Some(open) if open.index.len(unit) > 0 => open.note(Record::Dropped(unit)),
+            Some(open) if open.index.len(unit) > 0 => open.note(&[Record::Dropped(unit)]),
             _ => Ok(()),
         }
     }
@@ -132,10 +151,14 @@ impl Packs {
 }
 
 impl Open {
-    /// Writes a record behind the others.
-    fn note(&mut self, record: Record) -> Result<(), StoreError> {
-        self.journal.append(self.index.next(), &Uint8Array::from(record.to_bytes().as_slice()))?;
-        self.index.add(record);
+    /// Writes records behind the others.
+    fn note(&mut self, records: &[Record]) -> Result<(), StoreError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let bytes: Vec<u8> = records.iter().flat_map(|record| record.to_bytes()).collect();
+        self.journal.append(self.index.next(), &Uint8Array::from(bytes.as_slice()))?;
+        records.iter().for_each(|record| self.index.add(*record));
         Ok(())
     }
 

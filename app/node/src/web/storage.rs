@@ -36,8 +36,8 @@ pub(super) enum What {
     Journal(ModelId, Option<u32>, u64),
     /// The length of a blob that is no unit.
     Len(BlobKey),
-    /// Add the buffer's bytes.
-    Append(BlobKey, u64),
+    /// Add so many first bytes of the buffer, which is given back.
+    Append(BlobKey, u64, u32),
     /// Read bytes into a buffer.
     Read(BlobKey, u64, u64),
     /// Delete a blob.
@@ -133,9 +133,11 @@ async fn perform(
             opfs::delete_model(model).await.map_err(failed)?;
             Done::Nothing
         }
-        What::Append(key, offset) => {
+        What::Append(key, offset, len) => {
             let buffer = buffer.ok_or_else(|| StoreError::Failed("no bytes came".to_owned()))?;
-            append(key, offset, &Uint8Array::new(&buffer), packs).await?;
+            let bytes = Uint8Array::new_with_byte_offset_and_length(&buffer, 0, len.min(buffer.byte_length()));
+            append(key, offset, &bytes, packs).await?;
+            *answer = Some(buffer);
             Done::Nothing
         }
         What::Read(key, offset, len) => {

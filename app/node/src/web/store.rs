@@ -41,7 +41,15 @@ struct Shop {
     shelf: Rc<RefCell<Shelf>>,
     /// This browser opens files for one context alone: it is the storage worker.
     alone: Cell<bool>,
+    /// Buffers in which bytes went to the storage worker and that came back.
+    spare: RefCell<Vec<ArrayBuffer>>,
 }
+
+/// Buffers that are kept for the next bytes to write. New ones for each piece would be left to the browser's collector, which
+/// lets a hundred megabytes of them lie around.
+const SPARE: usize = 3;
+/// Sizes of such buffers are multiples of this.
+const SPARE_STEP: u32 = 1 << 20;
 
 /// Milliseconds for which a pack stays open that nobody reads any more: opening and closing block this worker for a few,
 /// and a load returns to a pack again and again.
@@ -169,10 +177,11 @@ impl OpfsStore {
             indexes: RefCell::default(),
             shelf: Rc::default(),
             alone: Cell::default(),
+            spare: RefCell::default(),
         }))
     }
 
-    async fn ask(self, what: What, bytes: Option<Vec<u8>>) -> Answer {
+    async fn ask(self, what: What, buffer: Option<ArrayBuffer>) -> Answer {
         let gone = || StoreError::Unavailable("the storage worker does not run".to_owned());
         let worker = self.0.worker.as_ref().ok_or_else(gone)?;
         if !self.0.up.clone().await {
@@ -184,8 +193,7 @@ impl OpfsStore {
         let json = json.map_err(|error| StoreError::Failed(error.to_string()))?;
         let parts = Array::of1(&json.into());
         let transfer = Array::new();
-        if let Some(bytes) = bytes {
-            let buffer = Uint8Array::from(bytes.as_slice()).buffer();
+        if let Some(buffer) = buffer {
             parts.push(&buffer);
             transfer.push(&buffer);
         }
@@ -193,6 +201,16 @@ impl OpfsStore {
         self.0.waiting.borrow_mut().insert(id, sender);
         worker.post_message_with_transfer(&parts, &transfer).map_err(|error| store_error(&error))?;
         answer.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// A buffer for `len` bytes: one that came back, or a new one in the place of a smaller one.
+    fn buffer(&self, len: u32) -> ArrayBuffer {
+        let mut spare = self.0.spare.borrow_mut();
+        if let Some(at) = spare.iter().position(|buffer| buffer.byte_length() >= len) {
+            return spare.swap_remove(at);
+        }
+        spare.truncate(SPARE - 1);
+        ArrayBuffer::new(len.next_multiple_of(SPARE_STEP))
     }
 
     /// Reads the news of a model's journal.
@@ -303,8 +321,17 @@ impl BlobStore for OpfsStore {
     }
 
     fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>> {
-        let asked = self.clone().ask(What::Append(key, offset), Some(bytes));
-        Box::pin(async move { asked.await.map(drop) })
+        let store = self.clone();
+        Box::pin(async move {
+            let len =
+                u32::try_from(bytes.len()).map_err(|_| StoreError::Failed("too many bytes at once".to_owned()))?;
+            let buffer = store.buffer(len);
+            Uint8Array::new_with_byte_offset_and_length(&buffer, 0, len).copy_from(&bytes);
+            drop(bytes);
+            let (_, buffer) = store.clone().ask(What::Append(key, offset, len), Some(buffer)).await?;
+            store.0.spare.borrow_mut().extend(buffer);
+            Ok(())
+        })
     }
 
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>> {
