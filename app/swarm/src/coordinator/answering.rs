@@ -43,6 +43,8 @@ pub(super) struct DecodePass {
     pub stage_millis: Vec<f64>,
     /// Milliseconds from the first stage's frame to the result.
     pub millis: f64,
+    /// No token of its answer passed this way before.
+    pub is_first: bool,
 }
 
 impl Pass {

@@ -2,6 +2,7 @@
 //! goes on while an inactive one is prepared beside it.
 
 mod calibrating;
+mod forecasts;
 mod habits;
 mod help;
 mod measures;
@@ -18,10 +19,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, StageId, WeightUnit};
-use potluck_planner::{HopCost, Planned, Room, Sharing, Shortfall, TAU};
-use potluck_protocol::{CalibrationRuns, Frame, HopView, LoadFault, PlanStanding, Prepare};
+use potluck_planner::{HopCost, Planned, Prediction, Room, Sharing, Shortfall, TAU, forecast};
+use potluck_protocol::{CalibrationRuns, ForecastView, Frame, HopView, LoadFault, PlanStanding, Prepare};
 
 use calibrating::Calibrating;
+use forecasts::Forecasts;
 use habits::Habits;
 use help::Helpful;
 use measures::{Drift, Measures, way_noise};
@@ -59,6 +61,7 @@ pub(super) struct Planning {
     /// A plan is put off until devices have said how quick they are.
     waits: bool,
     measures: Measures,
+    forecasts: Forecasts,
     drift: Drift,
     patience: Patience,
     habits: Habits,
@@ -91,6 +94,7 @@ impl Planning {
             calibrating: Calibrating::default(),
             waits: false,
             measures: Measures::default(),
+            forecasts: Forecasts::default(),
             drift: Drift::default(),
             patience: Patience::default(),
             habits: Habits::default(),
@@ -280,10 +284,25 @@ impl Planning {
         pass: &DecodePass,
         now: Millis,
     ) {
-        let Some(plan) = self.up() else { return };
+        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
         let question = Question::new(self, model, command, members);
-        let plan = plan.clone();
         self.measures.learn(&question.room(plan.epoch), &plan, pass, now);
+        if self.forecasts.passed(plan.epoch, pass, before) {
+            let question = Question::new(self, model, command, members);
+            let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
+            self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
+        }
+    }
+
+    /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
+    pub fn expected(&self, planned: &Planned) -> Prediction {
+        expected(&self.measures, &planned.prediction, &planned.plan)
+    }
+
+    /// What the newest answer's tokens were foretold to take, for a plan that runs.
+    pub fn foretold(&self, planned: &Planned) -> Option<ForecastView> {
+        self.forecasts.view(planned.plan.epoch)
     }
 
     /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
@@ -299,8 +318,8 @@ impl Planning {
     }
 
     /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
-    pub fn hops(&self, planned: &Planned) -> Vec<HopView> {
-        let hops = &planned.prediction.hops;
+    pub fn hops(&self, planned: &Planned, expected: &Prediction) -> Vec<HopView> {
+        let hops = &expected.hops;
         let measured = self.measures.hop_millis_of(planned.plan.epoch, hops);
         let hop = |(hop, measured_ms): (&HopCost, f64)| HopView {
             from: hop.from,
@@ -474,6 +493,13 @@ impl Planning {
             let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
             lent.is_some_and(|lent| needed <= lent)
         })
+    }
+}
+
+fn expected(measures: &Measures, steady: &Prediction, plan: &Plan) -> Prediction {
+    match measures.seen(plan) {
+        Some(seen) => forecast(steady, &seen),
+        None => steady.clone(),
     }
 }
 

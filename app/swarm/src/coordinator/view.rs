@@ -1,6 +1,7 @@
 //! The room's picture: what everyone sees.
 
 use potluck_plan::{PeerId, Plan, Stage};
+use potluck_planner::Prediction;
 use potluck_protocol::{DeviceKind, LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
@@ -55,6 +56,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         let stages = planned.plan.stages.iter();
         stages.map(|stage| shape.state_bytes(stage.blocks, planned.plan.context)).collect()
     });
+    let expected = planned.map(|planned| planning.expected(planned));
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
         standing,
@@ -62,12 +64,16 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
         state_bytes: state_bytes.unwrap_or_default(),
         overhead: model.filter(|_| planned.is_some()).map(|model| model.overhead).unwrap_or_default(),
-        predicted_ms: planned.map(|planned| planned.prediction.stage_millis()).unwrap_or_default(),
+        predicted_ms: expected.as_ref().map(Prediction::stage_millis).unwrap_or_default(),
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(&planned.plan, stage)).collect())
             .unwrap_or_default(),
-        hops: planned.map(|planned| planning.hops(planned)).unwrap_or_default(),
-        token_ms: planned.map_or(0.0, |planned| planned.prediction.token_millis),
+        hops: planned
+            .zip(expected.as_ref())
+            .map(|(planned, expected)| planning.hops(planned, expected))
+            .unwrap_or_default(),
+        token_ms: expected.map_or(0.0, |expected| expected.token_millis),
+        forecast: planned.and_then(|planned| planning.foretold(planned)),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {
