@@ -102,7 +102,11 @@ impl Session {
             None => self.status.plan.as_ref().map(|plan| plan.reason.clone()).unwrap_or_default(),
         };
         if phase != self.phase {
-            eprintln!("{phase}");
+            // What is expected changes with every token: it is said with what is new besides.
+            match self.status.plan.as_ref().filter(|plan| plan.reason == phase && plan.token_ms > 0.0) {
+                Some(plan) => eprintln!("{phase} About {:.0} ms a token expected.", plan.token_ms),
+                None => eprintln!("{phase}"),
+            }
             self.phase = phase;
         }
     }
