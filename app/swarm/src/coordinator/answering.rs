@@ -232,6 +232,11 @@ impl Answering {
         Some(Reading { rows, millis: now.0 - self.progress.0 })
     }
 
+    /// These rows are under way.
+    pub fn awaits(&self, id: PassId) -> bool {
+        self.under_way.iter().any(|pass| pass.id == id)
+    }
+
     /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.
     pub fn through(&mut self, id: PassId, now: Millis) -> Option<Pass> {
         let counts = |pass: &mut Pass| pass.id == id || is_planted(Bug::ReplyTwice);

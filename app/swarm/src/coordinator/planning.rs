@@ -13,6 +13,7 @@ mod state_type;
 mod states;
 
 pub(super) use standbys::StandsBy;
+use states::Purpose;
 pub(super) use states::{Active, Inactive};
 
 use std::collections::BTreeSet;
@@ -233,7 +234,7 @@ impl Planning {
     /// rows passed it already.
     pub fn commit(&mut self, running: bool, members: &Members, now: Millis, out: &mut Outbox) {
         let Some(inactive) = self.inactive.take() else { return };
-        if inactive.takes_over {
+        if inactive.purpose == Purpose::TakesOver {
             // It was the quickest to have, and there may be a better one.
             self.checked = Millis(f64::MIN);
         }
@@ -438,7 +439,8 @@ impl Planning {
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
         let stays = |inactive: &Inactive| {
-            inactive.takes_over || inactive.share == share && !is_better(&planned, &inactive.planned.plan)
+            inactive.purpose == Purpose::TakesOver
+                || inactive.share == share && !is_better(&planned, &inactive.planned.plan)
         };
         if inactive.is_some_and(stays) {
             return;
@@ -452,15 +454,15 @@ impl Planning {
             }
             self.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), false, wishes, out);
+        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, out);
     }
 
-    /// Has everyone prepare a plan, while the plan `keep` goes on. `takes_over`: nothing has to be loaded for it.
+    /// Has everyone prepare a plan, while the plan `keep` goes on.
     fn prepare(
         &mut self,
         planned: Planned,
         keep: Option<PlanEpoch>,
-        takes_over: bool,
+        purpose: Purpose,
         wishes: Wishes<'_>,
         out: &mut Outbox,
     ) {
@@ -477,7 +479,7 @@ impl Planning {
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
             idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
         }
-        let mut inactive = Inactive::new(planned, wishes.command.share, order, takes_over);
+        let mut inactive = Inactive::new(planned, wishes.command.share, order, purpose);
         inactive.tell(wishes.now, out);
         self.inactive = Some(inactive);
     }
