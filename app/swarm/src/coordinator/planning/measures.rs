@@ -75,11 +75,14 @@ impl Measures {
 
     /// What tokens of a plan took so far, once enough have passed.
     pub fn seen(&self, plan: &Plan) -> Option<Seen> {
+        if self.epoch != plan.epoch {
+            return None;
+        }
         let of = |stage: &Stage| {
             let used = self.stages.get(&stage.id).filter(|used| used.millis.len() >= ENOUGH)?;
             Some(SeenStage { millis: used.millis.median()?, is_settled: used.is_settled })
         };
-        let stages = plan.stages.iter().filter(|_| self.epoch == plan.epoch).map(of).collect::<Option<Vec<_>>>()?;
+        let stages = plan.stages.iter().map(of).collect::<Option<Vec<_>>>()?;
         Some(Seen { stages, ways_millis: self.ways.median().unwrap_or(0.0) })
     }
 
@@ -200,6 +203,13 @@ impl Planning {
             Some((device, self.calibrating.profile(*peer, layers)))
         });
         let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
+        // The host alone: it never waits for others.
+        if let [(device, Some(profile))] = &mut devices[..]
+            && device.peer == members.me
+        {
+            (profile.session_millis, profile.speed.decode) = profile.alone;
+            profile.pauses.clear();
+        }
         let share =
             |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
         let shares: Vec<f64> = devices.iter().filter_map(share).collect();
