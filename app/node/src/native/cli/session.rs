@@ -42,7 +42,8 @@ impl Session {
             // A session that ended does not listen any more.
             let _ = sender.unbounded_send(message);
         });
-        let (node, queue, inputs) = Node::new(platform, NodeOptions { gpu, page, slow: options.slow });
+        let (node, queue, inputs) =
+            Node::new(platform, NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone() });
         let task = tokio::task::spawn_local(node.run(queue));
         let session = Self { inputs, told, task, status: Status::default(), phase: String::new() };
         session.page(ToNode::Start {
