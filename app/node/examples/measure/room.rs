@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// clock for three seconds, which no question of a person would meet.
 const SETTLED: Duration = Duration::from_millis(4_500);
 /// The host's picture of the room is this old at most.
-const TOLD: Duration = Duration::from_millis(600);
+const TOLD: Duration = Duration::from_millis(1_300);
 /// Tokens that the coordinator looks at before it foretells the others.
 pub const LOOKED_AT: usize = 15;
 const TEXT: &str = "Once upon a time there was a small kitchen in which everybody brought something to the table.";

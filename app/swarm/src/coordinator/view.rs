@@ -44,6 +44,17 @@ pub(super) fn room(
     }
 }
 
+/// The same picture with nothing in it that changes with every token and every heartbeat.
+pub(super) fn without_measures(view: &RoomView) -> RoomView {
+    let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, ..view.clone() };
+    let plan = &mut view.plan;
+    (plan.token_ms, plan.measured_token_ms, plan.forecast) = (0.0, 0.0, None);
+    plan.predicted_ms.iter_mut().chain(&mut plan.measured_ms).for_each(|millis| *millis = 0.0);
+    plan.hops.iter_mut().for_each(|hop| (hop.predicted_ms, hop.measured_ms) = (0.0, 0.0));
+    view.members.iter_mut().for_each(|member| member.round_trip_ms = 0.0);
+    view
+}
+
 fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
     let (standing, planned) = planning.shown();
     // What passed here last counts; a worker's own mean, where nothing has passed alone yet.
