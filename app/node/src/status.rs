@@ -135,6 +135,7 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         crossings: view.plan.as_ref().map_or(0, |plan| plan.crossings(picture.host)),
         token_ms: view.token_ms,
         measured_token_ms: view.measured_token_ms,
+        forecast: view.forecast.as_ref().map(forecast),
         share: convert::share_shown(picture.share),
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {
             needed: needed.0,
@@ -144,6 +145,11 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         reason: view.reason.clone(),
         help: view.help.clone(),
     }
+}
+
+fn forecast(told: &wire::ForecastView) -> panel::ForecastReport {
+    let wire::ForecastView { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms } = *told;
+    panel::ForecastReport { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms }
 }
 
 fn hop(hop: &wire::HopView) -> panel::HopReport {

@@ -17,8 +17,9 @@ pub use bench::{
 };
 pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, Share, StoredModel, ToNode, ToPage};
 pub use status::{
-    Connection, DeviceKind, DeviceReport, HopReport, Loading, Member, MemberLink, MemberState, ModelReport, Notice,
-    NoticeLevel, PlanReport, PlanState, Roles, RoomReport, SelfTest, SelfTestState, StageReport, Status, Waiting,
+    Connection, DeviceKind, DeviceReport, ForecastReport, HopReport, Loading, Member, MemberLink, MemberState,
+    ModelReport, Notice, NoticeLevel, PlanReport, PlanState, Roles, RoomReport, SelfTest, SelfTestState, StageReport,
+    Status, Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

@@ -137,6 +137,8 @@ pub struct PlanReport {
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
     pub measured_token_ms: f64,
+    /// What the newest answer's tokens were foretold to take after its first ones, and took.
+    pub forecast: Option<ForecastReport>,
     /// How the host wants work shared.
     pub share: Share,
     /// Why there is no plan, and what would help.
@@ -145,6 +147,23 @@ pub struct PlanReport {
     pub reason: String,
     /// What would help, a sentence each: "One more device with 3 GB: 40 ms a token less."
     pub help: Vec<String>,
+}
+
+/// What an answer's tokens were foretold to take after its first ones, beside what they took. Milliseconds a token.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForecastReport {
+    /// Tokens that were looked at.
+    pub tokens: u32,
+    /// What was expected before them.
+    pub before_ms: f64,
+    /// What they took.
+    pub measured_ms: f64,
+    /// What the others were foretold to take.
+    pub forecast_ms: f64,
+    /// Tokens since.
+    pub rest_tokens: u32,
+    /// What they took, 0 before the first.
+    pub rest_ms: f64,
 }
 
 /// How far a plan is.

@@ -9,6 +9,7 @@
 
 mod cost;
 mod experts;
+mod forecast;
 mod help;
 mod initialization;
 mod layers;
@@ -26,6 +27,7 @@ mod spares;
 mod standby;
 
 pub use cost::predict;
+pub use forecast::{Seen, SeenStage, forecast, share_ways};
 pub use help::{Gain, Help, what_would_help};
 pub use initialization::{
     ALPHA, GAMMA, GAMMA_BLOCKING, TAU, decay, is_accepted, load_millis, penalty_millis, plan_penalty_millis,

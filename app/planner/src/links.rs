@@ -76,6 +76,14 @@ impl Links {
         self.pairs.insert((from, to), link);
     }
 
+    /// Changes every way and every leg.
+    pub(crate) fn change(&mut self, change: impl Fn(Link) -> Link) {
+        for access in self.access.values_mut() {
+            *access = Access { up: change(access.up), down: change(access.down) };
+        }
+        self.pairs.values_mut().for_each(|link| *link = change(*link));
+    }
+
     /// The way as measured between these two, if it was.
     pub fn pair(&self, from: PeerId, to: PeerId) -> Option<Link> {
         self.pairs.get(&(from, to)).copied()

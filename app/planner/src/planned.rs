@@ -19,7 +19,7 @@ pub struct Planned {
     pub prediction: Prediction,
     /// Devices without work, and why.
     pub spares: Vec<Spare>,
-    /// One sentence for people: why this plan, what it costs.
+    /// One sentence for people: why this plan. What it costs is in the prediction, which may be made anew.
     pub reason: String,
 }
 
@@ -41,7 +41,7 @@ impl Planned {
     pub fn describe(room: &Room<'_>, plan: Plan) -> Self {
         let prediction = predict(room, &plan);
         let spares = spares(room, &plan, prediction.token_millis);
-        let reason = reason::of_plan(room, &plan, prediction.token_millis, &spares);
+        let reason = reason::of_plan(room, &plan, &spares);
         let stage_bytes = plan.stages.iter().map(|stage| stage_weights(room, &plan, stage)).collect();
         Self { plan, stage_bytes, prediction, spares, reason }
     }

@@ -1,10 +1,10 @@
-//! One sentence for people: why this plan, what it costs, what is missing.
+//! One sentence for people: why this plan, what is missing. What a token takes is told beside it and changes with each one.
 
 use potluck_plan::{Bytes, Plan};
 
 use crate::{Room, Sharing, Shortfall, Spare};
 
-pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, millis: f64, spares: &[Spare]) -> String {
+pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
     let devices = |n: usize| if n == 1 { "1 device".to_owned() } else { format!("{n} devices") };
     let hops = match plan.crossings(room.coordinator) {
         0 => "no message leaves the device".to_owned(),
@@ -23,7 +23,7 @@ pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, millis: f64, spares: &[Spare
         0 => String::new(),
         n => format!("; {} kept as spare", devices(n)),
     };
-    format!("{work}, {hops}, about {millis:.0} ms a token expected{spare}.")
+    format!("{work}, {hops}{spare}.")
 }
 
 pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {

@@ -122,6 +122,8 @@ pub struct StageFault {
     pub stage: StageId,
     /// Whose rows.
     pub conversation: ConversationId,
+    /// Which rows; nothing if it is about no rows in particular.
+    pub pass: Option<PassId>,
     /// Why.
     pub kind: StageFaultKind,
 }

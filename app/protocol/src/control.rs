@@ -152,7 +152,7 @@ pub struct CalibrationRuns {
     /// One decoded row through the long range after so many milliseconds without work, again and again: a GPU that waits
     /// for others lowers its clock.
     pub decode_paused: Vec<(f64, Vec<f64>)>,
-    /// In between, after the pauses in the middle of the list: one decoded row through the short range.
+    /// In between, after the pauses at [`CalibrationRuns::middle_pause`]: one decoded row through the short range.
     pub short_paused: Vec<f64>,
     /// And one through the short range and the head.
     pub head_paused: Vec<f64>,
@@ -164,6 +164,13 @@ pub struct CalibrationRuns {
     pub prefill_short: Vec<f64>,
     /// Such a chunk through the long range.
     pub prefill_long: Vec<f64>,
+}
+
+impl CalibrationRuns {
+    /// Of so many pauses the one after which the short range and the head are timed as well.
+    pub const fn middle_pause(pauses: usize) -> usize {
+        pauses / 2
+    }
 }
 
 /// Why a device could not load its part.

@@ -27,5 +27,6 @@ pub use control::{
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use room::{
-    DeviceKind, HopView, LoadPhase, LoadReport, MemberStanding, MemberView, PlanStanding, PlanView, RoomView, Share,
+    DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStanding, MemberView, PlanStanding, PlanView,
+    RoomView, Share,
 };

@@ -140,6 +140,23 @@ pub struct HopView {
     pub measured_ms: f64,
 }
 
+/// What an answer's tokens were foretold to take after its first ones, beside what they took. Milliseconds a token.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForecastView {
+    /// Tokens that were looked at.
+    pub tokens: u32,
+    /// What was expected before them.
+    pub before_ms: f64,
+    /// What they took.
+    pub measured_ms: f64,
+    /// What the others were foretold to take.
+    pub forecast_ms: f64,
+    /// Tokens since.
+    pub rest_tokens: u32,
+    /// What they took, 0 before the first.
+    pub rest_ms: f64,
+}
+
 /// The plan, with what was expected and measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanView {
@@ -163,6 +180,8 @@ pub struct PlanView {
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
     pub measured_token_ms: f64,
+    /// What the newest answer's tokens were foretold to take, and took.
+    pub forecast: Option<ForecastView>,
     /// Bytes needed in all, and lent in all, while something is missing.
     pub shortfall: Option<(Bytes, Bytes)>,
     /// One sentence.

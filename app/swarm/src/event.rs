@@ -6,6 +6,7 @@ use std::sync::Arc;
 use potluck_plan::{
     Bytes, Computed, ConversationId, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WeightUnit, Work,
 };
+use potluck_planner::measures::Measure;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource,
     PieceRequest, PromptRequest, RequestId, Share,
@@ -150,6 +151,8 @@ pub struct HostCommand {
     pub share: Share,
     /// Larger than every plan epoch this host has used (kept over reloads), or 0.
     pub last_epoch: PlanEpoch,
+    /// For measurements only: what the planner must not know.
+    pub hidden: Vec<Measure>,
 }
 
 /// Who this peer is; fixed for the life of a node but for the name.

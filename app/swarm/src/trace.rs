@@ -37,6 +37,13 @@ impl Trace {
         }
     }
 
+    /// What the last stage answers a coordinator on its own device: with it the recording has every token.
+    pub fn own(&mut self, frame: &Frame, now: Millis) {
+        if let (Frame::Picked(_), Some(what)) = (frame, describe_frame(frame)) {
+            self.push("event", format!("from itself: {what}"), now);
+        }
+    }
+
     pub fn action(&mut self, action: &Action, now: Millis) {
         if let Some(what) = describe_action(action) {
             self.push("action", what, now);
@@ -135,8 +142,11 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
         }
         Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
-        Frame::Picked(picked) => format!("picked {:?} base {} rows {}", picked.pass, picked.base.0, picked.rows),
-        Frame::StageFault(fault) => format!("fault {:?} {:?}", fault.stage, fault.kind),
+        Frame::Picked(picked) => {
+            let (pass, base, rows, stages) = (picked.pass, picked.base.0, picked.rows, &picked.stage_millis);
+            format!("picked {pass:?} base {base} rows {rows} stages {stages:.3?} ms")
+        }
+        Frame::StageFault(fault) => format!("fault {:?} {:?} {:?}", fault.stage, fault.pass, fault.kind),
         Frame::Prompt(prompt) => format!("prompt {:?}", prompt.request),
         Frame::Resume(request, piece) => format!("resume {request:?} from piece {piece}"),
         Frame::Stop(request) => format!("stop {request:?}"),

@@ -25,7 +25,13 @@ pub struct Facts {
     pub licence: Option<String>,
     /// Weights, counted one by one.
     pub parameters: u64,
+    /// Bytes of exact keys and values that a position takes in all blocks together, so that a page can say what fits before it
+    /// reads a file; `None` where the header does not tell.
+    pub state_bytes_per_position: Option<u64>,
 }
+
+/// More blocks than any model has: a header that says so is not believed.
+const MOST_BLOCKS: u64 = 4_096;
 
 impl Facts {
     /// Reads a header.
@@ -41,6 +47,7 @@ impl Facts {
             experts_used: of_architecture("expert_used_count").filter(|count| *count > 0),
             context: of_architecture("context_length"),
             licence: string(metadata, "general.license"),
+            state_bytes_per_position: state_bytes(metadata, architecture.as_deref()),
             parameters: header.tensors.iter().map(|tensor| tensor.elements()).fold(0, u64::saturating_add),
             architecture,
         }
@@ -53,10 +60,61 @@ impl Facts {
     }
 }
 
+/// Keys and values as 32-bit numbers.
+fn state_bytes(metadata: &Metadata, architecture: Option<&str>) -> Option<u64> {
+    let key = |key: &str| Some(format!("{}.{key}", architecture?));
+    let of = |name: &str| number(metadata, &key(name)?);
+    let per_block = |name: &str, blocks: u64| metadata.u32_per_block(&key(name)?, blocks.try_into().ok()?).ok();
+    let blocks = of("block_count").filter(|count| *count <= MOST_BLOCKS)?;
+    let heads = per_block("attention.head_count", blocks)?;
+    let kv_heads = per_block("attention.head_count_kv", blocks).unwrap_or_else(|| heads.clone());
+    let width = |heads: u32| match of("attention.key_length") {
+        Some(length) => Some(length),
+        None => of("embedding_length")?.checked_div(heads.into()),
+    };
+    let of_block =
+        |(heads, kv_heads): (&u32, &u32)| width(*heads)?.checked_mul(u64::from(*kv_heads))?.checked_mul(2 * 4);
+    heads.iter().zip(&kv_heads).map(of_block).try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?))
+}
+
 fn string(metadata: &Metadata, key: &str) -> Option<String> {
     metadata.str(key).ok().map(str::to_owned)
 }
 
 fn number(metadata: &Metadata, key: &str) -> Option<u64> {
     metadata.u64(key).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use potluck_gguf::Value;
+
+    use super::*;
+
+    fn metadata(values: &[(&str, Value)]) -> Metadata {
+        let mut metadata = Metadata::new();
+        values.iter().for_each(|(key, value)| _ = metadata.insert(format!("llama.{key}"), value.clone()));
+        metadata
+    }
+
+    #[test]
+    fn keys_and_values_of_all_blocks_are_counted() {
+        let blocks = ("block_count", Value::from(2u32));
+        let heads = ("attention.head_count", Value::from(8u32));
+        let width = ("embedding_length", Value::from(512u32));
+        let few = ("attention.head_count_kv", Value::from(2u32));
+        let of = |values: &[(&str, Value)]| state_bytes(&metadata(values), Some("llama"));
+        // 64 numbers a head, 4 bytes each, keys and values, 2 blocks.
+        assert_eq!(of(&[blocks.clone(), heads.clone(), width.clone(), few.clone()]), Some(2 * 64 * 4 * 2 * 2));
+        assert_eq!(
+            of(&[blocks.clone(), heads.clone(), width.clone()]),
+            Some(8 * 64 * 4 * 2 * 2),
+            "each head has its own"
+        );
+        let long = ("attention.key_length", Value::from(128u32));
+        assert_eq!(of(&[blocks.clone(), heads.clone(), few, long]), Some(2 * 128 * 4 * 2 * 2));
+        assert_eq!(of(&[blocks, width.clone()]), None, "nothing is invented");
+        assert_eq!(of(&[("block_count", Value::from(u32::MAX)), heads, width]), None, "no model has so many");
+    }
 }

@@ -1,8 +1,10 @@
 //! The configurations, listed before they are run.
 
 use std::fmt;
+use std::time::Duration;
 
 use potluck_panel::Share;
+use potluck_planner::measures::Measure;
 
 /// One device of a room.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +13,10 @@ pub struct Device {
     pub room: f64,
     /// It repeats its work so often: 2 is half the speed.
     pub slow: u32,
+    /// Its line is so many milliseconds longer than that of others, one way.
+    pub far_ms: f64,
+    /// Bytes a second that its line carries; none: as many as this machine does.
+    pub rate: Option<f64>,
 }
 
 /// Who decides which device gets which blocks.
@@ -35,8 +41,95 @@ pub struct Configuration {
     pub share: Share,
 }
 
+/// A room in which devices time themselves, and how long it stays.
+pub struct Timing {
+    /// The room.
+    pub configuration: &'static Configuration,
+    /// From its plan on.
+    pub lasting: Duration,
+}
+
+/// Which list is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Set {
+    /// Predicted against measured times.
+    Prediction,
+    /// What each measure is worth (dynamic-partitioning.txt 7.5).
+    Ablation,
+    /// One to four devices, near and behind latency (7.2: worker scaling, network).
+    Scaling,
+    /// Three devices for models of several sizes (7.2: model size).
+    Sizes,
+}
+
+/// One thing to run: a room, who cuts the model, and what the planner must not know.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The room.
+    pub configuration: &'static Configuration,
+    /// Who cuts.
+    pub cut: Cut,
+    /// What is hidden.
+    pub hidden: Option<Measure>,
+}
+
+impl Set {
+    /// Its name on the command line.
+    pub const NAMES: [(&'static str, Self); 4] = [
+        ("prediction", Self::Prediction),
+        ("ablation", Self::Ablation),
+        ("scaling", Self::Scaling),
+        ("sizes", Self::Sizes),
+    ];
+
+    /// The set with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
+    }
+
+    /// Comes before all others and is not counted. A device of one speed is timed for 13 s.
+    pub fn timing(self) -> Timing {
+        match self {
+            Self::Prediction | Self::Ablation => Timing { configuration: &SPEEDS, lasting: Duration::from_secs(40) },
+            Self::Scaling | Self::Sizes => Timing { configuration: &ALIKE, lasting: Duration::from_secs(15) },
+        }
+    }
+
+    /// What it runs, in this order.
+    pub fn cases(self) -> Vec<Case> {
+        let found = |configuration: &'static Configuration| Case { configuration, cut: Cut::Found, hidden: None };
+        match self {
+            Self::Prediction => CONFIGURATIONS.iter().map(found).collect(),
+            Self::Scaling => SCALING.iter().map(found).collect(),
+            Self::Sizes => SIZES.iter().map(found).collect(),
+            Self::Ablation => {
+                let without = |room: &Ablation| {
+                    let configuration = room.configuration;
+                    let hidden = [None].into_iter().chain(room.hidden.iter().copied().map(Some));
+                    hidden.map(move |hidden| Case { configuration, cut: Cut::Found, hidden }).collect::<Vec<_>>()
+                };
+                ABLATION.iter().flat_map(without).collect()
+            }
+        }
+    }
+}
+
+/// A room with traps, and the measures that show them.
+struct Ablation {
+    configuration: &'static Configuration,
+    hidden: &'static [Measure],
+}
+
 const fn device(room: f64, slow: u32) -> Device {
-    Device { room, slow }
+    Device { room, slow, far_ms: 0.0, rate: None }
+}
+
+const fn far(room: f64, far_ms: f64) -> Device {
+    Device { room, slow: 1, far_ms, rate: None }
+}
+
+const fn thin(room: f64, rate: f64) -> Device {
+    Device { room, slow: 1, far_ms: 0.0, rate: Some(rate) }
 }
 
 const fn fastest(name: &'static str, devices: &'static [Device], one_way_ms: f64) -> Configuration {
@@ -60,9 +153,41 @@ const FOUR: [Device; 4] = [device(0.35, 1), device(0.35, 1), device(0.35, 1), de
 const FOUR_UNEQUAL: [Device; 4] = [device(0.4, 1), device(0.3, 1), device(0.4, 2), device(0.4, 4)];
 const THREE_LARGE: [Device; 3] = [device(1.1, 1), device(1.1, 1), device(1.1, 1)];
 
+/// A host that needs one other device, and three of them: one is slow, one far away, one behind a thin line.
+const TRAPS: [Device; 4] = [device(0.5, 1), device(0.65, 4), far(0.65, 40.0), thin(0.65, 4e5)];
+/// A host that needs one other device; the slower one is nearer and lends more.
+const SPEEDS_APART: [Device; 3] = [device(0.5, 1), Device { far_ms: 0.5, ..device(0.6, 2) }, device(0.9, 4)];
+const TRAPS_ROOM: Configuration = fastest("slow, far and thin", &TRAPS, 0.0);
+const SPEEDS_ROOM: Configuration = fastest("near and slow", &SPEEDS_APART, 0.0);
+const LATENCY_ROOM: Configuration = fastest("two of 1 : 1/4, 20 ms", &TWO_FAR_APART, 20.0);
+/// The rooms that every measure is hidden in.
+const ABLATION: [Ablation; 3] = [
+    Ablation {
+        configuration: &TRAPS_ROOM,
+        hidden: &[Measure::Compute, Measure::Latency, Measure::Bandwidth, Measure::Memory, Measure::Pauses],
+    },
+    Ablation { configuration: &SPEEDS_ROOM, hidden: &[Measure::Compute, Measure::Memory, Measure::Pauses] },
+    Ablation { configuration: &LATENCY_ROOM, hidden: &[Measure::Compute, Measure::Latency, Measure::Pauses] },
+];
+/// One to four devices of which all are needed.
+const SCALING: [Configuration; 8] = [
+    fastest("1 device, 0 ms", &ALONE, 0.0),
+    fastest("2 devices, 0 ms", &TWO, 0.0),
+    fastest("3 devices, 0 ms", &THREE, 0.0),
+    fastest("4 devices, 0 ms", &FOUR, 0.0),
+    fastest("1 device, 20 ms", &ALONE, 20.0),
+    fastest("2 devices, 20 ms", &TWO, 20.0),
+    fastest("3 devices, 20 ms", &THREE, 20.0),
+    fastest("4 devices, 20 ms", &FOUR, 20.0),
+];
+/// Three devices of which all are needed, for models of several sizes.
+const SIZES: [Configuration; 1] = [fastest("3 devices, 0 ms", &THREE, 0.0)];
+
 /// Devices of every speed that occurs, run once before all others and not counted: each speed is timed then, one after
 /// the other because they share the GPU, as devices of their own would have been when they came.
-pub const SPEEDS: Configuration = fastest("devices of every speed", &HALVES, 0.0);
+const SPEEDS: Configuration = fastest("devices of every speed", &HALVES, 0.0);
+/// The same where all are alike.
+const ALIKE: Configuration = fastest("devices of one speed", &THREE, 0.0);
 
 /// All of them.
 pub const CONFIGURATIONS: [Configuration; 32] = [
@@ -100,11 +225,24 @@ pub const CONFIGURATIONS: [Configuration; 32] = [
     everyone("everyone of 1 : 1/2 : 1/4, 20 ms", &HALVES, 20.0),
 ];
 
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.configuration)?;
+        self.hidden.map_or(Ok(()), |hidden| write!(f, ", planned without {hidden}"))
+    }
+}
+
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: devices", self.name)?;
         for device in self.devices {
             write!(f, " {:.0}% at 1/{}", device.room * 100.0, device.slow)?;
+            if device.far_ms > 0.0 {
+                write!(f, " {} ms away", device.far_ms)?;
+            }
+            if let Some(rate) = device.rate {
+                write!(f, " at {:.1} MB/s", rate / 1e6)?;
+            }
         }
         write!(f, ", {} ms one way, {:?}", self.one_way_ms, self.share)
     }

@@ -1,5 +1,5 @@
-//! A line with a delay: TCP forwarded byte for byte, each piece so much later. On threads that sleep, because timers of an
-//! asynchronous runtime are a millisecond coarse.
+//! A line with a delay and a rate: TCP forwarded byte for byte, each piece so much later. On threads that sleep, because
+//! timers of an asynchronous runtime are a millisecond coarse.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,35 +10,48 @@ use std::time::{Duration, Instant};
 /// Bytes read at once.
 const PIECE: usize = 64 << 10;
 
-/// Listens on a free port and forwards to `relay`, each direction delayed. Ends with the program.
-pub fn start(relay: SocketAddr, delay: Duration) -> std::io::Result<SocketAddr> {
+/// A device's line to the relay, the same in both directions.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Of every byte.
+    pub delay: Duration,
+    /// Bytes a second; none: as quick as this machine.
+    pub rate: Option<f64>,
+}
+
+/// Listens on a free port and forwards to `relay`. Ends with the program.
+pub fn start(relay: SocketAddr, line: Line) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     thread::spawn(move || {
         for near in listener.incoming().flatten() {
             // Whoever called sees a closed connection if the relay is gone.
             if let Ok(far) = TcpStream::connect(relay) {
-                let _ = forward(&near, &far, delay);
+                let _ = forward(&near, &far, line);
             }
         }
     });
     Ok(address)
 }
 
-fn forward(near: &TcpStream, far: &TcpStream, delay: Duration) -> std::io::Result<()> {
+fn forward(near: &TcpStream, far: &TcpStream, line: Line) -> std::io::Result<()> {
     near.set_nodelay(true)?;
     far.set_nodelay(true)?;
-    one_way(near.try_clone()?, far.try_clone()?, delay);
-    one_way(far.try_clone()?, near.try_clone()?, delay);
+    one_way(near.try_clone()?, far.try_clone()?, line);
+    one_way(far.try_clone()?, near.try_clone()?, line);
     Ok(())
 }
 
-fn one_way(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
+fn one_way(mut from: TcpStream, mut to: TcpStream, line: Line) {
     let (pieces, due) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         let mut buffer = vec![0; PIECE];
+        // The last byte of the piece before is through then.
+        let mut free = Instant::now();
         while let Ok(length @ 1..) = from.read(&mut buffer) {
-            if pieces.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
+            let passing = line.rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(length as f64 / rate));
+            free = free.max(Instant::now()) + passing;
+            if pieces.send((free + line.delay, buffer[..length].to_vec())).is_err() {
                 break;
             }
         }

@@ -7,27 +7,26 @@ use std::time::{Duration, Instant};
 
 use potluck_node::native::cli::{Options, Session, parse_link};
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, ContributeChoice, HostChoice, Message, ModelSource, PlanReport, PlanState, Prompt,
-    RequestId, Role, SamplingChoice, Status, ToNode, ToPage,
+    AnswerEnd, AnswerEvent, ContributeChoice, ForecastReport, HostChoice, Message, ModelSource, PlanReport, PlanState,
+    Prompt, RequestId, Role, SamplingChoice, Status, ToNode, ToPage,
 };
 use potluck_relay::limits::Limits;
 use potluck_relay::{Config, Relay};
 use tokio::sync::oneshot;
 
-use crate::configurations::{Configuration, Cut};
-use crate::forwarder;
+use crate::configurations::{Case, Configuration, Cut, Device, Timing};
+use crate::forwarder::{self, Line};
 use crate::model::{CONTEXT, Measured};
 
 /// A room that is not up, or an answer that is not complete by then, has failed.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// The plan has not changed for so long: everyone is in.
-const SETTLED: Duration = Duration::from_millis(2_500);
-/// The same for the room in which devices time themselves.
-const TIMED: Duration = Duration::from_secs(40);
-/// After the tokens that are measured the host says anew what it expects.
-const TOLD: Duration = Duration::from_millis(1_600);
-/// Tokens whose measures may help to predict the others.
-const WARM_UP: usize = 15;
+/// The plan has not changed for so long: everyone is in, and GPUs rest. One that was loaded or timed just now keeps its highest
+/// clock for three seconds, which no question of a person would meet.
+const SETTLED: Duration = Duration::from_millis(4_500);
+/// The host's picture of the room is this old at most.
+const TOLD: Duration = Duration::from_millis(1_300);
+/// Tokens that the coordinator looks at before it foretells the others.
+pub const LOOKED_AT: usize = 15;
 const TEXT: &str = "Once upon a time there was a small kitchen in which everybody brought something to the table.";
 
 /// What all rooms share.
@@ -45,25 +44,37 @@ pub struct Settings {
 pub struct Outcome {
     /// The plan before it ever ran.
     pub before: PlanReport,
-    /// The plan after the warm-up, with what was measured.
-    pub running: PlanReport,
     /// The plan at the end.
     pub after: PlanReport,
+    /// What the coordinator foretold after the first tokens, and what it measured of them.
+    pub forecast: ForecastReport,
     /// Round trips to the host, of each member.
     pub round_trips: Vec<f64>,
-    /// Milliseconds between tokens after the warm-up.
+    /// Milliseconds between all tokens.
     pub gaps: Vec<f64>,
+    /// The host's recording of the answer: when each token came back, and what each stage took.
+    pub tokens: Vec<Token>,
+}
+
+/// A token in the host's recording.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// When it was back, milliseconds on the host's clock.
+    pub at: f64,
+    /// Milliseconds of each stage's engine.
+    pub stages: Vec<f64>,
 }
 
 impl Outcome {
-    /// Mean milliseconds of the tokens after the warm-up.
+    /// Mean milliseconds of the tokens that were foretold.
     pub fn measured(&self) -> f64 {
-        self.gaps.iter().sum::<f64>() / self.gaps.len().max(1) as f64
+        let rest = self.gaps.get(LOOKED_AT..).unwrap_or_default();
+        rest.iter().sum::<f64>() / rest.len().max(1) as f64
     }
 
     /// Another plan came while tokens were measured.
     pub fn moved(&self) -> bool {
-        self.running.epoch != self.after.epoch
+        self.before.epoch != self.after.epoch
     }
 }
 
@@ -71,16 +82,17 @@ impl Outcome {
 ///
 /// # Errors
 /// One sentence; the configuration counts as failed, it is not left out.
-pub fn run(configuration: &Configuration, cut: Cut, model: &Measured, settings: &Settings) -> Result<Outcome, String> {
-    on_a_thread(in_room(configuration, cut, model, settings, SETTLED))
+pub fn run(case: &Case, model: &Measured, settings: &Settings) -> Result<Outcome, String> {
+    on_a_thread(in_room(case, model, settings, SETTLED))
 }
 
 /// Opens a room and waits until its devices have timed themselves; what they found is kept in the cache.
 ///
 /// # Errors
 /// One sentence.
-pub fn time(configuration: &Configuration, model: &Measured, settings: &Settings) -> Result<(), String> {
-    on_a_thread(in_room(configuration, Cut::Found, model, settings, TIMED)).map(drop)
+pub fn time(timing: &Timing, model: &Measured, settings: &Settings) -> Result<(), String> {
+    let case = Case { configuration: timing.configuration, cut: Cut::Found, hidden: None };
+    on_a_thread(in_room(&case, model, settings, timing.lasting)).map(drop)
 }
 
 fn on_a_thread(room: impl Future<Output = Result<Outcome, String>>) -> Result<Outcome, String> {
@@ -93,18 +105,13 @@ fn on_a_thread(room: impl Future<Output = Result<Outcome, String>>) -> Result<Ou
     outcome
 }
 
-async fn in_room(
-    configuration: &Configuration,
-    cut: Cut,
-    model: &Measured,
-    settings: &Settings,
-    settled: Duration,
-) -> Result<Outcome, String> {
+async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Duration) -> Result<Outcome, String> {
+    let Case { configuration, cut, hidden } = *case;
     let (relay, _stop) = start_relay(&model.folder, &settings.cache)?;
-    let line = || forwarder::start(relay, Duration::from_secs_f64(configuration.one_way_ms / 2e3));
     let mut origins = Vec::new();
-    for _ in configuration.devices {
-        origins.push(format!("http://{}", line().map_err(|error| error.to_string())?));
+    for device in configuration.devices {
+        let address = forwarder::start(relay, line(configuration, device)).map_err(|error| error.to_string())?;
+        origins.push(format!("http://{address}"));
     }
     let options = |index: usize| Options {
         name: format!("device {index}"),
@@ -113,6 +120,7 @@ async fn in_room(
         gpu: settings.gpu.clone(),
         gpu_index: index,
         slow: configuration.devices[index].slow,
+        hidden: hidden.into_iter().collect(),
         ..Options::default()
     };
     let budget = |index: usize| match cut {
@@ -137,6 +145,11 @@ async fn in_room(
     let outcome = answer(&mut host, settings.tokens).await;
     joiners.into_iter().for_each(Joiner::stop);
     outcome
+}
+
+fn line(configuration: &Configuration, device: &Device) -> Line {
+    let millis = configuration.one_way_ms / 2.0 + device.far_ms;
+    Line { delay: Duration::from_secs_f64(millis / 1e3), rate: device.rate }
 }
 
 /// Waits until everyone lends and the plan has been up and the same for a while.
@@ -165,13 +178,34 @@ fn lending(status: &Status) -> usize {
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let plan = |host: &Session| host.status.plan.clone().ok_or_else(|| "There is no plan.".to_owned());
     let before = plan(host)?;
-    ask(host, RequestId(1), WARM_UP as u32 + 1).await?;
+    let (gaps, foretold) = ask(host, RequestId(1), tokens.max(LOOKED_AT as u32 + 2)).await?;
     listen(host, TOLD).await?;
-    let running = plan(host)?;
-    let round_trips = host.status.peers.iter().filter_map(|member| Some(member.link?.round_trip_ms)).collect();
-    let gaps = ask(host, RequestId(2), tokens.saturating_sub(WARM_UP as u32).max(2)).await?;
     let after = plan(host)?;
-    Ok(Outcome { before, running, after, round_trips, gaps })
+    let round_trips = host.status.peers.iter().filter_map(|member| Some(member.link?.round_trip_ms)).collect();
+    // If another plan came since, what was told of the first one counts.
+    let forecast =
+        after.forecast.or(foretold).ok_or("Nothing was foretold: a plan came too early, or experts are elsewhere.")?;
+    let tokens = recording(host).await?;
+    Ok(Outcome { before, after, forecast, round_trips, gaps, tokens })
+}
+
+/// The tokens in the host's recording.
+async fn recording(host: &mut Session) -> Result<Vec<Token>, String> {
+    host.page(ToNode::Trace);
+    loop {
+        if let ToPage::Trace(json) = host.next().await? {
+            let lines: Vec<serde_json::Value> = serde_json::from_str(&json).map_err(|error| error.to_string())?;
+            return Ok(lines.iter().filter_map(token).collect());
+        }
+    }
+}
+
+/// `from …: picked … stages [1.250, 3.500] ms`.
+fn token(line: &serde_json::Value) -> Option<Token> {
+    let (_, picked) = line["what"].as_str()?.split_once(": picked ")?;
+    let (_, stages) = picked.split_once(" stages [")?;
+    let stages = stages.split_once(']')?.0.split(", ").map(str::parse).collect::<Result<Vec<f64>, _>>().ok()?;
+    Some(Token { at: line["millis"].as_f64()?, stages })
 }
 
 /// Hears what the host tells for a while.
@@ -185,8 +219,12 @@ async fn listen(host: &mut Session, millis: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks for so many tokens, each in a message of its own; milliseconds between them.
-async fn ask(host: &mut Session, request: RequestId, tokens: u32) -> Result<Vec<f64>, String> {
+/// Asks for so many tokens, each in a message of its own; milliseconds between them, and what was foretold meanwhile.
+async fn ask(
+    host: &mut Session,
+    request: RequestId,
+    tokens: u32,
+) -> Result<(Vec<f64>, Option<ForecastReport>), String> {
     host.page(ToNode::Prompt(Prompt {
         request,
         conversation: format!("measure {}", request.0),
@@ -203,9 +241,11 @@ async fn ask(host: &mut Session, request: RequestId, tokens: u32) -> Result<Vec<
             ..SamplingChoice::default()
         },
     }));
-    let (mut last, mut gaps) = (None, Vec::new());
+    let (mut last, mut gaps, mut foretold) = (None, Vec::new(), None);
     loop {
-        let ToPage::Answer { event, .. } = host.next().await? else { continue };
+        let told = host.next().await?;
+        foretold = host.status.plan.as_ref().and_then(|plan| plan.forecast).or(foretold);
+        let ToPage::Answer { event, .. } = told else { continue };
         match event {
             AnswerEvent::Text { tokens, .. } => {
                 let now = Instant::now();
@@ -219,7 +259,7 @@ async fn ask(host: &mut Session, request: RequestId, tokens: u32) -> Result<Vec<
             AnswerEvent::End { .. } if gaps.len() + 1 < tokens as usize => {
                 return Err(format!("The answer has only {} tokens.", gaps.len() + 1));
             }
-            AnswerEvent::End { .. } => return Ok(gaps),
+            AnswerEvent::End { .. } => return Ok((gaps, foretold)),
             _ => {}
         }
     }

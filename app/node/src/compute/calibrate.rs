@@ -168,6 +168,15 @@ impl Compute {
 
     async fn kept_runs(&self, key: BlobKey) -> Option<CalibrationRuns> {
         let kept = self.all_kept(key).await.into_iter().find(|kept| self.is_ours(kept))?;
+        // What was timed without the head, for lack of room, is timed again where the head is loaded.
+        let has_head = |slot: &super::Slot| {
+            slot.model == key.model
+                && slot.engine.missing().is_empty()
+                && slot.engine.held().contains(&WeightUnit::Head)
+        };
+        if kept.runs.decode_head.is_empty() && self.slot.borrow().as_ref().is_some_and(has_head) {
+            return None;
+        }
         let age = self.platform.clock.unix_seconds().saturating_sub(kept.unix_seconds);
         (age < MEASURED_SECONDS).then_some(kept.runs)
     }
@@ -221,9 +230,8 @@ impl Compute {
         let most = MOST_BYTES.min(free / 4 * 3);
         let blocks = |range: BlockRange| range.iter().map(|block| bytes(&units_of(&model.units, block))).sum::<u64>();
         let all = BlockRange::new(0, model.card.blocks);
-        let found = ranges(all, true, |range| blocks(range) <= most).ok_or(CalibrateError::TooFewBlocks)?;
         let head = bytes(&[WeightUnit::Head]);
-        let ranges = Ranges { head: blocks(found.long) + head <= free / 10 * 9, ..found };
+        let ranges = ranges_with_head(all, blocks, head, most, free / 10 * 9).ok_or(CalibrateError::TooFewBlocks)?;
         let (sender, results) = mpsc::unbounded();
         let on_result = move |computed: Computed| {
             // The receiver lives as long as the engine.
@@ -290,7 +298,7 @@ impl Compute {
             early(runs.clone());
             runs.pauses_follow = false;
             for (index, (pause, lasting)) in PAUSES.into_iter().enumerate() {
-                let middle = index == PAUSES.len() / 2;
+                let middle = index == CalibrationRuns::middle_pause(PAUSES.len());
                 let tasks = if middle { &rows[..] } else { &rows[..1] };
                 let Some(times) = self.after_pauses(trial, tasks, pause, lasting).await? else { return Ok(None) };
                 let mut times = times.into_iter();
@@ -436,6 +444,22 @@ fn ranges(blocks: BlockRange, head: bool, fits: impl Fn(BlockRange) -> bool) -> 
     })
 }
 
+/// The longest ranges of at most `most` bytes beside which the head has room in `free` bytes, if there are some of more than
+/// two blocks; else without the head.
+fn ranges_with_head(
+    all: BlockRange,
+    bytes: impl Fn(BlockRange) -> u64,
+    head: u64,
+    most: u64,
+    free: u64,
+) -> Option<Ranges> {
+    let fits = |range: BlockRange| bytes(range) <= most;
+    let beside = ranges(all, true, |range| fits(range) && bytes(range) + head <= free);
+    let found = ranges(all, false, fits)?;
+    let blocks = |ranges: &Ranges| ranges.long.end - ranges.long.start;
+    beside.filter(|beside| blocks(beside) > 2 || blocks(beside) == blocks(&found)).or(Some(found))
+}
+
 /// The first rows of a conversation, zeros, through blocks.
 fn forward(class: KernelClass, count: u32, width: usize, blocks: BlockRange, then: Then) -> Task {
     let input = Input::Hidden(vec![0.0; width * count as usize]);
@@ -459,6 +483,18 @@ mod tests {
         assert_eq!(of(2, 2).map(|ranges| ranges.long), Some(BlockRange::new(0, 2)));
         assert_eq!(of(28, 1), None, "two ranges need two blocks");
         assert_eq!(of(1, 9), None);
+    }
+
+    #[test]
+    fn fewer_blocks_are_timed_where_the_head_has_room_beside_them() {
+        let of = |free| {
+            let found =
+                ranges_with_head(BlockRange::new(0, 28), |range| 10 * u64::from(range.end - range.start), 25, 75, free);
+            found.map(|found| (found.long.end - found.long.start, found.head))
+        };
+        assert_eq!(of(85), Some((6, true)));
+        assert_eq!(of(75), Some((3, true)), "the head's cost is worth more than three blocks");
+        assert_eq!(of(50), Some((6, false)), "two blocks tell too little");
     }
 
     #[test]

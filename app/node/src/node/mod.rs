@@ -13,6 +13,7 @@ use potluck_engine::GpuOptions;
 use potluck_gguf::Metadata;
 use potluck_panel as panel;
 use potluck_plan::{Bytes, PeerId, PlanEpoch};
+use potluck_planner::measures::Measure;
 use potluck_protocol::{Contribution, FrameError, ModelSource, Session};
 use potluck_swarm::{Action, Event, HostCommand, Identity, Peer};
 
@@ -73,6 +74,8 @@ pub struct NodeOptions {
     pub page: Rc<dyn Fn(panel::ToPage)>,
     /// For measurements only: every piece of work runs so often on the GPU before its result counts. 1 is a device as it is.
     pub slow: u32,
+    /// For measurements only: what its planner must not know when it hosts.
+    pub hidden: Vec<Measure>,
 }
 
 /// A peer's driver.
@@ -81,6 +84,7 @@ pub struct Node {
     inputs: Inputs,
     page: Rc<dyn Fn(panel::ToPage)>,
     compute: Rc<Compute>,
+    hidden: Vec<Measure>,
     traffic: Traffic,
     desk: PieceDesk,
     identity: Option<Start>,
@@ -126,6 +130,7 @@ impl Node {
         let node = Self {
             desk: PieceDesk::new(inputs.clone()),
             compute,
+            hidden: options.hidden,
             inputs: inputs.clone(),
             platform,
             page: options.page,

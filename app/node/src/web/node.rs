@@ -28,7 +28,8 @@ pub fn run() {
         Ok(json) => say(&json),
         Err(error) => log::error!("a message to the page cannot be written: {error}"),
     });
-    let (node, queue, inputs) = Node::new(platform(), NodeOptions { gpu: GpuOptions::default(), page, slow: 1 });
+    let (node, queue, inputs) =
+        Node::new(platform(), NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new() });
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {
             Some(text) if text == PING => return say(PONG),

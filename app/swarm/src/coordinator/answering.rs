@@ -43,6 +43,8 @@ pub(super) struct DecodePass {
     pub stage_millis: Vec<f64>,
     /// Milliseconds from the first stage's frame to the result.
     pub millis: f64,
+    /// No token of its answer passed this way before.
+    pub is_first: bool,
 }
 
 impl Pass {
@@ -228,6 +230,11 @@ impl Answering {
         let pass = self.under_way.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
         let rows = pass.end.saturating_sub(self.conversation.log.computed());
         Some(Reading { rows, millis: now.0 - self.progress.0 })
+    }
+
+    /// These rows are under way.
+    pub fn awaits(&self, id: PassId) -> bool {
+        self.under_way.iter().any(|pass| pass.id == id)
     }
 
     /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.

@@ -348,6 +348,12 @@ impl Answers {
         }
     }
 
+    /// These rows are under way, or any of the conversation's.
+    pub fn awaits(&self, conversation: ConversationId, pass: Option<PassId>) -> bool {
+        let answering = self.index_of(conversation).map(|index| &self.active[index]);
+        answering.is_some_and(|answering| pass.is_none_or(|pass| answering.awaits(pass)))
+    }
+
     pub fn is_stalled(&self, now: Millis) -> bool {
         self.active.iter().any(|active| active.is_stalled(now))
     }

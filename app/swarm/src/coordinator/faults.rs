@@ -46,6 +46,8 @@ impl Coordinator {
         }
         let name = members.name(from);
         match fault.kind {
+            // Several chunks behind one gap are told of one by one; what was sent again since tells of its own.
+            StageFaultKind::Gap(_) if !self.answers.awaits(fault.conversation, fault.pass) => {}
             StageFaultKind::Gap(position) => {
                 self.answers.rewind(fault.conversation, position.0 as usize);
                 self.continue_answers(now, out);

@@ -48,7 +48,8 @@ pub(crate) struct Coordinator {
 
 /// The room's picture is sent at most this often.
 const VIEW_MILLIS: f64 = 250.0;
-/// The number of tokens in it changes this often.
+/// The number of tokens in it changes this often, and where only measures changed it is sent this often: they change with every
+/// token and every heartbeat, and a host with a slow line would be a minute behind with telling them to everyone.
 const COUNT_MILLIS: f64 = 1_000.0;
 
 impl Coordinator {
@@ -356,7 +357,12 @@ impl Coordinator {
         }
         let due = match &self.sent {
             None => true,
-            Some((view, at)) => *view != self.view && (at_once || now.0 - at.0 >= VIEW_MILLIS),
+            Some((view, at)) => {
+                let waited = now.0 - at.0;
+                let urgent = || at_once || waited >= VIEW_MILLIS;
+                let by_measures = || view::without_measures(view) == view::without_measures(&self.view);
+                *view != self.view && (waited >= COUNT_MILLIS || urgent() && !by_measures())
+            }
         };
         if due {
             self.sent = Some((self.view.clone(), now));

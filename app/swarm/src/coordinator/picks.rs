@@ -33,7 +33,8 @@ impl Answers {
                         self.measure(&pass, millis);
                         if pass.drafts.is_empty() && self.active.len() == 1 {
                             let stage_millis = picked.stage_millis;
-                            self.passed = Some(DecodePass { steps: pass.ahead + 1, stage_millis, millis });
+                            let is_first = self.active[index].answer_tokens() <= 1;
+                            self.passed = Some(DecodePass { steps: pass.ahead + 1, stage_millis, millis, is_first });
                         }
                     }
                     // Of tokens ahead each was computed from the best candidate before it.

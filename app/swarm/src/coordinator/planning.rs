@@ -2,6 +2,7 @@
 //! goes on while an inactive one is prepared beside it.
 
 mod calibrating;
+mod forecasts;
 mod habits;
 mod help;
 mod measures;
@@ -12,16 +13,18 @@ mod state_type;
 mod states;
 
 pub(super) use standbys::StandsBy;
+use states::Purpose;
 pub(super) use states::{Active, Inactive};
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, StageId, WeightUnit};
-use potluck_planner::{HopCost, Planned, Room, Sharing, Shortfall, TAU};
-use potluck_protocol::{CalibrationRuns, Frame, HopView, LoadFault, PlanStanding, Prepare};
+use potluck_planner::{HopCost, Planned, Prediction, Room, Sharing, Shortfall, TAU, forecast};
+use potluck_protocol::{CalibrationRuns, ForecastView, Frame, HopView, LoadFault, PlanStanding, Prepare};
 
 use calibrating::Calibrating;
+use forecasts::Forecasts;
 use habits::Habits;
 use help::Helpful;
 use measures::{Drift, Measures, way_noise};
@@ -59,6 +62,7 @@ pub(super) struct Planning {
     /// A plan is put off until devices have said how quick they are.
     waits: bool,
     measures: Measures,
+    forecasts: Forecasts,
     drift: Drift,
     patience: Patience,
     habits: Habits,
@@ -91,6 +95,7 @@ impl Planning {
             calibrating: Calibrating::default(),
             waits: false,
             measures: Measures::default(),
+            forecasts: Forecasts::default(),
             drift: Drift::default(),
             patience: Patience::default(),
             habits: Habits::default(),
@@ -229,7 +234,7 @@ impl Planning {
     /// rows passed it already.
     pub fn commit(&mut self, running: bool, members: &Members, now: Millis, out: &mut Outbox) {
         let Some(inactive) = self.inactive.take() else { return };
-        if inactive.takes_over {
+        if inactive.purpose == Purpose::TakesOver {
             // It was the quickest to have, and there may be a better one.
             self.checked = Millis(f64::MIN);
         }
@@ -280,10 +285,25 @@ impl Planning {
         pass: &DecodePass,
         now: Millis,
     ) {
-        let Some(plan) = self.up() else { return };
+        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
         let question = Question::new(self, model, command, members);
-        let plan = plan.clone();
         self.measures.learn(&question.room(plan.epoch), &plan, pass, now);
+        if self.forecasts.passed(plan.epoch, pass, before) {
+            let question = Question::new(self, model, command, members);
+            let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
+            self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
+        }
+    }
+
+    /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
+    pub fn expected(&self, planned: &Planned) -> Prediction {
+        expected(&self.measures, &planned.prediction, &planned.plan)
+    }
+
+    /// What the newest answer's tokens were foretold to take, for a plan that runs.
+    pub fn foretold(&self, planned: &Planned) -> Option<ForecastView> {
+        self.forecasts.view(planned.plan.epoch)
     }
 
     /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
@@ -299,8 +319,8 @@ impl Planning {
     }
 
     /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
-    pub fn hops(&self, planned: &Planned) -> Vec<HopView> {
-        let hops = &planned.prediction.hops;
+    pub fn hops(&self, planned: &Planned, expected: &Prediction) -> Vec<HopView> {
+        let hops = &expected.hops;
         let measured = self.measures.hop_millis_of(planned.plan.epoch, hops);
         let hop = |(hop, measured_ms): (&HopCost, f64)| HopView {
             from: hop.from,
@@ -419,7 +439,8 @@ impl Planning {
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
         let stays = |inactive: &Inactive| {
-            inactive.takes_over || inactive.share == share && !is_better(&planned, &inactive.planned.plan)
+            inactive.purpose == Purpose::TakesOver
+                || inactive.share == share && !is_better(&planned, &inactive.planned.plan)
         };
         if inactive.is_some_and(stays) {
             return;
@@ -433,15 +454,15 @@ impl Planning {
             }
             self.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), false, wishes, out);
+        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, out);
     }
 
-    /// Has everyone prepare a plan, while the plan `keep` goes on. `takes_over`: nothing has to be loaded for it.
+    /// Has everyone prepare a plan, while the plan `keep` goes on.
     fn prepare(
         &mut self,
         planned: Planned,
         keep: Option<PlanEpoch>,
-        takes_over: bool,
+        purpose: Purpose,
         wishes: Wishes<'_>,
         out: &mut Outbox,
     ) {
@@ -458,7 +479,7 @@ impl Planning {
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
             idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
         }
-        let mut inactive = Inactive::new(planned, wishes.command.share, order, takes_over);
+        let mut inactive = Inactive::new(planned, wishes.command.share, order, purpose);
         inactive.tell(wishes.now, out);
         self.inactive = Some(inactive);
     }
@@ -474,6 +495,13 @@ impl Planning {
             let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
             lent.is_some_and(|lent| needed <= lent)
         })
+    }
+}
+
+fn expected(measures: &Measures, steady: &Prediction, plan: &Plan) -> Prediction {
+    match measures.seen(plan) {
+        Some(seen) => forecast(steady, &seen),
+        None => steady.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The room's picture: what everyone sees.
 
 use potluck_plan::{PeerId, Plan, Stage};
+use potluck_planner::Prediction;
 use potluck_protocol::{DeviceKind, LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
@@ -43,6 +44,17 @@ pub(super) fn room(
     }
 }
 
+/// The same picture with nothing in it that changes with every token and every heartbeat.
+pub(super) fn without_measures(view: &RoomView) -> RoomView {
+    let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, ..view.clone() };
+    let plan = &mut view.plan;
+    (plan.token_ms, plan.measured_token_ms, plan.forecast) = (0.0, 0.0, None);
+    plan.predicted_ms.iter_mut().chain(&mut plan.measured_ms).for_each(|millis| *millis = 0.0);
+    plan.hops.iter_mut().for_each(|hop| (hop.predicted_ms, hop.measured_ms) = (0.0, 0.0));
+    view.members.iter_mut().for_each(|member| member.round_trip_ms = 0.0);
+    view
+}
+
 fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
     let (standing, planned) = planning.shown();
     // What passed here last counts; a worker's own mean, where nothing has passed alone yet.
@@ -55,6 +67,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         let stages = planned.plan.stages.iter();
         stages.map(|stage| shape.state_bytes(stage.blocks, planned.plan.context)).collect()
     });
+    let expected = planned.map(|planned| planning.expected(planned));
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
         standing,
@@ -62,12 +75,16 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
         state_bytes: state_bytes.unwrap_or_default(),
         overhead: model.filter(|_| planned.is_some()).map(|model| model.overhead).unwrap_or_default(),
-        predicted_ms: planned.map(|planned| planned.prediction.stage_millis()).unwrap_or_default(),
+        predicted_ms: expected.as_ref().map(Prediction::stage_millis).unwrap_or_default(),
         measured_ms: planned
             .map(|planned| planned.plan.stages.iter().map(|stage| measured(&planned.plan, stage)).collect())
             .unwrap_or_default(),
-        hops: planned.map(|planned| planning.hops(planned)).unwrap_or_default(),
-        token_ms: planned.map_or(0.0, |planned| planned.prediction.token_millis),
+        hops: planned
+            .zip(expected.as_ref())
+            .map(|(planned, expected)| planning.hops(planned, expected))
+            .unwrap_or_default(),
+        token_ms: expected.map_or(0.0, |expected| expected.token_millis),
+        forecast: planned.and_then(|planned| planning.foretold(planned)),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {

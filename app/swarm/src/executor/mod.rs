@@ -92,13 +92,14 @@ impl Executor {
         };
         let cursor = stage.blocks.start;
         if let Some(peer) = self.sender_of_bad_rows(&forward) {
-            self.report(forward.stage, forward.conversation, StageFaultKind::BadResult(peer), out);
+            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), out);
             return;
         }
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.tokens.is_empty() || forward.base.0 > length {
-            self.report(forward.stage, forward.conversation, StageFaultKind::Gap(Position(length)), out);
+            let gap = StageFaultKind::Gap(Position(length));
+            self.report(forward.stage, forward.conversation, Some(forward.pass), gap, out);
             return;
         }
         self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.ahead));
@@ -288,12 +289,20 @@ impl Executor {
         *length = (*length).min(job.rows.base.0);
         // What waits behind the failed rows would leave a gap.
         self.queue(stage).drop_rows(conversation);
-        self.report(stage, conversation, kind, out);
+        self.report(stage, conversation, Some(job.rows.pass), kind, out);
     }
 
     /// Tells the coordinator that a stage cannot go on.
-    pub fn report(&self, stage: StageId, conversation: ConversationId, kind: StageFaultKind, out: &mut Outbox) {
-        out.send(self.coordinator, Frame::StageFault(StageFault { epoch: self.plan.epoch, stage, conversation, kind }));
+    pub fn report(
+        &self,
+        stage: StageId,
+        conversation: ConversationId,
+        pass: Option<PassId>,
+        kind: StageFaultKind,
+        out: &mut Outbox,
+    ) {
+        let fault = StageFault { epoch: self.plan.epoch, stage, conversation, pass, kind };
+        out.send(self.coordinator, Frame::StageFault(fault));
     }
 }
 

@@ -109,6 +109,7 @@ impl Peer {
         self.trace.event(&event, now);
         self.handle(event, now);
         while let Some(frame) = self.out.next_own() {
+            self.trace.own(&frame, now);
             self.frame(self.identity.peer, frame, now);
         }
         self.worker.start(&mut self.out);

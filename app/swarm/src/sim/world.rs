@@ -273,6 +273,7 @@ impl World {
                 state: self.state,
                 share: self.share,
                 last_epoch: PlanEpoch(0),
+                hidden: Vec::new(),
             }),
             false => Event::Join { key: peer.device.invited.then(|| "key".into()) },
         };

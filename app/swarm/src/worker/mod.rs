@@ -302,7 +302,7 @@ impl Worker {
         if let Some(Active { prepare, executor }) = &self.active {
             let stage = prepare.plan.stages.iter().find(|stage| stage.peer == out.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {
-                executor.report(stage, ConversationId(0), StageFaultKind::DeviceLost, out);
+                executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, out);
             }
         }
         self.drop_active(out);

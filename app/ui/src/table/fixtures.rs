@@ -57,6 +57,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         crossings: 2,
         token_ms: 0.0,
         measured_token_ms: 0.0,
+        forecast: None,
         share: Share::Everyone,
         waiting: None,
         reason: String::new(),

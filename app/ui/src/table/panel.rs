@@ -15,7 +15,7 @@ use crate::{
     common::{Icon, Symbol},
     contribute::ContributeCard,
     state::{Sheet, store},
-    text::{bytes, model_size, plural, tokens_per_second},
+    text::{bytes, duration_ms, model_size, plural, tokens_per_second},
 };
 
 /// The table's side of the room.
@@ -83,7 +83,7 @@ fn model_facts(status: &Status) -> String {
     facts.join(" · ")
 }
 
-/// Why this plan, and what it costs.
+/// What a token takes, and why this plan.
 #[component]
 fn PlanLine() -> impl IntoView {
     let store = store();
@@ -105,6 +105,10 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     }
     if pace > 0.0 {
         words.push(format!("{} measured", tokens_per_second(pace)));
+    }
+    // The same number as in a token's way: a reason from the time of planning would contradict it.
+    if plan.token_ms > 0.0 && plan.waiting.is_none() {
+        words.push(format!("{} a token expected", duration_ms(plan.token_ms)));
     }
     let mut line = words.join(" · ");
     // What is missing has a card of its own.
@@ -172,5 +176,13 @@ mod tests {
         let plan = PlanReport { reason: "Everyone takes part.".into(), ..plan_of(&[]) };
         assert_eq!(plan_line(&plan, 0.0), "Everyone takes part.");
         assert_eq!(plan_line(&plan, 6.1), "6.1 tok/s measured. Everyone takes part.");
+    }
+
+    #[test]
+    fn the_plan_line_and_a_tokens_way_expect_the_same() {
+        let plan = PlanReport { token_ms: 41.3, reason: "Everyone takes part.".into(), ..plan_of(&["a", "b"]) };
+        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms a token expected. Everyone takes part.");
+        let way = crate::table::token_way::times(45.0, plan.token_ms);
+        assert_eq!(way, "45 ms measured, 41 ms expected");
     }
 }

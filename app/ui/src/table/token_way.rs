@@ -1,7 +1,7 @@
 //! A token's way through the plan: what each stage and each message takes, expected and measured, and where most of it goes.
 
 use leptos::prelude::*;
-use potluck_panel::{HopReport, PlanReport, PlanState, StageReport, Status};
+use potluck_panel::{ForecastReport, HopReport, PlanReport, PlanState, StageReport, Status};
 
 use crate::{common::Bar, state::store, text::duration_ms};
 
@@ -95,11 +95,26 @@ pub fn slowest(status: &Status) -> Option<Place> {
 }
 
 /// "45 ms measured, 41 ms expected".
-fn times(measured: f64, expected: f64) -> String {
+pub(super) fn times(measured: f64, expected: f64) -> String {
     if measured > 0.0 {
         format!("{} measured, {} expected", duration_ms(measured), duration_ms(expected))
     } else {
         format!("{} expected", duration_ms(expected))
+    }
+}
+
+/// What was said of the last answer's tokens after its first ones, and what came of it.
+fn foretold(told: &ForecastReport) -> String {
+    let expected = format!(
+        "After {} tokens ({} each) {} were expected for each further token of the last answer",
+        told.tokens,
+        duration_ms(told.measured_ms),
+        duration_ms(told.forecast_ms)
+    );
+    match told.rest_tokens {
+        0 => format!("{expected}."),
+        1 => format!("{expected}; one came, after {}.", duration_ms(told.rest_ms)),
+        n => format!("{expected}; {n} came, {} each.", duration_ms(told.rest_ms)),
     }
 }
 
@@ -127,6 +142,7 @@ pub fn TokenWay() -> impl IntoView {
             plan.map(|plan| times(plan.measured_token_ms, plan.token_ms)).unwrap_or_default()
         })
     };
+    let told = move || store.status.with(|status| status.plan.as_ref()?.forecast.as_ref().map(foretold));
     let rows = move || {
         let legs = legs.get();
         let slowest = bottleneck(&legs);
@@ -152,6 +168,7 @@ pub fn TokenWay() -> impl IntoView {
             <details class="card fold token-way">
                 <summary>{move || format!("A token's way: {}", sum())}</summary>
                 <ol class="legs" aria-label="A token's way">{rows}</ol>
+                {move || told().map(|sentence| view! { <p class="hint">{sentence}</p> })}
             </details>
         </Show>
     }
@@ -228,5 +245,11 @@ mod tests {
     fn times_say_what_was_measured_and_what_was_expected() {
         assert_eq!(times(45.2, 41.0), "45 ms measured, 41 ms expected");
         assert_eq!(times(0.0, 4.1), "4.1 ms expected");
+        let (tokens, before_ms, measured_ms, forecast_ms) = (15, 40.0, 45.2, 48.0);
+        let told = ForecastReport { tokens, before_ms, measured_ms, forecast_ms, rest_tokens: 0, rest_ms: 0.0 };
+        let said = "After 15 tokens (45 ms each) 48 ms were expected for each further token of the last answer";
+        assert_eq!(foretold(&told), format!("{said}."));
+        let told = ForecastReport { rest_tokens: 64, rest_ms: 47.1, ..told };
+        assert_eq!(foretold(&told), format!("{said}; 64 came, 47 ms each."));
     }
 }

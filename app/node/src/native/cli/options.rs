@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use potluck_panel::{CacheType, Share};
+use potluck_planner::measures::Measure;
 use thiserror::Error;
 
 use super::bench::{BenchOptions, parse_depths, parse_workloads};
@@ -114,6 +115,8 @@ pub struct Options {
     pub insecure: bool,
     /// For measurements only, and not in the help: the device repeats its work so often, as a slower one would take longer.
     pub slow: u32,
+    /// For measurements only: what the planner of a hosted room must not know.
+    pub hidden: Vec<Measure>,
 }
 
 impl Default for Options {
@@ -136,6 +139,7 @@ impl Default for Options {
             cache: None,
             insecure: false,
             slow: 1,
+            hidden: Vec::new(),
         }
     }
 }

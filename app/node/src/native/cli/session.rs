@@ -42,7 +42,8 @@ impl Session {
             // A session that ended does not listen any more.
             let _ = sender.unbounded_send(message);
         });
-        let (node, queue, inputs) = Node::new(platform, NodeOptions { gpu, page, slow: options.slow });
+        let (node, queue, inputs) =
+            Node::new(platform, NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone() });
         let task = tokio::task::spawn_local(node.run(queue));
         let session = Self { inputs, told, task, status: Status::default(), phase: String::new() };
         session.page(ToNode::Start {
@@ -102,7 +103,11 @@ impl Session {
             None => self.status.plan.as_ref().map(|plan| plan.reason.clone()).unwrap_or_default(),
         };
         if phase != self.phase {
-            eprintln!("{phase}");
+            // What is expected changes with every token: it is said with what is new besides.
+            match self.status.plan.as_ref().filter(|plan| plan.reason == phase && plan.token_ms > 0.0) {
+                Some(plan) => eprintln!("{phase} About {:.0} ms a token expected.", plan.token_ms),
+                None => eprintln!("{phase}"),
+            }
             self.phase = phase;
         }
     }

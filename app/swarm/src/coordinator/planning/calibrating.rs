@@ -24,6 +24,9 @@ pub(super) struct Profile {
     pub session_millis: f64,
     /// Cost a millisecond.
     pub speed: Speed,
+    /// Both where nothing is waited for: milliseconds, and cost a millisecond. Overhead and blocks do not slow down alike, so
+    /// what pauses are added to is not what a device takes that holds everything itself.
+    pub alone: (f64, f64),
     /// Cost of the head, in the units of the blocks' costs, if it was timed.
     pub head: Option<f64>,
     /// What pauses cost it, as [`potluck_planner::Device::pauses`].
@@ -118,6 +121,7 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     let decode = after_pauses(runs, short_cost, long_cost).unwrap_or(busy);
     Some(Profile {
         session_millis: decode.session_millis,
+        alone: (busy.session_millis, busy.speed),
         speed: Speed {
             decode: decode.speed,
             // A device that was too slow for these runs as well gains by a chunk what others do.
@@ -158,7 +162,7 @@ fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
 /// What the device takes after the pauses in the middle, told as if it were busy all the time: where several devices share a
 /// model, pauses are the rule, and overhead, blocks and head do not slow down alike.
 fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Option<Decode> {
-    let (_, long) = runs.decode_paused.get(runs.decode_paused.len() / 2)?;
+    let (_, long) = runs.decode_paused.get(CalibrationRuns::middle_pause(runs.decode_paused.len()))?;
     let [short, long, head] = [&runs.short_paused, long, &runs.head_paused].map(|runs| settled(runs));
     let paused = Decode::of(&short, &long, &head, short_cost, long_cost)?;
     let factor = typical(&long) / typical(&runs.decode_long);
@@ -215,7 +219,7 @@ mod tests {
         let found = profile(&runs(), &layers()).unwrap();
         let speed = Speed { decode: 160.0, prefill: 800.0 };
         let pauses = vec![(10.0, 1.5), (30.0, 4.0)];
-        assert_eq!(found, Profile { session_millis: 2.0, speed, head: Some(1_600.0), pauses });
+        assert_eq!(found, Profile { session_millis: 2.0, speed, alone: (2.0, 160.0), head: Some(1_600.0), pauses });
     }
 
     #[test]
@@ -267,5 +271,6 @@ mod tests {
         assert_eq!((found.session_millis * 4.0, found.speed.decode / 4.0), (8.0, 40.0));
         assert_eq!(found.head.map(|cost| cost / 40.0), Some(32.0));
         assert_eq!(found.speed.prefill, 800.0, "prompts keep a GPU busy");
+        assert_eq!(found.alone, (2.0, 160.0), "a device that holds everything never waits");
     }
 }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, Plan, PlanEpoch, StageId};
+use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, Plan, PlanEpoch, Stage, StageId};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, legs};
-use potluck_planner::{Access, Device, HopCost, Layers, Link, Links, Prediction, Room, Speed};
+use potluck_planner::{
+    Access, Device, HopCost, Layers, Link, Links, Prediction, Room, Seen, SeenStage, Speed, share_ways,
+};
 
 use super::Planning;
 use super::calibrating::Profile;
@@ -26,13 +28,22 @@ pub(super) struct Measures {
     peers: BTreeMap<PeerId, PeerMeasure>,
     /// Milliseconds that a message takes in use beyond what its link takes while idle.
     hop: Ring<SPEEDS>,
-    /// Milliseconds of each stage's engine for a decoded row, on one plan.
-    stages: BTreeMap<StageId, Ring<SPEEDS>>,
+    /// What each stage takes for a decoded row, on one plan.
+    stages: BTreeMap<StageId, StageUse>,
     /// Milliseconds that a token spends on all its messages, on the same plan.
     ways: Ring<SPEEDS>,
     epoch: PlanEpoch,
     /// Since when tokens have followed one another, and when the last one came.
     used: Option<(Millis, Millis)>,
+}
+
+/// What a stage takes in use.
+#[derive(Default)]
+struct StageUse {
+    /// Milliseconds of its engine for a decoded row.
+    millis: Ring<SPEEDS>,
+    /// The clock of its device was what the work sets, or does not vary, when the last row passed.
+    is_settled: bool,
 }
 
 /// After so many milliseconds without a token, clocks are what they please again.
@@ -50,19 +61,29 @@ impl Measures {
 
     /// Milliseconds of a stage's engine, measured on this plan.
     pub fn stage_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
-        self.stages.get(&stage).filter(|_| self.epoch == epoch)?.median()
+        self.stages.get(&stage).filter(|_| self.epoch == epoch)?.millis.median()
     }
 
     /// Milliseconds of each message on this plan, 0 before the first token. One clock sees only all of them together, so
     /// each gets what it is expected to take and an equal share of the rest.
     pub fn hop_millis_of(&self, epoch: PlanEpoch, hops: &[HopCost]) -> Vec<f64> {
-        let Some(all) = self.ways.median().filter(|_| self.epoch == epoch) else { return vec![0.0; hops.len()] };
-        let expected: f64 = hops.iter().map(HopCost::millis).sum();
-        let rest = (all - expected) / hops.len().max(1) as f64;
-        // More quickly than expected: what is left to share out never makes a message take less than nothing.
-        let shares: Vec<f64> = hops.iter().map(|hop| (hop.millis() + rest).max(0.0)).collect();
-        let sum = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        shares.into_iter().map(|share| share * all / sum).collect()
+        match self.ways.median().filter(|_| self.epoch == epoch) {
+            Some(all) => share_ways(hops, all),
+            None => vec![0.0; hops.len()],
+        }
+    }
+
+    /// What tokens of a plan took so far, once enough have passed.
+    pub fn seen(&self, plan: &Plan) -> Option<Seen> {
+        if self.epoch != plan.epoch {
+            return None;
+        }
+        let of = |stage: &Stage| {
+            let used = self.stages.get(&stage.id).filter(|used| used.millis.len() >= ENOUGH)?;
+            Some(SeenStage { millis: used.millis.median()?, is_settled: used.is_settled })
+        };
+        let stages = plan.stages.iter().map(of).collect::<Option<Vec<_>>>()?;
+        Some(Seen { stages, ways_millis: self.ways.median().unwrap_or(0.0) })
     }
 
     /// A decoded row passed all stages alone.
@@ -86,10 +107,12 @@ impl Measures {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
                 // The planner adds what the pause costs, so a measure is kept without it.
                 let factor = device.pause_factor(pass.millis / steps - millis / steps);
+                let used = self.stages.entry(stage.id).or_default();
+                used.is_settled = !settles || factor < VARYING;
+                used.millis.push(millis / steps);
                 if !settles || device.pause_factor(f64::INFINITY) < VARYING {
                     self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, *millis / factor);
                 }
-                self.stages.entry(stage.id).or_default().push(millis / steps);
             }
         }
         let hops = potluck_planner::predict(room, plan).hops;
@@ -180,6 +203,13 @@ impl Planning {
             Some((device, self.calibrating.profile(*peer, layers)))
         });
         let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
+        // The host alone: it never waits for others.
+        if let [(device, Some(profile))] = &mut devices[..]
+            && device.peer == members.me
+        {
+            (profile.session_millis, profile.speed.decode) = profile.alone;
+            profile.pauses.clear();
+        }
         let share =
             |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
         let shares: Vec<f64> = devices.iter().filter_map(share).collect();
@@ -276,21 +306,14 @@ mod tests {
     use crate::sim::SimModel;
 
     #[test]
-    fn messages_share_what_tokens_spend_on_the_way() {
-        let hop = |latency_millis: f64| {
-            let (from, to) = (PeerId([1; 16]), PeerId([2; 16]));
-            HopCost { from, to, latency_millis, transfer_millis: 0.0 }
-        };
-        let (hops, epoch) = ([hop(1.0), hop(9.0)], PlanEpoch(3));
-        let mut measures = Measures { epoch, ..Measures::default() };
-        assert_eq!(measures.hop_millis_of(epoch, &hops), [0.0, 0.0], "nothing is measured");
+    fn messages_of_another_plan_were_not_measured() {
+        let (from, to) = (PeerId([1; 16]), PeerId([2; 16]));
+        let hops = [HopCost { from, to, latency_millis: 4.0, transfer_millis: 0.0 }];
+        let mut measures = Measures { epoch: PlanEpoch(3), ..Measures::default() };
+        assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [0.0], "nothing is measured");
         measures.ways.push(14.0);
-        assert_eq!(measures.hop_millis_of(epoch, &hops), [3.0, 11.0]);
-        assert_eq!(measures.hop_millis_of(PlanEpoch(2), &hops), [0.0, 0.0], "that was another plan");
-        let mut quick = Measures { epoch, ..Measures::default() };
-        quick.ways.push(4.0);
-        let found = quick.hop_millis_of(epoch, &hops);
-        assert!(found[0] == 0.0 && (found[1] - 4.0).abs() < 1e-9, "the sum is what was measured: {found:?}");
+        assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [14.0]);
+        assert_eq!(measures.hop_millis_of(PlanEpoch(2), &hops), [0.0], "that was another plan");
     }
 
     fn room<'a>(shape: &'a ModelShape, layers: &'a Layers, links: &'a Links, devices: &'a [Device]) -> Room<'a> {
@@ -330,7 +353,12 @@ mod tests {
             context: 64,
             state: StateType::F32,
         };
-        let pass = |compute: f64| DecodePass { steps: 1, stage_millis: vec![compute], millis: compute + 20.0 };
+        let pass = |compute: f64| DecodePass {
+            steps: 1,
+            stage_millis: vec![compute],
+            millis: compute + 20.0,
+            is_first: false,
+        };
         let expected = |measures: &Measures| {
             let mut device = device.clone();
             if let Some(measure) = measures.peers.get(&peer) {
@@ -346,10 +374,15 @@ mod tests {
             measures.learn(&timed, &plan, &pass(12.0), Millis(at));
         }
         assert!((expected(&measures) - 30.0).abs() < 2.0, "the clock is still high: {}", expected(&measures));
+        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.ways_millis));
+        assert_eq!(seen, Some((vec![SeenStage { millis: 12.0, is_settled: false }], 20.0)));
         for _ in 0..90 {
             at += 56.0;
             measures.learn(&timed, &plan, &pass(36.0), Millis(at));
         }
         assert!((expected(&measures) - 36.0).abs() < 2.0, "this is what later tokens take: {}", expected(&measures));
+        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.ways_millis));
+        assert_eq!(seen, Some((vec![SeenStage { millis: 36.0, is_settled: true }], 20.0)));
+        assert_eq!(measures.seen(&Plan { epoch: PlanEpoch(2), ..plan.clone() }), None, "of this plan nothing was seen");
     }
 }

@@ -11,6 +11,7 @@ use potluck_planner::{Device, Exposed, Planned, Room, Standby, standby_keeping};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::question::Question;
+use super::states::Purpose;
 use super::{Planning, Wishes, can_run};
 use crate::event::OpenedModel;
 use crate::members::Members;
@@ -283,7 +284,7 @@ impl Planning {
         }
         self.abandon(out);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
-        self.prepare(planned, None, true, wishes, out);
+        self.prepare(planned, None, Purpose::TakesOver, wishes, out);
         true
     }
 }

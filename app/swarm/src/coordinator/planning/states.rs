@@ -25,12 +25,20 @@ pub(crate) struct Active {
     told: Millis,
 }
 
+/// Why a plan is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It is the best one for the devices there are.
+    Best,
+    /// It stood by for one that is lost: everyone holds its part already, and nothing has to be loaded for it.
+    TakesOver,
+}
+
 /// The plan that is prepared beside it.
 pub(crate) struct Inactive {
     pub planned: Planned,
     pub share: Share,
-    /// A standby plan in the place of a lost one: everyone holds its part already.
-    pub takes_over: bool,
+    pub purpose: Purpose,
     order: Prepare,
     /// Peers that load.
     awaited: BTreeSet<PeerId>,
@@ -40,9 +48,9 @@ pub(crate) struct Inactive {
 }
 
 impl Inactive {
-    pub fn new(planned: Planned, share: Share, order: Prepare, takes_over: bool) -> Self {
+    pub fn new(planned: Planned, share: Share, order: Prepare, purpose: Purpose) -> Self {
         let awaited = planned.plan.peers();
-        Self { planned, share, takes_over, order, awaited, progress: BTreeMap::new(), told: Millis(0.0) }
+        Self { planned, share, purpose, order, awaited, progress: BTreeMap::new(), told: Millis(0.0) }
     }
 
     pub fn epoch(&self) -> PlanEpoch {

@@ -1,0 +1,101 @@
+//! What an answer's tokens were foretold to take after its first ones, kept beside what they took.
+
+use potluck_plan::PlanEpoch;
+use potluck_protocol::ForecastView;
+
+use crate::coordinator::answering::DecodePass;
+
+/// So many tokens of an answer are looked at before the others are foretold.
+const LOOKED_AT: u32 = 15;
+
+/// The newest answer that had the plan for itself.
+#[derive(Default)]
+pub(super) struct Forecasts {
+    epoch: PlanEpoch,
+    before_ms: f64,
+    looked_at: Total,
+    foretold_ms: Option<f64>,
+    rest: Total,
+}
+
+/// Tokens and their milliseconds.
+#[derive(Clone, Copy, Default)]
+struct Total {
+    tokens: u32,
+    millis: f64,
+}
+
+impl Total {
+    fn add(&mut self, pass: &DecodePass) {
+        self.tokens += u32::from(pass.steps);
+        self.millis += pass.millis;
+    }
+
+    fn mean(self) -> f64 {
+        if self.tokens > 0 { self.millis / f64::from(self.tokens) } else { 0.0 }
+    }
+}
+
+impl Forecasts {
+    /// A token passed a plan, of which `before` milliseconds were expected. True if it is time to foretell the next ones.
+    pub fn passed(&mut self, epoch: PlanEpoch, pass: &DecodePass, before: f64) -> bool {
+        if pass.is_first || self.epoch != epoch {
+            *self = Self { epoch, before_ms: before, ..Self::default() };
+        }
+        if self.foretold_ms.is_some() {
+            self.rest.add(pass);
+            return false;
+        }
+        self.looked_at.add(pass);
+        self.looked_at.tokens >= LOOKED_AT
+    }
+
+    /// The next tokens are expected to take so many milliseconds.
+    pub fn foretell(&mut self, millis: f64) {
+        self.foretold_ms = Some(millis);
+    }
+
+    /// What was foretold last, for the plan that runs.
+    pub fn view(&self, epoch: PlanEpoch) -> Option<ForecastView> {
+        let forecast_ms = self.foretold_ms.filter(|_| self.epoch == epoch)?;
+        Some(ForecastView {
+            tokens: self.looked_at.tokens,
+            before_ms: self.before_ms,
+            measured_ms: self.looked_at.mean(),
+            forecast_ms,
+            rest_tokens: self.rest.tokens,
+            rest_ms: self.rest.mean(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass(is_first: bool, millis: f64) -> DecodePass {
+        DecodePass { steps: 1, stage_millis: Vec::new(), millis, is_first }
+    }
+
+    #[test]
+    fn the_tokens_after_the_first_ones_are_foretold_once_an_answer_and_compared() {
+        let (epoch, mut forecasts) = (PlanEpoch(4), Forecasts::default());
+        for token in 0..LOOKED_AT {
+            assert_eq!(forecasts.view(epoch), None, "after {token} tokens");
+            let is_time = forecasts.passed(epoch, &pass(token == 0, 10.0), 9.0);
+            assert_eq!(is_time, token + 1 == LOOKED_AT, "token {token}");
+        }
+        forecasts.foretell(12.0);
+        let told = |rest_tokens, rest_ms| {
+            let (tokens, before_ms, measured_ms, forecast_ms) = (LOOKED_AT, 9.0, 10.0, 12.0);
+            Some(ForecastView { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms })
+        };
+        assert_eq!(forecasts.view(epoch), told(0, 0.0));
+        let told_again = [11.0, 15.0].map(|millis| forecasts.passed(epoch, &pass(false, millis), 9.0));
+        assert_eq!(told_again, [false; 2], "told once");
+        assert_eq!(forecasts.view(epoch), told(2, 13.0));
+        assert_eq!(forecasts.view(PlanEpoch(5)), None, "another plan runs");
+        forecasts.passed(epoch, &pass(true, 10.0), 9.0);
+        assert_eq!(forecasts.view(epoch), None, "another answer");
+    }
+}
