@@ -4,7 +4,7 @@ use potluck_plan::StateType;
 
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, MAX_EXPERTS, Tile};
+use crate::{Format, Lanes, MAX_EXPERTS, Tile, TileKind};
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -398,7 +398,7 @@ impl Kernel {
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
             }
-            Self::MatMul { format, operand, tile } if !tile.is_lone() => {
+            Self::MatMul { format, operand, tile } if tile.kind() != TileKind::Lone => {
                 Some(Self::MatMul { format, operand, tile: Tile::lone(format) })
             }
             Self::MatMul { format, operand, .. } => {
@@ -425,8 +425,13 @@ impl Kernel {
                 format!("matvec {} {} ×{rows}{}", format.name(), how(strategy), with(operand))
             }
             Self::MatMul { format, operand, tile } => {
-                let lone = if tile.is_lone() { " lone" } else { "" };
-                format!("matmul {}{lone} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+                let kind = match tile.kind() {
+                    TileKind::Shared => "",
+                    TileKind::Lone => " lone",
+                    TileKind::Broadcast(Lanes::Four) => " by 4",
+                    TileKind::Broadcast(Lanes::Eight) => " by 8",
+                };
+                format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
             Self::Fused { format, rows, job } => format!("fused {} {job:?} ×{rows}", format.name()),
             Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
@@ -450,14 +455,31 @@ impl Kernel {
         }
     }
 
+    /// Whether its threads read each other's values: the device must have subgroups of that size.
+    pub fn lanes(self) -> Option<Lanes> {
+        match self {
+            Self::MatMul { tile, .. } => match tile.kind() {
+                TileKind::Broadcast(lanes) => Some(lanes),
+                TileKind::Shared | TileKind::Lone => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Its WGSL for a browser, which wants subgroups to be named; naga refuses that line.
+    pub fn browser_source(self) -> String {
+        let enabled = if self.lanes().is_some() { "enable subgroups;\n" } else { "" };
+        format!("{enabled}{}", self.source())
+    }
+
     /// Its WGSL.
     pub fn source(self) -> String {
         let (name, wgsl) = match self {
             Self::Embed(_) => ("embed", params::Embed::WGSL),
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
-            Self::MatMul { tile, .. } if tile.is_lone() => ("matmul_lone", params::MatVec::WGSL),
-            Self::MatMul { .. } => ("matmul", params::MatVec::WGSL),
+            Self::MatMul { tile, .. } if tile.kind() == TileKind::Shared => ("matmul", params::MatVec::WGSL),
+            Self::MatMul { .. } => ("matmul_lone", params::MatVec::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
@@ -534,6 +556,14 @@ impl Kernel {
                 ] {
                     define(name, value.to_string());
                 }
+                // Vectors that a read of all threads brings.
+                let mut a_read = 1;
+                if let TileKind::Broadcast(lanes) = tile.kind() {
+                    a_read = lanes.count() / 4;
+                    define("BROADCAST", String::new());
+                }
+                define("A_READ", a_read.to_string());
+                define("READS", (vectors / a_read).to_string());
                 match operand {
                     Operand::Plain => {}
                     Operand::Bias => define("BIAS", String::new()),
@@ -610,7 +640,9 @@ impl Kernel {
                 // Tiles and formats have nothing to do with each other: one format shows every tile.
                 let every = format == Format::Q4_K && operand != Operand::Expert;
                 let tiles = if every { &Tile::SHARED[..] } else { &[Tile::V64R64] };
-                let tiles = tiles.iter().copied().chain([Tile::lone(format)]);
+                let grouped = operand == Operand::Expert;
+                let broadcast = Lanes::ALL.map(|lanes| Tile::broadcast(format, lanes, grouped));
+                let tiles = tiles.iter().copied().chain([Tile::lone(format)]).chain(broadcast);
                 all.extend(tiles.map(|tile| Self::MatMul { format, operand, tile }));
                 for strategy in strategies {
                     let rows: &[u8] = match (operand, strategy) {

@@ -35,6 +35,7 @@ mod settings;
 mod sizes;
 mod staging;
 mod state;
+mod subgroups;
 mod submit;
 mod tensors;
 
