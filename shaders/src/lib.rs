@@ -12,7 +12,7 @@ pub mod reference;
 mod tile;
 
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
-pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy};
+pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 pub use potluck_plan::StateType;
 pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};

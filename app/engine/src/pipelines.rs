@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use potluck_shaders::{Access, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind};
+use potluck_shaders::{Access, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind, VectorStrategy};
 
 use crate::gpu::Tier;
 use crate::settings::Settings;
@@ -200,7 +200,13 @@ impl Profile {
     /// Matrix times the `n` vectors of a decode step.
     pub fn decode(&self, format: Format, operand: Operand, n: usize) -> Kernel {
         let rows = if n == 1 || !self.rows_agree || operand == Operand::Expert { 1 } else { 4 };
-        self.either(|strategy| Kernel::MatVec { format, strategy, rows, operand })
+        let quickest = match (self.strategy, self.lanes) {
+            (Strategy::Coop, _) => VectorStrategy::Coop,
+            (Strategy::Lone, Some(_)) => VectorStrategy::Broadcast,
+            (Strategy::Lone, None) => VectorStrategy::Lone,
+        };
+        let of = |strategy| Kernel::MatVec { format, strategy, rows, operand };
+        self.first(&[of(quickest), of(VectorStrategy::Lone)])
     }
 
     /// A matrix of so many rows times the `n` vectors of a chunk of a prompt.
@@ -264,7 +270,14 @@ mod tests {
         profile.reject(of(Tile::BroadcastV16R4(Lanes::Eight)));
         assert_eq!(profile.prefill(format, operand, 64, 64), of(Tile::LoneV8R4));
         profile.reject(of(Tile::LoneV8R4));
-        assert!(matches!(profile.prefill(format, operand, 64, 64), Kernel::MatVec { strategy: Strategy::Lone, .. }));
+        assert!(matches!(
+            profile.prefill(format, operand, 64, 64),
+            Kernel::MatVec { strategy: VectorStrategy::Lone, .. }
+        ));
+        let one = |strategy| Kernel::MatVec { format, strategy, rows: 1, operand };
+        assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::Broadcast));
+        profile.reject(one(VectorStrategy::Broadcast));
+        assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::Lone));
         let none = Profile::of(Tier::Software, None);
         assert_eq!(none.prefill(format, operand, 64, 64), of(Tile::LoneV8R4));
         let full = Profile::of(Tier::Full, Some(Lanes::Eight));

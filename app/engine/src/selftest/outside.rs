@@ -5,7 +5,7 @@
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
 use potluck_plan::StateType;
-use potluck_shaders::{Format, Job, Kernel, Lanes, Operand, Strategy, Tile, params};
+use potluck_shaders::{Format, Job, Kernel, Lanes, Operand, Tile, VectorStrategy, params};
 
 use super::data::{Matrices, Random, raw};
 use super::{Case, Expected, cases};
@@ -72,7 +72,7 @@ fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
     });
     let mut all = vec![
         Kernel::Embed(format),
-        Kernel::MatVec { format, strategy: Strategy::Lone, rows: 1, operand: Operand::Plain },
+        Kernel::MatVec { format, strategy: VectorStrategy::Lone, rows: 1, operand: Operand::Plain },
         Kernel::Fused { format, rows: 1, job: Job::GatedExpert },
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::lone(format) },
@@ -80,6 +80,10 @@ fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
         Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::V64R64 },
     ];
     all.extend(broadcast);
+    all.extend(lanes.map(|_| {
+        let (strategy, operand) = (VectorStrategy::Broadcast, Operand::Plain);
+        Kernel::MatVec { format, strategy, rows: 1, operand }
+    }));
     all
 }
 
@@ -138,6 +142,25 @@ fn tiles_with_and_without_barriers_give_the_same_bits() {
                 let both = output.len().min(outputs[0].len());
                 assert!(output[..both] == outputs[0][..both], "{} {operand:?} {tile:?} case {number}", format.name());
             }
+        }
+    }
+}
+
+#[test]
+fn vectors_read_by_subgroups_give_the_bits_of_vectors_read_by_each_thread() {
+    let engine = engine();
+    if lanes(&engine).is_none() {
+        return println!("this adapter has no subgroups of four or eight threads");
+    }
+    let kinds = [(Operand::Plain, 1), (Operand::Plain, 4), (Operand::Bias, 4), (Operand::Expert, 1)];
+    for format in [Format::Q4_0, Format::Q6_K, Format::F32] {
+        for (operand, rows) in kinds {
+            let of = |strategy| cases::of(Kernel::MatVec { format, strategy, rows, operand });
+            let [alone, together] = [VectorStrategy::Lone, VectorStrategy::Broadcast].map(|strategy| {
+                let probes: Vec<Probe> = of(strategy).into_iter().map(|case| case.probe).collect();
+                run(&engine, &probes)
+            });
+            assert!(alone == together, "{} {operand:?} ×{rows}", format.name());
         }
     }
 }
