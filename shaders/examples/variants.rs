@@ -1,4 +1,4 @@
-//! Prints every variant as JSON (name, WGSL, storage bindings), for compiling them in a browser.
+//! Prints every variant as JSON (name, WGSL, storage bindings), for compiling them in a browser with subgroups.
 
 use potluck_shaders::{Access, Kernel};
 
@@ -11,7 +11,7 @@ fn main() {
                 .into_iter()
                 .map(|access| if access == Access::Read { "read-only-storage" } else { "storage" })
                 .collect();
-            serde_json::json!({ "name": kernel.name(), "source": kernel.source(), "bindings": bindings })
+            serde_json::json!({ "name": kernel.name(), "source": kernel.browser_source(), "bindings": bindings })
         })
         .collect();
     println!("{}", serde_json::Value::from(variants));

@@ -4,7 +4,7 @@ use potluck_plan::StateType;
 
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, MAX_EXPERTS, Tile};
+use crate::{Format, Lanes, MAX_EXPERTS, Tile, TileKind};
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -12,6 +12,18 @@ pub enum Strategy {
     /// Every thread on its own: no barriers, no workgroup memory. For software adapters, and as the fallback.
     Lone,
     /// A workgroup shares the work of a row.
+    Coop,
+}
+
+/// How a matrix-vector kernel divides its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VectorStrategy {
+    /// As [`Strategy::Lone`].
+    Lone,
+    /// Every thread makes rows of its own, but a subgroup reads the vectors together. No barriers, and the bits of
+    /// [`VectorStrategy::Lone`]. Subgroups are of 4 threads or a multiple, all in use.
+    Broadcast,
+    /// As [`Strategy::Coop`].
     Coop,
 }
 
@@ -94,7 +106,7 @@ pub enum Kernel {
         /// Of the matrix.
         format: Format,
         /// How.
-        strategy: Strategy,
+        strategy: VectorStrategy,
         /// Vectors that share one reading of the weights; 1 for experts.
         rows: u8,
         /// Bias or expert.
@@ -229,7 +241,7 @@ impl Kernel {
     /// Threads of a workgroup.
     pub fn threads(self) -> u32 {
         match self {
-            Self::MatVec { strategy: Strategy::Lone, .. }
+            Self::MatVec { strategy: VectorStrategy::Lone | VectorStrategy::Broadcast, .. }
             | Self::Norm(Strategy::Lone)
             | Self::Router(Strategy::Lone)
             | Self::Top(Strategy::Lone)
@@ -259,10 +271,8 @@ impl Kernel {
             Self::MatMul { tile, .. } => tile.rows(),
             // Teams of 32 threads; a team has two rows, gate and up or two of one matrix.
             Self::Fused { job, .. } => self.threads() / 32 * if job.gates() { 1 } else { 2 },
-            Self::MatVec { strategy: Strategy::Coop, .. } => self.threads() / Self::LANES,
-            Self::MatVec { format, strategy: Strategy::Lone, rows, .. } => {
-                self.threads() * Self::rows_a_thread(format, rows)
-            }
+            Self::MatVec { strategy: VectorStrategy::Coop, .. } => self.threads() / Self::LANES,
+            Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
             _ => self.threads(),
         }
     }
@@ -382,8 +392,8 @@ impl Kernel {
             Self::Router(Strategy::Coop) => Some(Self::Router(Strategy::Lone)),
             Self::Top(Strategy::Coop) => Some(Self::Top(Strategy::Lone)),
             Self::Groups(Strategy::Coop) => Some(Self::Groups(Strategy::Lone)),
-            Self::MatVec { format, strategy: Strategy::Coop, rows, operand } => {
-                Some(Self::MatVec { format, strategy: Strategy::Lone, rows, operand })
+            Self::MatVec { format, strategy: VectorStrategy::Coop | VectorStrategy::Broadcast, rows, operand } => {
+                Some(Self::MatVec { format, strategy: VectorStrategy::Lone, rows, operand })
             }
             Self::Fused { format, rows, job } => {
                 let operand = match job {
@@ -391,19 +401,19 @@ impl Kernel {
                     Job::GatedExpert | Job::ExpertSum => Operand::Expert,
                     Job::Normed | Job::Added | Job::Gated => Operand::Plain,
                 };
-                Some(Self::MatVec { format, strategy: Strategy::Coop, rows, operand })
+                Some(Self::MatVec { format, strategy: VectorStrategy::Coop, rows, operand })
             }
             Self::Split { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
             Self::Merge { quads } => Some(Self::Attention { state: StateType::F32, strategy: Strategy::Coop, quads }),
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
             }
-            Self::MatMul { format, operand, tile } if !tile.is_lone() => {
+            Self::MatMul { format, operand, tile } if tile.kind() != TileKind::Lone => {
                 Some(Self::MatMul { format, operand, tile: Tile::lone(format) })
             }
             Self::MatMul { format, operand, .. } => {
                 let rows = if operand == Operand::Expert { 1 } else { 8 };
-                Some(Self::MatVec { format, strategy: Strategy::Lone, rows, operand })
+                Some(Self::MatVec { format, strategy: VectorStrategy::Lone, rows, operand })
             }
             Self::FlashAttention { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
             _ => None,
@@ -422,11 +432,21 @@ impl Kernel {
             Self::Embed(format) => format!("embed {}", format.name()),
             Self::Norm(strategy) => format!("norm {}", how(strategy)),
             Self::MatVec { format, strategy, rows, operand } => {
-                format!("matvec {} {} ×{rows}{}", format.name(), how(strategy), with(operand))
+                let how = match strategy {
+                    VectorStrategy::Lone => "lone",
+                    VectorStrategy::Broadcast => "broadcast",
+                    VectorStrategy::Coop => "coop",
+                };
+                format!("matvec {} {how} ×{rows}{}", format.name(), with(operand))
             }
             Self::MatMul { format, operand, tile } => {
-                let lone = if tile.is_lone() { " lone" } else { "" };
-                format!("matmul {}{lone} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+                let kind = match tile.kind() {
+                    TileKind::Shared => "",
+                    TileKind::Lone => " lone",
+                    TileKind::Broadcast(Lanes::Four) => " by 4",
+                    TileKind::Broadcast(Lanes::Eight) => " by 8",
+                };
+                format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
             Self::Fused { format, rows, job } => format!("fused {} {job:?} ×{rows}", format.name()),
             Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
@@ -450,14 +470,29 @@ impl Kernel {
         }
     }
 
+    /// Whether its threads give each other what they read: the device must have subgroups.
+    pub fn uses_subgroups(self) -> bool {
+        match self {
+            Self::MatVec { strategy, .. } => strategy == VectorStrategy::Broadcast,
+            Self::MatMul { tile, .. } => matches!(tile.kind(), TileKind::Broadcast(_)),
+            _ => false,
+        }
+    }
+
+    /// Its WGSL for a browser, which wants subgroups to be named; naga refuses that line.
+    pub fn browser_source(self) -> String {
+        let enabled = if self.uses_subgroups() { "enable subgroups;\n" } else { "" };
+        format!("{enabled}{}", self.source())
+    }
+
     /// Its WGSL.
     pub fn source(self) -> String {
         let (name, wgsl) = match self {
             Self::Embed(_) => ("embed", params::Embed::WGSL),
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
-            Self::MatMul { tile, .. } if tile.is_lone() => ("matmul_lone", params::MatVec::WGSL),
-            Self::MatMul { .. } => ("matmul", params::MatVec::WGSL),
+            Self::MatMul { tile, .. } if tile.kind() == TileKind::Shared => ("matmul", params::MatVec::WGSL),
+            Self::MatMul { .. } => ("matmul_lone", params::MatVec::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
@@ -509,8 +544,11 @@ impl Kernel {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("ROWS", rows.to_string());
                 define("LANES", Self::LANES.to_string());
-                let out = if strategy == Strategy::Lone { Self::rows_a_thread(format, rows) } else { 1 };
-                define("OUT", out.to_string());
+                let coop = strategy == VectorStrategy::Coop;
+                define("OUT", if coop { 1 } else { Self::rows_a_thread(format, rows) }.to_string());
+                if strategy == VectorStrategy::Broadcast {
+                    define("BROADCAST", String::new());
+                }
                 define("PARTIALS", (u32::from(rows) * self.threads()).to_string());
                 match operand {
                     Operand::Plain => {}
@@ -534,6 +572,14 @@ impl Kernel {
                 ] {
                     define(name, value.to_string());
                 }
+                // Vectors that a read of all threads brings.
+                let mut a_read = 1;
+                if let TileKind::Broadcast(lanes) = tile.kind() {
+                    a_read = lanes.count() / 4;
+                    define("BROADCAST", String::new());
+                }
+                define("A_READ", a_read.to_string());
+                define("READS", (vectors / a_read).to_string());
                 match operand {
                     Operand::Plain => {}
                     Operand::Bias => define("BIAS", String::new()),
@@ -610,13 +656,15 @@ impl Kernel {
                 // Tiles and formats have nothing to do with each other: one format shows every tile.
                 let every = format == Format::Q4_K && operand != Operand::Expert;
                 let tiles = if every { &Tile::SHARED[..] } else { &[Tile::V64R64] };
-                let tiles = tiles.iter().copied().chain([Tile::lone(format)]);
+                let grouped = operand == Operand::Expert;
+                let broadcast = Lanes::ALL.map(|lanes| Tile::broadcast(format, lanes, grouped));
+                let tiles = tiles.iter().copied().chain([Tile::lone(format)]).chain(broadcast);
                 all.extend(tiles.map(|tile| Self::MatMul { format, operand, tile }));
-                for strategy in strategies {
+                for strategy in [VectorStrategy::Lone, VectorStrategy::Broadcast, VectorStrategy::Coop] {
                     let rows: &[u8] = match (operand, strategy) {
                         (Operand::Expert, _) => &[1],
-                        (_, Strategy::Coop) => &[1, 4],
-                        (_, Strategy::Lone) => &[1, 4, 8],
+                        (_, VectorStrategy::Coop | VectorStrategy::Broadcast) => &[1, 4],
+                        (_, VectorStrategy::Lone) => &[1, 4, 8],
                     };
                     all.extend(rows.iter().map(|&rows| Self::MatVec { format, strategy, rows, operand }));
                 }

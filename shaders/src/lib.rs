@@ -12,10 +12,10 @@ pub mod reference;
 mod tile;
 
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
-pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy};
+pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 pub use potluck_plan::StateType;
 pub use preprocess::{PreprocessError, preprocess};
-pub use tile::Tile;
+pub use tile::{Lanes, Tile, TileKind};
 
 /// Positions a page of the KV cache holds.
 pub const PAGE: u32 = 64;

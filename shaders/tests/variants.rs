@@ -16,7 +16,7 @@ fn every_variant_is_valid() {
             .unwrap_or_else(|error| panic!("{}: {}", kernel.name(), error.emit_to_string(&source)));
         let mut validator = naga::valid::Validator::new(
             naga::valid::ValidationFlags::all(),
-            naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32,
+            naga::valid::Capabilities::SHADER_FLOAT16_IN_FLOAT32 | naga::valid::Capabilities::SUBGROUP,
         );
         if let Err(error) = validator.validate(&module) {
             panic!("{}: {}", kernel.name(), error.emit_to_string(&source));

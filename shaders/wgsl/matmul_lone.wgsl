@@ -1,6 +1,8 @@
 // Product for chunks of a prompt without barriers and workgroup memory: y[r] = W · x[r] (+ bias), or added to what y holds.
 // Every thread makes $VT vectors × $MT matrix rows by itself, so that 16 weights are dequantized once for $VT vectors and four
 // values of a vector are read once for $MT rows.
+// BROADCAST: each thread of a subgroup reads four other values of the vectors and gives them to all: $A_READ vectors a read. All
+// threads take part, those behind the last row too.
 // Every element is one chain of `fma` over its columns in ascending order, as in `matmul.wgsl`: the same bits.
 #include product
 
@@ -16,6 +18,9 @@ fn store(at: u32, row: u32, sum: f32) {
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
+#if BROADCAST
+        @builtin(subgroup_invocation_id) lane: u32,
+#endif
         @builtin(num_workgroups) groups: vec3<u32>) {
     let first_row = $ROWSu * (group.x + group.y * groups.x) + local;
 #if GROUPED
@@ -33,47 +38,72 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat o $MT
     let base_$o = expert + min(first_row + $ou * $THREADSu, params.rows - 1u) * params.row_bytes;
 #end
-#repeat i $VT
-#if GROUPED
-    let pair_$i = pairs[min(first + $iu, last)];
-    var at_$i = select(pair_$i / params.used, pair_$i, params.by_pair != 0u) * params.x_stride;
+    // Where this thread reads: a vector's quads of four columns, or one quad of them for its whole subgroup.
+#repeat j $READS
+#if BROADCAST
+    let vector_$j = min(first + $ju * $A_READu + lane / 4u, last);
 #else
-    var at_$i = min(first + $iu, last) * params.x_stride;
+    let vector_$j = min(first + $ju, last);
 #endif
+#if GROUPED
+    let pair_$j = pairs[vector_$j];
+    var at_$j = select(pair_$j / params.used, pair_$j, params.by_pair != 0u) * params.x_stride;
+#else
+    var at_$j = vector_$j * params.x_stride;
+#endif
+#if BROADCAST
+    at_$j += lane % 4u;
+#endif
+#repeat k $A_READ
 #repeat o $MT
-    var acc_$i_$o = 0.0;
+    var acc_$j_$k_$o = 0.0;
+#end
 #end
 #end
     for (var chunk = 0u; chunk < params.chunks; chunk++) {
 #repeat o $MT
         let w_$o = fetch16(base_$o, chunk);
 #end
-#repeat i $VT
-            {
-                let va = x[at_$i];
-                let vb = x[at_$i + 1u];
-                let vc = x[at_$i + 2u];
-                let vd = x[at_$i + 3u];
-                at_$i += 4u;
-#repeat o $MT
-                acc_$i_$o = fma(w_$o.a.w, va.w, fma(w_$o.a.z, va.z, fma(w_$o.a.y, va.y, fma(w_$o.a.x, va.x, acc_$i_$o))));
-                acc_$i_$o = fma(w_$o.b.w, vb.w, fma(w_$o.b.z, vb.z, fma(w_$o.b.y, vb.y, fma(w_$o.b.x, vb.x, acc_$i_$o))));
-                acc_$i_$o = fma(w_$o.c.w, vc.w, fma(w_$o.c.z, vc.z, fma(w_$o.c.y, vc.y, fma(w_$o.c.x, vc.x, acc_$i_$o))));
-                acc_$i_$o = fma(w_$o.d.w, vd.w, fma(w_$o.d.z, vd.z, fma(w_$o.d.y, vd.y, fma(w_$o.d.x, vd.x, acc_$i_$o))));
-#end
-            }
-#end
-    }
-#repeat i $VT
-    if (first + $iu <= last) {
-#if GROUPED
-        let to = pair_$i * params.y_stride + params.y_offset;
+#repeat j $READS
+#if BROADCAST
+        let x_$j = x[at_$j];
+#endif
+#repeat k $A_READ
+        {
+#if BROADCAST
+            let va = subgroupBroadcast(x_$j, $ku * 4u);
+            let vb = subgroupBroadcast(x_$j, $ku * 4u + 1u);
+            let vc = subgroupBroadcast(x_$j, $ku * 4u + 2u);
+            let vd = subgroupBroadcast(x_$j, $ku * 4u + 3u);
 #else
-        let to = (first + $iu) * params.y_stride + params.y_offset;
+            let va = x[at_$j];
+            let vb = x[at_$j + 1u];
+            let vc = x[at_$j + 2u];
+            let vd = x[at_$j + 3u];
 #endif
 #repeat o $MT
-        store(to, first_row + $ou * $THREADSu, acc_$i_$o);
+            acc_$j_$k_$o = fma(w_$o.a.w, va.w, fma(w_$o.a.z, va.z, fma(w_$o.a.y, va.y, fma(w_$o.a.x, va.x, acc_$j_$k_$o))));
+            acc_$j_$k_$o = fma(w_$o.b.w, vb.w, fma(w_$o.b.z, vb.z, fma(w_$o.b.y, vb.y, fma(w_$o.b.x, vb.x, acc_$j_$k_$o))));
+            acc_$j_$k_$o = fma(w_$o.c.w, vc.w, fma(w_$o.c.z, vc.z, fma(w_$o.c.y, vc.y, fma(w_$o.c.x, vc.x, acc_$j_$k_$o))));
+            acc_$j_$k_$o = fma(w_$o.d.w, vd.w, fma(w_$o.d.z, vd.z, fma(w_$o.d.y, vd.y, fma(w_$o.d.x, vd.x, acc_$j_$k_$o))));
+#end
+        }
+#end
+        at_$j += 4u;
 #end
     }
+#repeat j $READS
+#repeat k $A_READ
+    if (first + $ju * $A_READu + $ku <= last) {
+#if GROUPED
+        let to = pairs[first + $ju * $A_READu + $ku] * params.y_stride + params.y_offset;
+#else
+        let to = (first + $ju * $A_READu + $ku) * params.y_stride + params.y_offset;
+#endif
+#repeat o $MT
+        store(to, first_row + $ou * $THREADSu, acc_$j_$k_$o);
+#end
+    }
+#end
 #end
 }

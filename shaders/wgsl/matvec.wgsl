@@ -2,6 +2,8 @@
 // Each of the $ROWS vectors of a group is summed in the same fixed order however many there are: explicit `fma` leaves
 // a compiler no choice that could differ between variants.
 // Lone: one thread makes $OUT matrix rows, so that it reads the vectors once for all of them; no barrier. Coop: $LANES threads share a matrix row.
+// Broadcast: as lone, but the first four threads of a subgroup (and each four after them) read another four values of the vectors
+// and give them to all, so that no thread leaves the loop by itself.
 // EXPERT: group z is one chosen (row, expert) pair; the expert's matrix is found through the slot table.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -34,6 +36,9 @@ var<workgroup> partial: array<f32, $PARTIALS>;
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
+#if BROADCAST
+        @builtin(subgroup_invocation_id) in_subgroup: u32,
+#endif
         @builtin(num_workgroups) groups: vec3<u32>) {
     let tile = group.x + group.y * groups.x;
 #if STRATEGY == Coop
@@ -50,7 +55,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat o $OUT
     var base_$o = min(row_$o, params.rows - 1u) * params.row_bytes;
 #end
+#if STRATEGY == Coop
     var live = row_0 < params.rows;
+#else
+    var live = true;
+#endif
 #if EXPERT
     let pair = group.z;
     let expert = chosen[pair];
@@ -81,10 +90,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let w_$o = fetch16(base_$o, i);
 #end
 #repeat r $ROWS
+#if BROADCAST
+            let x_$r = x[at_$r + 4u * i + in_subgroup % 4u];
+            let x_$r_a = subgroupBroadcast(x_$r, 0u);
+            let x_$r_b = subgroupBroadcast(x_$r, 1u);
+            let x_$r_c = subgroupBroadcast(x_$r, 2u);
+            let x_$r_d = subgroupBroadcast(x_$r, 3u);
+#else
             let x_$r_a = x[at_$r + 4u * i];
             let x_$r_b = x[at_$r + 4u * i + 1u];
             let x_$r_c = x[at_$r + 4u * i + 2u];
             let x_$r_d = x[at_$r + 4u * i + 3u];
+#endif
 #repeat o $OUT
             acc_$r_$o = fma(w_$o.d, x_$r_d, fma(w_$o.c, x_$r_c, fma(w_$o.b, x_$r_b, fma(w_$o.a, x_$r_a, acc_$r_$o))));
 #end

@@ -13,7 +13,30 @@ fn word_at(offset: u32) -> u32 {
     return (weights[at] >> shift) | ((weights[at + 1u] << 1u) << (31u - shift));
 }
 
+// The 16 bytes at an even byte offset: five words instead of the eight that `word_at` would read.
+fn words_at(offset: u32) -> vec4<u32> {
+    let at = offset >> 2u;
+    let shift = (offset & 2u) * 8u;
+    let middle = vec3<u32>(weights[at + 1u], weights[at + 2u], weights[at + 3u]);
+    let low = vec4<u32>(weights[at], middle);
+    let high = vec4<u32>(middle, weights[at + 4u]);
+    return (low >> vec4<u32>(shift)) | ((high << vec4<u32>(1u)) << vec4<u32>(31u - shift));
+}
+
 #include numbers
+
+// The half float and the 16 bytes of a block of 18 bytes at an even byte offset: always five words.
+struct Block18 { d: f32, q: vec4<u32> }
+
+fn block18_at(block: u32) -> Block18 {
+    let at = block >> 2u;
+    let shift = (block & 2u) * 8u;
+    let middle = vec3<u32>(weights[at + 1u], weights[at + 2u], weights[at + 3u]);
+    let low = vec4<u32>(weights[at], middle);
+    let high = vec4<u32>(middle, weights[at + 4u]);
+    let q = ((low >> vec4<u32>(1u)) >> vec4<u32>(15u + shift)) | (high << vec4<u32>(16u - shift));
+    return Block18(half_bits((low.x >> shift) & 0xffffu), q);
+}
 
 // The half float at an even byte offset.
 fn half_at(offset: u32) -> f32 {

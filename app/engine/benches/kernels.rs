@@ -1,12 +1,13 @@
 //! Rates of the matrix kernels on this machine's adapter: `cargo bench -p potluck-engine`.
 //!
-//! For each format GB/s of weights: one vector and four vectors at a time (decode), and 64 vectors (prefill). Set
-//! `POTLUCK_TIER` to `software` or `full` to measure the other kind of kernels.
+//! For each format (or those named as arguments) GB/s of weights: one vector and four vectors at a time (decode), and 64 vectors (prefill). Set
+//! `POTLUCK_TIER` to `software` or `full` to measure the other kind of kernels, and
+//! `POTLUCK_NO_SUBGROUPS` for those that need no subgroups.
 
 use futures::executor::block_on;
 use potluck_engine::{Engine, Gpu, GpuOptions, Settings, Tier};
 use potluck_model::{Architecture, ModelSpec, UnitMap};
-use potluck_shaders::{Format, Kernel, Operand, Strategy, Tile};
+use potluck_shaders::{Format, Kernel, Operand, Tile, VectorStrategy};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tier = match std::env::var("POTLUCK_TIER").as_deref() {
@@ -29,13 +30,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {}))?;
     println!("{} ({tier:?}) streams {:.1} GB/s", gpu.capabilities().name, block_on(engine.streaming_rate())?);
     println!("{:8} {:>14} {:>14} {:>22}", "", "1 vector", "4 vectors", "64 vectors");
-    for format in Format::ALL {
-        let strategy = if tier == Tier::Software { Strategy::Lone } else { Strategy::Coop };
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let is_wanted = |format: &Format| wanted.is_empty() || wanted.iter().any(|name| name == format.name());
+    let lanes = gpu.capabilities().lanes.filter(|_| std::env::var_os("POTLUCK_NO_SUBGROUPS").is_none());
+    let strategy = match (tier, lanes) {
+        (Tier::Software, Some(_)) => VectorStrategy::Broadcast,
+        (Tier::Software, None) => VectorStrategy::Lone,
+        _ => VectorStrategy::Coop,
+    };
+    for format in Format::ALL.into_iter().filter(is_wanted) {
         let decode = |rows| Kernel::MatVec { format, strategy, rows, operand: Operand::Plain };
-        let prefill = match strategy {
-            Strategy::Lone => Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::lone(format) },
-            Strategy::Coop => Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
+        let tile = match (strategy, lanes) {
+            (VectorStrategy::Coop, _) => Tile::V64R64,
+            (_, Some(lanes)) => Tile::broadcast(format, lanes, false),
+            (_, None) => Tile::lone(format),
         };
+        let prefill = Kernel::MatMul { format, operand: Operand::Plain, tile };
         let one = block_on(engine.matrix_rate(decode(1), format, 1))?;
         let four = block_on(engine.matrix_rate(decode(4), format, 4))?;
         let many = block_on(engine.matrix_rate(prefill, format, 64))?;

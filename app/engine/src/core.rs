@@ -77,8 +77,9 @@ pub struct Core {
 impl Core {
     /// An engine that holds nothing yet.
     pub fn new(gpu: &Gpu, spec: ModelSpec, units: UnitMap, settings: Settings) -> Result<Self, EngineError> {
-        let limits = &gpu.capabilities().limits;
-        let profile = Profile::of(gpu.capabilities().tier);
+        let capabilities = gpu.capabilities();
+        let limits = &capabilities.limits;
+        let profile = Profile::of(capabilities.tier, capabilities.lanes);
         let prefill_rows = settings.prefill_rows.min(profile.most_prefill_rows());
         let settings = Settings { prefill_rows, ..settings };
         let layout = Layout::plan(&spec, &units, &BTreeSet::new(), &settings, limits)?;

@@ -4,7 +4,10 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use potluck_shaders::Lanes;
+
 use crate::error::GpuError;
+use crate::subgroups;
 
 /// Which adapter to open.
 #[derive(Clone, Debug, Default)]
@@ -60,6 +63,8 @@ pub struct Capabilities {
     pub kind: AdapterKind,
     /// How the kernels treat it.
     pub tier: Tier,
+    /// Threads of its subgroups, where kernels are made for that number.
+    pub lanes: Option<Lanes>,
     /// The device's limits (all of the adapter's).
     pub limits: wgpu::Limits,
     /// Features the adapter has, by name. None of them is needed.
@@ -90,17 +95,22 @@ impl Gpu {
         let info = adapter.get_info();
         let limits = adapter.limits();
         check_limits(&limits)?;
-        let (device, queue) = adapter
-            .request_device(&wgpu::DeviceDescriptor {
-                label: Some("potluck"),
-                // Only to measure with.
-                required_features: adapter.features() & wgpu::Features::TIMESTAMP_QUERY,
-                required_limits: limits.clone(),
-                memory_hints: wgpu::MemoryHints::MemoryUsage,
-                ..Default::default()
-            })
-            .await
-            .map_err(|error| GpuError::Device(error.to_string()))?;
+        // Timestamps only to measure with.
+        let mut wanted = wgpu::Features::TIMESTAMP_QUERY;
+        let has_lanes = Lanes::of(info.subgroup_min_size, info.subgroup_max_size).is_some();
+        if has_lanes {
+            wanted |= wgpu::Features::SUBGROUP;
+        }
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("potluck"),
+            required_features: adapter.features() & wanted,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let request = || adapter.request_device(&descriptor);
+        let requested = if has_lanes { subgroups::asked_for(request) } else { request() };
+        let (device, queue) = requested.await.map_err(|error| GpuError::Device(error.to_string()))?;
         let lost = Arc::new(AtomicBool::new(false));
         let told = lost.clone();
         device.set_device_lost_callback(move |reason, message| {
@@ -119,6 +129,7 @@ impl Gpu {
         }));
         let mut capabilities = describe(&info, &adapter, limits, told_by_browser(&device));
         capabilities.tier = options.tier.unwrap_or(capabilities.tier);
+        capabilities.lanes = subgroups::lanes(&info, &device);
         if let Some(most) = options.binding_limit {
             let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
             *limit = (*limit).min(most);
@@ -246,6 +257,7 @@ fn describe(
         backend: format!("{:?}", info.backend),
         kind,
         tier,
+        lanes: None,
         limits,
         features: adapter.features().iter_names().map(|(name, _)| name.to_owned()).collect(),
     }

@@ -36,6 +36,7 @@ mod settings;
 mod sizes;
 mod staging;
 mod state;
+mod subgroups;
 mod submit;
 mod tensors;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use potluck_shaders::{Access, Format, Job, Kernel, Operand, Strategy, Tile};
+use potluck_shaders::{Access, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind, VectorStrategy};
 
 use crate::gpu::Tier;
 use crate::settings::Settings;
@@ -47,7 +47,7 @@ impl Pipelines {
         let name = kernel.name();
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some(&name),
-            source: wgpu::ShaderSource::Wgsl(kernel.source().into()),
+            source: wgpu::ShaderSource::Wgsl(source(kernel).into()),
         });
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(&name),
@@ -62,6 +62,11 @@ impl Pipelines {
         });
         Pipeline { pipeline, layout }
     }
+}
+
+/// WGSL of a variant for who compiles it here: wgpu hands it to a browser as it is.
+pub fn source(kernel: Kernel) -> String {
+    if cfg!(target_arch = "wasm32") { kernel.browser_source() } else { kernel.source() }
 }
 
 fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
@@ -93,15 +98,16 @@ const ENOUGH_GROUPS: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct Profile {
     strategy: Strategy,
+    lanes: Option<Lanes>,
     wrong: HashSet<Kernel>,
     rows_agree: bool,
 }
 
 impl Profile {
-    /// What fits a tier.
-    pub fn of(tier: Tier) -> Self {
+    /// What fits a tier, and subgroups of so many threads.
+    pub fn of(tier: Tier, lanes: Option<Lanes>) -> Self {
         let strategy = if tier == Tier::Software { Strategy::Lone } else { Strategy::Coop };
-        Self { strategy, wrong: HashSet::new(), rows_agree: true }
+        Self { strategy, lanes, wrong: HashSet::new(), rows_agree: true }
     }
 
     /// Bytes of weights (times groups of vectors) that one submit may get through: about 100 ms of work.
@@ -194,13 +200,19 @@ impl Profile {
     /// Matrix times the `n` vectors of a decode step.
     pub fn decode(&self, format: Format, operand: Operand, n: usize) -> Kernel {
         let rows = if n == 1 || !self.rows_agree || operand == Operand::Expert { 1 } else { 4 };
-        self.either(|strategy| Kernel::MatVec { format, strategy, rows, operand })
+        let quickest = match (self.strategy, self.lanes) {
+            (Strategy::Coop, _) => VectorStrategy::Coop,
+            (Strategy::Lone, Some(_)) => VectorStrategy::Broadcast,
+            (Strategy::Lone, None) => VectorStrategy::Lone,
+        };
+        let of = |strategy| Kernel::MatVec { format, strategy, rows, operand };
+        self.first(&[of(quickest), of(VectorStrategy::Lone)])
     }
 
     /// A matrix of so many rows times the `n` vectors of a chunk of a prompt.
     pub fn prefill(&self, format: Format, operand: Operand, rows: u32, n: u32) -> Kernel {
         let tile = match self.strategy {
-            Strategy::Lone => Tile::lone(format),
+            Strategy::Lone => self.without_barriers(format, false),
             Strategy::Coop => Tile::for_product(rows, n, ENOUGH_GROUPS),
         };
         self.tiled(format, operand, tile)
@@ -209,22 +221,29 @@ impl Profile {
     /// A matrix of each chosen expert times the vectors that chose it. Its tiles leave out vectors that are not there, so one
     /// size is good for few and many.
     pub fn prefill_experts(&self, format: Format) -> Kernel {
-        let tile = if self.strategy == Strategy::Lone { Tile::lone(format) } else { Tile::V64R64 };
+        let tile = match self.strategy {
+            Strategy::Lone => self.without_barriers(format, true),
+            Strategy::Coop => Tile::V64R64,
+        };
         self.tiled(format, Operand::Expert, tile)
     }
 
-    /// The tiled product. If any tile of a kind (shared, lone) is computed wrongly here, all of the kind go, so that a row's
+    fn without_barriers(&self, format: Format, grouped: bool) -> Tile {
+        self.lanes.map_or(Tile::lone(format), |lanes| Tile::broadcast(format, lanes, grouped))
+    }
+
+    /// The tiled product. If any tile of a kind is computed wrongly here, all of the kind go, so that a row's
     /// result does not depend on how many rows there are.
     fn tiled(&self, format: Format, operand: Operand, tile: Tile) -> Kernel {
-        let wrong = |lone: bool| {
+        let wrong = |kind: TileKind| {
             self.wrong.iter().any(|kernel| {
                 matches!(*kernel, Kernel::MatMul { format: f, operand: o, tile: t }
-                    if (f, o) == (format, operand) && t.is_lone() == lone)
+                    if (f, o) == (format, operand) && t.kind() == kind)
             })
         };
         let mut kernel = Kernel::MatMul { format, operand, tile };
         while let Kernel::MatMul { tile, .. } = kernel
-            && wrong(tile.is_lone())
+            && wrong(tile.kind())
             && let Some(next) = kernel.fallback()
         {
             kernel = next;
@@ -235,5 +254,33 @@ impl Profile {
     /// Every kernel that [`Profile::prefill`] gives for chunks of up to `most` vectors.
     pub fn every_prefill(&self, format: Format, operand: Operand, rows: u32, most: u32) -> BTreeSet<Kernel> {
         (1..=most).map(|n| self.prefill(format, operand, rows, n)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_adapters_read_by_subgroups_until_that_is_wrong() {
+        let (format, operand) = (Format::Q4_0, Operand::Plain);
+        let mut profile = Profile::of(Tier::Software, Some(Lanes::Eight));
+        let of = |tile| Kernel::MatMul { format, operand, tile };
+        assert_eq!(profile.prefill(format, operand, 64, 64), of(Tile::BroadcastV16R4(Lanes::Eight)));
+        profile.reject(of(Tile::BroadcastV16R4(Lanes::Eight)));
+        assert_eq!(profile.prefill(format, operand, 64, 64), of(Tile::LoneV8R4));
+        profile.reject(of(Tile::LoneV8R4));
+        assert!(matches!(
+            profile.prefill(format, operand, 64, 64),
+            Kernel::MatVec { strategy: VectorStrategy::Lone, .. }
+        ));
+        let one = |strategy| Kernel::MatVec { format, strategy, rows: 1, operand };
+        assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::Broadcast));
+        profile.reject(one(VectorStrategy::Broadcast));
+        assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::Lone));
+        let none = Profile::of(Tier::Software, None);
+        assert_eq!(none.prefill(format, operand, 64, 64), of(Tile::LoneV8R4));
+        let full = Profile::of(Tier::Full, Some(Lanes::Eight));
+        assert_eq!(full.prefill(format, operand, 64, 64), of(Tile::V32R32), "GPUs share workgroup memory");
     }
 }

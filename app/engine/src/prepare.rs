@@ -76,7 +76,8 @@ mod raw {
     }
 
     fn begin(device: &JsValue, kernel: Kernel) -> Result<Promise, JsValue> {
-        let module = call(device, "createShaderModule", &object(&[("code", kernel.source().into())])?)?;
+        let module =
+            call(device, "createShaderModule", &object(&[("code", crate::pipelines::source(kernel).into())])?)?;
         let entries = Array::new();
         let uniform = object(&[("type", "uniform".into()), ("hasDynamicOffset", true.into())])?;
         entries.push(&object(&[("binding", 0.into()), ("visibility", 4.into()), ("buffer", uniform)])?);

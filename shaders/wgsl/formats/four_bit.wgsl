@@ -4,12 +4,10 @@
 #include iq4_values
 // Blocks of 18 bytes: scale (half), nibbles as in Q4_0.
 fn fetch16(base: u32, i: u32) -> W16 {
-    let block = base + 18u * (i >> 1u);
-    let d = half_at(block);
-    let shift = 4u * (i & 1u);
-    let q = block + 2u;
-    return W16(d * iq4_values(word_at(q) >> shift), d * iq4_values(word_at(q + 4u) >> shift),
-               d * iq4_values(word_at(q + 8u) >> shift), d * iq4_values(word_at(q + 12u) >> shift));
+    let block = block18_at(base + 18u * (i >> 1u));
+    let d = block.d;
+    let q = block.q >> vec4<u32>(4u * (i & 1u));
+    return W16(d * iq4_values(q.x), d * iq4_values(q.y), d * iq4_values(q.z), d * iq4_values(q.w));
 }
 #endif
 #if FORMAT == IQ4_XS

@@ -34,14 +34,9 @@ fn fetch16(base: u32, i: u32) -> W16 {
     let high = (byte_at(block + 104u + (sub & 3u)) >> (2u * (sub >> 2u))) & 3u;
     let d = half_at(block + 108u) * (f32(low | (high << 4u)) - 32.0);
     let column = 16u * (sub & 1u);
-    let h = block + column;
-    let bit = sub >> 1u;
-    let q = block + 32u + 32u * (sub >> 3u) + column;
-    let shift = sub & 6u;
-    return W16(four(word_at(q) >> shift, word_at(h) >> bit, d),
-               four(word_at(q + 4u) >> shift, word_at(h + 4u) >> bit, d),
-               four(word_at(q + 8u) >> shift, word_at(h + 8u) >> bit, d),
-               four(word_at(q + 12u) >> shift, word_at(h + 12u) >> bit, d));
+    let h = words_at(block + column) >> vec4<u32>(sub >> 1u);
+    let q = words_at(block + 32u + 32u * (sub >> 3u) + column) >> vec4<u32>(sub & 6u);
+    return W16(four(q.x, h.x, d), four(q.y, h.y, d), four(q.z, h.z, d), four(q.w, h.w, d));
 }
 #endif
 #if FORMAT == Q4_K
@@ -98,13 +93,10 @@ fn fetch16(base: u32, i: u32) -> W16 {
     let group = (sub & 7u) >> 1u;
     let ql = block + 64u * half + 32u * (group & 1u) + 16u * (sub & 1u);
     let qh = block + 128u + 32u * half + 16u * (sub & 1u);
-    let nibble = 4u * (group >> 1u);
-    let pair = 2u * group;
+    let low = words_at(ql) >> vec4<u32>(4u * (group >> 1u));
+    let high = words_at(qh) >> vec4<u32>(2u * group);
     let scale = f32(bitcast<i32>(byte_at(block + 192u + sub) << 24u) >> 24u);
     let d = half_at(block + 208u) * scale;
-    return W16(four(word_at(ql) >> nibble, word_at(qh) >> pair, d),
-               four(word_at(ql + 4u) >> nibble, word_at(qh + 4u) >> pair, d),
-               four(word_at(ql + 8u) >> nibble, word_at(qh + 8u) >> pair, d),
-               four(word_at(ql + 12u) >> nibble, word_at(qh + 12u) >> pair, d));
+    return W16(four(low.x, high.x, d), four(low.y, high.y, d), four(low.z, high.z, d), four(low.w, high.w, d));
 }
 #endif

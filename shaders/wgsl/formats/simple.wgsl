@@ -6,9 +6,8 @@
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 34u * (i >> 1u);
     let d = half_at(block);
-    let q = block + 2u + 16u * (i & 1u);
-    return W16(d * signed_bytes(word_at(q)), d * signed_bytes(word_at(q + 4u)), d * signed_bytes(word_at(q + 8u)),
-               d * signed_bytes(word_at(q + 12u)));
+    let q = words_at(block + 2u + 16u * (i & 1u));
+    return W16(d * signed_bytes(q.x), d * signed_bytes(q.y), d * signed_bytes(q.z), d * signed_bytes(q.w));
 }
 #endif
 #if FORMAT == Q4_0
@@ -18,12 +17,9 @@ fn four(word: u32, d: f32) -> vec4<f32> {
 }
 
 fn fetch16(base: u32, i: u32) -> W16 {
-    let block = base + 18u * (i >> 1u);
-    let d = half_at(block);
-    let shift = 4u * (i & 1u);
-    let q = block + 2u;
-    return W16(four(word_at(q) >> shift, d), four(word_at(q + 4u) >> shift, d), four(word_at(q + 8u) >> shift, d),
-               four(word_at(q + 12u) >> shift, d));
+    let block = block18_at(base + 18u * (i >> 1u));
+    let q = block.q >> vec4<u32>(4u * (i & 1u));
+    return W16(four(q.x, block.d), four(q.y, block.d), four(q.z, block.d), four(q.w, block.d));
 }
 #endif
 #if FORMAT == Q4_1
@@ -53,9 +49,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
     let d = half_at(block);
     let fifth = short_at(block + 2u + 2u * (i & 1u));
     let shift = 4u * (i & 1u);
-    let q = block + 6u;
-    return W16(four(word_at(q) >> shift, fifth, d), four(word_at(q + 4u) >> shift, fifth >> 4u, d),
-               four(word_at(q + 8u) >> shift, fifth >> 8u, d), four(word_at(q + 12u) >> shift, fifth >> 12u, d));
+    let q = words_at(block + 6u) >> vec4<u32>(shift);
+    return W16(four(q.x, fifth, d), four(q.y, fifth >> 4u, d), four(q.z, fifth >> 8u, d), four(q.w, fifth >> 12u, d));
 }
 #endif
 #if FORMAT == Q5_1

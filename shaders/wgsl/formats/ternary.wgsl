@@ -36,10 +36,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 66u * (i >> 4u);
     let sub = i & 15u;
     let d = half_at(block + 64u);
-    let shift = sub & 6u;
-    let q = block + 32u * (sub >> 3u) + 16u * (sub & 1u);
-    return W16(four(word_at(q) >> shift, d), four(word_at(q + 4u) >> shift, d), four(word_at(q + 8u) >> shift, d),
-               four(word_at(q + 12u) >> shift, d));
+    let q = words_at(block + 32u * (sub >> 3u) + 16u * (sub & 1u)) >> vec4<u32>(sub & 6u);
+    return W16(four(q.x, d), four(q.y, d), four(q.z, d), four(q.w, d));
 }
 #endif
 #if FORMAT == Q1_0

@@ -5,7 +5,7 @@
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
 use potluck_plan::StateType;
-use potluck_shaders::{Format, Job, Kernel, Operand, Strategy, Tile, params};
+use potluck_shaders::{Format, Job, Kernel, Lanes, Operand, Tile, VectorStrategy, params};
 
 use super::data::{Matrices, Random, raw};
 use super::{Case, Expected, cases};
@@ -63,16 +63,32 @@ fn error(output: &[u8], expected: &Expected) -> f64 {
 }
 
 /// Lookup, vector, matrix and expert kernels, one of each kind: the others differ in what surrounds the same fetch.
-fn kernels(format: Format) -> Vec<Kernel> {
-    vec![
+fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
+    let broadcast = lanes.into_iter().flat_map(|lanes| {
+        [(Operand::Plain, false), (Operand::Expert, true)].map(|(operand, grouped)| {
+            let tile = Tile::broadcast(format, lanes, grouped);
+            Kernel::MatMul { format, operand, tile }
+        })
+    });
+    let mut all = vec![
         Kernel::Embed(format),
-        Kernel::MatVec { format, strategy: Strategy::Lone, rows: 1, operand: Operand::Plain },
+        Kernel::MatVec { format, strategy: VectorStrategy::Lone, rows: 1, operand: Operand::Plain },
         Kernel::Fused { format, rows: 1, job: Job::GatedExpert },
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::lone(format) },
         Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::lone(format) },
         Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::V64R64 },
-    ]
+    ];
+    all.extend(broadcast);
+    all.extend(lanes.map(|_| {
+        let (strategy, operand) = (VectorStrategy::Broadcast, Operand::Plain);
+        Kernel::MatVec { format, strategy, rows: 1, operand }
+    }));
+    all
+}
+
+fn lanes(engine: &Engine) -> Option<Lanes> {
+    engine.inner.core.borrow().gpu.capabilities().lanes
 }
 
 #[test]
@@ -90,7 +106,7 @@ fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
             known: Some(&known),
         };
         let of = |kernel| cases::with(kernel, &matrices);
-        let cases: Vec<Case> = kernels(format).into_iter().flat_map(of).collect();
+        let cases: Vec<Case> = kernels(format, lanes(&engine)).into_iter().flat_map(of).collect();
         let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
         for (case, output) in cases.iter().zip(run(&engine, &probes)) {
             let error = error(&output, &case.expected);
@@ -111,8 +127,13 @@ fn tiles_with_and_without_barriers_give_the_same_bits() {
     ];
     let engine = engine();
     for (format, operand) in variants {
-        let tiles = [Tile::V32R32, Tile::LoneV8R2, Tile::LoneV8R4];
-        let cases = tiles.map(|tile| cases::of(Kernel::MatMul { format, operand, tile }));
+        let mut tiles = vec![Tile::V32R32, Tile::LoneV8R2, Tile::LoneV8R4];
+        if let Some(lanes) = lanes(&engine) {
+            tiles.extend([Tile::BroadcastV8R2(lanes), Tile::BroadcastV8R4(lanes)]);
+            tiles.extend([Tile::BroadcastV16R2(lanes), Tile::BroadcastV16R4(lanes)]);
+        }
+        let of = |&tile| cases::of(Kernel::MatMul { format, operand, tile });
+        let cases: Vec<Vec<Case>> = tiles.iter().map(of).collect();
         for number in 0..cases[0].len() {
             let probes: Vec<Probe> = cases.iter().map(|of_tile| of_tile[number].probe.clone()).collect();
             let outputs = run(&engine, &probes);
@@ -121,6 +142,25 @@ fn tiles_with_and_without_barriers_give_the_same_bits() {
                 let both = output.len().min(outputs[0].len());
                 assert!(output[..both] == outputs[0][..both], "{} {operand:?} {tile:?} case {number}", format.name());
             }
+        }
+    }
+}
+
+#[test]
+fn vectors_read_by_subgroups_give_the_bits_of_vectors_read_by_each_thread() {
+    let engine = engine();
+    if lanes(&engine).is_none() {
+        return println!("this adapter has no subgroups of four or eight threads");
+    }
+    let kinds = [(Operand::Plain, 1), (Operand::Plain, 4), (Operand::Bias, 4), (Operand::Expert, 1)];
+    for format in [Format::Q4_0, Format::Q6_K, Format::F32] {
+        for (operand, rows) in kinds {
+            let of = |strategy| cases::of(Kernel::MatVec { format, strategy, rows, operand });
+            let [alone, together] = [VectorStrategy::Lone, VectorStrategy::Broadcast].map(|strategy| {
+                let probes: Vec<Probe> = of(strategy).into_iter().map(|case| case.probe).collect();
+                run(&engine, &probes)
+            });
+            assert!(alone == together, "{} {operand:?} ×{rows}", format.name());
         }
     }
 }
