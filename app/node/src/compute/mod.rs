@@ -362,7 +362,7 @@ impl Compute {
             webgpu: true,
             adapter: adapter(capabilities),
             shader_f16: has("shader-f16"),
-            subgroups: has("subgroup") || has("subgroups"),
+            subgroups: capabilities.lanes.is_some() || has("subgroup") || has("subgroups"),
             max_binding: capabilities.limits.max_storage_buffer_binding_size,
             max_buffer: capabilities.limits.max_buffer_size,
             software: capabilities.kind == AdapterKind::Software,

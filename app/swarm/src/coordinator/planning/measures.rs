@@ -118,7 +118,7 @@ impl Measures {
         let hops = potluck_planner::predict(room, plan).hops;
         if !hops.is_empty() {
             let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>();
-            self.ways.push(on_the_way.max(0.0));
+            self.ways.push(on_the_way.max(LEAST_MILLIS * hops.len() as f64));
             let expected: f64 = hops.iter().map(HopCost::millis).sum();
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
         }
