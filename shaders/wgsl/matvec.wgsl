@@ -5,20 +5,7 @@
 // Broadcast: as lone, but the first four threads of a subgroup (and each four after them) read another four values of the vectors
 // and give them to all, so that no thread leaves the loop by itself.
 // EXPERT: group z is one chosen (row, expert) pair; the expert's matrix is found through the slot table.
-$PARAMS
-@group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> weights: array<u32>;
-@group(0) @binding(2) var<storage, read> x: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<f32>;
-#if BIAS
-@group(0) @binding(4) var<storage, read> bias: array<f32>;
-#endif
-#if EXPERT
-@group(0) @binding(4) var<storage, read> slots: array<u32>;
-@group(0) @binding(5) var<storage, read> chosen: array<u32>;
-#endif
-
-#include weights
+#include product
 
 fn store(row: u32, vector: u32, sum: f32) {
     let at = vector * params.y_stride + params.y_offset + row;

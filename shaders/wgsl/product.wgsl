@@ -1,4 +1,5 @@
-// What the products for chunks of a prompt read and write.
+// What products of a matrix and vectors read and write.
+// EXPERT: each vector has the expert that it chose, whose matrix is found through the slot table.
 // GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -7,6 +8,10 @@ $PARAMS
 @group(0) @binding(3) var<storage, read_write> y: array<f32>;
 #if BIAS
 @group(0) @binding(4) var<storage, read> bias: array<f32>;
+#endif
+#if EXPERT
+@group(0) @binding(4) var<storage, read> slots: array<u32>;
+@group(0) @binding(5) var<storage, read> chosen: array<u32>;
 #endif
 #if GROUPED
 @group(0) @binding(4) var<storage, read> tiles: array<vec4<u32>>;
