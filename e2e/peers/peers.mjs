@@ -49,6 +49,16 @@ const models = values.model ?? found.toSorted();
 const missing = models.filter((model) => !found.includes(model));
 if (missing.length > 0) throw new Error(`no ${missing.join(', ')} in ${values.models}`);
 
+const peers = values.peers.split(',');
+// Their pages would wait for ever for what is not there.
+const needed = { wllama: '@wllama/wllama/esm', transformers: '@huggingface/transformers/dist' };
+for (const [name, folder] of Object.entries(needed)) {
+  if (!peers.some((peer) => peer.startsWith(name))) continue;
+  await readdir(join(import.meta.dirname, 'node_modules', folder)).catch(() => {
+    throw new Error(`${name} is missing: npm ci --prefix e2e/peers`);
+  });
+}
+
 const ubatch = values.ubatch ? Number(values.ubatch) : undefined;
 const answers = Number(values.answers);
 const words = (flags) => flags.split(' ').filter(Boolean);
@@ -71,7 +81,6 @@ const engines = {
   'transformers.js': (model) => transformers.measure(files, { model, workloads, answers, gpu: true, dtype: values.dtype }),
   'transformers.js-cpu': (model) => transformers.measure(files, { model, workloads, answers, gpu: false, dtype: values.dtype }),
 };
-const peers = values.peers.split(',');
 const unknown = peers.filter((peer) => !(peer in engines));
 if (unknown.length > 0) throw new Error(`there is no peer ${unknown.join(', ')}; there are ${Object.keys(engines).join(', ')}`);
 
