@@ -288,6 +288,12 @@ pub fn cut(
     jobs
 }
 
+/// The wanted units that nothing has to be brought for: all they have came with others, as a tied embedding does with the head.
+pub fn complete(wanted: &[WeightUnit], jobs: &[Job]) -> Vec<WeightUnit> {
+    let brought: BTreeSet<WeightUnit> = jobs.iter().map(|job| job.wanted.unit).collect();
+    wanted.iter().filter(|unit| !brought.contains(unit)).copied().collect()
+}
+
 /// Puts jobs in the order of the file, and those together that lie end to end, up to `most` bytes: the matrices of the
 /// experts are a piece each, and reading has a price a time. For what is not stored: a blob's bytes must come in its order.
 pub fn runs(mut jobs: Vec<Job>, most: u64) -> Vec<Vec<Job>> {
@@ -438,6 +444,16 @@ mod tests {
         assert_eq!(bytes(&rest), norm, "the table is on the GPU already");
         let ends: Vec<bool> = rest.iter().map(|job| job.wanted.done()).collect();
         assert_eq!(ends.last(), Some(&true));
+    }
+
+    #[test]
+    fn an_embedding_whose_table_came_with_the_head_needs_nothing_and_is_complete() {
+        let map = tied();
+        let both = [WeightUnit::Embedding, WeightUnit::Head];
+        let after_head = cut(&both[..1], &map, 1000, |_| None, |_, _| false);
+        assert!(after_head.is_empty(), "the table is on the GPU already");
+        assert_eq!(complete(&both[..1], &after_head), [WeightUnit::Embedding], "and nobody else would finish it");
+        assert_eq!(complete(&both, &jobs(&both, &map, None)), [], "what has pieces is finished with its last one");
     }
 
     #[test]

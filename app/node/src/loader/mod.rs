@@ -25,7 +25,7 @@ use crate::blob::{BlobKey, BlobName};
 use crate::open::OpenError;
 use crate::platform::{Platform, StoreError};
 use crate::source::{Source, SourceError};
-use jobs::{Job, UnitState, cut, runs, sort_units};
+use jobs::{Job, UnitState, complete, cut, runs, sort_units};
 use uploader::Uploader;
 
 pub use progress::{Progress, Rate};
@@ -131,6 +131,7 @@ impl Load {
         let keep = manners.keep;
         let stored = if keep { self.stored().await } else { BTreeMap::new() };
         let jobs = self.jobs(|blob| stored.get(&blob).copied());
+        let complete = complete(&self.engine.missing(), &jobs);
         let total: u64 = jobs.iter().map(|job| job.len).sum();
         let cached: u64 = jobs.iter().map(Job::stored).sum();
         let phase = if keep && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
@@ -140,6 +141,8 @@ impl Load {
         let ahead = if keep && cached == total { OPEN_AHEAD } else { manners.parallel };
         let _staged = Staged(&self.engine);
         self.work(runs, keep, ahead).await?;
+        // Last: what they share with another wanted unit is here only now.
+        complete.into_iter().try_for_each(|unit| self.engine.finish(unit))?;
         self.progress.complete();
         Ok(())
     }
