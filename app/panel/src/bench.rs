@@ -19,6 +19,8 @@ pub struct BenchChoice {
     pub cache: CacheType,
     /// Also the time of each class of kernels.
     pub kernels: bool,
+    /// By the kernels that were measured to be quickest here, else by those that are good everywhere.
+    pub tuned: bool,
 }
 
 /// Tokens read and written.
