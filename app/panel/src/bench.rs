@@ -171,7 +171,7 @@ pub struct BenchDevice {
 /// Bringing the model to the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchLoad {
-    /// From the choice to weights on the GPU and kernels tested.
+    /// From the choice to weights on the GPU, kernels tested and tuned.
     pub millis: f64,
     /// Weight bytes on the GPU.
     pub weights: u64,

@@ -103,19 +103,33 @@ fn distance(got: impl Iterator<Item = f32>, expected: &[f32]) -> f64 {
 }
 
 impl Engine {
-    /// Compiles and tries kernels that might take the place of one in use; whether they are right, with the bits of that one, is
-    /// kept in [`crate::core::Core::tried`].
+    /// Compiles and tries kernels that might take the place of one in use, until a time of [`crate::clock::now`]; whether they are
+    /// right, with the bits of that one, is kept in [`crate::core::Core::tried`].
     ///
     /// # Errors
     /// The device is gone.
-    pub(crate) async fn try_candidates(&self, portable: Kernel, candidates: &[Kernel]) -> Result<(), EngineError> {
+    pub(crate) async fn try_candidates(
+        &self,
+        portable: Kernel,
+        candidates: &[Kernel],
+        until: f64,
+    ) -> Result<(), EngineError> {
         let new: Vec<Kernel> = {
             let core = self.inner.core.borrow();
             candidates.iter().copied().filter(|kernel| !core.tried.contains_key(kernel)).collect()
         };
-        if new.is_empty() {
-            return Ok(());
+        // A browser compiles all of them at a time, others one by one.
+        let at_once = if cfg!(target_arch = "wasm32") { new.len().max(1) } else { 1 };
+        for some in new.chunks(at_once) {
+            if crate::clock::now() > until {
+                break;
+            }
+            self.try_some(portable, some).await?;
         }
+        Ok(())
+    }
+
+    async fn try_some(&self, portable: Kernel, new: &[Kernel]) -> Result<(), EngineError> {
         let all = std::iter::once(portable).chain(new.iter().copied());
         if let Err(error) = self.compile(all.clone().collect()).await {
             self.inner.core.borrow().check_alive()?;

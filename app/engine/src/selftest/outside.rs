@@ -125,7 +125,7 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
         for job in Job::ALL {
             let candidates = Form::candidates(job, subgroup).into_iter().skip(1);
             let candidates: Vec<Kernel> = candidates.map(|form| Kernel::Fused { format, rows: 1, job, form }).collect();
-            block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates)).unwrap();
+            block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates, f64::INFINITY)).unwrap();
             let core = engine.inner.core.borrow();
             for kernel in candidates {
                 assert_eq!(core.tried.get(&kernel), Some(&true), "{}", kernel.name());

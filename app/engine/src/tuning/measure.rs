@@ -7,7 +7,7 @@ use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
 use potluck_shaders::{Form, Kernel, NO_SLOT, Operand, Tile, TileKind, params};
 
 use super::race::Race;
-use super::{Choice, Shape, Tuned, Tuning};
+use super::{Choice, Shape, Tuned};
 use crate::bench::kernels::Part;
 use crate::clock;
 use crate::core::Core;
@@ -173,6 +173,17 @@ impl Core {
         layout.experts.keys().copied().find(has)
     }
 
+    /// Uses what was measured from now on, and leaves it with the device.
+    fn adopt(&mut self, shape: Shape, tuned: Tuned) {
+        // Another engine of this device may have measured other shapes meanwhile.
+        let mut all = self.gpu.tuning();
+        all.set(shape, tuned);
+        self.gpu.set_tuning(all.clone());
+        self.profile.set_tuning(all);
+        self.programs.clear();
+        self.ready.clear();
+    }
+
     /// Inputs that no kernel takes longer for than for others: zeros, and experts that are here.
     fn write_inputs(&mut self) -> Result<(), EngineError> {
         let layout = self.layout.clone();
@@ -241,14 +252,14 @@ impl Engine {
             if clock::now() > until || !self.inner.core.borrow().is_idle() {
                 break;
             }
-            self.try_candidates(portable, &candidates).await?;
+            self.try_candidates(portable, &candidates, until).await?;
         }
         Ok(())
     }
 
     /// Measures which kernels are quickest for the shapes of the units that are here, uses them from now on and leaves them with the
-    /// device ([`crate::Gpu::tuning`]). Ends when `budget` milliseconds are over or work waits; what was measured until then counts.
-    /// True if anything was measured.
+    /// device ([`crate::Gpu::tuning`]). Ends when `budget` milliseconds are over or work waits; what was measured until then counts,
+    /// also if nobody waits for the end. True if anything was measured.
     ///
     /// # Errors
     /// The device is gone.
@@ -264,7 +275,7 @@ impl Engine {
             core.write_inputs()?;
             products
         };
-        let mut measured = Tuning::default();
+        let mut measured = false;
         for product in products {
             if clock::now() > until {
                 break;
@@ -275,30 +286,23 @@ impl Engine {
             let candidates = product.candidates(&self.inner.core.borrow());
             let Some(&(_, portable)) = candidates.first() else { continue };
             let kernels: Vec<Kernel> = candidates.iter().skip(1).map(|(_, kernel)| *kernel).collect();
-            self.try_candidates(portable, &kernels).await?;
+            self.try_candidates(portable, &kernels, until).await?;
             let right: Vec<(Choice, Kernel)> = {
                 let core = self.inner.core.borrow();
+                if kernels.iter().any(|kernel| !core.tried.contains_key(kernel)) {
+                    break;
+                }
                 let right = |kernel: &Kernel| *kernel == portable || core.tried.get(kernel) == Some(&true);
                 candidates.into_iter().filter(|(_, kernel)| right(kernel)).collect()
             };
             if let Some(tuned) = self.race(&product, &right, until).await? {
                 log::info!("{}: {} is {:.2} times as fast", product.shape, tuned.choice, tuned.gain);
-                measured.set(product.shape, tuned);
+                self.inner.core.borrow_mut().adopt(product.shape, tuned);
+                measured = true;
             }
         }
-        let mut core = self.inner.core.borrow_mut();
-        core.check_alive()?;
-        if measured.is_empty() {
-            return Ok(false);
-        }
-        // Another engine of this device may have measured other shapes meanwhile.
-        let mut all = core.gpu.tuning();
-        measured.iter().for_each(|(&shape, &tuned)| all.set(shape, tuned));
-        core.gpu.set_tuning(all.clone());
-        core.profile.set_tuning(all);
-        core.programs.clear();
-        core.ready.clear();
-        Ok(true)
+        self.inner.core.borrow().check_alive()?;
+        Ok(measured)
     }
 
     /// What was measured of the shapes of the units that are here.

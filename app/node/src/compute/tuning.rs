@@ -1,15 +1,16 @@
 //! Tuning of the kernels: what was measured on earlier visits, and what is measured when a model has come.
 
+use futures::future::{Either, select};
 use potluck_engine::tuning::Tuning;
-use potluck_engine::{Capabilities, Engine, EngineError};
+use potluck_engine::{Capabilities, Engine, EngineError, Gpu};
 use serde::{Deserialize, Serialize};
 
 use super::{Compute, adapter};
 use crate::blob::BlobKey;
 
 /// Milliseconds that compiling and testing candidates may take beside a load, and measuring them after it.
-const COMPILE_MILLIS: f64 = 1_000.0;
-const MEASURE_MILLIS: f64 = 1_500.0;
+const COMPILE_MILLIS: f64 = 800.0;
+const MEASURE_MILLIS: f64 = 1_200.0;
 
 /// What is kept between visits.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ impl Compute {
     /// Compiles and tests what [`Compute::tune`] will measure, while weights come.
     pub async fn prepare_tuning(&self, engine: &Engine) {
         if !self.tuning_refused.get() && !engine.has_state() {
-            self.mind(engine.prepare_tuning(COMPILE_MILLIS).await).await;
+            self.within(COMPILE_MILLIS, engine.prepare_tuning(COMPILE_MILLIS)).await;
         }
     }
 
@@ -69,21 +70,22 @@ impl Compute {
         if self.tuning_refused.get() || engine.has_state() {
             return;
         }
-        if self.mind(engine.tune(MEASURE_MILLIS).await).await == Some(true) {
+        let tuning = || self.gpu.borrow().as_ref().map(Gpu::tuning);
+        let before = tuning();
+        self.within(MEASURE_MILLIS, engine.tune(MEASURE_MILLIS)).await;
+        if tuning() != before {
             self.keep_tuning().await;
         }
     }
 
-    /// A device that is lost over its tuning is not tuned again.
-    async fn mind<T>(&self, result: Result<T, EngineError>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                log::warn!("the kernels were not tuned: {error}");
-                self.tuning_refused.set(true);
-                self.keep_tuning().await;
-                None
-            }
+    /// Waits for some tuning, but no longer than so many milliseconds: a browser's compiler asks nobody how long it may take. A device
+    /// that is lost over it is not tuned again.
+    async fn within<T>(&self, millis: f64, tuning: impl Future<Output = Result<T, EngineError>>) {
+        let patience = self.platform.clock.sleep(millis);
+        if let Either::Left((Err(error), _)) = select(std::pin::pin!(tuning), patience).await {
+            log::warn!("the kernels were not tuned: {error}");
+            self.tuning_refused.set(true);
+            self.keep_tuning().await;
         }
     }
 
