@@ -214,6 +214,7 @@ fn template(name: &str) -> Option<&'static str> {
         "matmul" => include_str!("../wgsl/matmul.wgsl"),
         "fused" => include_str!("../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../wgsl/wide_q4_k.wgsl"),
+        "wide_q6_k" => include_str!("../wgsl/wide_q6_k.wgsl"),
         "split" => include_str!("../wgsl/split.wgsl"),
         "merge" => include_str!("../wgsl/merge.wgsl"),
         "groups_lone" => include_str!("../wgsl/groups_lone.wgsl"),
@@ -266,7 +267,7 @@ impl Kernel {
 
     /// Values that a thread of a fused kernel reads at a time.
     pub fn unit_values(self) -> u32 {
-        if self.is_wide() { 32 } else { 16 }
+        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K, .. }) { 32 } else { 16 }
     }
 
     /// Binds the weights as vectors of four words, because the format's blocks are whole ones.

@@ -36,6 +36,9 @@ $PARAMS
 #include wide_q4_k
 #else
 #include weights
+#if FORMAT == Q6_K
+#include wide_q6_k
+#else
 
 struct Unit { q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32> }
 
@@ -45,6 +48,7 @@ fn fetch(base: u32, i: u32) -> Unit {
     return Unit(w.a, w.b, w.c, w.d);
 }
 fn quad(i: u32, k: u32) -> u32 { return 4u * i + k; }
+#endif
 #endif
 
 const TEAM = 32u;
