@@ -328,6 +328,13 @@ impl Engine {
         Ok(core.products()?.into_iter().map(|product| product.shape).collect())
     }
 
+    /// Some shape of the units that are here could be measured and was not.
+    pub fn is_untuned(&self) -> bool {
+        let Ok(shapes) = self.shapes() else { return false };
+        let core = self.inner.core.borrow();
+        shapes.iter().any(|shape| core.profile.tuning().get(shape).is_none())
+    }
+
     /// Lets the kernels of a product run in turn. None if work waits, the time is over or nothing can be measured.
     async fn race(
         &self,

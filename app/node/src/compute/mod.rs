@@ -64,8 +64,8 @@ pub struct Compute {
     measured: Cell<Option<Measured>>,
     /// What earlier visits measured of the kernels was asked for.
     tuning_recalled: Cell<bool>,
-    /// The device was lost over its tuning.
-    tuning_refused: Cell<bool>,
+    /// How often in a row its tuning brought nothing.
+    tuning_failures: Cell<u8>,
     weights: Cell<Bytes>,
     /// Every piece of work runs so often.
     slow: u32,
@@ -89,7 +89,7 @@ impl Compute {
             self_test: RefCell::default(),
             measured: Cell::default(),
             tuning_recalled: Cell::default(),
-            tuning_refused: Cell::default(),
+            tuning_failures: Cell::default(),
             weights: Cell::default(),
             slow: slow.max(1),
             repetitions: Cell::default(),

@@ -12,13 +12,16 @@ use crate::blob::BlobKey;
 const COMPILE_MILLIS: f64 = 800.0;
 const MEASURE_MILLIS: f64 = 1_200.0;
 
+/// A device is left alone after so many loads whose tuning brought nothing, and at once if it was lost meanwhile.
+const MOST_FAILURES: u8 = 2;
+
 /// What is kept between visits.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Kept {
     device: String,
     build: String,
-    /// The device was lost while it was tuned: it is left alone from then on.
-    refused: bool,
+    /// Loads in a row whose time was over before one shape was measured: compilers take too long here.
+    failures: u8,
     /// [`Tuning::lines`].
     shapes: Vec<String>,
 }
@@ -31,13 +34,13 @@ fn device(capabilities: &Capabilities) -> String {
 
 impl Kept {
     /// What was kept, if it is of this device and this build and every line of it is understood.
-    fn read(json: &[u8], device: &str, build: &str) -> Option<(Tuning, bool)> {
+    fn read(json: &[u8], device: &str, build: &str) -> Option<(Tuning, u8)> {
         let kept: Kept = serde_json::from_slice(json).ok()?;
         if kept.device != device || kept.build != build {
             return None;
         }
         let tuning = Tuning::read(kept.shapes.iter().map(String::as_str)).ok()?;
-        Some((tuning, kept.refused))
+        Some((tuning, kept.failures))
     }
 }
 
@@ -51,15 +54,15 @@ impl Compute {
         let store = &self.platform.store;
         let Some(len) = store.len(BlobKey::TUNING).await.ok().filter(|len| *len > 0) else { return };
         let Ok(json) = store.read(BlobKey::TUNING, 0, len).await else { return };
-        if let Some((tuning, refused)) = Kept::read(&json, &device(gpu.capabilities()), potluck_panel::BUILD) {
+        if let Some((tuning, failures)) = Kept::read(&json, &device(gpu.capabilities()), potluck_panel::BUILD) {
             gpu.set_tuning(tuning);
-            self.tuning_refused.set(refused);
+            self.tuning_failures.set(failures);
         }
     }
 
     /// Compiles and tests what [`Compute::tune`] will measure, while weights come.
     pub async fn prepare_tuning(&self, engine: &Engine) {
-        if !self.tuning_refused.get() && !engine.has_state() {
+        if self.may_tune(engine) {
             self.within(COMPILE_MILLIS, engine.prepare_tuning(COMPILE_MILLIS)).await;
         }
     }
@@ -67,15 +70,23 @@ impl Compute {
     /// Measures the shapes of a model that has just come, unless it answers already, and keeps what was measured. Nothing depends on
     /// it: without it the portable kernels stay.
     pub async fn tune(&self, engine: &Engine) {
-        if self.tuning_refused.get() || engine.has_state() {
+        if !self.may_tune(engine) {
             return;
         }
         let tuning = || self.gpu.borrow().as_ref().map(Gpu::tuning);
         let before = tuning();
         self.within(MEASURE_MILLIS, engine.tune(MEASURE_MILLIS)).await;
         if tuning() != before {
+            self.tuning_failures.set(0);
+            self.keep_tuning().await;
+        } else if engine.is_untuned() && !engine.has_state() {
+            self.tuning_failures.set(self.tuning_failures.get().saturating_add(1));
             self.keep_tuning().await;
         }
+    }
+
+    fn may_tune(&self, engine: &Engine) -> bool {
+        self.tuning_failures.get() < MOST_FAILURES && !engine.has_state()
     }
 
     /// Waits for some tuning, but no longer than so many milliseconds: a browser's compiler asks nobody how long it may take. A device
@@ -84,7 +95,7 @@ impl Compute {
         let patience = self.platform.clock.sleep(millis);
         if let Either::Left((Err(error), _)) = select(std::pin::pin!(tuning), patience).await {
             log::warn!("the kernels were not tuned: {error}");
-            self.tuning_refused.set(true);
+            self.tuning_failures.set(MOST_FAILURES);
             self.keep_tuning().await;
         }
     }
@@ -95,7 +106,7 @@ impl Compute {
         let kept = Kept {
             device: device(gpu.capabilities()),
             build: potluck_panel::BUILD.to_owned(),
-            refused: self.tuning_refused.get(),
+            failures: self.tuning_failures.get(),
             shapes: gpu.tuning().lines(),
         };
         let Ok(json) = serde_json::to_vec(&kept) else { return };
@@ -118,10 +129,10 @@ mod tests {
     #[test]
     fn only_what_was_measured_here_by_this_build_is_believed() {
         let line = "decode Q4_K Gated 8192x2048 1x2/32 1.250".to_owned();
-        let kept = |shapes| Kept { device: "A".into(), build: "1".into(), refused: false, shapes };
+        let kept = |shapes| Kept { device: "A".into(), build: "1".into(), failures: 1, shapes };
         let json = serde_json::to_vec(&kept(vec![line.clone()])).unwrap();
-        let (tuning, refused) = Kept::read(&json, "A", "1").unwrap();
-        assert_eq!((tuning.lines(), refused), (vec![line.clone()], false));
+        let (tuning, failures) = Kept::read(&json, "A", "1").unwrap();
+        assert_eq!((tuning.lines(), failures), (vec![line.clone()], 1));
         assert_eq!(Kept::read(&json, "B", "1"), None, "another device");
         assert_eq!(Kept::read(&json, "A", "2"), None, "another build");
         assert_eq!(Kept::read(&json[..json.len() - 2], "A", "1"), None, "half a file");
