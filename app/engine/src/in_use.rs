@@ -97,6 +97,11 @@ impl Core {
         })
     }
 
+    /// The same for units whose tensors have the same roles, types and sizes.
+    pub fn signature(&self, unit: WeightUnit) -> String {
+        format!("{:?}", self.matrices(unit).collect::<Vec<_>>())
+    }
+
     /// Roles and shapes of a unit's tensors.
     fn matrices(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, Shape)> {
         self.units.tensors(unit).iter().enumerate().filter_map(move |(index, tensor)| {

@@ -1,6 +1,6 @@
 //! Measuring: every product that the held units need, on their own weights, by each kernel that would do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
@@ -146,8 +146,13 @@ impl Core {
         let layout = self.layout.clone();
         let mut rec = Recorder::default();
         let decodes = batch.class == KernelClass::Decode;
+        let mut recorded = BTreeSet::new();
         let expert_block = self.expert_block(&layout);
         for unit in self.resident.clone() {
+            // Of a chunk one product of each shape is enough, and blocks are alike.
+            if !decodes && !recorded.insert(self.signature(unit)) {
+                continue;
+            }
             match unit {
                 WeightUnit::Mixer(block) => self.mixer(&mut rec, &layout, block, batch)?,
                 WeightUnit::Dense(block) => self.dense(&mut rec, &layout, block, batch)?,

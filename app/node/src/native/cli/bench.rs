@@ -119,6 +119,10 @@ fn table(report: &BenchReport) -> String {
             100.0 * result.streaming_share
         ));
     }
+    if !device.tuned.is_empty() {
+        line(String::new());
+    }
+    device.tuned.iter().for_each(|(name, value)| line(format!("{name}: {value}")));
     for kernels in &report.kernels {
         let rows = if kernels.rows == 1 { "one row".to_owned() } else { format!("{} rows", kernels.rows) };
         line(format!(
