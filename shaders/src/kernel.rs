@@ -1,10 +1,12 @@
 //! Variants: a typed key for each, its source, bindings and workgroup.
 
+use std::collections::BTreeSet;
+
 use potluck_plan::StateType;
 
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, Lanes, MAX_EXPERTS, Tile, TileKind};
+use crate::{Form, Format, Lanes, MAX_EXPERTS, Tile, TileKind};
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,6 +123,8 @@ pub enum Kernel {
         rows: u8,
         /// What else.
         job: Job,
+        /// Among which threads. All forms give the same bits.
+        form: Form,
     },
     /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
     Split {
@@ -210,6 +214,7 @@ fn template(name: &str) -> Option<&'static str> {
         "matmul" => include_str!("../wgsl/matmul.wgsl"),
         "fused" => include_str!("../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../wgsl/wide_q4_k.wgsl"),
+        "wide_q6_k" => include_str!("../wgsl/wide_q6_k.wgsl"),
         "split" => include_str!("../wgsl/split.wgsl"),
         "merge" => include_str!("../wgsl/merge.wgsl"),
         "groups_lone" => include_str!("../wgsl/groups_lone.wgsl"),
@@ -246,7 +251,7 @@ impl Kernel {
             | Self::Router(Strategy::Lone)
             | Self::Top(Strategy::Lone)
             | Self::Attention { strategy: Strategy::Lone, .. } => 8,
-            Self::Fused { .. } => 128,
+            Self::Fused { form, .. } => form.threads(),
             Self::Split { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::Lone) => 1,
@@ -255,9 +260,14 @@ impl Kernel {
         }
     }
 
+    /// The fused kernel of the portable form.
+    pub fn fused(format: Format, rows: u8, job: Job) -> Kernel {
+        Self::Fused { format, rows, job, form: Form::portable(job) }
+    }
+
     /// Values that a thread of a fused kernel reads at a time.
     pub fn unit_values(self) -> u32 {
-        if self.is_wide() { 32 } else { 16 }
+        if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K, .. }) { 32 } else { 16 }
     }
 
     /// Binds the weights as vectors of four words, because the format's blocks are whole ones.
@@ -269,8 +279,7 @@ impl Kernel {
     pub fn matrix_rows(self) -> u32 {
         match self {
             Self::MatMul { tile, .. } => tile.rows(),
-            // Teams of 32 threads; a team has two rows, gate and up or two of one matrix.
-            Self::Fused { job, .. } => self.threads() / 32 * if job.gates() { 1 } else { 2 },
+            Self::Fused { form, .. } => form.all_results(),
             Self::MatVec { strategy: VectorStrategy::Coop, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
             _ => self.threads(),
@@ -395,7 +404,10 @@ impl Kernel {
             Self::MatVec { format, strategy: VectorStrategy::Coop | VectorStrategy::Broadcast, rows, operand } => {
                 Some(Self::MatVec { format, strategy: VectorStrategy::Lone, rows, operand })
             }
-            Self::Fused { format, rows, job } => {
+            Self::Fused { format, rows, job, form } if form != Form::portable(job) => {
+                Some(Self::fused(format, rows, job))
+            }
+            Self::Fused { format, rows, job, .. } => {
                 let operand = match job {
                     Job::NormedBias => Operand::Bias,
                     Job::GatedExpert | Job::ExpertSum => Operand::Expert,
@@ -448,7 +460,10 @@ impl Kernel {
                 };
                 format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
-            Self::Fused { format, rows, job } => format!("fused {} {job:?} ×{rows}", format.name()),
+            Self::Fused { format, rows, job, form } => {
+                let how = if form == Form::portable(job) { String::new() } else { format!(" {form}") };
+                format!("fused {} {job:?} ×{rows}{how}", format.name())
+            }
             Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
             Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
             Self::Groups(strategy) => format!("groups {}", how(strategy)),
@@ -475,6 +490,7 @@ impl Kernel {
         match self {
             Self::MatVec { strategy, .. } => strategy == VectorStrategy::Broadcast,
             Self::MatMul { tile, .. } => matches!(tile.kind(), TileKind::Broadcast(_)),
+            Self::Fused { form, .. } => form.shuffle > 1,
             _ => false,
         }
     }
@@ -586,12 +602,27 @@ impl Kernel {
                     Operand::Expert => define("GROUPED", String::new()),
                 }
             }
-            Self::Fused { format, rows, job } => {
+            Self::Fused { format, rows, job, form } => {
                 define("FORMAT", format.name().into());
-                define("ROWS", rows.to_string());
-                define("PARTIALS", (u32::from(rows) * self.threads()).to_string());
-                define("QUADS", (self.unit_values() / 4).to_string());
+                let (vectors, pairs, halves) =
+                    (u32::from(rows), u32::from(form.results), if job.gates() { 2 } else { 1 });
+                let shuffle = u32::from(form.shuffle);
+                for (name, value) in [
+                    ("ROWS", vectors),
+                    ("PAIRS", pairs),
+                    ("HALVES", halves),
+                    ("PARTIALS", vectors * pairs * halves * self.threads()),
+                    ("VECTOR_PARTIALS", vectors * self.threads()),
+                    ("QUADS", self.unit_values() / 4),
+                    ("SHUFFLE", shuffle),
+                ] {
+                    define(name, value.to_string());
+                }
+                if shuffle > 1 {
+                    define("SHUFFLES", shuffle.ilog2().to_string());
+                }
                 let flags = [
+                    ("SHARES", shuffle < Form::TEAM),
                     ("WIDE", self.is_wide()),
                     ("SHORT", format.block_values() < 16),
                     ("NORM", job.norms()),
@@ -650,12 +681,19 @@ impl Kernel {
             all.push(Self::Embed(format));
             for job in Job::ALL {
                 let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
-                all.extend(rows.iter().map(|&rows| Self::Fused { format, rows, job }));
+                all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
+                // Forms have nothing to do with formats but for the words that one reads at a time.
+                if [Format::Q4_K, Format::Q6_K].contains(&format) {
+                    let forms: BTreeSet<Form> =
+                        [1, 4, 8, 16, 32].into_iter().flat_map(|subgroup| Form::candidates(job, subgroup)).collect();
+                    let forms = forms.into_iter().filter(|form| *form != Form::portable(job));
+                    all.extend(forms.map(|form| Self::Fused { format, rows: 1, job, form }));
+                }
             }
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
                 // Tiles and formats have nothing to do with each other: one format shows every tile.
                 let every = format == Format::Q4_K && operand != Operand::Expert;
-                let tiles = if every { &Tile::SHARED[..] } else { &[Tile::V64R64] };
+                let tiles = if every { &Tile::CANDIDATES[..] } else { &[Tile::V64R64] };
                 let grouped = operand == Operand::Expert;
                 let broadcast = Lanes::ALL.map(|lanes| Tile::broadcast(format, lanes, grouped));
                 let tiles = tiles.iter().copied().chain([Tile::lone(format)]).chain(broadcast);

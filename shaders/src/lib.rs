@@ -4,6 +4,7 @@
 //! bindings and [`params`] the uniform it reads. See this folder's README for how to add one.
 #![forbid(unsafe_code)]
 
+mod form;
 mod format;
 mod kernel;
 pub mod params;
@@ -11,6 +12,7 @@ mod preprocess;
 pub mod reference;
 mod tile;
 
+pub use form::Form;
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
 pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 pub use potluck_plan::StateType;

@@ -1,10 +1,11 @@
-// Decode: a quantized matrix times a few vectors, with what comes before and after it. 32 threads (a team) share two
-// matrix rows at a time, so that a vector is read once for both; four teams a workgroup.
+// Decode: a quantized matrix times a few vectors, with what comes before and after it. 32 threads (a team) share $PAIRS
+// results at a time, so that a vector is read once for all of them; several teams a workgroup. A team's sums are halved through
+// workgroup memory until $SHUFFLE of them are left, and those by shuffles inside a subgroup: the same tree, so the same bits.
 // NORM: the vectors are RMS-normed on the way: y = W · (x ∘ gain) / rms(x), the squares being summed beside the products.
 // Up to three matrices in one binding (query, key, value); BIAS: with a bias each; else optionally added to y.
-// GATED: the two rows are the same of gate and up, and silu(gate) · up is stored.
+// GATED: a result has two matrix rows, the same of gate and up, and silu(gate) · up is stored.
 // EXPERT: group z is one chosen (row, expert) pair. SUM: the weighted sum over a row's experts, in router order.
-// Every sum has a fixed order and explicit `fma`: $ROWS vectors at a time give the bits of one.
+// Every sum has a fixed order and explicit `fma`: $ROWS vectors at a time give the bits of one, and so does every form.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 #if WIDE
@@ -35,6 +36,9 @@ $PARAMS
 #include wide_q4_k
 #else
 #include weights
+#if FORMAT == Q6_K
+#include wide_q6_k
+#else
 
 struct Unit { q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32> }
 
@@ -45,11 +49,14 @@ fn fetch(base: u32, i: u32) -> Unit {
 }
 fn quad(i: u32, k: u32) -> u32 { return 4u * i + k; }
 #endif
+#endif
 
 const TEAM = 32u;
-var<workgroup> sums: array<vec2<f32>, $PARTIALS>;
+#if SHARES
+var<workgroup> sums: array<f32, $PARTIALS>;
 #if NORM
-var<workgroup> squares: array<f32, $PARTIALS>;
+var<workgroup> squares: array<f32, $VECTOR_PARTIALS>;
+#endif
 #endif
 
 fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
@@ -94,21 +101,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let lane = local % TEAM;
     let team = local / TEAM;
     let tile = group.x + group.y * groups.x;
+#repeat p $PAIRS
+    let row_$p = $PAIRSu * (tile * ($THREADSu / TEAM) + team) + $pu;
+    let line_$p = line(min(row_$p, params.rows - 1u));
+    var base_$p_0 = line_$p.base;
 #if GATED
-    let row_0 = tile * ($THREADSu / TEAM) + team;
-    let row_1 = row_0;
-    let line_0 = line(min(row_0, params.rows - 1u));
-    let line_1 = Line(line_0.base + params.up, line_0.y, line_0.bias);
-#else
-    let row_0 = 2u * (tile * ($THREADSu / TEAM) + team);
-    let row_1 = row_0 + 1u;
-    let line_0 = line(min(row_0, params.rows - 1u));
-    let line_1 = line(min(row_1, params.rows - 1u));
+    var base_$p_1 = line_$p.base + params.up;
 #endif
+#end
     var live = row_0 < params.rows;
 #repeat r $ROWS
-    var acc_$r_0 = vec4<f32>(0.0);
-    var acc_$r_1 = vec4<f32>(0.0);
+#repeat p $PAIRS
+#repeat h $HALVES
+    var acc_$r_$p_$h = vec4<f32>(0.0);
+#end
+#end
     var square_$r = vec4<f32>(0.0);
 #end
 #if SUM
@@ -117,34 +124,38 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let pair = group.z * params.used + k;
             let slot = slot_of(pair);
             if (slot < params.slot_count) {
-                let base_0 = line_0.base + slot * params.expert_bytes;
-                let base_1 = line_1.base + slot * params.expert_bytes;
                 let at = pair * params.x_stride;
-                var part_0 = vec4<f32>(0.0);
-                var part_1 = vec4<f32>(0.0);
+#repeat p $PAIRS
+                let expert_$p = base_$p_0 + slot * params.expert_bytes;
+                var part_$p = vec4<f32>(0.0);
+#end
                 for (var i = lane; i < params.units; i += TEAM) {
-                    let w_0 = fetch(base_0, i);
-                    let w_1 = fetch(base_1, i);
+#repeat p $PAIRS
+                    let w_$p = fetch(expert_$p, i);
+#end
 #repeat k $QUADS
                     let x_$k = x[at + quad(i, $ku)];
-                    part_0 = fma(w_0.q$k, x_$k, part_0);
-                    part_1 = fma(w_1.q$k, x_$k, part_1);
+#repeat p $PAIRS
+                    part_$p = fma(w_$p.q$k, x_$k, part_$p);
+#end
 #end
                 }
-                acc_0_0 = fma(vec4<f32>(gates[pair]), part_0, acc_0_0);
-                acc_0_1 = fma(vec4<f32>(gates[pair]), part_1, acc_0_1);
+#repeat p $PAIRS
+                acc_0_$p_0 = fma(vec4<f32>(gates[pair]), part_$p, acc_0_$p_0);
+#end
             }
         }
     }
 #else
-    var base_0 = line_0.base;
-    var base_1 = line_1.base;
 #if EXPERT
     let slot = slot_of(group.z);
     live = live && slot < params.slot_count;
     if (live) {
-        base_0 += slot * params.expert_bytes;
-        base_1 += slot * params.expert_bytes;
+#repeat p $PAIRS
+#repeat h $HALVES
+        base_$p_$h += slot * params.expert_bytes;
+#end
+#end
     }
     let first = group.z;
     let at_0 = (group.z / params.used) * params.x_stride;
@@ -156,8 +167,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #endif
     if (live) {
         for (var i = lane; i < params.units; i += TEAM) {
-            let w_0 = fetch(base_0, i);
-            let w_1 = fetch(base_1, i);
+#repeat p $PAIRS
+#repeat h $HALVES
+            let w_$p_$h = fetch(base_$p_$h, i);
+#end
+#end
 #repeat k $QUADS
             let at_$k_quad = quad(i, $ku);
 #if NORM
@@ -181,24 +195,49 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #else
             let v_$k_$r = x[at_$r + at_$k_quad];
 #endif
-            acc_$r_0 = fma(w_0.q$k, v_$k_$r, acc_$r_0);
-            acc_$r_1 = fma(w_1.q$k, v_$k_$r, acc_$r_1);
+#repeat p $PAIRS
+#repeat h $HALVES
+            acc_$r_$p_$h = fma(w_$p_$h.q$k, v_$k_$r, acc_$r_$p_$h);
+#end
+#end
 #end
 #end
         }
     }
 #endif
 #repeat r $ROWS
-    sums[$ru * $THREADSu + local] = vec2<f32>(across(acc_$r_0), across(acc_$r_1));
+#repeat p $PAIRS
+#repeat h $HALVES
+    var sum_$r_$p_$h = across(acc_$r_$p_$h);
+#end
+#end
 #if NORM
-    squares[$ru * $THREADSu + local] = across(square_$r);
+    var squared_$r = across(square_$r);
+#endif
+#end
+#if SHARES
+#repeat r $ROWS
+#repeat p $PAIRS
+#repeat h $HALVES
+    sums[(($ru * $PAIRSu + $pu) * $HALVESu + $hu) * $THREADSu + local] = sum_$r_$p_$h;
+#end
+#end
+#if NORM
+    squares[$ru * $THREADSu + local] = squared_$r;
 #endif
 #end
     workgroupBarrier();
-    for (var step = TEAM / 2u; step > 0u; step = step >> 1u) {
+    for (var step = TEAM / 2u; step >= $SHUFFLEu; step = step >> 1u) {
         if (lane < step) {
 #repeat r $ROWS
-            sums[$ru * $THREADSu + local] += sums[$ru * $THREADSu + local + step];
+#repeat p $PAIRS
+#repeat h $HALVES
+            {
+                let at = (($ru * $PAIRSu + $pu) * $HALVESu + $hu) * $THREADSu + local;
+                sums[at] += sums[at + step];
+            }
+#end
+#end
 #if NORM
             squares[$ru * $THREADSu + local] += squares[$ru * $THREADSu + local + step];
 #endif
@@ -206,47 +245,70 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         workgroupBarrier();
     }
+#repeat r $ROWS
+#repeat p $PAIRS
+#repeat h $HALVES
+    sum_$r_$p_$h = sums[(($ru * $PAIRSu + $pu) * $HALVESu + $hu) * $THREADSu + local];
+#end
+#end
+#if NORM
+    squared_$r = squares[$ru * $THREADSu + local];
+#endif
+#end
+#endif
+#if SHUFFLES
+    // Threads of a team are neighbours in a subgroup, which the self-test proves by the bits.
+#repeat s $SHUFFLES
+#repeat r $ROWS
+#repeat p $PAIRS
+#repeat h $HALVES
+    sum_$r_$p_$h += subgroupShuffleDown(sum_$r_$p_$h, $SHUFFLEu >> ($su + 1u));
+#end
+#end
+#if NORM
+    squared_$r += subgroupShuffleDown(squared_$r, $SHUFFLEu >> ($su + 1u));
+#endif
+#end
+#end
+#endif
     if (lane > 0u || !live) { return; }
 #if SUM
     let at = group.z * params.y_stride;
-    let sum = sums[local];
-    var value_0 = sum.x;
-    var value_1 = sum.y;
-    if (params.add != 0u) { value_0 += y[at + line_0.y]; }
-    y[at + line_0.y] = value_0;
-    if (row_1 < params.rows) {
-        if (params.add != 0u) { value_1 += y[at + line_1.y]; }
-        y[at + line_1.y] = value_1;
+#repeat p $PAIRS
+    if (row_$p < params.rows) {
+        if (params.add != 0u) { sum_0_$p_0 += y[at + line_$p.y]; }
+        y[at + line_$p.y] = sum_0_$p_0;
     }
+#end
 #else
 #repeat r $ROWS
     if (first + $ru < params.n) {
         let at = (first + $ru) * params.y_stride;
-        let sum = sums[$ru * $THREADSu + local];
 #if NORM
-        let scale = 1.0 / sqrt(squares[$ru * $THREADSu + local] / f32(4u * params.x_stride) + params.epsilon);
+        let scale = 1.0 / sqrt(squared_$r / f32(4u * params.x_stride) + params.epsilon);
 #else
         let scale = 1.0;
 #endif
+#repeat p $PAIRS
+        if (row_$p < params.rows) {
 #if GATED
-        let g = sum.x * scale;
-        let u = sum.y * scale;
-        // The exponent is kept finite: WGSL may assume that there is no infinity.
-        y[at + line_0.y] = (g / (1.0 + exp(min(-g, 80.0)))) * u;
+            let g = sum_$r_$p_0 * scale;
+            let u = sum_$r_$p_1 * scale;
+            // The exponent is kept finite: WGSL may assume that there is no infinity.
+            y[at + line_$p.y] = (g / (1.0 + exp(min(-g, 80.0)))) * u;
 #else
 #if BIAS
-        y[at + line_0.y] = fma(sum.x, scale, bias[line_0.bias]);
-        if (row_1 < params.rows) { y[at + line_1.y] = fma(sum.y, scale, bias[line_1.bias]); }
+            y[at + line_$p.y] = fma(sum_$r_$p_0, scale, bias[line_$p.bias]);
 #else
-        if (params.add != 0u) {
-            y[at + line_0.y] = fma(sum.x, scale, y[at + line_0.y]);
-            if (row_1 < params.rows) { y[at + line_1.y] = fma(sum.y, scale, y[at + line_1.y]); }
-        } else {
-            y[at + line_0.y] = sum.x * scale;
-            if (row_1 < params.rows) { y[at + line_1.y] = sum.y * scale; }
+            if (params.add != 0u) {
+                y[at + line_$p.y] = fma(sum_$r_$p_0, scale, y[at + line_$p.y]);
+            } else {
+                y[at + line_$p.y] = sum_$r_$p_0 * scale;
+            }
+#endif
+#endif
         }
-#endif
-#endif
+#end
     }
 #end
 #endif

@@ -1,6 +1,7 @@
 //! Rates of the matrix kernels on this machine's adapter: `cargo bench -p potluck-engine`.
 //!
-//! For each format (or those named as arguments) GB/s of weights: one vector and four vectors at a time (decode), and 64 vectors (prefill). Set
+//! For each format (or those named as arguments) GB/s of weights: one vector and four vectors at a time (decode), the kernel that a decode
+//! step uses with what is before and after the product, and 64 vectors (prefill). Set
 //! `POTLUCK_TIER` to `software` or `full` to measure the other kind of kernels, and
 //! `POTLUCK_NO_SUBGROUPS` for those that need no subgroups.
 
@@ -29,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let engine = Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {}))?;
     println!("{} ({tier:?}) streams {:.1} GB/s", gpu.capabilities().name, block_on(engine.streaming_rate())?);
-    println!("{:8} {:>14} {:>14} {:>22}", "", "1 vector", "4 vectors", "64 vectors");
+    println!("{:8} {:>14} {:>14} {:>14} {:>22}", "", "1 vector", "4 vectors", "decode step", "64 vectors");
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let is_wanted = |format: &Format| wanted.is_empty() || wanted.iter().any(|name| name == format.name());
     let lanes = gpu.capabilities().lanes.filter(|_| std::env::var_os("POTLUCK_NO_SUBGROUPS").is_none());
@@ -48,10 +49,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let prefill = Kernel::MatMul { format, operand: Operand::Plain, tile };
         let one = block_on(engine.matrix_rate(decode(1), format, 1))?;
         let four = block_on(engine.matrix_rate(decode(4), format, 4))?;
+        let rows = (16 << 20) / format.row_bytes(4096).unwrap_or(4 * 4096);
+        let step = block_on(engine.decode_rate(format, rows, 4096))?;
         let many = block_on(engine.matrix_rate(prefill, format, 64))?;
         let values = f64::from(format.block_values()) / f64::from(format.block_bytes());
         let flops = many * values * 64.0 * 2.0;
-        println!("{:8} {one:>9.2} GB/s {four:>9.2} GB/s {many:>9.2} GB/s {flops:>7.1} GFLOP/s", format.name());
+        let name = format.name();
+        println!("{name:8} {one:>9.2} GB/s {four:>9.2} GB/s {step:>9.2} GB/s {many:>9.2} GB/s {flops:>7.1} GFLOP/s");
     }
     Ok(())
 }

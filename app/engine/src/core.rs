@@ -1,12 +1,12 @@
 //! The engine's inside: what is held, where it lies, and what is under way.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use potluck_model::{MixerSpec, ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
-use potluck_shaders::{CODEBOOK_BYTES, Format, NO_SLOT, reference};
+use potluck_shaders::{CODEBOOK_BYTES, Format, Kernel, NO_SLOT, reference};
 
 use crate::chosen::Chosen;
 use crate::error::EngineError;
@@ -42,6 +42,8 @@ pub struct Core {
     pub units: UnitMap,
     pub settings: Settings,
     pub profile: Profile,
+    /// Kernels that might be quicker than those in use, and whether they are right here.
+    pub tried: BTreeMap<Kernel, bool>,
     pub held: BTreeSet<WeightUnit>,
     pub resident: BTreeSet<WeightUnit>,
     /// The embedding table's bytes are here, by way of `Embedding` or of a tied `Head`.
@@ -79,7 +81,10 @@ impl Core {
     pub fn new(gpu: &Gpu, spec: ModelSpec, units: UnitMap, settings: Settings) -> Result<Self, EngineError> {
         let capabilities = gpu.capabilities();
         let limits = &capabilities.limits;
-        let profile = Profile::of(capabilities.tier, capabilities.lanes);
+        let mut profile = Profile::of(capabilities.tier, capabilities.lanes);
+        if settings.tuned {
+            profile.set_tuning(gpu.tuning());
+        }
         let prefill_rows = settings.prefill_rows.min(profile.most_prefill_rows());
         let settings = Settings { prefill_rows, ..settings };
         let layout = Layout::plan(&spec, &units, &BTreeSet::new(), &settings, limits)?;
@@ -99,6 +104,7 @@ impl Core {
             spec,
             units,
             profile,
+            tried: BTreeMap::new(),
             held: BTreeSet::new(),
             resident: BTreeSet::new(),
             table_resident: false,
@@ -175,7 +181,7 @@ impl Core {
         &mut self,
         old: &Layout,
         new: &Layout,
-        was: &std::collections::BTreeMap<Key, Rc<Slab>>,
+        was: &BTreeMap<Key, Rc<Slab>>,
         changed: &BTreeSet<BlockIndex>,
     ) {
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
@@ -228,7 +234,7 @@ impl Core {
 
     /// The weight type that most held bytes have; `Q4_K` if nothing is held.
     pub fn main_format(&self) -> Format {
-        let mut bytes: std::collections::BTreeMap<Format, u64> = std::collections::BTreeMap::new();
+        let mut bytes: BTreeMap<Format, u64> = BTreeMap::new();
         for place in self.layout.places.values() {
             *bytes.entry(place.shape.format).or_default() += place.shape.bytes();
         }

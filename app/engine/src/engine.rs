@@ -240,6 +240,11 @@ impl Engine {
         .await;
     }
 
+    /// Some conversation has state here: a room answers, or did.
+    pub fn has_state(&self) -> bool {
+        !self.inner.core.borrow().pages.is_empty()
+    }
+
     /// Dispatches of the work submitted last.
     pub fn dispatches(&self) -> u32 {
         self.inner.core.borrow().dispatches

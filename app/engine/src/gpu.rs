@@ -8,6 +8,7 @@ use potluck_shaders::Lanes;
 
 use crate::error::GpuError;
 use crate::subgroups;
+use crate::tuning::Tuning;
 
 /// Which adapter to open.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +66,8 @@ pub struct Capabilities {
     pub tier: Tier,
     /// Threads of its subgroups, where kernels are made for that number.
     pub lanes: Option<Lanes>,
+    /// Threads that its subgroups have at least; 1 where it has none.
+    pub subgroup: u32,
     /// The device's limits (all of the adapter's).
     pub limits: wgpu::Limits,
     /// Features the adapter has, by name. None of them is needed.
@@ -79,6 +82,7 @@ pub struct Gpu {
     capabilities: Arc<Capabilities>,
     lost: Arc<AtomicBool>,
     error: Arc<Mutex<Option<String>>>,
+    tuning: Arc<Mutex<Tuning>>,
 }
 
 impl Gpu {
@@ -95,12 +99,8 @@ impl Gpu {
         let info = adapter.get_info();
         let limits = adapter.limits();
         check_limits(&limits)?;
-        // Timestamps only to measure with.
-        let mut wanted = wgpu::Features::TIMESTAMP_QUERY;
-        let has_lanes = Lanes::of(info.subgroup_min_size, info.subgroup_max_size).is_some();
-        if has_lanes {
-            wanted |= wgpu::Features::SUBGROUP;
-        }
+        // Timestamps to measure with; subgroups for the kernels that have them.
+        let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("potluck"),
             required_features: adapter.features() & wanted,
@@ -108,8 +108,7 @@ impl Gpu {
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
-        let request = || adapter.request_device(&descriptor);
-        let requested = if has_lanes { subgroups::asked_for(request) } else { request() };
+        let requested = subgroups::asked_for(|| adapter.request_device(&descriptor));
         let (device, queue) = requested.await.map_err(|error| GpuError::Device(error.to_string()))?;
         let lost = Arc::new(AtomicBool::new(false));
         let told = lost.clone();
@@ -130,17 +129,30 @@ impl Gpu {
         let mut capabilities = describe(&info, &adapter, limits, told_by_browser(&device));
         capabilities.tier = options.tier.unwrap_or(capabilities.tier);
         capabilities.lanes = subgroups::lanes(&info, &device);
+        capabilities.subgroup = subgroups::least(&info, &device);
         if let Some(most) = options.binding_limit {
             let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
             *limit = (*limit).min(most);
         }
         let capabilities = Arc::new(capabilities);
-        Ok(Gpu { device, queue, capabilities, lost, error })
+        Ok(Gpu { device, queue, capabilities, lost, error, tuning: Arc::default() })
     }
 
     /// What the device offers.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// What was measured of its kernels. Engines take it over when they are made.
+    pub fn tuning(&self) -> Tuning {
+        self.tuning.lock().map(|tuning| tuning.clone()).unwrap_or_default()
+    }
+
+    /// Sets what was measured, here or on an earlier visit.
+    pub fn set_tuning(&self, tuning: Tuning) {
+        if let Ok(mut slot) = self.tuning.lock() {
+            *slot = tuning;
+        }
     }
 
     /// True once the device is gone.
@@ -258,6 +270,7 @@ fn describe(
         kind,
         tier,
         lanes: None,
+        subgroup: 1,
         limits,
         features: adapter.features().iter_names().map(|(name, _)| name.to_owned()).collect(),
     }

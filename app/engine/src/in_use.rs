@@ -1,12 +1,14 @@
 //! Which variants the held units need on this device.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Format, Job, Kernel, Operand, Pairs};
+use potluck_shaders::{Form, Format, Job, Kernel, Operand, Pairs, Tile, TileKind};
 
 use crate::core::Core;
+use crate::tensors::Shape;
+use crate::tuning::Shape as Tunable;
 
 impl Core {
     /// Every variant that work for the held units may use.
@@ -34,8 +36,10 @@ impl Core {
                 WeightUnit::Expert(block, _) => {
                     all.extend([Kernel::SwiGlu, Kernel::Combine]);
                     if let Some(places) = self.layout.experts.get(&block) {
-                        all.extend(self.profile.fused(places.gate.shape.format, Job::GatedExpert, 1));
-                        all.extend(self.profile.fused(places.down.shape.format, Job::ExpertSum, 1));
+                        for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertSum)] {
+                            all.extend(self.profile.fused(matrix.shape.format, job, 1));
+                            all.extend(self.profile.forms(matrix.shape.format, job));
+                        }
                         for matrix in [&places.gate, &places.up, &places.down] {
                             let format = matrix.shape.format;
                             all.insert(self.profile.decode(format, Operand::Expert, 1));
@@ -52,6 +56,40 @@ impl Core {
         all
     }
 
+    /// What may be tuned, of kinds of which nothing was measured yet: a kernel in use with others that do the same.
+    pub fn kernels_to_tune(&self) -> Vec<(Kernel, Vec<Kernel>)> {
+        let tuning = self.profile.tuning();
+        let decodes = |format, job| {
+            let same = |shape: &Tunable| matches!(*shape, Tunable::Decode { format: f, job: j, .. } if (f, j) == (format, job));
+            tuning.iter().any(|(shape, _)| same(shape))
+        };
+        let prefills = |format| {
+            let same = |shape: &Tunable| matches!(*shape, Tunable::Prefill { format: f, .. } if f == format);
+            tuning.iter().any(|(shape, _)| same(shape))
+        };
+        let mut all: BTreeMap<Kernel, Vec<Kernel>> = BTreeMap::new();
+        for kernel in self.kernels_in_use() {
+            match kernel {
+                Kernel::Fused { format, rows: 1, job, form }
+                    if form == Form::portable(job) && !decodes(format, job) =>
+                {
+                    let forms = Form::candidates(job, self.gpu.capabilities().subgroup).into_iter().skip(1);
+                    let forms = forms.map(|form| Kernel::Fused { format, rows: 1, job, form });
+                    all.insert(kernel, forms.collect());
+                }
+                Kernel::MatMul { format, operand: operand @ (Operand::Plain | Operand::Bias), tile }
+                    if tile.kind() == TileKind::Shared && !prefills(format) =>
+                {
+                    let of = |tile| Kernel::MatMul { format, operand, tile };
+                    let (portable, others) = (of(Tile::V32R32), Tile::CANDIDATES.into_iter().skip(1).map(of));
+                    all.insert(portable, others.collect());
+                }
+                _ => {}
+            }
+        }
+        all.into_iter().collect()
+    }
+
     /// Roles and formats of a unit's tensors.
     fn formats(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, potluck_shaders::Format)> {
         self.units.tensors(unit).iter().enumerate().filter_map(move |(index, tensor)| {
@@ -59,17 +97,23 @@ impl Core {
         })
     }
 
-    /// Roles, formats and rows of a unit's tensors.
-    fn matrices(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, potluck_shaders::Format, u32)> {
+    /// The same for units whose tensors have the same roles, types and sizes.
+    pub fn signature(&self, unit: WeightUnit) -> String {
+        format!("{:?}", self.matrices(unit).collect::<Vec<_>>())
+    }
+
+    /// Roles and shapes of a unit's tensors.
+    fn matrices(&self, unit: WeightUnit) -> impl Iterator<Item = (TensorRole, Shape)> {
         self.units.tensors(unit).iter().enumerate().filter_map(move |(index, tensor)| {
-            self.layout.places.get(&(unit, index)).map(|place| (tensor.role, place.shape.format, place.shape.rows))
+            self.layout.places.get(&(unit, index)).map(|place| (tensor.role, place.shape))
         })
     }
 
     /// Kernels of a unit's matrices (its norms and biases are no matrices).
     fn matrix_kernels(&self, unit: WeightUnit, operand: Operand, all: &mut BTreeSet<Kernel>) {
         use TensorRole::{AttentionOutput, Down, Gate, Key, Query, Router, Up, Value};
-        for (role, format, rows) in self.matrices(unit) {
+        for (role, shape) in self.matrices(unit) {
+            let format = shape.format;
             let (operand, job) = match role {
                 Query | Key | Value if operand == Operand::Bias => (operand, Some(Job::NormedBias)),
                 Query | Key | Value => (operand, Some(Job::Normed)),
@@ -78,12 +122,13 @@ impl Core {
                 Router => {
                     // Where the experts are elsewhere, the normed vectors are needed by themselves.
                     all.extend([1, 4].into_iter().filter_map(|n| self.profile.fused(format, Job::Normed, n)));
+                    all.extend(self.profile.forms(format, Job::Normed));
                     (Operand::Plain, None)
                 }
                 _ => continue,
             };
             self.decode_kernels(format, job, operand, all);
-            all.extend(self.profile.every_prefill(format, operand, rows, self.layout.prefill_rows));
+            all.extend(self.profile.every_prefill(format, operand, (shape.rows, shape.cols), self.layout.prefill_rows));
         }
     }
 
@@ -93,6 +138,7 @@ impl Core {
             let fused = job.and_then(|job| self.profile.fused(format, job, n));
             fused.unwrap_or_else(|| self.profile.decode(format, operand, n))
         }));
+        all.extend(job.into_iter().flat_map(|job| self.profile.forms(format, job)));
     }
 
     fn mixer_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {

@@ -39,6 +39,7 @@ mod state;
 mod subgroups;
 mod submit;
 mod tensors;
+pub mod tuning;
 
 pub use engine::Engine;
 pub use error::{EngineError, GpuError, LayoutError};

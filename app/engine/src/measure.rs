@@ -51,6 +51,7 @@ impl Engine {
             let core = self.inner.core.borrow();
             (core.profile.fused(format, Job::Added, 1), core.profile.decode(format, Operand::Plain, 1))
         };
+        let fused = fused.map(|kernel| self.inner.core.borrow().profile.formed(kernel, rows, cols));
         let Some(kernel) = fused else { return self.shape_rate(plain, format, (rows, cols), 1).await };
         let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
         let bytes = u64::from(rows) * u64::from(row_bytes);

@@ -6,6 +6,7 @@ use potluck_shaders::{Access, Format, Job, Kernel, Lanes, Operand, Strategy, Til
 
 use crate::gpu::Tier;
 use crate::settings::Settings;
+use crate::tuning::{Choice, Shape, Tuning};
 
 /// A pipeline and the layout of its bind group.
 #[derive(Debug)]
@@ -101,13 +102,29 @@ pub struct Profile {
     lanes: Option<Lanes>,
     wrong: HashSet<Kernel>,
     rows_agree: bool,
+    tuning: Tuning,
 }
 
 impl Profile {
     /// What fits a tier, and subgroups of so many threads.
     pub fn of(tier: Tier, lanes: Option<Lanes>) -> Self {
         let strategy = if tier == Tier::Software { Strategy::Lone } else { Strategy::Coop };
-        Self { strategy, lanes, wrong: HashSet::new(), rows_agree: true }
+        Self { strategy, lanes, wrong: HashSet::new(), rows_agree: true, tuning: Tuning::default() }
+    }
+
+    /// What was measured: which of the kernels that give the same bits to use.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// Uses what was measured from now on.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
+    }
+
+    /// There is something to choose from: where threads share no work, compiling more kernels takes longer than they could save.
+    pub fn is_tunable(&self) -> bool {
+        self.strategy == Strategy::Coop
     }
 
     /// Bytes of weights (times groups of vectors) that one submit may get through: about 100 ms of work.
@@ -189,8 +206,32 @@ impl Profile {
     /// A product of a decode step together with what is before and after it, where a workgroup can share work.
     pub fn fused(&self, format: Format, job: Job, n: usize) -> Option<Kernel> {
         let rows = if n == 1 || !self.rows_agree || job.of_experts() { 1 } else { 4 };
-        let kernel = Kernel::Fused { format, rows, job };
+        let kernel = Kernel::fused(format, rows, job);
         self.allows(&[kernel]).then_some(kernel)
+    }
+
+    /// The quickest form of a fused kernel for a matrix of `rows` × `cols`; several vectors at a time have the portable one.
+    pub fn formed(&self, kernel: Kernel, rows: u32, cols: u32) -> Kernel {
+        let Kernel::Fused { format, rows: 1, job, .. } = kernel else { return kernel };
+        match self.tuning.get(&Shape::Decode { format, job, rows, cols }).map(|tuned| tuned.choice) {
+            Some(Choice::Form(form)) => {
+                let formed = Kernel::Fused { format, rows: 1, job, form };
+                if self.allows(&[formed]) { formed } else { kernel }
+            }
+            _ => kernel,
+        }
+    }
+
+    /// Every form that [`Profile::formed`] may give for a job.
+    pub fn forms(&self, format: Format, job: Job) -> BTreeSet<Kernel> {
+        let portable = Kernel::fused(format, 1, job);
+        let of = |(shape, _): (&Shape, _)| match *shape {
+            Shape::Decode { format: f, job: j, rows, cols } if (f, j) == (format, job) => {
+                Some(self.formed(portable, rows, cols))
+            }
+            _ => None,
+        };
+        self.tuning.iter().filter_map(of).collect()
     }
 
     fn allows(&self, kernels: &[Kernel]) -> bool {
@@ -209,13 +250,26 @@ impl Profile {
         self.first(&[of(quickest), of(VectorStrategy::Lone)])
     }
 
-    /// A matrix of so many rows times the `n` vectors of a chunk of a prompt.
-    pub fn prefill(&self, format: Format, operand: Operand, rows: u32, n: u32) -> Kernel {
+    /// A matrix of `rows` × `cols` times the `n` vectors of a chunk of a prompt.
+    pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
         let tile = match self.strategy {
             Strategy::Lone => self.without_barriers(format, false),
-            Strategy::Coop => Tile::for_product(rows, n, ENOUGH_GROUPS),
+            Strategy::Coop => {
+                let shape = Shape::Prefill { format, rows, cols, vectors: Shape::chunk(n) };
+                let right = |tile: &Tile| !self.wrong.contains(&Kernel::MatMul { format, operand, tile: *tile });
+                let tuned = match self.tuning.get(&shape).map(|tuned| tuned.choice) {
+                    Some(Choice::Tile(tile)) => Some(tile),
+                    _ => None,
+                };
+                tuned.filter(right).unwrap_or_else(|| self.portable_tile(rows, n))
+            }
         };
         self.tiled(format, operand, tile)
+    }
+
+    /// The tile where nothing was measured.
+    pub fn portable_tile(&self, rows: u32, n: u32) -> Tile {
+        Tile::for_product(rows, n, ENOUGH_GROUPS)
     }
 
     /// A matrix of each chosen expert times the vectors that chose it. Its tiles leave out vectors that are not there, so one
@@ -237,8 +291,9 @@ impl Profile {
     fn tiled(&self, format: Format, operand: Operand, tile: Tile) -> Kernel {
         let wrong = |kind: TileKind| {
             self.wrong.iter().any(|kernel| {
+                // A tile that is only used where it was measured goes alone.
                 matches!(*kernel, Kernel::MatMul { format: f, operand: o, tile: t }
-                    if (f, o) == (format, operand) && t.kind() == kind)
+                    if (f, o) == (format, operand) && t.kind() == kind && t != Tile::V64R128)
             })
         };
         let mut kernel = Kernel::MatMul { format, operand, tile };
@@ -252,8 +307,8 @@ impl Profile {
     }
 
     /// Every kernel that [`Profile::prefill`] gives for chunks of up to `most` vectors.
-    pub fn every_prefill(&self, format: Format, operand: Operand, rows: u32, most: u32) -> BTreeSet<Kernel> {
-        (1..=most).map(|n| self.prefill(format, operand, rows, n)).collect()
+    pub fn every_prefill(&self, format: Format, operand: Operand, shape: (u32, u32), most: u32) -> BTreeSet<Kernel> {
+        (1..=most).map(|n| self.prefill(format, operand, shape, n)).collect()
     }
 }
 
@@ -266,12 +321,12 @@ mod tests {
         let (format, operand) = (Format::Q4_0, Operand::Plain);
         let mut profile = Profile::of(Tier::Software, Some(Lanes::Eight));
         let of = |tile| Kernel::MatMul { format, operand, tile };
-        assert_eq!(profile.prefill(format, operand, 64, 64), of(Tile::BroadcastV16R4(Lanes::Eight)));
+        assert_eq!(profile.prefill(format, operand, (64, 64), 64), of(Tile::BroadcastV16R4(Lanes::Eight)));
         profile.reject(of(Tile::BroadcastV16R4(Lanes::Eight)));
-        assert_eq!(profile.prefill(format, operand, 64, 64), of(Tile::LoneV8R4));
+        assert_eq!(profile.prefill(format, operand, (64, 64), 64), of(Tile::LoneV8R4));
         profile.reject(of(Tile::LoneV8R4));
         assert!(matches!(
-            profile.prefill(format, operand, 64, 64),
+            profile.prefill(format, operand, (64, 64), 64),
             Kernel::MatVec { strategy: VectorStrategy::Lone, .. }
         ));
         let one = |strategy| Kernel::MatVec { format, strategy, rows: 1, operand };
@@ -279,8 +334,8 @@ mod tests {
         profile.reject(one(VectorStrategy::Broadcast));
         assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::Lone));
         let none = Profile::of(Tier::Software, None);
-        assert_eq!(none.prefill(format, operand, 64, 64), of(Tile::LoneV8R4));
+        assert_eq!(none.prefill(format, operand, (64, 64), 64), of(Tile::LoneV8R4));
         let full = Profile::of(Tier::Full, Some(Lanes::Eight));
-        assert_eq!(full.prefill(format, operand, 64, 64), of(Tile::V32R32), "GPUs share workgroup memory");
+        assert_eq!(full.prefill(format, operand, (64, 64), 64), of(Tile::V32R32), "GPUs share workgroup memory");
     }
 }

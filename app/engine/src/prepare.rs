@@ -20,6 +20,11 @@ impl Engine {
             core.check_alive()?;
             core.kernels_in_use().into_iter().filter(|kernel| !core.pipelines.has(*kernel)).collect()
         };
+        self.compile(kernels).await
+    }
+
+    /// Creates pipelines.
+    pub(crate) async fn compile(&self, kernels: Vec<Kernel>) -> Result<(), EngineError> {
         #[cfg(target_arch = "wasm32")]
         let compiled = {
             let gpu = self.inner.core.borrow().gpu.clone();

@@ -75,6 +75,18 @@ impl Step {
         self.size.at(reach)
     }
 
+    /// The same bindings by another kernel, in so many workgroups.
+    pub fn by(&self, kernel: Kernel, pipeline: wgpu::ComputePipeline, groups: [u32; 3]) -> Step {
+        Step { kernel, pipeline, size: Size::Fixed(groups), ..self.clone() }
+    }
+
+    /// Workgroups in z.
+    pub fn z(&self) -> u32 {
+        match self.size {
+            Size::Fixed([_, _, z]) | Size::Splits { z, .. } | Size::Merge { z, .. } => z,
+        }
+    }
+
     /// Bytes it gets through.
     pub fn cost(&self, reach: u32) -> u64 {
         self.cost + self.cost_of_reach * u64::from(reach)

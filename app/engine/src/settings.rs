@@ -16,6 +16,8 @@ pub struct Settings {
     pub head_rows: u32,
     /// Type of the keys and values.
     pub state: StateType,
+    /// Uses, of kernels that give the same bits, those that were measured to be quickest here.
+    pub tuned: bool,
     /// Pieces of work whose results may be under way at a time; more wait inside the engine.
     pub in_flight: u32,
     /// Bytes of one staging buffer.
@@ -37,6 +39,7 @@ impl Default for Settings {
             prefill_rows: potluck_plan::Work::PREFILL_ROWS as u32,
             head_rows: 16,
             state: StateType::F32,
+            tuned: true,
             in_flight: 4,
             staging_bytes: 8 << 20,
             staging_count: 3,

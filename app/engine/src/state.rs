@@ -59,6 +59,11 @@ impl Pages {
         }
     }
 
+    /// No conversation has state.
+    pub fn is_empty(&self) -> bool {
+        self.conversations.is_empty()
+    }
+
     /// Positions that every block knows.
     pub fn known(&self, id: ConversationId) -> u32 {
         let Some(conversation) = self.conversations.get(&id) else { return 0 };

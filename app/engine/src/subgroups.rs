@@ -14,11 +14,19 @@ pub use browser::asked_for;
 
 /// Threads of the device's subgroups, if it may use them and all have the same number.
 pub fn lanes(info: &wgpu::AdapterInfo, device: &wgpu::Device) -> Option<Lanes> {
+    Lanes::of(info.subgroup_min_size, info.subgroup_max_size).filter(|_| usable(device))
+}
+
+fn usable(device: &wgpu::Device) -> bool {
     #[cfg(not(target_arch = "wasm32"))]
-    let has = device.features().contains(wgpu::Features::SUBGROUP);
+    return device.features().contains(wgpu::Features::SUBGROUP);
     #[cfg(target_arch = "wasm32")]
-    let has = device.as_webgpu().is_some_and(|device| browser::has_subgroups(device.as_ref()));
-    Lanes::of(info.subgroup_min_size, info.subgroup_max_size).filter(|_| has)
+    return device.as_webgpu().is_some_and(|device| browser::has_subgroups(device.as_ref()));
+}
+
+/// Threads that its subgroups have at least, if the device may use them; 1 if not.
+pub fn least(info: &wgpu::AdapterInfo, device: &wgpu::Device) -> u32 {
+    if usable(device) { info.subgroup_min_size.max(1) } else { 1 }
 }
 
 #[cfg(target_arch = "wasm32")]

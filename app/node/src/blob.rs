@@ -17,6 +17,8 @@ pub struct BlobKey {
 impl BlobKey {
     /// What is kept of the device itself, in a folder that is no model's.
     pub const DEVICE: BlobKey = BlobKey { model: ModelId([0; 32]), name: BlobName::About };
+    /// How its kernels are tuned, likewise.
+    pub const TUNING: BlobKey = BlobKey { model: ModelId([0; 32]), name: BlobName::Tuning };
 }
 
 /// A blob inside a model's folder.
@@ -28,6 +30,8 @@ pub enum BlobName {
     Header(u16),
     /// How long the model's blocks take on this device, as JSON.
     Calibration,
+    /// Which kernels are quickest for which shapes on this device, as JSON.
+    Tuning,
     /// The tensors of a unit, end to end in the order of `UnitMap::tensors`.
     Unit(WeightUnit),
 }
@@ -38,6 +42,7 @@ impl fmt::Display for BlobName {
         match self {
             Self::About => write!(f, "about"),
             Self::Calibration => write!(f, "calibration"),
+            Self::Tuning => write!(f, "tuning"),
             Self::Header(file) => write!(f, "header-{file}"),
             Self::Unit(WeightUnit::Embedding) => write!(f, "embedding"),
             Self::Unit(WeightUnit::Head) => write!(f, "head"),
@@ -59,6 +64,7 @@ impl BlobName {
         let blob = match kind {
             "about" => Self::About,
             "calibration" => Self::Calibration,
+            "tuning" => Self::Tuning,
             "header" => Self::Header(number()?),
             "embedding" => Self::Unit(WeightUnit::Embedding),
             "head" => Self::Unit(WeightUnit::Head),
@@ -93,8 +99,12 @@ pub(crate) mod tests {
     #[test]
     fn every_name_reads_back_and_others_are_refused() {
         let units = every_kind(BlockIndex(47), ExpertId(127));
-        let names =
-            units.map(BlobName::Unit).into_iter().chain([BlobName::About, BlobName::Calibration, BlobName::Header(3)]);
+        let names = units.map(BlobName::Unit).into_iter().chain([
+            BlobName::About,
+            BlobName::Calibration,
+            BlobName::Tuning,
+            BlobName::Header(3),
+        ]);
         for name in names {
             assert_eq!(BlobName::parse(&name.to_string()), Some(name));
         }

@@ -19,6 +19,8 @@ pub struct BenchChoice {
     pub cache: CacheType,
     /// Also the time of each class of kernels.
     pub kernels: bool,
+    /// By the kernels that were measured to be quickest here, else by those that are good everywhere.
+    pub tuned: bool,
 }
 
 /// Tokens read and written.
@@ -169,7 +171,7 @@ pub struct BenchDevice {
 /// Bringing the model to the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BenchLoad {
-    /// From the choice to weights on the GPU and kernels tested.
+    /// From the choice to weights on the GPU, kernels tested and tuned.
     pub millis: f64,
     /// Weight bytes on the GPU.
     pub weights: u64,

@@ -58,7 +58,7 @@ pub struct KernelTimes {
 }
 
 /// The dispatches of one class in a program.
-struct Part {
+pub(crate) struct Part {
     class: String,
     program: Rc<Program>,
     /// Which steps, and where the program's uniforms begin in the arena, in steps.
@@ -68,6 +68,11 @@ struct Part {
 }
 
 impl Part {
+    /// All of a program that is not kept, and that does not depend on the context.
+    pub(crate) fn whole(program: Rc<Program>) -> Part {
+        Part { class: String::new(), steps: (0..program.steps.len()).collect(), program, base: 0, reach: 0 }
+    }
+
     fn steps(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().map(|&index| &self.program.steps[index])
     }
@@ -139,11 +144,8 @@ impl Engine {
             let mut core = self.inner.core.borrow_mut();
             let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
             let program = core.forward(rows, class, &Input::Tokens(tokens), blocks, then)?;
-            if program.home.is_none() {
-                if program.steps.len() > PASSING as usize {
-                    return Err(EngineError::Gpu("this work has too many dispatches to be timed".to_owned()));
-                }
-                core.gpu.queue.write_buffer(&core.uniforms.buffer, 0, &program.uniforms);
+            if program.home.is_none() && program.steps.len() > PASSING as usize {
+                return Err(EngineError::Gpu("this work has too many dispatches to be timed".to_owned()));
             }
             let base = program.home.unwrap_or(0);
             (program, base)
@@ -185,7 +187,7 @@ impl Engine {
     }
 
     /// Milliseconds of so many repeats.
-    async fn repeat(&self, part: &Part, repeat: u32) -> Result<(Clocked, f64), EngineError> {
+    pub(crate) async fn repeat(&self, part: &Part, repeat: u32) -> Result<(Clocked, f64), EngineError> {
         let timed = self.launch_timed(part, repeat);
         let gpu = timed.gpu.clone();
         let started = timed.started;
@@ -204,6 +206,9 @@ impl Engine {
     fn launch_timed(&self, part: &Part, repeat: u32) -> Timed {
         let core = self.inner.core.borrow();
         let gpu = core.gpu.clone();
+        if part.program.home.is_none() {
+            gpu.queue.write_buffer(&core.uniforms.buffer, 0, &part.program.uniforms);
+        }
         let passes = part.passes(core.profile.most_a_submit());
         let stamps = 2 * passes.len() as u32;
         let has_clock = gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY);

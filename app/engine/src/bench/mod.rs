@@ -2,7 +2,7 @@
 //!
 //! The same core runs behind `/bench`, `potluck-node run --bench` and `cargo bench --bench model`.
 
-mod kernels;
+pub(crate) mod kernels;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -116,11 +116,12 @@ impl Core {
     fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) {
         let shape = pieces[0].shape;
         let (x_first, n) = vectors.rows;
+        let rows = |count: usize| pieces.iter().take(count).map(|piece| piece.segment.rows).sum::<u32>();
         let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
+        let kernel = self.profile.formed(kernel, rows(3), shape.cols);
         let Kernel::Fused { rows: at_once, .. } = kernel else { return };
         let (from, to) = span(pieces.iter().map(|piece| piece.segment));
         let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
-        let rows = |count: usize| pieces.iter().take(count).map(|piece| piece.segment.rows).sum::<u32>();
         let base = |i: usize| pieces.get(i).map_or(0, |piece| (piece.segment.offset - from) as u32);
         let y = |i: usize| pieces.get(i).map_or(0, |piece| piece.y);
         let bias =
@@ -177,6 +178,7 @@ impl Core {
         }
         let shape = gate.shape;
         let Some(kernel) = self.profile.fused(shape.format, Job::Gated, n as usize) else { return Ok(false) };
+        let kernel = self.profile.formed(kernel, shape.rows, shape.cols);
         let Kernel::Fused { rows: at_once, .. } = kernel else { return Ok(false) };
         let params = params::Fused {
             n,
@@ -227,6 +229,8 @@ impl Core {
         let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
         let summed = self.profile.fused(down.shape.format, Job::ExpertSum, 1);
         let (Some(gated), Some(summed), true) = (gated, summed, together) else { return Ok(false) };
+        let gated = self.profile.formed(gated, gate.shape.rows, gate.shape.cols);
+        let summed = self.profile.formed(summed, down.shape.rows, down.shape.cols);
         let (hidden, scores) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
         let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
         let vectors = Vectors { x: &hidden, rows: (0, n), y: &scores, y_stride: experts, gain: Some(&gain) };

@@ -14,7 +14,8 @@ impl Core {
     /// A matrix times the batch.
     pub(super) fn prefill_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
         let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
-        let kernel = self.profile.prefill(place.shape.format, operand, place.shape.rows, batch.n);
+        let shape = place.shape;
+        let kernel = self.profile.prefill(shape.format, operand, (shape.rows, shape.cols), batch.n);
         self.segments_product(rec, (kernel, kernel.vectors()), place, batch.n, to);
     }
 

@@ -28,7 +28,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand, .. } => {
             vec![matrix(kernel, format, m, operand)]
         }
-        Kernel::Fused { format, rows, job } => vec![fused::of(kernel, format, m, (rows, job))],
+        Kernel::Fused { format, rows, job, .. } => vec![fused::of(kernel, format, m, (rows, job))],
         Kernel::Split { state, quads } => fused::split(kernel, state, quads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],

@@ -9,7 +9,7 @@ mod outside;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::StateType;
-use potluck_shaders::{Kernel, reference};
+use potluck_shaders::{Form, Kernel, Operand, reference};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -103,6 +103,59 @@ fn distance(got: impl Iterator<Item = f32>, expected: &[f32]) -> f64 {
 }
 
 impl Engine {
+    /// Compiles and tries kernels that might take the place of one in use, until a time of [`crate::clock::now`]; whether they are
+    /// right, with the bits of that one, is kept in [`crate::core::Core::tried`].
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub(crate) async fn try_candidates(
+        &self,
+        portable: Kernel,
+        candidates: &[Kernel],
+        until: f64,
+    ) -> Result<(), EngineError> {
+        let new: Vec<Kernel> = {
+            let core = self.inner.core.borrow();
+            candidates.iter().copied().filter(|kernel| !core.tried.contains_key(kernel)).collect()
+        };
+        // A browser compiles all of them at a time, others one by one.
+        let at_once = if cfg!(target_arch = "wasm32") { new.len().max(1) } else { 1 };
+        for some in new.chunks(at_once) {
+            if crate::clock::now() > until {
+                break;
+            }
+            self.try_some(portable, some).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_some(&self, portable: Kernel, new: &[Kernel]) -> Result<(), EngineError> {
+        let all = std::iter::once(portable).chain(new.iter().copied());
+        if let Err(error) = self.compile(all.clone().collect()).await {
+            self.inner.core.borrow().check_alive()?;
+            // A compiler that fails on one of them: none is used.
+            log::warn!("kernels are not tuned: {error}");
+            self.inner.core.borrow_mut().tried.extend(new.iter().map(|&kernel| (kernel, false)));
+            return Ok(());
+        }
+        let cases: Vec<Case> = all.flat_map(cases::of).collect();
+        let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+        let launched = self.inner.core.borrow_mut().launch_probes(&probes);
+        let outputs = launched.outputs().await?;
+        let mut core = self.inner.core.borrow_mut();
+        core.tried.extend(new.iter().map(|&kernel| (kernel, true)));
+        let wrong = cases.iter().zip(&outputs).filter(|(case, output)| {
+            let (error, tolerance) = case.expected.judge(output);
+            error > tolerance
+        });
+        let wrong = wrong.map(|(case, _)| case.probe.kernel).chain(other_bits(&cases, &outputs));
+        for kernel in wrong.filter(|kernel| *kernel != portable) {
+            log::warn!("{} is wrong here, or has other bits than {}", kernel.name(), portable.name());
+            core.tried.insert(kernel, false);
+        }
+        Ok(())
+    }
+
     /// Tries every kernel in use. A wrong one is replaced by its slower variant from now on; the verdict says so.
     pub async fn self_test(&self) -> Result<Verdict, EngineError> {
         let mut tried: BTreeMap<Kernel, KernelVerdict> = BTreeMap::new();
@@ -162,11 +215,11 @@ impl Engine {
 fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
     let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
     cases.iter().zip(outputs).all(|(case, output)| match case.probe.kernel {
-        Kernel::MatVec { format, strategy, rows: 1 | 4, operand } if operand != potluck_shaders::Operand::Expert => {
+        Kernel::MatVec { format, strategy, rows: 1 | 4, operand } if operand != Operand::Expert => {
             let key = format!("{format:?} {strategy:?} {operand:?}");
             *first.entry(key).or_insert(output) == output
         }
-        Kernel::Fused { format, rows: 1 | 4, job } if !job.of_experts() => {
+        Kernel::Fused { format, rows: 1 | 4, job, form } if !job.of_experts() && form == Form::portable(job) => {
             let key = format!("{format:?} {job:?}");
             *first.entry(key).or_insert(output) == output
         }
@@ -174,17 +227,22 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
     })
 }
 
-/// Tiled products that do not give the bits of another tile: their cases begin with the same vectors.
+/// Tiled products that do not give the bits of another tile, and fused ones that do not give those of the portable form: their
+/// cases begin with the same vectors.
 fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
     let differs = |(case, output): (&Case, &'_ Vec<u8>), first: &Vec<u8>| {
         let both = output.len().min(first.len());
         (output[..both] != first[..both]).then_some(case.probe.kernel)
     };
-    let tiled = cases.iter().zip(outputs).filter_map(|(case, output)| match case.probe.kernel {
+    let is_portable = |kernel| !matches!(kernel, Kernel::Fused { job, form, .. } if form != Form::portable(job));
+    let (portable, others): (Vec<_>, Vec<_>) =
+        cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
+    let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
+        Kernel::Fused { format, rows: 1, job, .. } => Some((format!("{format:?} {job:?}"), (case, output))),
         Kernel::MatMul { format, operand, .. } => {
             // The two cases of an expert kernel differ in their uniforms.
-            let uniform = if operand == potluck_shaders::Operand::Expert { &case.probe.params[..] } else { &[] };
+            let uniform = if operand == Operand::Expert { &case.probe.params[..] } else { &[] };
             Some((format!("{format:?} {operand:?} {uniform:?}"), (case, output)))
         }
         _ => None,

@@ -5,7 +5,7 @@
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
 use potluck_plan::StateType;
-use potluck_shaders::{Format, Job, Kernel, Lanes, Operand, Tile, VectorStrategy, params};
+use potluck_shaders::{Form, Format, Job, Kernel, Lanes, Operand, Tile, VectorStrategy, params};
 
 use super::data::{Matrices, Random, raw};
 use super::{Case, Expected, cases};
@@ -73,7 +73,7 @@ fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
     let mut all = vec![
         Kernel::Embed(format),
         Kernel::MatVec { format, strategy: VectorStrategy::Lone, rows: 1, operand: Operand::Plain },
-        Kernel::Fused { format, rows: 1, job: Job::GatedExpert },
+        Kernel::fused(format, 1, Job::GatedExpert),
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
         Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::lone(format) },
         Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::lone(format) },
@@ -117,6 +117,25 @@ fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
 }
 
 #[test]
+fn all_forms_of_a_fused_kernel_give_the_same_bits() {
+    // Blocks read as words, blocks that begin at any byte, and rows that end within 16 values.
+    let engine = engine();
+    let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+    for format in [Format::Q4_K, Format::Q6_K, Format::F32] {
+        for job in Job::ALL {
+            let candidates = Form::candidates(job, subgroup).into_iter().skip(1);
+            let candidates: Vec<Kernel> = candidates.map(|form| Kernel::Fused { format, rows: 1, job, form }).collect();
+            block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates, f64::INFINITY)).unwrap();
+            let core = engine.inner.core.borrow();
+            for kernel in candidates {
+                assert_eq!(core.tried.get(&kernel), Some(&true), "{}", kernel.name());
+            }
+        }
+    }
+    println!("subgroups of {subgroup} at least");
+}
+
+#[test]
 fn tiles_with_and_without_barriers_give_the_same_bits() {
     // Tiles and formats have nothing to do with each other: one with blocks, and one whose rows end within 16 values.
     let variants = [
@@ -127,7 +146,7 @@ fn tiles_with_and_without_barriers_give_the_same_bits() {
     ];
     let engine = engine();
     for (format, operand) in variants {
-        let mut tiles = vec![Tile::V32R32, Tile::LoneV8R2, Tile::LoneV8R4];
+        let mut tiles = vec![Tile::V32R32, Tile::V64R128, Tile::LoneV8R2, Tile::LoneV8R4];
         if let Some(lanes) = lanes(&engine) {
             tiles.extend([Tile::BroadcastV8R2(lanes), Tile::BroadcastV8R4(lanes)]);
             tiles.extend([Tile::BroadcastV16R2(lanes), Tile::BroadcastV16R4(lanes)]);

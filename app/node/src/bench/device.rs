@@ -1,12 +1,20 @@
 //! The device of a report.
 
-use potluck_engine::{AdapterKind, Capabilities, Settings};
+use potluck_engine::{AdapterKind, Capabilities, Engine, EngineError, Settings};
 use potluck_panel::BenchDevice;
 
 use crate::compute::adapter;
 
 /// Adapter, limits and parameters of the engine.
-pub fn describe(capabilities: &Capabilities, settings: &Settings, streaming: f64) -> BenchDevice {
+///
+/// # Errors
+/// The device is gone.
+pub fn describe(
+    capabilities: &Capabilities,
+    settings: &Settings,
+    engine: &Engine,
+    streaming: f64,
+) -> Result<BenchDevice, EngineError> {
     let limits = &capabilities.limits;
     let limits = [
         ("maxBufferSize", limits.max_buffer_size),
@@ -16,14 +24,21 @@ pub fn describe(capabilities: &Capabilities, settings: &Settings, streaming: f64
         ("maxComputeInvocationsPerWorkgroup", limits.max_compute_invocations_per_workgroup.into()),
         ("maxComputeWorkgroupsPerDimension", limits.max_compute_workgroups_per_dimension.into()),
     ];
-    let tuned = [
+    let parameters = [
         ("tier", format!("{:?}", capabilities.tier)),
         ("keys and values", format!("{:?}", settings.state)),
         ("context", settings.context.to_string()),
         ("rows of a prompt at once", settings.prefill_rows.to_string()),
         ("work under way", settings.in_flight.to_string()),
+        ("threads of a subgroup", capabilities.subgroup.to_string()),
+        ("kernels tuned", if settings.tuned { "yes" } else { "no" }.to_owned()),
     ];
-    BenchDevice {
+    let shapes = engine.tuned()?.into_iter().map(|(shape, tuned)| {
+        let times = if tuned.gain > 1.0 { format!(", {:.2} times as fast", tuned.gain) } else { String::new() };
+        (shape.to_string(), format!("{}{times}", tuned.choice))
+    });
+    let parameters = parameters.map(|(name, value)| (name.to_owned(), value));
+    Ok(BenchDevice {
         adapter: adapter(capabilities),
         driver: capabilities.driver.trim().to_owned(),
         backend: capabilities.backend.clone(),
@@ -31,7 +46,7 @@ pub fn describe(capabilities: &Capabilities, settings: &Settings, streaming: f64
         software: capabilities.kind == AdapterKind::Software,
         features: capabilities.features.clone(),
         limits: limits.map(|(name, value)| (name.to_owned(), value)).into(),
-        tuned: tuned.map(|(name, value)| (name.to_owned(), value)).into(),
+        tuned: parameters.into_iter().chain(shapes).collect(),
         streaming,
-    }
+    })
 }

@@ -113,7 +113,7 @@ impl Benchmark {
             build: BUILD.to_owned(),
             method: self.method(),
             model: report::model(&loaded.card),
-            device: device::describe(gpu.capabilities(), &self.settings(&possible), streaming),
+            device: device::describe(gpu.capabilities(), &self.settings(&possible), loaded.bench.engine(), streaming)?,
             load: loaded.load,
             workloads: Vec::new(),
             skipped,
@@ -209,6 +209,7 @@ impl Benchmark {
         }
         let (model, _) = self.opener.open(&source, &self.files, |_, _| {}).await?;
         let (possible, _) = self.possible(model.spec.context);
+        self.compute.recall_tuning().await;
         let answers = Answers::default();
         let Model { card, spec, units, source } = model;
         let engine = Engine::new(&gpu, spec, units.clone(), self.settings(&possible), answers.receiver())?;
@@ -218,6 +219,7 @@ impl Benchmark {
         let load = Load {
             platform: self.platform.clone(),
             engine,
+            compute: self.compute.clone(),
             model: loaded.card.id,
             units: Rc::new(units),
             source,
@@ -255,7 +257,8 @@ impl Benchmark {
     fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
         // The prefill kernels are timed on a whole chunk after the context.
         let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
-        settings(Bytes(u64::MAX), deepest, crate::convert::state(self.choice.cache))
+        let settings = settings(Bytes(u64::MAX), deepest, crate::convert::state(self.choice.cache));
+        potluck_engine::Settings { tuned: self.choice.tuned, ..settings }
     }
 
     fn method(&self) -> Vec<String> {
@@ -311,6 +314,7 @@ mod tests {
             repeats: 3,
             cache: CacheType::F32,
             kernels: true,
+            tuned: true,
         }
     }
 

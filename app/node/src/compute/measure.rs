@@ -52,6 +52,7 @@ impl Compute {
             return Ok(measured);
         }
         let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+        self.recall_tuning().await;
         let adapter = adapter(gpu.capabilities());
         let measured = match self.kept(&adapter).await {
             Some(measured) => measured,

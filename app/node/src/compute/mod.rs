@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod measure;
+mod tuning;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,10 @@ pub struct Compute {
     slot: RefCell<Option<Slot>>,
     self_test: RefCell<SelfTest>,
     measured: Cell<Option<Measured>>,
+    /// What earlier visits measured of the kernels was asked for.
+    tuning_recalled: Cell<bool>,
+    /// How often in a row its tuning brought nothing.
+    tuning_failures: Cell<u8>,
     weights: Cell<Bytes>,
     /// Every piece of work runs so often.
     slow: u32,
@@ -83,6 +88,8 @@ impl Compute {
             slot: RefCell::default(),
             self_test: RefCell::default(),
             measured: Cell::default(),
+            tuning_recalled: Cell::default(),
+            tuning_failures: Cell::default(),
             weights: Cell::default(),
             slow: slow.max(1),
             repetitions: Cell::default(),
@@ -266,6 +273,7 @@ impl Compute {
         self.unload();
         self.gpu.borrow_mut().take();
         self.measured.set(None);
+        self.tuning_recalled.set(false);
         for attempt in 0..REOPEN_TRIES {
             self.platform.clock.sleep(500.0 * f64::from(2u32.pow(attempt))).await;
             self.open().await;

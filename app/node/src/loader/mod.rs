@@ -22,6 +22,7 @@ use potluck_protocol::{LoadFault, LoadPhase};
 use thiserror::Error;
 
 use crate::blob::{BlobKey, BlobName};
+use crate::compute::Compute;
 use crate::open::OpenError;
 use crate::platform::{Platform, StoreError};
 use crate::source::{Source, SourceError};
@@ -78,6 +79,8 @@ pub struct Load {
     pub platform: Platform,
     /// The GPU.
     pub engine: Engine,
+    /// Whose it is, and who tunes it.
+    pub compute: Rc<Compute>,
     /// Which model.
     pub model: ModelId,
     /// Its units.
@@ -114,7 +117,7 @@ impl Load {
 
     /// Brings what is missing of the held units and, meanwhile, compiles and tests the kernels if `test` says so: neither
     /// needs the other, and on a warm visit the compiler takes longer than the weights. Afterwards the engine has every
-    /// byte.
+    /// byte, and kernels that were tested are tuned on them.
     ///
     /// # Errors
     /// Bytes that cannot be had, a GPU that is gone, or one whose kernels are wrong and have no replacement.
@@ -122,6 +125,9 @@ impl Load {
         let (_, verdict) = futures::try_join!(self.bring(), async {
             Ok::<_, LoadError>(if test { Some(self.test().await?) } else { None })
         })?;
+        if test {
+            self.compute.tune(&self.engine).await;
+        }
         Ok(verdict)
     }
 
@@ -283,7 +289,11 @@ impl Load {
         self.engine.prepare().await?;
         self.progress.beside(LoadPhase::SelfTest);
         let verdict = self.engine.self_test().await?;
-        if verdict.usable { Ok(verdict) } else { Err(LoadError::Wrong(Box::new(verdict))) }
+        if !verdict.usable {
+            return Err(LoadError::Wrong(Box::new(verdict)));
+        }
+        self.compute.prepare_tuning(&self.engine).await;
+        Ok(verdict)
     }
 }
 

@@ -164,6 +164,7 @@ impl LoadTask {
             remember(&self.platform, &model.card).await;
         }
         let wanted = request.units.iter().copied().collect();
+        self.compute.recall_tuning().await;
         let load = self.load(&model, &progress)?;
         let held = load.holds(&wanted);
         let weights = load.hold(&wanted)?;
@@ -189,6 +190,7 @@ impl LoadTask {
         Ok(Load {
             platform: self.platform.clone(),
             engine,
+            compute: self.compute.clone(),
             model: model.card.id,
             units,
             source: model.source.clone(),

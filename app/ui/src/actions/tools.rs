@@ -199,6 +199,7 @@ struct BenchOptions {
     repeats: u32,
     cache: CacheType,
     kernels: bool,
+    tuned: bool,
 }
 
 impl Default for BenchOptions {
@@ -211,20 +212,21 @@ impl Default for BenchOptions {
             repeats: 5,
             cache: CacheType::F32,
             kernels: true,
+            tuned: true,
         }
     }
 }
 
 impl BenchOptions {
     fn choice(self) -> Option<BenchChoice> {
-        let Self { model, link, workloads, depths, repeats, cache, kernels } = self;
+        let Self { model, link, workloads, depths, repeats, cache, kernels, tuned } = self;
         let model = match (model, link) {
             (Some(name), _) => ModelSource::Relay { name },
             (None, Some(url)) => ModelSource::Link { url },
             (None, None) => return None,
         };
         let workloads = workloads.into_iter().map(|(prompt, answer)| BenchWorkload { prompt, answer }).collect();
-        Some(BenchChoice { model, workloads, depths, repeats, cache, kernels })
+        Some(BenchChoice { model, workloads, depths, repeats, cache, kernels, tuned })
     }
 }
 
@@ -232,8 +234,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
     let given = JSON::stringify(options).ok().and_then(|text| text.as_string());
     let options = given.and_then(|text| serde_json::from_str::<BenchOptions>(&text).ok());
     let Some(choice) = options.and_then(BenchOptions::choice) else {
-        let why =
-            "potluck.bench() needs { model } or { link }, and understands workloads, depths, repeats, cache, kernels.";
+        let why = "potluck.bench() needs { model } or { link }, and understands workloads, depths, repeats, cache, kernels, tuned.";
         return Promise::reject(&js_sys::Error::new(why));
     };
     Promise::new(&mut |resolve, reject| {

@@ -20,6 +20,8 @@ pub struct BenchOptions {
     pub runs: u32,
     /// How keys and values are stored.
     pub cache: potluck_panel::CacheType,
+    /// By the kernels that are quickest here.
+    pub tuned: bool,
 }
 
 impl Default for BenchOptions {
@@ -27,7 +29,7 @@ impl Default for BenchOptions {
     fn default() -> Self {
         let workloads = [(25, 128), (25, 1024), (1024, 128), (512, 128)];
         let workloads = workloads.map(|(prompt, answer)| BenchWorkload { prompt, answer }).into();
-        Self { workloads, depths: vec![0, 2048], runs: 5, cache: potluck_panel::CacheType::F32 }
+        Self { workloads, depths: vec![0, 2048], runs: 5, cache: potluck_panel::CacheType::F32, tuned: true }
     }
 }
 
@@ -51,7 +53,7 @@ pub fn parse_depths(text: &str) -> Option<Vec<u32>> {
 /// One sentence.
 pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
     let files = open_model_files(model)?;
-    let BenchOptions { workloads, depths, runs, cache } = options.benchmark.clone();
+    let BenchOptions { workloads, depths, runs, cache, tuned } = options.benchmark.clone();
     let choice = BenchChoice {
         model: ModelSource::File {
             name: files.first().map(|file| file.name()).unwrap_or_default(),
@@ -62,6 +64,7 @@ pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
         repeats: runs,
         cache,
         kernels: true,
+        tuned,
     };
     let mut session = Session::start("http://localhost", options);
     session.send(Input::Page(ToNode::Bench(choice), files));
@@ -116,6 +119,10 @@ fn table(report: &BenchReport) -> String {
             100.0 * result.streaming_share
         ));
     }
+    if !device.tuned.is_empty() {
+        line(String::new());
+    }
+    device.tuned.iter().for_each(|(name, value)| line(format!("{name}: {value}")));
     for kernels in &report.kernels {
         let rows = if kernels.rows == 1 { "one row".to_owned() } else { format!("{} rows", kernels.rows) };
         line(format!(

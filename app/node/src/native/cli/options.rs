@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
+use potluck_engine::Tier;
 use potluck_panel::{CacheType, Share};
 use potluck_planner::measures::Measure;
 use thiserror::Error;
@@ -28,6 +29,7 @@ potluck-node join LINK                       lends this GPU to a room
   --workloads LIST     bench: tokens of prompt and answer (25/128,25/1024,1024/128,512/128)
   --depths LIST        bench: positions before the prompt (0,2048)
   --runs N             bench: runs that count; one more before does not (5)
+  --untuned            bench: with the kernels that are good everywhere, not those measured to be quickest here
   --kv TYPE            keys and values as f32, f16, q8_0 or q4_0 (the largest that fits; bench: f32)
   --budget BYTES       GPU memory to lend: 900M, 4G; 0 lends none (4G)
   --context N          host, run: positions of context (4096)
@@ -115,6 +117,8 @@ pub struct Options {
     pub insecure: bool,
     /// For measurements only, and not in the help: the device repeats its work so often, as a slower one would take longer.
     pub slow: u32,
+    /// For measurements and tests only: treats the device as this, instead of by what it says of itself.
+    pub tier: Option<Tier>,
     /// For measurements only: what the planner of a hosted room must not know.
     pub hidden: Vec<Measure>,
 }
@@ -139,6 +143,7 @@ impl Default for Options {
             cache: None,
             insecure: false,
             slow: 1,
+            tier: None,
             hidden: Vec::new(),
         }
     }
@@ -194,6 +199,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
                     depths.ok_or(UsageError::Bad { what: "list of depths, such as 0,2048", value })?;
             }
             Long("runs") => options.benchmark.runs = parser.value()?.parse()?,
+            Long("untuned") => options.benchmark.tuned = false,
             Long("kv") => {
                 let value = parser.value()?.string()?;
                 let Some(cache) = CacheType::named(&value) else {
@@ -231,6 +237,14 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("gpu-index") => options.gpu_index = parser.value()?.parse()?,
             Long("cache") => options.cache = Some(parser.value()?.into()),
             Long("insecure") => options.insecure = true,
+            Long("tier") => {
+                let value = parser.value()?.string()?;
+                options.tier = match value.as_str() {
+                    "software" => Some(Tier::Software),
+                    "full" => Some(Tier::Full),
+                    _ => return Err(UsageError::Bad { what: "tier (software or full)", value }),
+                };
+            }
             Long("slow") => {
                 let value = parser.value()?.string()?;
                 let times = value.parse().ok().filter(|times| *times >= 1);

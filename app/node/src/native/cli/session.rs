@@ -36,8 +36,12 @@ impl Session {
         let platform = platform(options.cache.clone().unwrap_or_else(default_cache), options.insecure);
         let peer: [u8; 16] = platform.random_bytes();
         let (sender, told) = mpsc::unbounded();
-        let gpu =
-            GpuOptions { adapter_name: options.gpu.clone(), adapter_index: options.gpu_index, ..GpuOptions::default() };
+        let gpu = GpuOptions {
+            adapter_name: options.gpu.clone(),
+            adapter_index: options.gpu_index,
+            tier: options.tier,
+            ..GpuOptions::default()
+        };
         let page = Rc::new(move |message| {
             // A session that ended does not listen any more.
             let _ = sender.unbounded_send(message);

@@ -1,0 +1,92 @@
+//! What was measured of the kernels is kept between visits, and believed only if it is whole.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::*;
+use potluck_engine::Tier;
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_node::native::cli::{Options, Session};
+use potluck_node::native::open_model_files;
+use potluck_node::node::Input;
+use potluck_panel::{BenchChoice, BenchEvent, BenchWorkload, CacheType, ModelSource, ToNode, ToPage};
+
+/// The shapes of a model and how they are computed, as the bench shows them.
+async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)> {
+    let options = Options { cache: Some(cache.to_path_buf()), tier: Some(Tier::Full), ..Options::default() };
+    let mut session = Session::start("http://localhost", &options);
+    let files = open_model_files(model).unwrap();
+    let choice = BenchChoice {
+        model: ModelSource::File { name: files[0].name(), bytes: files[0].len() },
+        workloads: vec![BenchWorkload { prompt: 4, answer: 2 }],
+        depths: vec![0],
+        repeats: 1,
+        cache: CacheType::F32,
+        kernels: false,
+        tuned,
+    };
+    session.send(Input::Page(ToNode::Bench(choice), files));
+    loop {
+        match session.next().await.unwrap() {
+            ToPage::Bench(BenchEvent::Done(report)) => {
+                let is_shape =
+                    |(name, _): &(String, String)| name.starts_with("decode ") || name.starts_with("prefill ");
+                return report.device.tuned.into_iter().filter(is_shape).collect();
+            }
+            ToPage::Bench(BenchEvent::Failed(sentence)) => panic!("{sentence}"),
+            _ => {}
+        }
+    }
+}
+
+/// The file that keeps what was measured.
+fn kept(folder: &Path) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    entries.flatten().find_map(|entry| {
+        let path = entry.path();
+        if path.is_dir() { kept(&path) } else { path.ends_with("tuning").then_some(path) }
+    })
+}
+
+#[test]
+fn a_second_visit_measures_nothing_again() {
+    test(async {
+        let (models, cache) = (folder("models"), folder("cache"));
+        let model = Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 3, ..Synthetic::default() };
+        let path = write(&model, &models, "model");
+        assert!(shapes(&path, &cache, false).await.is_empty(), "nobody asked for it");
+        assert_eq!(kept(&cache), None);
+
+        let first = shapes(&path, &cache, true).await;
+        assert!(!first.is_empty());
+        let file = kept(&cache).expect("it is kept");
+        // The second visit shows what is kept, to the last digit: gains are measured, so a new measurement would differ.
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for line in json["shapes"].as_array_mut().unwrap() {
+            let known = line.as_str().unwrap();
+            *line = format!("{} 7.250", known.rsplit_once(' ').unwrap().0).into();
+        }
+        let marked = json.to_string();
+        std::fs::write(&file, &marked).unwrap();
+        let second = shapes(&path, &cache, true).await;
+        let marks = second.iter().filter(|(_, how)| how.ends_with("7.25 times as fast")).count();
+        assert!(marks >= first.len(), "{second:?}");
+
+        // Half a file, another build's and another device's are measured anew.
+        for broken in [
+            marked[..marked.len() / 2].to_owned(),
+            marked.replace("7.250", "NaN"),
+            marked.replace(potluck_panel::BUILD, "an older build"),
+            marked.replace("\"device\":\"", "\"device\":\"another "),
+        ] {
+            assert_ne!(broken, marked);
+            std::fs::write(&file, broken).unwrap();
+            let anew = shapes(&path, &cache, true).await;
+            assert!(!anew.is_empty());
+            assert!(anew.iter().all(|(_, how)| !how.ends_with("7.25 times as fast")), "{anew:?}");
+        }
+    });
+}
