@@ -81,9 +81,16 @@ export class Device {
     this.signal('SIGCONT');
   }
 
-  signal(name) {
+  /** SIGKILL to the browser's GPU process: every tab loses its device, and the browser starts the process again. Chromium
+   * forgives this a few times only. */
+  killGpu() {
+    this.signal('SIGKILL', '--type=gpu-process');
+  }
+
+  /** A signal to all processes of this browser, or to those of one kind. */
+  signal(name, kind = '') {
     // The profile's folder is in the command line of every process of this browser and of no other.
-    const pids = execFileSync('pgrep', ['-f', '--', this.profile], { encoding: 'utf8' }).trim().split('\n');
+    const pids = execFileSync('pgrep', ['-f', '--', `${kind}.*${this.profile}`], { encoding: 'utf8' }).trim().split('\n');
     for (const pid of pids) {
       try {
         process.kill(Number(pid), name);

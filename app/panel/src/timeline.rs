@@ -105,16 +105,17 @@ impl Timeline {
         rates
     }
 
-    /// The picture, as a whole SVG document. On a page it takes the page's colours from its CSS variables.
+    /// The picture, as a whole SVG document with its own colours: for a file.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
-        Drawing::new(self, Format { width: 960.0, columns: 2 }).svg(title)
+        Drawing::new(self, Format { width: 960.0, columns: 2, style: Some(STYLE) }).svg(title)
     }
 
-    /// The same for a narrow column or a phone.
+    /// The same for a narrow column of the page, whose style sheet (`app/ui/styles/timeline.css`) colours it: the page's
+    /// policy lets no style element count.
     #[must_use]
     pub fn to_narrow_svg(&self, title: &str) -> String {
-        Drawing::new(self, Format { width: 420.0, columns: 1 }).svg(title)
+        Drawing::new(self, Format { width: 420.0, columns: 1, style: None }).svg(title)
     }
 }
 
@@ -125,26 +126,27 @@ const PLOT: f64 = 220.0;
 const LEGEND_LINE: f64 = 18.0;
 /// Steps of the line.
 const STEPS: f64 = 160.0;
-/// The page's own colours; a picture in a file has the light ones.
+/// The page's light colours, for a picture in a file.
 const STYLE: &str = "\
-.paper{fill:var(--surface,#fff)}\
-text{font:13px ui-sans-serif,system-ui,sans-serif;fill:var(--ink,#2b2420)}\
+.paper{fill:#fff}\
+text{font:13px ui-sans-serif,system-ui,sans-serif;fill:#2b2420}\
 .title{font-weight:600;font-size:15px}\
-.axis{stroke:var(--line,#e6dccf);stroke-width:1}\
-.rate{fill:none;stroke:var(--tomato,#c7382b);stroke-width:2;stroke-linejoin:round}\
-.area{fill:var(--tomato-soft,#fbe9e5)}\
+.axis{stroke:#e6dccf;stroke-width:1}\
+.rate{fill:none;stroke:#c7382b;stroke-width:2;stroke-linejoin:round}\
+.area{fill:#fbe9e5}\
 .mark{stroke-width:1.5;stroke-dasharray:4 3}\
-.join{stroke:var(--herb-ink,#336a31);fill:var(--herb-ink,#336a31)}\
-.leave{stroke:var(--tomato-ink,#ac2c21);fill:var(--tomato-ink,#ac2c21)}\
-.pause{stroke:var(--amber-ink,#865300);fill:var(--amber-ink,#865300)}\
-.plan{stroke:var(--ink-soft,#665a51);fill:var(--ink-soft,#665a51)}\
+.join{stroke:#336a31;fill:#336a31}\
+.leave{stroke:#ac2c21;fill:#ac2c21}\
+.pause{stroke:#865300;fill:#865300}\
+.plan{stroke:#665a51;fill:#665a51}\
 .number{stroke:none;font-size:11px;font-weight:600}";
 
-/// How wide, and in how many columns the marks are listed.
+/// How wide, in how many columns the marks are listed, and the style sheet inside, if it needs one of its own.
 #[derive(Clone, Copy)]
 struct Format {
     width: f64,
     columns: usize,
+    style: Option<&'static str>,
 }
 
 struct Drawing<'a> {
@@ -176,12 +178,13 @@ impl<'a> Drawing<'a> {
     }
 
     fn svg(&self, title: &str) -> String {
-        let Format { width, columns } = self.format;
+        let Format { width, columns, style } = self.format;
+        let style = style.map(|style| format!("<style>{style}</style>")).unwrap_or_default();
         let lines = self.timeline.marks.len().div_ceil(columns);
         let height = TOP + PLOT + 52.0 + LEGEND_LINE * lines as f64;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\">\
-             <title>{0}</title><style>{STYLE}</style>\
+             <title>{0}</title>{style}\
              <rect class=\"paper\" width=\"{width}\" height=\"{height}\"/>\
              <text class=\"title\" x=\"{LEFT}\" y=\"26\">{0}</text>",
             escape(title)
@@ -328,6 +331,8 @@ mod tests {
         assert_eq!(svg.matches("class=\"rate\"").count(), 1);
         assert_eq!(svg.matches("class=\"mark ").count(), 2);
         assert!(svg.contains("A &amp; B") && svg.contains("Phone &lt;1&gt; leaves"), "{svg}");
+        assert!(svg.contains("<style>"), "a picture in a file brings its colours");
+        assert!(!timeline().to_narrow_svg("A").contains("<style"), "the page's policy blocks style elements");
         assert!(!svg.contains("NaN") && !Timeline::default().to_svg("empty").contains("NaN"));
     }
 

@@ -263,18 +263,24 @@ impl Compute {
         }
     }
 
-    /// True if the device of the engine is gone.
+    /// True if the device was open and is gone, whether an engine uses it or not.
     pub fn lost(&self) -> bool {
-        self.slot.borrow().as_ref().is_some_and(|slot| slot.engine.lost())
+        self.gpu.borrow().as_ref().is_some_and(Gpu::lost)
     }
 
-    /// Drops what is lost and opens the device again, patiently: a driver that was reset needs a moment.
-    pub async fn reopen(&self) {
+    /// Drops the device and everything on it.
+    pub fn close(&self) {
         self.unload();
         self.gpu.borrow_mut().take();
         self.measured.set(None);
         self.tuning_recalled.set(false);
+    }
+
+    /// Opens the device again after [`Compute::close`], patiently: a driver that was reset needs a moment.
+    pub async fn reopen(&self) {
         for attempt in 0..REOPEN_TRIES {
+            // Only the last try's is told.
+            self.trouble.borrow_mut().take();
             self.platform.clock.sleep(500.0 * f64::from(2u32.pow(attempt))).await;
             self.open().await;
             if self.gpu.borrow().is_some() {

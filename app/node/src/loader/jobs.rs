@@ -245,6 +245,17 @@ pub fn blobs(units: &UnitMap, wanted: impl IntoIterator<Item = WeightUnit>) -> B
     wanted.into_iter().flat_map(|unit| homes(units, unit)).map(|home| home.blob).collect()
 }
 
+/// The units of which every tensor is on the GPU already, and the others. All that an embedding has may be the table which a
+/// tied head brought before: no job would ever end it.
+pub fn split(
+    missing: Vec<WeightUnit>,
+    units: &UnitMap,
+    needs: impl Fn(WeightUnit, usize) -> bool,
+) -> (Vec<WeightUnit>, Vec<WeightUnit>) {
+    let is_here = |unit: &WeightUnit| (0..units.tensors(*unit).len()).all(|tensor| !needs(*unit, tensor));
+    missing.into_iter().partition(is_here)
+}
+
 /// Cuts units, in their order, into jobs of at most `piece` bytes (a multiple of 4). `stored` tells how long each blob
 /// is; `needs` which tensors are not on the GPU yet. A tensor that two of the units share is brought once.
 pub fn cut(
@@ -286,12 +297,6 @@ pub fn cut(
         }
     }
     jobs
-}
-
-/// The wanted units that nothing has to be brought for: all they have came with others, as a tied embedding does with the head.
-pub fn complete(wanted: &[WeightUnit], jobs: &[Job]) -> Vec<WeightUnit> {
-    let brought: BTreeSet<WeightUnit> = jobs.iter().map(|job| job.wanted.unit).collect();
-    wanted.iter().filter(|unit| !brought.contains(unit)).copied().collect()
 }
 
 /// Puts jobs in the order of the file, and those together that lie end to end, up to `most` bytes: the matrices of the
@@ -447,13 +452,14 @@ mod tests {
     }
 
     #[test]
-    fn an_embedding_whose_table_came_with_the_head_needs_nothing_and_is_complete() {
+    fn an_embedding_whose_table_the_head_brought_needs_no_job_to_be_complete() {
         let map = tied();
-        let both = [WeightUnit::Embedding, WeightUnit::Head];
-        let after_head = cut(&both[..1], &map, 1000, |_| None, |_, _| false);
-        assert!(after_head.is_empty(), "the table is on the GPU already");
-        assert_eq!(complete(&both[..1], &after_head), [WeightUnit::Embedding], "and nobody else would finish it");
-        assert_eq!(complete(&both, &jobs(&both, &map, None)), [], "what has pieces is finished with its last one");
+        let both = vec![WeightUnit::Embedding, WeightUnit::Head];
+        let table_is_here = |unit, tensor: usize| map.tensors(unit)[tensor].role != TensorRole::TokenEmbedding;
+        let (here, missing) = split(both.clone(), &map, table_is_here);
+        assert_eq!((here.as_slice(), missing.as_slice()), (&both[..1], &both[1..]), "the head's norm is still missing");
+        assert!(cut(&here, &map, 1000, |_| None, table_is_here).is_empty());
+        assert_eq!(split(both.clone(), &map, |_, _| true), (vec![], both));
     }
 
     #[test]

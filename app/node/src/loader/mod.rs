@@ -26,7 +26,7 @@ use crate::compute::Compute;
 use crate::open::OpenError;
 use crate::platform::{Platform, StoreError};
 use crate::source::{Source, SourceError};
-use jobs::{Job, UnitState, complete, cut, runs, sort_units};
+use jobs::{Job, UnitState, cut, runs, sort_units, split};
 use uploader::Uploader;
 
 pub use progress::{Progress, Rate};
@@ -136,8 +136,7 @@ impl Load {
         let manners = self.source.manners();
         let keep = manners.keep;
         let stored = if keep { self.stored().await } else { BTreeMap::new() };
-        let jobs = self.jobs(|blob| stored.get(&blob).copied());
-        let complete = complete(&self.engine.missing(), &jobs);
+        let jobs = self.jobs(|blob| stored.get(&blob).copied())?;
         let total: u64 = jobs.iter().map(|job| job.len).sum();
         let cached: u64 = jobs.iter().map(Job::stored).sum();
         let phase = if keep && cached < total { LoadPhase::Download } else { LoadPhase::Upload };
@@ -147,18 +146,17 @@ impl Load {
         let ahead = if keep && cached == total { OPEN_AHEAD } else { manners.parallel };
         let _staged = Staged(&self.engine);
         self.work(runs, keep, ahead).await?;
-        // Last: what they share with another wanted unit is here only now.
-        complete.into_iter().try_for_each(|unit| self.engine.finish(unit))?;
         self.progress.complete();
         Ok(())
     }
 
     /// The pieces of what is missing, in the order of the file. `stored` tells how long a unit's blob is.
-    fn jobs(&self, stored: impl Fn(WeightUnit) -> Option<u64>) -> Vec<Job> {
-        let mut missing = self.engine.missing();
-        sort_units(&mut missing, &self.units);
+    fn jobs(&self, stored: impl Fn(WeightUnit) -> Option<u64>) -> Result<Vec<Job>, LoadError> {
         let needs = |unit, tensor| self.engine.needs(unit, tensor);
-        cut(&missing, &self.units, self.source.manners().bytes, stored, needs)
+        let (here, mut missing) = split(self.engine.missing(), &self.units, needs);
+        here.into_iter().try_for_each(|unit| self.engine.finish(unit))?;
+        sort_units(&mut missing, &self.units);
+        Ok(cut(&missing, &self.units, self.source.manners().bytes, stored, needs))
     }
 
     /// Uploads and, beside it, stores: neither waits for the other but for the few pieces that may wait to be written.

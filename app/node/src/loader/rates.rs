@@ -48,8 +48,8 @@ impl Load {
         self.progress.phase(LoadPhase::Upload);
         self.engine.forget_weights();
         let jobs = || self.jobs(|blob| manners.keep.then(|| bytes(blob)));
-        let read = if manners.keep { self.read_blobs(jobs()).await? } else { self.read_file(jobs()).await? };
-        let (bytes, upload) = self.upload_blanks(jobs()).await?;
+        let read = if manners.keep { self.read_blobs(jobs()?).await? } else { self.read_file(jobs()?).await? };
+        let (bytes, upload) = self.upload_blanks(jobs()?).await?;
         self.engine.forget_weights();
         let load = self
             .timed(async {

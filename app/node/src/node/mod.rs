@@ -104,6 +104,8 @@ pub struct Node {
     loans: u64,
     /// The device is being measured for the newest loan.
     measuring: bool,
+    /// The GPU is gone and is being opened again.
+    reopening: bool,
     changed: bool,
     told: f64,
     bad_frame_told: bool,
@@ -147,6 +149,7 @@ impl Node {
             opened: Rc::default(),
             budget: None,
             measuring: false,
+            reopening: false,
             loans: 0,
             changed: false,
             told: f64::MIN,
@@ -302,12 +305,24 @@ impl Node {
         }
     }
 
+    /// Every piece of work under way tells of a lost device: the first one counts. Until the GPU is open again this peer lends
+    /// nothing, so that nobody plans with it and no load of its own fails for want of a GPU.
     fn device_lost(&mut self) {
+        if !self.compute.lost() || std::mem::replace(&mut self.reopening, true) {
+            return;
+        }
         self.cancel_load();
-        self.compute.unload();
-        let sentence = "This device's GPU was lost; it is opened again and its part is loaded anew.";
-        self.notice(panel::NoticeLevel::Warning, sentence.to_owned());
-        self.event(Event::DeviceLost(sentence.to_owned()));
+        self.compute.close();
+        // What is being measured just now counts no more.
+        self.loans += 1;
+        self.measuring = self.budget.is_some();
+        if self.measuring {
+            let sentence = "The browser lost this device's GPU. It is opened again and its part is loaded anew.";
+            self.notice(panel::NoticeLevel::Warning, sentence.to_owned());
+            self.event(Event::DeviceLost(sentence.to_owned()));
+            self.event(Event::StopContributing);
+        }
+        self.changed = true;
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             compute.reopen().await;
@@ -315,26 +330,28 @@ impl Node {
         }));
     }
 
-    /// Lends again what it lent, as somebody new: the coordinator has given the lost device up.
+    /// Lends again what it lent.
     fn gpu_reopened(&mut self) {
+        self.reopening = false;
+        self.measuring = false;
         self.changed = true;
         match (self.compute.report().trouble, self.budget) {
-            (Some(trouble), _) => {
-                self.notice(panel::NoticeLevel::Error, trouble);
-                if self.budget.take().is_some() {
-                    self.event(Event::StopContributing);
-                }
+            (Some(trouble), lent) => {
+                self.budget = None;
+                let still = if lent.is_some() { " This device lends nothing any more." } else { "" };
+                self.notice(panel::NoticeLevel::Error, format!("The GPU did not come back. {trouble}{still}"));
             }
-            (None, Some(budget)) => {
-                self.event(Event::StopContributing);
-                self.contribute(budget.0);
-            }
+            (None, Some(budget)) => self.contribute(budget.0),
             (None, None) => {}
         }
     }
 
+    /// Measures the device and lends; one that is being opened again follows when it is there.
     fn contribute(&mut self, budget: u64) {
         self.budget = Some(Bytes(budget));
+        if self.reopening {
+            return;
+        }
         self.loans += 1;
         self.measuring = true;
         let (compute, inputs, loan) = (self.compute.clone(), self.inputs.clone(), self.loans);

@@ -6,7 +6,7 @@ use potluck_panel::NoticeLevel;
 use super::{CopyButton, Icon, Symbol};
 use crate::state::{Shown, store};
 
-/// The notices, over the lower edge of the page so that nothing moves.
+/// The notices, over the page so that nothing moves.
 #[component]
 pub fn NoticeStack() -> impl IntoView {
     let store = store();

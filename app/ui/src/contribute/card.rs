@@ -85,6 +85,9 @@ fn beside_work(status: &Status) -> Option<String> {
 fn own_sentence(store: Store) -> String {
     let lent = bytes(store.lends().unwrap_or(0));
     store.status.with(|status| {
+        if status.device.trouble.is_some() {
+            return "This device lends nothing: its GPU is not there. Reload the page to try again.".into();
+        }
         if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
             return format!("This device lends {lent}. The room waits for more.");
         }

@@ -59,7 +59,7 @@ pub fn why_not_yet(status: &Status) -> Option<String> {
     match &status.connection {
         Connection::Connecting => return Some("Connecting to the room.".into()),
         Connection::Reconnecting { .. } => return Some("The line to the relay is lost. Trying again.".into()),
-        Connection::WaitingForHost => return Some("Waiting for the host to let you in.".into()),
+        Connection::WaitingForHost => return Some("Waiting for the host.".into()),
         Connection::Closed { reason } => return Some(reason.clone()),
         Connection::Idle | Connection::Connected => {}
     }

@@ -14,14 +14,22 @@ pub fn Threshold() -> impl IntoView {
     let store = store();
     let connection = Memo::new(move |_| store.status.with(|status| status.connection.clone()));
     let name = move || store.own_name();
+    // Who has the room's key is let in unasked.
+    let has_key = move || store.session.with(|session| session.place.as_ref().is_some_and(|place| place.key.is_some()));
     move || {
         match connection.get() {
         Connection::WaitingForHost => view! {
             <section class="card threshold" aria-live="polite">
                 <Icon symbol=Symbol::Pot />
                 <div>
-                    <h2>"Asking the host to let you in"</h2>
-                    <p class="hint">{move || format!("They see “{} wants to come in”. Nothing more to do here.", name())}</p>
+                    <h2>{move || if has_key() { "Waiting for the host" } else { "Asking the host to let you in" }}</h2>
+                    <p class="hint">
+                        {move || if has_key() {
+                            "The table is set as soon as the host is here. Nothing more to do here.".into()
+                        } else {
+                            format!("They see “{} wants to come in”. Nothing more to do here.", name())
+                        }}
+                    </p>
                 </div>
             </section>
         }

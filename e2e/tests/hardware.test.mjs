@@ -1,0 +1,100 @@
+// What a device has can go: its GPU in the middle of an answer, its storage while weights arrive. The room goes on.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, test } from 'node:test';
+
+import { Device } from '../harness/browser.mjs';
+import { make } from '../harness/models.mjs';
+import { Relay } from '../harness/relay.mjs';
+import { ask, assertQuiet, contribute, enter, host, isUp, isUpOn, send, status, until } from '../harness/table.mjs';
+
+const PROMPT = { max_tokens: 60, temperature: 0, raw: true };
+const TEXT = 'Once upon a time there was a table';
+
+let relay;
+const devices = [];
+
+const start = async (name, options) => {
+  const device = await Device.start(name, options);
+  devices.push(device);
+  return device;
+};
+
+const notices = (device) => device.page.locator('.notice p').allInnerTexts();
+
+/** The device's browser loses its GPU while the host's answer runs; the answer and the room are those from before. */
+async function losesItsGpu(device, host_, calm) {
+  const before = (await status(host_.page)).plan.epoch;
+  const asked = ask(host_.page, TEXT, PROMPT);
+  await until(host_.page, (status) => status.pending.length > 0);
+  device.killGpu();
+  await device.page.getByText(/lost this device's GPU/).first().waitFor();
+  assert.deepEqual((await asked).tokens, calm.tokens, 'the answer goes on and is the undisturbed one');
+  const again = await until(host_.page, isUpOn(2));
+  assert.ok(again.plan.epoch > before, 'the lost device has its part by a new plan');
+  assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens, 'and it computes alike with it');
+  assert.equal((await notices(device)).length, 1, `one sentence tells it all: ${await notices(device)}`);
+  assertQuiet(host_, device);
+}
+
+before(async () => {
+  relay = await Relay.start({ models: make('tiny', 'six-blocks') });
+});
+
+afterEach(async () => {
+  for (const device of devices.splice(0)) await device.stop();
+});
+
+after(async () => {
+  await relay?.stop();
+});
+
+test('a worker and then the host lose their GPU in the middle of an answer', async () => {
+  const [host_, helper] = await Promise.all([start('host'), start('helper')]);
+  const link = await host(host_.page, relay, { model: 'tiny', share: 'Everyone takes part' });
+  await contribute(helper.page, link);
+  await until(host_.page, isUpOn(2));
+  const calm = await ask(host_.page, TEXT, PROMPT);
+  await losesItsGpu(helper, host_, calm);
+  await losesItsGpu(host_, host_, calm);
+  await host_.page.reload();
+  await until(host_.page, isUpOn(2));
+  assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens, 'a reload finds the room as it was');
+});
+
+test('a GPU that was lost before anything was lent is opened again unnoticed', async () => {
+  const [host_, guest] = await Promise.all([start('host'), start('guest')]);
+  const link = await host(host_.page, relay, { model: 'tiny', share: 'Everyone takes part' });
+  await until(host_.page, isUp);
+  await enter(guest.page, link);
+  await until(guest.page, (status) => status.device.webgpu);
+  guest.killGpu();
+  await until(guest.page, (status) => !status.device.webgpu, 'the page notices');
+  await until(guest.page, (status) => status.device.webgpu, 'the GPU is open again');
+  assert.deepEqual(await notices(guest), [], 'nobody has to be told');
+  await guest.page.getByRole('button', { name: 'Contribute GPU' }).first().click();
+  await until(host_.page, isUpOn(2));
+});
+
+test('a storage that is full: the room works without keeping the model, and says so', async () => {
+  const host_ = await start('host');
+  await host_.page.goto(relay.url);
+  const tools = await host_.context.newCDPSession(host_.page);
+  const allow = (quotaSize) => tools.send('Storage.overrideQuotaForOrigin', { origin: relay.url, quotaSize });
+  await allow(5_000_000);
+  await host(host_.page, relay, { model: 'six-blocks', context: 512 });
+  await until(host_.page, isUp);
+  await host_.page.getByText(/storage is full.*used without keeping it/).first().waitFor();
+  const short = { ...PROMPT, max_tokens: 8 };
+  const cramped = await ask(host_.page, TEXT, short);
+  // What was kept until then must not spoil the next visit, nor must a conversation be lost.
+  await send(host_.page, 'Hello');
+  await until(host_.page, (status) => status.pending.length > 0);
+  await host_.page.getByRole('button', { name: 'Stop' }).click();
+  await until(host_.page, (status) => status.pending.length === 0);
+  await allow(undefined);
+  await host_.page.reload();
+  await until(host_.page, isUp);
+  await host_.page.getByText('Hello', { exact: true }).first().waitFor();
+  assert.deepEqual((await ask(host_.page, TEXT, short)).tokens, cramped.tokens);
+  assert.deepEqual(await notices(host_), [], 'there is room again');
+});
