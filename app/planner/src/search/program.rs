@@ -116,11 +116,12 @@ impl<'a> Program<'a> {
     }
 
     fn under(&self, seat: usize, start: usize, end: usize) -> bool {
-        match self.cap {
-            Cap::None => true,
-            Cap::Stage(most) => self.token_millis(seat, start, end) < most,
-            Cap::Load(most) => self.penalty(seat, start, end) < most,
-        }
+        self.chain.is_there_in_time(seat, start, end)
+            && match self.cap {
+                Cap::None => true,
+                Cap::Stage(most) => self.token_millis(seat, start, end) < most,
+                Cap::Load(most) => self.penalty(seat, start, end) < most,
+            }
     }
 
     /// Milliseconds a token of one stage.
