@@ -133,6 +133,9 @@ pub struct StandbyOrder {
     pub state: StateType,
     /// What to hold besides the plans' units; none: nothing any more.
     pub units: Vec<WeightUnit>,
+    /// No plan runs, because the model does not fit: these units are the part that the device will most probably get
+    /// (dynamic-partitioning.txt 4.4.1). The plan that comes takes the order's place, with a part for the device or without.
+    pub in_advance: bool,
 }
 
 /// Times of two ranges of a model's blocks on one device, for the planner to tell overhead and speed apart

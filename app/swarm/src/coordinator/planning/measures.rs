@@ -1,8 +1,8 @@
 //! What the planner is told of the members: what they promise, what they timed, and what their stages take in use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, Plan, PlanEpoch, Stage, StageId};
+use potluck_plan::{Bytes, Millis, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, legs};
 use potluck_planner::{
     Access, Device, HopCost, Layers, Link, Links, Prediction, Room, Seen, SeenStage, Speed, share_ways,
@@ -192,12 +192,12 @@ fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
 
 impl Planning {
     /// Everyone who can be given work.
-    pub(super) fn devices(&self, members: &Members, layers: &Layers) -> Vec<Device> {
+    pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
         let declared = members.known.iter().filter(|(_, member)| member.lends()).filter_map(|(peer, member)| {
             let lent = member.hello.contribution.as_ref()?;
             let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
             let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
-            device.holds = self.held_blocks(*peer);
+            device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
             device.presence.departures = self.habits.departures(*peer);
             Some((device, self.calibrating.profile(*peer, layers)))
@@ -247,13 +247,6 @@ impl Planning {
             Some(cost) => layers.with_head(cost),
             None => layers,
         }
-    }
-
-    fn held_blocks(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
-        let active = self.active.iter().map(|active| &active.planned);
-        let plans = active.chain(self.inactive.iter().map(|inactive| &inactive.planned));
-        let stages = plans.flat_map(|planned| &planned.plan.stages).filter(|stage| stage.peer == peer);
-        stages.flat_map(|stage| stage.blocks.iter()).collect()
     }
 }
 
