@@ -54,7 +54,7 @@ pub fn plan_keeping(room: &Room<'_>) -> Result<Planned, Shortfall> {
     let mut chosen = near.found(f64::INFINITY).filter(|found| Loads::of(room, found).is_less(&Loads::of(room, &best)));
     // The least time in which some plan that is as good is there.
     let (mut low, mut high) = (0.0, chosen.as_ref().map_or(most, |chosen| Loads::of(room, chosen).longest));
-    for _ in 0..HALVINGS {
+    for _ in 0..ROUNDS {
         let middle = (low + high) / 2.0;
         match near.found(middle) {
             Some(found) => {
@@ -92,6 +92,9 @@ impl Loads {
 /// change a little until it runs.
 const NEARLY: f64 = (1.0 + TAU) / 2.0;
 
+/// Halvings of the time in which a plan is to be there: one part in 64 of the best plan's.
+const ROUNDS: u32 = 6;
+
 /// Plans by layers that are nearly as good as the best one.
 struct Near<'a> {
     room: Room<'a>,
@@ -107,7 +110,7 @@ impl<'a> Near<'a> {
             Sharing::Everyone => slowest(&best.prediction),
         };
         let moving = (1.0 / NEARLY - 1.0) * least / room.shape.blocks.len().max(1) as f64;
-        let effort = Effort { steps: room.effort.steps / u64::from(HALVINGS + 1), ..room.effort };
+        let effort = Effort { steps: room.effort.steps / u64::from(ROUNDS + 1), ..room.effort };
         Self { room: Room { effort, ..room.clone() }, best, moving }
     }
 

@@ -41,6 +41,8 @@ pub struct Hello {
 pub struct Contribution {
     /// Bytes of GPU memory.
     pub budget: Bytes,
+    /// Most bytes of a buffer that a kernel of its GPU sees at once: a block's keys, or its values, are one buffer.
+    pub binding: Bytes,
     /// Bytes a second its kernels stream, measured.
     pub bandwidth: f64,
     /// Milliseconds of a submit with its readback, measured.

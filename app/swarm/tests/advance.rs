@@ -98,6 +98,9 @@ fn times(seed: u64, in_advance: bool) -> (f64, f64) {
     world.run(1_200_000.0, is_up);
     assert!(is_up(&world), "seed {seed}: {}", world.view(0).room.unwrap().plan.reason);
     let up = world.now();
+    if !in_advance {
+        return (fitted, up);
+    }
     world.prompt(0, 1, TEXT, TOKENS, world.now());
     world.run(world.now() + 200_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.end.is_some()));
     let answer = world.answer(0, 1).unwrap();

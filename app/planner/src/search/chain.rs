@@ -34,6 +34,8 @@ pub(crate) struct Seat {
     pub load: Vec<f64>,
     /// What pauses cost it, as [`Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
+    /// How many of the layers have keys and values that its kernels do not see at once; empty if it is none.
+    pub unseen: Vec<u32>,
     /// Milliseconds of downloading that count against [`Chain::most_missing`]; empty if that is no limit.
     pub missing: Vec<f64>,
 }
@@ -62,6 +64,10 @@ impl Seat {
             room: device.budget.saturating_sub(room.overhead).0,
             load,
             pauses: device.pauses.clone(),
+            unseen: match layers.iter().any(|(_, layer)| layer.buffer > device.binding) {
+                true => prefix(layers, |(_, layer)| u32::from(layer.buffer > device.binding), |a, b| a + b),
+                false => Vec::new(),
+            },
             missing: Vec::new(),
         }
     }
@@ -214,10 +220,11 @@ impl Chain {
         (memory[end] - memory[start]).saturating_sub(tied)
     }
 
-    /// A seat downloads these layers for no longer than allowed.
-    pub fn is_there_in_time(&self, seat: usize, start: usize, end: usize) -> bool {
-        let missing = &self.seats[seat].missing;
-        missing.is_empty() || missing[end] - missing[start] <= self.most_missing
+    /// A seat's kernels see what these layers have, and it downloads them for no longer than allowed.
+    pub fn may_take(&self, seat: usize, start: usize, end: usize) -> bool {
+        let Seat { missing, unseen, .. } = &self.seats[seat];
+        let is_seen = unseen.is_empty() || unseen[start] == unseen[end];
+        is_seen && (missing.is_empty() || missing[end] - missing[start] <= self.most_missing)
     }
 
     /// The largest start of a stage that ends with layer `end`, or `None` if there is none: the embedding or the head

@@ -527,6 +527,10 @@ fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
             let needed = resident_bytes(room.shape, &units, plan.context).saturating_add(room.overhead);
             lent(peer).unwrap_or(Bytes::ZERO) >= needed
         })
+        && plan
+            .stages
+            .iter()
+            .all(|stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks)))
 }
 
 /// How far the prediction of a plan may be wrong, compared with that of another one.

@@ -150,6 +150,15 @@ impl World {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
             return;
         }
+        let keys = |unit: &WeightUnit| match unit {
+            WeightUnit::Mixer(block) => shape.blocks[usize::from(block.0)].state_per_position.0 / 2,
+            _ => 0,
+        };
+        let unseen = load.units.iter().any(|unit| keys(unit) * u64::from(load.context) > peer.device.binding);
+        if unseen {
+            self.violation = Some(format!("device {index} was told to hold keys that its kernels do not see"));
+            return;
+        }
         let needed = bytes.saturating_add(Bytes(peer.device.padding));
         if needed > load.budget {
             let sentence = format!("This share needs {needed} of GPU memory, {} are set.", load.budget);
