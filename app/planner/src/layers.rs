@@ -122,6 +122,11 @@ impl Layers {
         self.decode(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
     }
 
+    /// Cost of one row of a prompt's chunk through a stage of a plan.
+    pub fn stage_prefill(&self, plan: &Plan, stage: &Stage) -> f64 {
+        self.prefill(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
+    }
+
     /// Cost of one decoded row through these blocks, the ends not counted.
     pub fn decode_cost(&self, blocks: BlockRange) -> f64 {
         self.decode(self.range(blocks, false, false))

@@ -33,7 +33,7 @@ use patience::Patience;
 use question::Question;
 use standbys::StandbyPlans;
 
-use crate::coordinator::answering::DecodePass;
+use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 use crate::memory::resident_bytes;
@@ -299,6 +299,28 @@ impl Planning {
             let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
             self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
         }
+    }
+
+    /// A prompt's chunk passed the active plan.
+    pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
+        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let plan = active.planned.plan.clone();
+        let question = Question::new(self, model, command, members);
+        self.measures.learn_prefill(&question.room(plan.epoch), &plan, pass);
+    }
+
+    /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
+    /// many of them on their way at once.
+    pub fn first_token_millis(
+        &self,
+        model: &OpenedModel,
+        command: &HostCommand,
+        members: &Members,
+        plan: &Plan,
+        (tokens, chunk, window): (u32, u32, usize),
+    ) -> f64 {
+        let question = Question::new(self, model, command, members);
+        potluck_planner::first_token_millis(&question.room(plan.epoch), plan, tokens, chunk, window)
     }
 
     /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.

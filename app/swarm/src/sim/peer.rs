@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{PeerId, WeightUnit};
-use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session};
+use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session, Timings};
 
 use super::device::SimDevice;
 use super::engine::{SimEngine, SimModel};
@@ -20,6 +20,8 @@ pub struct Answer {
     pub times: Vec<f64>,
     /// How it ended.
     pub end: Option<AnswerStop>,
+    /// What it took, as its asker is told.
+    pub timings: Option<Timings>,
     /// Recoveries on the way.
     pub recoveries: u32,
     /// What was said about them.
@@ -45,7 +47,7 @@ impl Answer {
                 self.recoveries += 1;
                 self.sentences.push(sentence);
             }
-            AnswerPart::End { stop, .. } => self.end = Some(stop),
+            AnswerPart::End { stop, timings, .. } => (self.end, self.timings) = (Some(stop), Some(timings)),
             _ => {}
         }
         0

@@ -10,11 +10,13 @@ use potluck_planner::{
 
 use super::Planning;
 use super::calibrating::Profile;
-use crate::coordinator::answering::DecodePass;
+use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::members::Members;
 
 /// So many passes are needed before what a hop takes in use counts.
 const ENOUGH: usize = 3;
+/// Rows of a prompt's chunk from which its speed is told.
+const LEAST_ROWS: usize = 64;
 /// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
 const LEAST_MILLIS: f64 = 0.01;
 /// A device that has become slower by more than this has a reason of its own: the others are not taken to be as slow.
@@ -121,6 +123,21 @@ impl Measures {
             self.ways.push(on_the_way.max(LEAST_MILLIS * hops.len() as f64));
             let expected: f64 = hops.iter().map(HopCost::millis).sum();
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
+        }
+    }
+
+    /// A prompt's chunk passed all stages. Few rows say little: the weights are read for them as for many.
+    pub fn learn_prefill(&mut self, room: &Room<'_>, plan: &Plan, pass: &PrefillPass) {
+        let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
+        if pass.rows < LEAST_ROWS || pass.stage_millis.len() != plan.stages.len() || !measurable {
+            return;
+        }
+        for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
+            if let Some(device) = room.device(stage.peer) {
+                let fresh = || PeerMeasure::new(device.speed, device.session_millis);
+                let cost = room.layers.stage_prefill(plan, stage) * pass.rows as f64;
+                self.peers.entry(stage.peer).or_insert_with(fresh).prefilled(cost, *millis);
+            }
         }
     }
 
@@ -236,6 +253,9 @@ impl Planning {
                     let Speed { decode, prefill } = device.speed;
                     device.speed = Speed { decode: decode * in_use, prefill: prefill * in_use };
                 }
+            }
+            if let Some(prefill) = self.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
+                device.speed.prefill = prefill;
             }
         }
         devices.into_iter().map(|(device, _)| device).collect()
