@@ -68,6 +68,7 @@ fn timings(timings: wire::Timings) -> panel::AnswerTimings {
         reused_tokens: timings.reused_tokens,
         answer_tokens: timings.answer_tokens,
         first_token_ms: timings.first_token_ms,
+        expected_first_ms: timings.expected_first_ms,
         decode_ms: timings.decode_ms,
         context_used: timings.context_used,
         context: timings.context,

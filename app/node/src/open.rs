@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use potluck_engine::{Settings, fixed_overhead, largest_state_buffer};
+use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::{GgufError, HeaderParser, Metadata, Progress, join, split_count};
 use potluck_model::{FileRange, ModelError, ModelSpec, Profile, UnitMap};
 use potluck_plan::{Bytes, ModelId, StateType};
@@ -285,21 +285,16 @@ impl Opener {
 }
 
 impl Model {
-    /// Everything the coordinator needs. Keys and values are only offered as types that a binding of this device shows for
-    /// such a context, if its limit is known.
+    /// Everything the coordinator needs, with every type of keys and values that the kernels have for this model: which of
+    /// them a device's bindings show is the planner's to respect.
     ///
     /// # Errors
     /// The vocabulary cannot be read.
-    pub fn for_coordinator(
-        &self,
-        metadata: &Metadata,
-        context: u32,
-        binding: Option<Bytes>,
-    ) -> Result<(OpenedModel, Vec<String>), OpenError> {
+    pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
         let (language, remarks) = ModelLanguage::read(metadata)?;
         // What is set aside besides weights and state does not depend on how keys and values are stored.
         let settings = settings(Bytes(u64::MAX), context, StateType::F32);
-        let states = offered(&self.spec, context, binding);
+        let states: Vec<StateType> = StateType::ALL.into_iter().filter(|&state| self.spec.takes(state)).collect();
         let shape = |state| self.spec.shape(&self.units, self.card.id, state);
         let opened = OpenedModel {
             card: self.card.clone(),
@@ -310,16 +305,6 @@ impl Model {
         };
         Ok((opened, remarks))
     }
-}
-
-/// How keys and values of this context can be stored, largest first: as types whose buffers a binding can show. Where it shows
-/// none the smallest remains, whose load tells of the limit.
-fn offered(spec: &ModelSpec, context: u32, binding: Option<Bytes>) -> Vec<StateType> {
-    let mut states: Vec<StateType> = StateType::ALL.into_iter().filter(|&state| spec.takes(state)).collect();
-    let shown = |state: &StateType| binding.is_none_or(|limit| largest_state_buffer(spec, context, *state) <= limit);
-    let first = states.iter().position(shown).unwrap_or(states.len().saturating_sub(1));
-    states.drain(..first);
-    states
 }
 
 /// The engine's settings for a budget, a context and a type of keys and values.
@@ -392,19 +377,23 @@ fn file_stem(path: &str) -> &str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use potluck_engine::largest_state_buffer;
     use potluck_gguf::synthetic::Synthetic;
+    use potluck_plan::WireType;
+    use potluck_planner::Layers;
 
+    /// The planner keeps to what a device's bindings show without asking the engine.
     #[test]
-    fn keys_and_values_are_offered_as_what_a_binding_shows() {
-        let spec = ModelSpec::from_gguf(&join([Synthetic::default().header().unwrap()]).unwrap()).unwrap().0;
-        let bytes = |state| largest_state_buffer(&spec, 4096, state);
-        let all = offered(&spec, 4096, None);
-        assert!(all.len() > 2 && all[0] == StateType::F32, "{all:?}");
-        assert_eq!(offered(&spec, 4096, Some(bytes(StateType::F32))), all, "as long as the limit");
-        let below = Bytes(bytes(StateType::F32).0 - 1);
-        assert_eq!(offered(&spec, 4096, Some(below)), all[1..]);
-        assert_eq!(offered(&spec, 2048, Some(below)), all, "a shorter context");
-        assert_eq!(offered(&spec, 4096, Some(Bytes(1))), all[all.len() - 1..], "its load tells of the limit");
+    fn the_planner_and_the_engine_have_the_same_buffers_of_keys() {
+        let header = join([Synthetic::default().header().unwrap()]).unwrap();
+        let (spec, units) = ModelSpec::from_gguf(&header).unwrap();
+        for state in StateType::ALL.into_iter().filter(|state| spec.takes(*state)) {
+            for context in [64, 100, 4096] {
+                let layers = Layers::from_shape(&spec.shape(&units, ModelId([0; 32]), state), context, WireType::F32);
+                let largest = layers.iter().map(|layer| layer.buffer).max().unwrap();
+                assert_eq!(largest, largest_state_buffer(&spec, context, state), "{state:?}, {context} positions");
+            }
+        }
     }
 
     #[test]

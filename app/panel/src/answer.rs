@@ -110,6 +110,8 @@ pub struct AnswerTimings {
     pub answer_tokens: u32,
     /// From the prompt to the first token.
     pub first_token_ms: f64,
+    /// What was expected of it, 0 if nothing was.
+    pub expected_first_ms: f64,
     /// From the first token to the last.
     pub decode_ms: f64,
     /// Context used by the conversation, in positions.

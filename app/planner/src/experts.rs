@@ -96,6 +96,9 @@ fn overflow(
     others: &mut [(&Device, Bytes)],
     spread: Spread,
 ) -> Option<Vec<RemoteExperts>> {
+    if !room.shows(hub, room.layers.blocks(layers)) {
+        return None;
+    }
     let needed = room.layers.memory(layers).saturating_add(room.overhead);
     let mut excess = needed.saturating_sub(hub.budget).0;
     let mut remote = Vec::new();

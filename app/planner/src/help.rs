@@ -42,9 +42,9 @@ pub enum Gain {
 /// Most devices that are asked whether they would help.
 const ASKED: usize = 8;
 /// Halvings of a range of bytes: the answer is within one part in 2^10 of the model.
-const HALVINGS: u32 = 10;
+pub(crate) const HALVINGS: u32 = 10;
 /// The device that is not there yet.
-const NEWCOMER: PeerId = PeerId([0xff; 16]);
+pub(crate) const NEWCOMER: PeerId = PeerId([0xff; 16]);
 
 /// What would help, the least memory first; nothing where more memory changes nothing.
 pub fn what_would_help(room: &Room<'_>) -> Vec<Help> {
@@ -72,19 +72,39 @@ fn candidates<'a>(room: &Room<'a>) -> Vec<&'a Device> {
 }
 
 fn another_device(room: &Room<'_>, now: Option<f64>) -> Option<(Bytes, Help)> {
-    let mut newcomer = middle(room.devices)?.clone();
-    newcomer.peer = NEWCOMER;
-    newcomer.holds.clear();
-    newcomer.cached.clear();
-    let mut links: Links = room.links.clone();
-    links.set_access(NEWCOMER, middle_access(room));
-    let with = |budget: u64| {
-        let mut devices = room.devices.to_vec();
-        devices.push(Device { budget: Bytes(budget), ..newcomer.clone() });
-        token_millis(&Room { devices: &devices, links: &links, ..room.clone() })
-    };
-    let (budget, gain) = least(everything(room), now, with)?;
+    let newcomer = Newcomer::of(room)?;
+    let (budget, gain) = least(everything(room), now, |budget| newcomer.with(room, budget, token_millis))?;
     Some((budget, Help::AnotherDevice { budget, gain }))
+}
+
+/// A device that is not there yet, like the room's middle one.
+pub(crate) struct Newcomer {
+    device: Device,
+    links: Links,
+}
+
+impl Newcomer {
+    pub fn of(room: &Room<'_>) -> Option<Self> {
+        let mut device = middle(room.devices)?.clone();
+        device.peer = NEWCOMER;
+        device.holds.clear();
+        device.cached.clear();
+        let mut links: Links = room.links.clone();
+        links.set_access(NEWCOMER, middle_access(room));
+        Some(Self { device, links })
+    }
+
+    /// The room if it were there and lent so many bytes.
+    pub fn with<T>(&self, room: &Room<'_>, budget: u64, ask: impl Fn(&Room<'_>) -> T) -> T {
+        let mut devices = room.devices.to_vec();
+        devices.push(Device { budget: Bytes(budget), ..self.device.clone() });
+        ask(&Room { devices: &devices, links: &self.links, ..room.clone() })
+    }
+
+    /// The least bytes that it would have to lend for an answer, if there is one with all of the model.
+    pub fn least(&self, room: &Room<'_>, ask: impl Fn(&Room<'_>) -> Option<f64>) -> Option<u64> {
+        Some(least(everything(room), None, |budget| self.with(room, budget, &ask))?.0.0)
+    }
 }
 
 fn more_memory(room: &Room<'_>, device: &Device, now: Option<f64>) -> Option<(Bytes, Help)> {

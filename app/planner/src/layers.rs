@@ -9,6 +9,8 @@ pub struct Layer {
     pub weights: Bytes,
     /// Bytes of GPU memory: weights and state, as the engine's static plan lays them out.
     pub memory: Bytes,
+    /// Bytes of its largest buffer that one binding has to show: its keys, or its values. Matrices are split.
+    pub buffer: Bytes,
     /// Cost of one decoded row: weight bytes that it reads.
     pub decode: f64,
     /// Cost of one row of a prompt's chunk.
@@ -41,6 +43,8 @@ pub struct Layers {
 
 /// Bytes of a frame around its numbers.
 const FRAME: u64 = 48;
+/// Positions of a page: keys and values are whole pages.
+const PAGE: u64 = 64;
 /// Bytes of the best candidates that the last stage answers with, greedy.
 const PICKED: u64 = 16;
 
@@ -56,17 +60,20 @@ impl Layers {
         let embedding = Layer {
             weights: shape.embedding,
             memory: shape.embedding,
+            buffer: Bytes::ZERO,
             decode: 0.0,
             prefill: 0.0,
             input: token,
             output: hidden,
         };
+        let positions = u64::from(context).next_multiple_of(PAGE);
         let blocks = shape.blocks.iter().map(|block| {
             let state = Bytes(block.state_per_position.0.saturating_mul(u64::from(context)));
             let active = block.active_weights().0 as f64;
             Layer {
                 weights: block.weights(),
                 memory: block.weights().saturating_add(state),
+                buffer: Bytes(block.state_per_position.0.saturating_mul(positions) / 2),
                 decode: active,
                 prefill: active,
                 input: hidden,
@@ -77,6 +84,7 @@ impl Layers {
         let head = Layer {
             weights: shape.head,
             memory: shape.head,
+            buffer: Bytes::ZERO,
             decode: cost,
             // Only the last row of a prompt passes the head.
             prefill: 0.0,
@@ -112,6 +120,11 @@ impl Layers {
     /// Cost of one decoded row through a stage of a plan, with the ends that are its.
     pub fn stage_decode(&self, plan: &Plan, stage: &Stage) -> f64 {
         self.decode(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
+    }
+
+    /// Cost of one row of a prompt's chunk through a stage of a plan.
+    pub fn stage_prefill(&self, plan: &Plan, stage: &Stage) -> f64 {
+        self.prefill(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
     }
 
     /// Cost of one decoded row through these blocks, the ends not counted.

@@ -7,6 +7,7 @@
 //! [`what_would_help`] what is worth bringing. `measures` turns what was measured into speeds and links.
 #![forbid(unsafe_code)]
 
+mod advance;
 mod cost;
 mod experts;
 mod forecast;
@@ -26,17 +27,19 @@ mod search;
 mod spares;
 mod standby;
 
+pub use advance::{in_advance, plan_keeping};
 pub use cost::predict;
 pub use forecast::{Seen, SeenStage, forecast, share_ways};
 pub use help::{Gain, Help, what_would_help};
 pub use initialization::{
-    ALPHA, GAMMA, GAMMA_BLOCKING, TAU, decay, is_accepted, load_millis, penalty_millis, plan_penalty_millis,
+    ALPHA, GAMMA, GAMMA_BLOCKING, SESSION_START_MILLIS, TAU, decay, is_accepted, load_millis, penalty_millis,
+    plan_penalty_millis,
 };
 pub use layers::{Layer, LayerRange, Layers};
 pub use links::{Access, Link, Links};
 pub use planned::{Planned, Shortfall, plan};
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
-pub use prefill::{Prefill, predict_prefill};
+pub use prefill::{Prefill, first_token_millis, predict_prefill};
 pub use room::{Device, Effort, Loading, Presence, Room, Sharing, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};

@@ -66,7 +66,10 @@ pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
     // Where everyone takes part nobody is left out for a long download.
     let loading = if room.sharing == Sharing::Everyone { Loading::Ignored } else { room.loading };
     let room = &Room { loading, ..room.clone() };
-    let chain = Chain::new(room);
-    let layers = best_cut(room, &chain).map(|cut| stages(room, &chain, &cut.parts));
-    experts::better(room, layers)
+    experts::better(room, best_layers(room, Chain::new(room)))
+}
+
+/// The stages of the best plan by layers for these seats.
+pub(crate) fn best_layers(room: &Room<'_>, chain: Chain) -> Option<Vec<Stage>> {
+    best_cut(room, &chain).map(|cut| stages(room, &chain, &cut.parts))
 }

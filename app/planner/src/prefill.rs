@@ -44,6 +44,14 @@ pub fn predict_prefill(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, wi
     Prefill { millis: finished.last().copied().unwrap_or(0.0), stage_millis, bottleneck }
 }
 
+/// Milliseconds until the first token of an answer to so many tokens: the same, and the head for the last row.
+pub fn first_token_millis(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, window: usize) -> f64 {
+    let head = room.layers.iter().last().map_or(0.0, |head| head.decode);
+    let device = plan.stages.last().and_then(|stage| room.device(stage.peer));
+    predict_prefill(room, plan, tokens, chunk, window).millis
+        + device.map_or(0.0, |device| head / speed(device.speed.decode))
+}
+
 fn stage(room: &Room<'_>, plan: &Plan, index: usize, rows: u32) -> f64 {
     let Some(stage) = plan.stages.get(index) else { return 0.0 };
     let Some(device) = room.device(stage.peer) else { return 0.0 };

@@ -2,6 +2,7 @@
 
 use potluck_plan::{Bytes, Plan};
 
+use crate::spares::unseen;
 use crate::{Room, Sharing, Shortfall, Spare};
 
 pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
@@ -32,7 +33,12 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
     let needed = one.saturating_add(Bytes(extra));
     let lent: Bytes = room.devices.iter().map(|device| device.budget).sum();
     let missing = needed.saturating_sub(lent);
-    let sentence = if missing > Bytes::ZERO {
+    let unseen = room.devices.iter().filter_map(|device| unseen(room, device.peer)).max_by_key(|(_, binding)| *binding);
+    let sentence = if let Some((needed, binding)) = unseen.filter(|_| missing == Bytes::ZERO) {
+        format!(
+            "The room lends {lent}, but not every GPU sees the keys of a block at once: {needed}, it sees {binding}."
+        )
+    } else if missing > Bytes::ZERO {
         format!("The model needs {needed} and the room lends {lent}: {missing} more and it fits.")
     } else {
         let block = room.shape.blocks.iter().map(potluck_plan::BlockShape::weights).max().unwrap_or_default();

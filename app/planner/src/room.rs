@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, Bytes, ModelShape, PeerId, PlanEpoch, WeightUnit, WireType};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, PeerId, PlanEpoch, WeightUnit, WireType};
 
 use crate::{Layers, Links};
 
@@ -33,6 +33,8 @@ pub struct Device {
     pub peer: PeerId,
     /// Bytes of GPU memory it lends.
     pub budget: Bytes,
+    /// Most bytes of a buffer that its kernels see at once.
+    pub binding: Bytes,
     /// Its speed, measured.
     pub speed: Speed,
     /// Milliseconds of a piece of work besides its layers, one readback included (the paper's session overhead).
@@ -67,6 +69,7 @@ impl Device {
         Self {
             peer,
             budget,
+            binding: Bytes(u64::MAX),
             speed: Speed { decode, prefill: decode * Speed::PREFILL_GAIN },
             session_millis: sync_millis,
             sync_millis,
@@ -200,6 +203,12 @@ pub struct Room<'a> {
 }
 
 impl Room<'_> {
+    /// A device's kernels see all of the keys and values of these blocks.
+    pub fn shows(&self, device: &Device, blocks: BlockRange) -> bool {
+        let layers = self.layers.iter().skip(usize::from(blocks.start) + 1);
+        layers.take(usize::from(blocks.end - blocks.start)).all(|layer| layer.buffer <= device.binding)
+    }
+
     /// The device of a peer, if it lends one.
     pub fn device(&self, peer: PeerId) -> Option<&Device> {
         self.devices.iter().find(|device| device.peer == peer)

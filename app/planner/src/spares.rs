@@ -30,6 +30,13 @@ pub enum SpareReason {
         /// Bytes it would have to lend for the smallest block.
         needed: Bytes,
     },
+    /// Its kernels see too little at once for the keys and values of any block.
+    Unseen {
+        /// Bytes of a block's keys, or of its values.
+        needed: Bytes,
+        /// Bytes that its kernels see.
+        binding: Bytes,
+    },
     /// No way to cut the blocks gives it a part: there are more devices than blocks, or the others need what it would take.
     NoPart,
 }
@@ -43,6 +50,9 @@ impl SpareReason {
             }
             Self::Slower { .. } => format!("A token takes no less time with this {noun}: it is kept as a spare."),
             Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
+            Self::Unseen { needed, binding } => {
+                format!("Its GPU sees {binding} at once, and a block's keys take {needed}: a shorter context would do.")
+            }
             Self::NoPart => "The others have all there is to do.".to_owned(),
         }
     }
@@ -67,9 +77,10 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let base = planned.map_or(token_millis, |cut| settled(&program, &cut));
     let idle = (0..chain.seats.len()).filter(|seat| !working.contains(&chain.seats[*seat].peer));
     let spare = |seat: usize| {
-        let reason = match too_small(room, &chain, seat) {
-            Some(needed) => SpareReason::TooSmall { needed },
-            None => match with(&mut program, &order, seat) {
+        let reason = match (too_small(room, &chain, seat), unseen(room, chain.seats[seat].peer)) {
+            (Some(needed), _) => SpareReason::TooSmall { needed },
+            (_, Some((needed, binding))) => SpareReason::Unseen { needed, binding },
+            _ => match with(&mut program, &order, seat) {
                 Some(millis) => SpareReason::Slower { millis: (millis - base).max(0.0) },
                 None => SpareReason::NoPart,
             },
@@ -84,6 +95,14 @@ fn too_small(room: &Room<'_>, chain: &Chain, seat: usize) -> Option<Bytes> {
     let last = chain.layers - 1;
     let smallest = (1..last).map(|layer| chain.memory(seat, layer, layer + 1)).min()?;
     (smallest > chain.seats[seat].room).then(|| Bytes(smallest).saturating_add(room.overhead))
+}
+
+/// The least buffer of keys of a block and what the device's kernels see, if that is less.
+pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
+    let blocks = room.layers.count().saturating_sub(2);
+    let least = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
+    let binding = room.device(peer)?.binding;
+    (least > binding).then_some((least, binding))
 }
 
 /// The least milliseconds a token with this seat at work, beside the plan's or in the place of one of them.
@@ -118,5 +137,8 @@ mod tests {
         let needed = Bytes(3_000_000_000);
         let small = SpareReason::TooSmall { needed };
         assert_eq!(small.sentence("phone"), format!("It lends too little for one block: {needed} would do."));
+        let unseen = SpareReason::Unseen { needed: Bytes(268_000_000), binding: Bytes(134_000_000) };
+        let expected = "Its GPU sees 134 MB at once, and a block's keys take 268 MB: a shorter context would do.";
+        assert_eq!(unseen.sentence("phone"), expected);
     }
 }

@@ -170,3 +170,21 @@ fn what_would_help_says_what_it_saves() {
     });
     assert!(matches!(saved, Some((260, millis)) if (11.0..11.1).contains(&millis)), "{help:?}");
 }
+
+/// Keys of a block take 32 bytes at 64 positions (one page).
+#[test]
+fn no_block_is_planned_where_its_keys_are_not_seen_at_once() {
+    for (shape, sharing) in [(dense(6), Sharing::Fastest), (dense(6), Sharing::Everyone), (moe(6), Sharing::Fastest)] {
+        let mut devices = vec![device(0, 5_000, 1e6), device(1, 5_000, 8e6)];
+        devices[1].binding = Bytes(31);
+        let narrow = Setting::new(shape.clone(), devices.clone());
+        let planned = narrow.plan(sharing).unwrap();
+        assert!(planned.plan.stages.iter().all(|stage| stage.peer == peer(0)), "{:?}", planned.plan.stages);
+        let reason = SpareReason::Unseen { needed: Bytes(32), binding: Bytes(31) };
+        let is_told = planned.spares.iter().any(|spare| spare.peer == peer(1) && spare.reason == reason);
+        assert!(is_told || planned.plan.peers().contains(&peer(1)), "{:?}", planned.spares);
+        devices[0].binding = Bytes(31);
+        let sentence = Setting::new(shape, devices).plan(sharing).unwrap_err().sentence;
+        assert!(sentence.contains("not every GPU sees the keys of a block at once"), "{sentence}");
+    }
+}

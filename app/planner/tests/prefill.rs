@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Setting, dense, device};
-use potluck_planner::{Sharing, Speed, predict_prefill};
+use potluck_planner::{Sharing, Speed, first_token_millis, predict_prefill};
 
 /// With 48 bytes around the numbers of each.
 const MESSAGES: f64 = 5.0 + (48.0 + 40.0) / 10e3 + 5.0 + (48.0 + 320.0) / 10e3;
@@ -29,6 +29,9 @@ fn chunks_overlap_so_that_the_slowest_stage_never_waits() {
     let expected = 21.0 * 5.0 + MESSAGES;
     assert!((prefill.millis - expected).abs() < 1e-9, "{} instead of {expected}", prefill.millis);
     assert_eq!(prefill.stage_millis, [21.0, 21.0]);
+    // The last row passes the head: 50 of 1,000 a millisecond.
+    let first = first_token_millis(&room, &plan, 40, 10, 4);
+    assert!((first - expected - 0.05).abs() < 1e-9, "{first}");
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct Hello {
 pub struct Contribution {
     /// Bytes of GPU memory.
     pub budget: Bytes,
+    /// Most bytes of a buffer that a kernel of its GPU sees at once: a block's keys, or its values, are one buffer.
+    pub binding: Bytes,
     /// Bytes a second its kernels stream, measured.
     pub bandwidth: f64,
     /// Milliseconds of a submit with its readback, measured.
@@ -133,6 +135,9 @@ pub struct StandbyOrder {
     pub state: StateType,
     /// What to hold besides the plans' units; none: nothing any more.
     pub units: Vec<WeightUnit>,
+    /// No plan runs, because the model does not fit: these units are the part that the device will most probably get
+    /// (dynamic-partitioning.txt 4.4.1). The plan that comes takes the order's place, with a part for the device or without.
+    pub in_advance: bool,
 }
 
 /// Times of two ranges of a model's blocks on one device, for the planner to tell overhead and speed apart

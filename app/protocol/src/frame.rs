@@ -87,6 +87,8 @@ pub struct Timings {
     pub answer_tokens: u32,
     /// From the prompt to the first token.
     pub first_token_ms: f64,
+    /// What was expected of it when its first rows were read, 0 if nothing was: it waited for others.
+    pub expected_first_ms: f64,
     /// From the first token to the last.
     pub decode_ms: f64,
     /// Positions of context used.

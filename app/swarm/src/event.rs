@@ -151,6 +151,8 @@ pub struct HostCommand {
     pub share: Share,
     /// Larger than every plan epoch this host has used (kept over reloads), or 0.
     pub last_epoch: PlanEpoch,
+    /// Devices load the part that they will most probably get while the model does not fit yet.
+    pub in_advance: bool,
     /// For measurements only: what the planner must not know.
     pub hidden: Vec<Measure>,
 }

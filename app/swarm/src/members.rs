@@ -33,6 +33,9 @@ const LEAST_TRUST: f64 = 0.5;
 const FIRST_PROBE: usize = 2 * 1024;
 /// Bytes of the largest one, on a quick line.
 const MOST_PROBE: usize = 128 * 1024;
+/// A probe that took longer to come back, in milliseconds, is not followed by a larger one: whatever held it up, a line that
+/// carries more for so long carries nothing else.
+const LARGER_MILLIS: f64 = 500.0;
 /// So many probes tell how quick a line is.
 const PROBES: usize = 3;
 /// More are not sent: on a line that is quicker than the clock is fine none of them tells anything.
@@ -53,6 +56,8 @@ pub(crate) struct Member {
     probe: usize,
     /// Probes that came back.
     probes: u32,
+    /// One is on its way: until it is back the line is not given another one.
+    probing: bool,
     /// Its connection is there, but nothing is heard: it gets no work until it is.
     pub frozen: bool,
     /// It could not get ready for a plan, or its device failed; it is asked again later.
@@ -74,6 +79,7 @@ impl Member {
             link: LinkMeasure::default(),
             probe: FIRST_PROBE,
             probes: 0,
+            probing: false,
             frozen: false,
             failed_until: None,
             failures: 0,
@@ -96,17 +102,28 @@ impl Member {
     /// Bytes of a probe that is worth sending: its way is known, how much passes at a time is not.
     pub fn next_probe(&self) -> Option<usize> {
         let wanted = self.lends()
+            && !self.probing
             && self.probes < MOST_PROBES
             && self.link.latency_millis().is_some()
             && self.link.transfers() < PROBES;
         wanted.then_some(self.probe)
     }
 
-    /// A probe was there so many milliseconds after it was sent. One that was too small to tell anything is followed by a
-    /// larger one.
-    pub fn probed(&mut self, bytes: u64, millis: f64) {
+    /// A probe goes out.
+    pub fn probe(&mut self) {
+        self.probing = true;
+    }
+
+    /// A probe is back, whether it tells anything or not.
+    pub fn probe_is_back(&mut self) {
+        self.probing = false;
+    }
+
+    /// A probe was there so many milliseconds after it was sent, and its answer here after so many. One that was too small to
+    /// tell anything is followed by a larger one.
+    pub fn probed(&mut self, bytes: u64, millis: f64, back: f64) {
         self.probes += 1;
-        if !self.link.transfer(bytes, millis) {
+        if !self.link.transfer(bytes, millis) && back < LARGER_MILLIS {
             self.probe = (self.probe * 8).min(MOST_PROBE);
         }
     }
@@ -208,6 +225,7 @@ impl Members {
             && member.away_until.is_none()
         {
             member.away_until = Some(until);
+            member.probing = false;
         }
     }
 

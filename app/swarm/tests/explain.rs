@@ -63,3 +63,38 @@ fn a_room_is_told_what_would_help() {
     world.run(60_000.0, |_| false);
     assert_eq!(plan(&world).help, [""; 0], "one device holds the model, and nothing would help");
 }
+
+/// Devices that take half as long again in use as when they were timed: the first prompt is expected as they were timed, and
+/// what its chunks took tells of the next one. Of one that waits for another nothing is expected.
+#[test]
+fn the_first_token_is_expected_as_prompts_before_were_read() {
+    let device =
+        |latency| SimDevice { noise: 0.02, in_use: 1.5, ..SimDevice::lending(620) }.behind(Link::after(latency));
+    for (share, latency) in [(Share::Fastest, 1.0), (Share::Everyone, 1.0), (Share::Everyone, 10.0)] {
+        let mut world = World::new(1, dense(), share, device(latency));
+        world.add(device(latency), 100.0);
+        world.run(30_000.0, |_| false);
+        let text = |letter: &str| letter.repeat(230);
+        let off = |world: &mut World, request: u32| {
+            let name = char::from(b'a' + request as u8).to_string();
+            world.prompt(0, request, &text(&name), 3, world.now());
+            world.run(world.now() + 60_000.0, |world| {
+                world.answer(0, request).is_some_and(|answer| answer.end.is_some())
+            });
+            let timings = world.answer(0, request).unwrap().timings.unwrap();
+            timings.expected_first_ms / timings.first_token_ms
+        };
+        let (first, later) = (off(&mut world, 1), [2, 3].map(|request| off(&mut world, request)));
+        let story = format!("{share:?} behind {latency} ms: {first:.2} of the first one, then {later:.2?}");
+        assert!((0.5..0.9).contains(&first), "{story}: it was timed as quicker than it is");
+        assert!(later.iter().all(|later| (0.93..1.07).contains(later)), "{story}");
+        world.prompt(0, 4, &text("x"), 20, world.now());
+        world.prompt(0, 5, &text("y"), 3, world.now() + 5.0);
+        world.run(world.now() + 60_000.0, |world| world.answers().all(|(_, answer)| answer.end.is_some()));
+        assert_eq!(
+            world.answer(0, 5).unwrap().timings.unwrap().expected_first_ms,
+            0.0,
+            "{story}: it waited for another one"
+        );
+    }
+}

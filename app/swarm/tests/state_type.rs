@@ -111,3 +111,52 @@ fn what_no_type_makes_fit_is_short_by_what_the_smallest_needs() {
     assert_eq!(short.standing, PlanStanding::Waiting);
     assert_eq!(short.shortfall.map(|(needed, lent)| (needed.0, lent.0)), Some((lent + 1, lent)), "{}", short.reason);
 }
+
+/// Bytes of a block's exact keys at 256 positions.
+const KEYS: u64 = 256 * 4;
+
+/// A device whose kernels see less at once than a block's exact keys take.
+fn narrow(budget: u64) -> SimDevice {
+    SimDevice { binding: KEYS - 1, ..device(budget) }
+}
+
+#[test]
+fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
+    // Alone it takes the next type; with others it depends on who has work.
+    let half = WEIGHTS / 2 + EXACT / 2 + 200;
+    for (host, other, expected, story) in [
+        (narrow(WEIGHTS + EXACT), None, StateType::F16, "alone"),
+        (narrow(half), Some(device(half)), StateType::F16, "both are needed, and one sees too little"),
+        (device(half), Some(narrow(half)), StateType::F16, "the host sees more than the other one"),
+        (narrow(half), Some(device(WEIGHTS + EXACT)), StateType::F32, "the other one can do it alone"),
+    ] {
+        let mut world = World::new(1, model(), Share::Fastest, host);
+        if let Some(other) = other {
+            world.add(other, 10.0);
+        }
+        world.prompt(0, 1, TEXT, TOKENS, 10_000.0);
+        answered(&mut world);
+        assert_eq!(state(&world), Some(expected), "{story}");
+        assert_eq!(world.violation(), None, "{story}");
+    }
+}
+
+#[test]
+fn a_device_that_sees_too_little_is_told_so() {
+    let mut world = World::new(1, model(), Share::Fastest, device(WEIGHTS + EXACT));
+    world.wish_state(StateType::F32);
+    let narrow_one = world.add(narrow(WEIGHTS + EXACT), 10.0);
+    world.run(20_000.0, |_| false);
+    let members = world.view(0).room.unwrap().members.clone();
+    let spare = members.iter().find(|member| usize::from(member.peer.0[0]) == narrow_one + 1).unwrap().spare.clone();
+    let expected = "Its GPU sees 1 kB at once, and a block's keys take 1 kB: a shorter context would do.";
+    assert_eq!(spare.as_deref(), Some(expected));
+    // Without the other one nobody can take a block, and the room says why.
+    let mut world = World::new(1, model(), Share::Fastest, narrow(WEIGHTS + EXACT));
+    world.wish_state(StateType::F32);
+    world.run(20_000.0, |_| false);
+    let plan = plan(&world);
+    assert_eq!(plan.standing, PlanStanding::Waiting);
+    assert!(plan.reason.contains("not every GPU sees the keys of a block at once"), "{}", plan.reason);
+    assert!(plan.reason.contains("With f16 keys and values it fits."), "{}", plan.reason);
+}

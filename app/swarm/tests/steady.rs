@@ -23,6 +23,7 @@ struct Equals {
 /// 2,020 bytes of weights in all: three devices of 800 hold the model.
 const DEVICE: SimDevice = SimDevice {
     budget: Some(800),
+    binding: u64::MAX,
     block_millis: 4.0,
     prefill_millis: 0.25,
     submit_millis: 1.0,

@@ -125,22 +125,24 @@ fn gain(equal: &Measurement, results: &[Measurement]) -> Option<String> {
 
 /// All runs as a table in Markdown; tokens a second beside those of the same room with all measures.
 pub fn table(results: &[Measurement]) -> String {
-    let head = "| model | room | devices | one way, ms | plan | blocks | expected, ms | measured, ms | tokens/s | of all measures |";
+    let head = "| model | room | devices | one way, ms | plan | blocks | expected, ms | measured, ms | first token expected, ms | measured, ms | tokens/s | of all measures |";
     let rows = results.iter().map(|result| {
         let (room, devices, away) = (result.configuration, result.devices, result.one_way_ms);
         let start = format!("| {} | {room} | {devices} | {away} | {} ", result.model, result.variant());
         match &result.result {
-            Err(sentence) => format!("{start}| failed: {sentence} | | | | |"),
+            Err(sentence) => format!("{start}| failed: {sentence} | | | | | | |"),
             Ok(outcome) => {
                 let measured = outcome.measured();
                 let plain = result.plain(results).and_then(Measurement::millis);
                 let share = plain.map_or(String::new(), |plain| format!("{:.0}%", plain / measured * 100.0));
                 let (blocks, expected) = (blocks(outcome), outcome.before.token_ms);
-                format!("{start}| {blocks} | {expected:.2} | {measured:.2} | {:.1} | {share} |", 1e3 / measured)
+                let (first, took) = (outcome.timings.expected_first_ms, outcome.timings.first_token_ms);
+                let (both, pace) = (format!("{expected:.2} | {measured:.2}"), 1e3 / measured);
+                format!("{start}| {blocks} | {both} | {first:.0} | {took:.0} | {pace:.1} | {share} |")
             }
         }
     });
-    [head.to_owned(), "|---|---|--:|--:|---|---|--:|--:|--:|--:|".to_owned()]
+    [head.to_owned(), "|---|---|--:|--:|---|---|--:|--:|--:|--:|--:|--:|".to_owned()]
         .into_iter()
         .chain(rows)
         .collect::<Vec<_>>()
@@ -173,6 +175,7 @@ fn of_result(measurement: &Measurement) -> Value {
             value["after"] = json!(outcome.after);
             value["forecast"] = json!(outcome.forecast);
             value["moved"] = json!(outcome.moved());
+            value["answer"] = json!(outcome.timings);
             value["round_trips_ms"] = json!(outcome.round_trips);
             value["measured_ms"] = json!(outcome.measured());
             value["gaps_ms"] = json!(outcome.gaps);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use potluck_node::native::cli::{Options, Session, parse_link};
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, ContributeChoice, ForecastReport, HostChoice, Message, ModelSource, PlanReport, PlanState,
-    Prompt, RequestId, Role, SamplingChoice, Status, ToNode, ToPage,
+    AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, ForecastReport, HostChoice, Message, ModelSource,
+    PlanReport, PlanState, Prompt, RequestId, Role, SamplingChoice, Status, ToNode, ToPage,
 };
 use potluck_relay::limits::Limits;
 use potluck_relay::{Config, Relay};
@@ -48,6 +48,8 @@ pub struct Outcome {
     pub after: PlanReport,
     /// What the coordinator foretold after the first tokens, and what it measured of them.
     pub forecast: ForecastReport,
+    /// What the answer took, with what was expected of its first token.
+    pub timings: AnswerTimings,
     /// Round trips to the host, of each member.
     pub round_trips: Vec<f64>,
     /// Milliseconds between all tokens.
@@ -178,7 +180,7 @@ fn lending(status: &Status) -> usize {
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let plan = |host: &Session| host.status.plan.clone().ok_or_else(|| "There is no plan.".to_owned());
     let before = plan(host)?;
-    let (gaps, foretold) = ask(host, RequestId(1), tokens.max(LOOKED_AT as u32 + 2)).await?;
+    let (gaps, foretold, timings) = ask(host, RequestId(1), tokens.max(LOOKED_AT as u32 + 2)).await?;
     listen(host, TOLD).await?;
     let after = plan(host)?;
     let round_trips = host.status.peers.iter().filter_map(|member| Some(member.link?.round_trip_ms)).collect();
@@ -186,7 +188,7 @@ async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let forecast =
         after.forecast.or(foretold).ok_or("Nothing was foretold: a plan came too early, or experts are elsewhere.")?;
     let tokens = recording(host).await?;
-    Ok(Outcome { before, after, forecast, round_trips, gaps, tokens })
+    Ok(Outcome { before, after, forecast, timings, round_trips, gaps, tokens })
 }
 
 /// The tokens in the host's recording.
@@ -219,12 +221,13 @@ async fn listen(host: &mut Session, millis: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks for so many tokens, each in a message of its own; milliseconds between them, and what was foretold meanwhile.
+/// Asks for so many tokens, each in a message of its own; milliseconds between them, what was foretold meanwhile, and what the
+/// answer took.
 async fn ask(
     host: &mut Session,
     request: RequestId,
     tokens: u32,
-) -> Result<(Vec<f64>, Option<ForecastReport>), String> {
+) -> Result<(Vec<f64>, Option<ForecastReport>, AnswerTimings), String> {
     host.page(ToNode::Prompt(Prompt {
         request,
         conversation: format!("measure {}", request.0),
@@ -259,7 +262,7 @@ async fn ask(
             AnswerEvent::End { .. } if gaps.len() + 1 < tokens as usize => {
                 return Err(format!("The answer has only {} tokens.", gaps.len() + 1));
             }
-            AnswerEvent::End { .. } => return Ok((gaps, foretold)),
+            AnswerEvent::End { timings, .. } => return Ok((gaps, foretold, timings)),
             _ => {}
         }
     }

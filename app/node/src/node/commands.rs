@@ -97,6 +97,7 @@ impl Node {
             state: choice.cache.map(convert::state),
             share: convert::share(choice.share),
             last_epoch,
+            in_advance: true,
             hidden: self.hidden.clone(),
         };
         let options = LineOptions { relay, room: room.id.clone(), create: true, listing };

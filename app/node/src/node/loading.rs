@@ -44,7 +44,7 @@ impl Node {
 
     pub(super) fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
         let Some(host) = &self.host else { return };
-        match model.for_coordinator(metadata, host.context, self.compute.binding()) {
+        match model.for_coordinator(metadata, host.context) {
             Ok((opened, remarks)) => {
                 remarks.into_iter().for_each(|remark| self.notice(NoticeLevel::Info, remark));
                 *self.opened.borrow_mut() = Some(model.clone());

@@ -368,7 +368,8 @@ impl Node {
         let Some(budget) = self.budget.filter(|_| loan == self.loans) else { return };
         match measured {
             Ok(Measured { bandwidth, sync_millis }) => {
-                self.event(Event::Contribute(Contribution { budget, bandwidth, sync_millis }));
+                let binding = self.compute.binding().unwrap_or(Bytes(u64::MAX));
+                self.event(Event::Contribute(Contribution { budget, binding, bandwidth, sync_millis }));
             }
             Err(sentence) => self.notice(panel::NoticeLevel::Error, sentence),
         }

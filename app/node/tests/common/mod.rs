@@ -253,6 +253,7 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         state: None,
         share: potluck_protocol::Share::Fastest,
         last_epoch: Default::default(),
+        in_advance: true,
         hidden: Vec::new(),
     };
     session.send(Input::Alone(command, budget, files));

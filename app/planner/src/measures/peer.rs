@@ -45,11 +45,16 @@ impl PeerMeasure {
         Some(self.decode.deviation()? / median)
     }
 
+    /// The prefill speed, if it was measured often enough: prompts tell it before any token tells the decode speed.
+    pub fn prefill(&self) -> Option<f64> {
+        self.prefill.median().filter(|_| self.prefill.len() >= ENOUGH)
+    }
+
     /// Measured where it was measured often enough, else declared. A peer that computes quicker or slower in practice than
     /// it said is moved in both kernels alike, until each has its own measurement.
     pub fn speed(&self) -> Speed {
         let measured = |ring: &Ring<SPEEDS>| ring.median().filter(|_| ring.len() >= ENOUGH);
-        let (decode, prefill) = (measured(&self.decode), measured(&self.prefill));
+        let (decode, prefill) = (measured(&self.decode), self.prefill());
         let ratio = |measured: Option<f64>, declared: f64| measured.map_or(1.0, |measured| measured / declared);
         Speed {
             decode: decode.unwrap_or(self.declared.decode * ratio(prefill, self.declared.prefill)),

@@ -34,6 +34,10 @@ pub(crate) struct Seat {
     pub load: Vec<f64>,
     /// What pauses cost it, as [`Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
+    /// How many of the layers have keys and values that its kernels do not see at once; empty if it is none.
+    pub unseen: Vec<u32>,
+    /// Milliseconds of downloading that count against [`Chain::most_missing`]; empty if that is no limit.
+    pub missing: Vec<f64>,
 }
 
 impl Seat {
@@ -60,6 +64,11 @@ impl Seat {
             room: device.budget.saturating_sub(room.overhead).0,
             load,
             pauses: device.pauses.clone(),
+            unseen: match layers.iter().any(|(_, layer)| layer.buffer > device.binding) {
+                true => prefix(layers, |(_, layer)| u32::from(layer.buffer > device.binding), |a, b| a + b),
+                false => Vec::new(),
+            },
+            missing: Vec::new(),
         }
     }
 
@@ -90,6 +99,8 @@ pub(crate) struct Chain {
     pub ends: (bool, bool),
     /// Bytes that one seat with all layers saves.
     pub tied: u64,
+    /// No seat may download for longer, milliseconds.
+    pub most_missing: f64,
     entry: Vec<f64>,
     exit: Vec<f64>,
     legs: Vec<Legs>,
@@ -145,6 +156,7 @@ impl Chain {
             range,
             ends: (range.start == 0, range.end == room.layers.count()),
             tied: room.layers.tied(range).0,
+            most_missing: f64::INFINITY,
             entry: devices.iter().map(entry).collect(),
             exit: devices.iter().map(exit).collect(),
             legs: legs.collect(),
@@ -206,6 +218,13 @@ impl Chain {
         let memory = &self.seats[seat].memory;
         let tied = if start == 0 && end == self.layers { self.tied } else { 0 };
         (memory[end] - memory[start]).saturating_sub(tied)
+    }
+
+    /// A seat's kernels see what these layers have, and it downloads them for no longer than allowed.
+    pub fn may_take(&self, seat: usize, start: usize, end: usize) -> bool {
+        let Seat { missing, unseen, .. } = &self.seats[seat];
+        let is_seen = unseen.is_empty() || unseen[start] == unseen[end];
+        is_seen && (missing.is_empty() || missing[end] - missing[start] <= self.most_missing)
     }
 
     /// The largest start of a stage that ends with layer `end`, or `None` if there is none: the embedding or the head

@@ -109,18 +109,19 @@ impl<'a> Program<'a> {
         starts.collect()
     }
 
-    /// Memory and cap; both only tighten with longer ranges. What a tied head saves is left to [`Self::extend`].
+    /// Memory, bindings and cap; all only tighten with longer ranges. What a tied head saves is left to [`Self::extend`].
     fn fits(&self, seat: usize, start: usize, end: usize) -> bool {
         let memory = &self.chain.seats[seat].memory;
         memory[end] - memory[start] <= self.chain.seats[seat].room && self.under(seat, start, end)
     }
 
     fn under(&self, seat: usize, start: usize, end: usize) -> bool {
-        match self.cap {
-            Cap::None => true,
-            Cap::Stage(most) => self.token_millis(seat, start, end) < most,
-            Cap::Load(most) => self.penalty(seat, start, end) < most,
-        }
+        self.chain.may_take(seat, start, end)
+            && match self.cap {
+                Cap::None => true,
+                Cap::Stage(most) => self.token_millis(seat, start, end) < most,
+                Cap::Load(most) => self.penalty(seat, start, end) < most,
+            }
     }
 
     /// Milliseconds a token of one stage.

@@ -64,6 +64,13 @@ impl Pass {
     }
 }
 
+/// Rows of a prompt that passed the stages while no other answer was given.
+pub(super) struct PrefillPass {
+    pub rows: usize,
+    /// Milliseconds of the engine at each stage.
+    pub stage_millis: Vec<f64>,
+}
+
 /// Rows of a prompt that came through, so many milliseconds after the ones before them.
 pub(super) struct Reading {
     pub rows: usize,
@@ -87,6 +94,8 @@ pub(super) struct Answering {
     pub prompt_tokens: usize,
     reused: usize,
     asked: Millis,
+    /// Milliseconds that the first token was expected to take, once that is looked at; 0: nothing is expected.
+    pub expected_first: Option<f64>,
     first_token: Option<Millis>,
     last_token: Millis,
     progress: Millis,
@@ -120,6 +129,8 @@ impl Answering {
             prompt_tokens: tokens.len(),
             reused,
             asked,
+            // Of one that waited for others nothing is expected.
+            expected_first: (now > asked).then_some(0.0),
             first_token: None,
             last_token: now,
             progress: now,
@@ -223,6 +234,11 @@ impl Answering {
             hidden: Vec::new(),
         };
         out.send(first.peer, Frame::Forward(forward));
+    }
+
+    /// Tokens of the prompt that have to be read for the first token.
+    pub fn to_read(&self) -> usize {
+        self.prompt_tokens.saturating_sub(self.reused)
     }
 
     /// How fast the prompt is read, if `pass` comes through now and is part of it.
@@ -338,6 +354,7 @@ impl Answering {
             reused_tokens: self.reused as u32,
             answer_tokens: self.answer_tokens() as u32,
             first_token_ms: first.0 - self.asked.0,
+            expected_first_ms: self.expected_first.unwrap_or(0.0),
             decode_ms: self.last_token.0 - first.0,
             context_used: self.conversation.log.len() as u32,
             context: self.context as u32,

@@ -7,7 +7,7 @@ use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
 use super::ahead::{self, Ahead};
-use super::answering::{Answering, DecodePass, expected_pages};
+use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
 use super::draft::DraftCost;
@@ -43,6 +43,8 @@ pub(super) struct Answers {
     pub tokens: u64,
     /// The newest token that passed alone, until it is looked at.
     pub passed: Option<DecodePass>,
+    /// The newest chunk of a prompt that passed alone, until it is looked at.
+    pub read: Option<PrefillPass>,
 }
 
 impl Answers {
@@ -338,6 +340,21 @@ impl Answers {
         for active in &mut self.active {
             let replay = replay(active.conversation.id);
             active.moved(replay, self.conversations.fresh_id());
+        }
+    }
+
+    /// An answer of which nobody has said yet what its first token will take: tokens to read, rows of a chunk and chunks on their
+    /// way. Nothing is expected of one beside others.
+    pub fn unexpected(&self, conversation: ConversationId, plan: &Plan) -> Option<(u32, u32, usize)> {
+        let [only] = &self.active[..] else { return None };
+        let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
+        is_new.then(|| (only.to_read() as u32, self.chunk_size.rows(plan) as u32, WINDOW))
+    }
+
+    /// What the first token of an answer is expected to take.
+    pub fn expect(&mut self, conversation: ConversationId, millis: f64) {
+        if let Some(index) = self.index_of(conversation) {
+            self.active[index].expected_first = Some(millis);
         }
     }
 

@@ -281,9 +281,16 @@ impl Coordinator {
             return;
         }
         let conversation = picked.conversation;
+        if let Some(reading) = self.answers.unexpected(conversation, plan) {
+            let millis = self.planning.first_token_millis(model, &self.command, members, plan, reading);
+            self.answers.expect(conversation, millis);
+        }
         let good = self.answers.picked(picked, model, now, out);
         if let Some(pass) = self.answers.passed.take() {
             self.planning.learn(model, &self.command, members, &pass, now);
+        }
+        if let Some(read) = self.answers.read.take() {
+            self.planning.learn_prefill(model, &self.command, members, &read);
         }
         match good {
             true => self.after_answer(members, now, out),

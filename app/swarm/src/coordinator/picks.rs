@@ -3,7 +3,7 @@
 use potluck_plan::{Candidates, Millis};
 use potluck_protocol::{AnswerStop, Picked, PickedRows};
 
-use super::answering::{DecodePass, Pass};
+use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
 use crate::event::OpenedModel;
 use crate::outbox::Outbox;
@@ -15,6 +15,9 @@ impl Answers {
         let Some(index) = self.index_of(picked.conversation) else { return true };
         if let Some(reading) = self.active[index].reading(picked.pass, now) {
             self.chunk_size.measured(reading.rows, reading.millis);
+            if self.active.len() == 1 {
+                self.read = Some(PrefillPass { rows: reading.rows, stage_millis: picked.stage_millis.clone() });
+            }
         }
         let answering = &mut self.active[index];
         let Some(pass) = answering.through(picked.pass, now) else { return true };

@@ -1,6 +1,7 @@
 //! From members to plans: `Down → Preparing → Committing → Up` (dynamic-partitioning.txt 4.4), with an active plan that
 //! goes on while an inactive one is prepared beside it.
 
+mod advance;
 mod calibrating;
 mod forecasts;
 mod habits;
@@ -32,7 +33,7 @@ use patience::Patience;
 use question::Question;
 use standbys::StandbyPlans;
 
-use crate::coordinator::answering::DecodePass;
+use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 use crate::memory::resident_bytes;
@@ -48,6 +49,8 @@ pub(super) struct Planning {
     pub epoch: PlanEpoch,
     active: Option<Active>,
     inactive: Option<Inactive>,
+    /// The plan that ran last: what devices hold where none runs.
+    last: Option<Plan>,
     /// What is loaded in advance.
     pub standbys: StandbyPlans,
     /// A better plan must wait for the end of an answer, because it does not fit beside the active one.
@@ -86,6 +89,7 @@ impl Planning {
             epoch,
             active: None,
             inactive: None,
+            last: None,
             standbys: StandbyPlans::default(),
             replan_when_idle: false,
             unfit_beside: None,
@@ -244,6 +248,7 @@ impl Planning {
                 out.send(*peer, Frame::Commit(active.epoch()));
             }
         }
+        self.last = Some(active.planned.plan.clone());
         self.active = Some(active);
         self.patience.over();
         self.unfit_beside = None;
@@ -294,6 +299,28 @@ impl Planning {
             let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
             self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
         }
+    }
+
+    /// A prompt's chunk passed the active plan.
+    pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
+        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let plan = active.planned.plan.clone();
+        let question = Question::new(self, model, command, members);
+        self.measures.learn_prefill(&question.room(plan.epoch), &plan, pass);
+    }
+
+    /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
+    /// many of them on their way at once.
+    pub fn first_token_millis(
+        &self,
+        model: &OpenedModel,
+        command: &HostCommand,
+        members: &Members,
+        plan: &Plan,
+        (tokens, chunk, window): (u32, u32, usize),
+    ) -> f64 {
+        let question = Question::new(self, model, command, members);
+        potluck_planner::first_token_millis(&question.room(plan.epoch), plan, tokens, chunk, window)
     }
 
     /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
@@ -379,7 +406,12 @@ impl Planning {
         for model in state_type::choices(wishes.model, wishes.command.state, running, wishes.answering) {
             let question = Question::new(self, &model, wishes.command, members);
             let room = question.room(epoch);
-            match potluck_planner::plan(&room) {
+            let found = match self.active {
+                Some(_) => potluck_planner::plan(&room),
+                // Everybody waits: what is there already counts.
+                None => potluck_planner::plan_keeping(&room),
+            };
+            match found {
                 Err(short) => shortfall = Some((model, short)),
                 Ok(planned) => {
                     self.shortfall = None;
@@ -439,8 +471,9 @@ impl Planning {
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
         let stays = |inactive: &Inactive| {
-            inactive.purpose == Purpose::TakesOver
-                || inactive.share == share && !is_better(&planned, &inactive.planned.plan)
+            let plan = &inactive.planned.plan;
+            let goes_on = || !is_better(&planned, plan) || self.is_nearly_there(room, plan, &planned.plan);
+            inactive.purpose == Purpose::TakesOver || inactive.share == share && goes_on()
         };
         if inactive.is_some_and(stays) {
             return;
@@ -454,7 +487,7 @@ impl Planning {
             }
             self.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, out);
+        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, members, out);
     }
 
     /// Has everyone prepare a plan, while the plan `keep` goes on.
@@ -464,9 +497,11 @@ impl Planning {
         keep: Option<PlanEpoch>,
         purpose: Purpose,
         wishes: Wishes<'_>,
+        members: &Members,
         out: &mut Outbox,
     ) {
         self.epoch = planned.plan.epoch;
+        self.end_advance(&planned.plan, members, wishes, out);
         let order = Prepare {
             plan: planned.plan.clone(),
             model: wishes.model.card.clone(),
@@ -514,6 +549,10 @@ fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
             let needed = resident_bytes(room.shape, &units, plan.context).saturating_add(room.overhead);
             lent(peer).unwrap_or(Bytes::ZERO) >= needed
         })
+        && plan
+            .stages
+            .iter()
+            .all(|stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks)))
 }
 
 /// How far the prediction of a plan may be wrong, compared with that of another one.

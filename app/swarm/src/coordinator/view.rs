@@ -109,7 +109,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         () if peer != members.me && member.is_silent() => MemberStanding::Silent,
         () if member.failed_until.is_some() => MemberStanding::Failed,
         () if lent.is_none() => MemberStanding::Guest,
-        () if planning.awaits(peer) => MemberStanding::Loading,
+        () if planning.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStanding::Loading,
         () if has_work => MemberStanding::Ready,
         () => MemberStanding::Spare,
     };
@@ -119,7 +119,11 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
             let sentence = spare.reason.sentence(noun(member.hello.kind));
             with_departures(sentence, planning.departures(peer))
         }),
-        standby: planning.standbys.of(peer).map(|stands_by| standby(&stands_by, standing, members)),
+        standby: match planning.in_advance(peer) {
+            Some(false) => Some("Loads its part in advance.".to_owned()),
+            Some(true) => Some("Has loaded its part in advance.".to_owned()),
+            None => planning.standbys.of(peer).map(|stands_by| standby(&stands_by, standing, members)),
+        },
         peer,
         name: member.hello.name.clone(),
         kind: member.hello.kind,

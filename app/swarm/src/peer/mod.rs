@@ -386,9 +386,10 @@ impl Peer {
         let status = self.status();
         let me = self.identity.peer;
         let probes = self.coordinator.is_some() && self.is_idle(now);
-        for (peer, member) in self.members.known.iter().filter(|(peer, _)| **peer != me) {
+        for (peer, member) in self.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
             self.out.send(*peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
             if let Some(bytes) = member.next_probe().filter(|_| probes) {
+                member.probe();
                 self.out.send(*peer, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
             }
         }
@@ -412,14 +413,18 @@ impl Peer {
     fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool, now: Millis) {
         let millis = (now.0 - sent).max(0.0);
         let Some(member) = self.members.known.get_mut(&from) else { return };
+        if probed > 0 {
+            member.probe_is_back();
+        }
         match (probed, member.link.latency_millis()) {
             (0, _) if idle => member.link.round_trip(millis),
             (0, _) => member.link.busy_round_trip(millis),
             // The way back was short and took half of a heartbeat's round trip.
             (1.., Some(back)) if idle => {
-                member.probed(u64::from(probed), millis - back);
+                member.probed(u64::from(probed), millis - back, millis);
                 // The next one at once: nothing else is under way.
                 if let Some(bytes) = member.next_probe() {
+                    member.probe();
                     self.out.send(from, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
                 }
             }

@@ -18,6 +18,8 @@ const BLOCK_BYTES: f64 = 160.0;
 pub struct SimDevice {
     /// Bytes it lends; `None`: a guest.
     pub budget: Option<u64>,
+    /// Most bytes of a buffer that its kernels see at once.
+    pub binding: u64,
     /// Milliseconds for one decoded row through one dense block of [`SimModel`]; other parts by their bytes.
     pub block_millis: f64,
     /// Milliseconds for one further row of a prompt's chunk through one block: the weights are read once a chunk.
@@ -45,6 +47,7 @@ impl Default for SimDevice {
     fn default() -> Self {
         Self {
             budget: None,
+            binding: u64::MAX,
             block_millis: 1.0,
             prefill_millis: 0.25,
             submit_millis: 1.0,
@@ -81,6 +84,7 @@ impl SimDevice {
     pub(crate) fn contribution(&self) -> Option<Contribution> {
         self.budget.map(|budget| Contribution {
             budget: Bytes(budget),
+            binding: Bytes(self.binding),
             bandwidth: BLOCK_BYTES / self.block_millis * 1e3 * self.boast,
             sync_millis: self.submit_millis / self.boast,
         })

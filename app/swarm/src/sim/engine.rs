@@ -90,6 +90,11 @@ impl SimEngine {
         self.state.retain(|(block, _), _| held.contains(&WeightUnit::Mixer(BlockIndex(*block))));
     }
 
+    /// A unit more.
+    pub fn bring(&mut self, unit: WeightUnit) {
+        self.held.insert(unit);
+    }
+
     pub fn forget(&mut self, conversation: ConversationId) {
         self.state.retain(|(_, known), _| *known != conversation);
         self.chosen.remove(&conversation);

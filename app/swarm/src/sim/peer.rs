@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{PeerId, WeightUnit};
-use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session};
+use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session, Timings};
 
 use super::device::SimDevice;
-use super::engine::SimEngine;
+use super::engine::{SimEngine, SimModel};
 use super::fault::Wrong;
 use super::relay::Line;
 use crate::{Identity, LoadRequest, Peer};
@@ -20,6 +20,8 @@ pub struct Answer {
     pub times: Vec<f64>,
     /// How it ended.
     pub end: Option<AnswerStop>,
+    /// What it took, as its asker is told.
+    pub timings: Option<Timings>,
     /// Recoveries on the way.
     pub recoveries: u32,
     /// What was said about them.
@@ -45,7 +47,7 @@ impl Answer {
                 self.recoveries += 1;
                 self.sentences.push(sentence);
             }
-            AnswerPart::End { stop, .. } => self.end = Some(stop),
+            AnswerPart::End { stop, timings, .. } => (self.end, self.timings) = (Some(stop), Some(timings)),
             _ => {}
         }
         0
@@ -73,7 +75,8 @@ pub(super) struct SimPeer {
     pub wrong: Option<Wrong>,
     /// Why it had to leave the room.
     pub closed: Option<String>,
-    pub load: Option<LoadRequest>,
+    /// What it loads, and since when.
+    pub load: Option<(LoadRequest, f64)>,
     /// How many loads it has begun.
     pub loads: u64,
     /// Its next load never ends.
@@ -113,6 +116,28 @@ impl SimPeer {
     /// A new session of the same peer.
     pub fn fresh_machine(&self) -> Peer {
         Peer::new(identity(self.id, self.life))
+    }
+
+    /// When what it loads is there; at the beginning of time if it loads nothing.
+    pub fn load_ends(&self, model: &SimModel) -> f64 {
+        let millis = |load: &LoadRequest| self.device.load_millis(model, &load.units, self.engine.held(), &self.stored);
+        self.load.as_ref().filter(|(_, since)| since.is_finite()).map_or(0.0, |(load, since)| since + millis(load))
+    }
+
+    /// What it loads is not wanted any more: units that are there already stay, on its GPU and in its storage.
+    pub fn interrupt_load(&mut self, model: &SimModel, now: f64) {
+        let Some((load, since)) = self.load.take() else { return };
+        let mut left = now - since;
+        let missing: Vec<WeightUnit> =
+            load.units.into_iter().filter(|unit| !self.engine.held().contains(unit)).collect();
+        for unit in missing {
+            left -= self.device.load_millis(model, &[unit], &BTreeSet::new(), &self.stored);
+            if left < 0.0 {
+                break;
+            }
+            self.engine.bring(unit);
+            self.stored.insert(unit);
+        }
     }
 
     pub fn name(&self) -> String {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use potluck_plan::{
     BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, ModelId, Outcome, Pick,
-    Position, Row, Task, Then, Work,
+    Position, Row, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS};
-use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, ModelCard, ModelSource};
+use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
 
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
@@ -33,8 +33,8 @@ impl World {
             Action::Calibrate { model, .. } => self.calibrate(index, model.id),
             Action::Load(load) => self.load(index, load),
             Action::Unload => {
+                self.peers[index].interrupt_load(&self.model, self.now);
                 self.peers[index].engine = SimEngine::default();
-                self.peers[index].load = None;
             }
             Action::Compute(work) => self.compute(index, &work),
             Action::Forget(conversation) => self.peers[index].engine.forget(conversation),
@@ -54,7 +54,7 @@ impl World {
         }
     }
 
-    /// Times ranges as a device does: with its noise, one run after the other.
+    /// Times ranges as a device does: with its noise, one run after the other, and after what it loads.
     fn calibrate(&mut self, index: usize, model: ModelId) {
         let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
         let mut spent = 0.0;
@@ -92,31 +92,71 @@ impl World {
             prefill_short,
             prefill_long,
         };
-        self.schedule(self.now + spent, index, Happening::Event(Event::Calibrated(model, Ok(calibration))));
+        let at = self.peers[index].load_ends(&self.model).max(self.now) + spent;
+        self.schedule(at, index, Happening::Event(Event::Calibrated(model, Ok(calibration))));
     }
 
     fn load(&mut self, index: usize, load: LoadRequest) {
         let peer = &mut self.peers[index];
+        peer.interrupt_load(&self.model, self.now);
         let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
+        let wanted: Vec<WeightUnit> =
+            load.units.iter().filter(|unit| peer.engine.held().contains(unit)).copied().collect();
+        peer.engine.hold(&wanted);
         peer.loads += 1;
         let number = peer.loads;
-        peer.load = Some(load);
         if std::mem::take(&mut peer.stuck) {
+            // It brings nothing.
+            peer.load = Some((load, f64::INFINITY));
             return;
         }
+        peer.load = Some((load, self.now));
         self.schedule(self.now + millis, index, Happening::Loaded(number));
+    }
+
+    /// How far a device's load is, as a driver tells now and then.
+    pub(super) fn tell_progress(&mut self, index: usize) {
+        let peer = &self.peers[index];
+        let Some((load, since)) = peer.load.as_ref().filter(|(_, since)| since.is_finite()) else { return };
+        let ends = peer.load_ends(&self.model);
+        let held = peer.engine.held();
+        let missing: Bytes = load
+            .units
+            .iter()
+            .filter(|unit| !held.contains(unit))
+            .map(|unit| self.model.shape().unit_bytes(*unit))
+            .sum();
+        let share = if ends > *since { ((self.now - since) / (ends - since)).min(1.0) } else { 1.0 };
+        let report = LoadReport {
+            phase: LoadPhase::Download,
+            done: Bytes((missing.0 as f64 * share) as u64),
+            total: missing,
+            rate: peer.device.download,
+            cached: Bytes::ZERO,
+        };
+        let (epoch, used) = (load.epoch, resident_bytes(&self.model.shape(), &load.units, load.context));
+        self.event(index, Event::LoadProgress { epoch, report, used });
     }
 
     pub(super) fn loaded(&mut self, index: usize, number: u64) {
         let peer = &mut self.peers[index];
         // A newer load takes the place of an older one.
-        let Some(load) = peer.load.as_ref().filter(|_| peer.loads == number) else { return };
+        let Some((load, _)) = peer.load.take_if(|_| peer.loads == number) else { return };
         let epoch = load.epoch;
         let shapes = self.model.shapes();
         let Some(shape) = shapes.iter().find(|shape| shape.state == load.state) else { return };
         let bytes = resident_bytes(shape, &load.units, load.context);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));
+            return;
+        }
+        let keys = |unit: &WeightUnit| match unit {
+            WeightUnit::Mixer(block) => shape.blocks[usize::from(block.0)].state_per_position.0 / 2,
+            _ => 0,
+        };
+        let unseen = load.units.iter().any(|unit| keys(unit) * u64::from(load.context) > peer.device.binding);
+        if unseen {
+            self.violation = Some(format!("device {index} was told to hold keys that its kernels do not see"));
             return;
         }
         let needed = bytes.saturating_add(Bytes(peer.device.padding));

@@ -67,6 +67,7 @@ pub struct World {
     chats: Vec<Chat>,
     share: Share,
     state: Option<StateType>,
+    in_advance: bool,
     due: BinaryHeap<Due>,
     happenings: BTreeMap<u64, Happening>,
     sequence: u64,
@@ -88,6 +89,7 @@ impl World {
             chats: Vec::new(),
             share,
             state: None,
+            in_advance: true,
             due: BinaryHeap::new(),
             happenings: BTreeMap::new(),
             sequence: 0,
@@ -102,6 +104,11 @@ impl World {
     /// The host wishes keys and values to be stored so; otherwise the largest type is taken that fits.
     pub fn wish_state(&mut self, state: StateType) {
         self.state = Some(state);
+    }
+
+    /// Nothing is loaded before the model fits.
+    pub fn wait_with_loading(&mut self) {
+        self.in_advance = false;
     }
 
     /// Another device enters at a time. Returns its index.
@@ -240,6 +247,7 @@ impl World {
         match happening {
             Happening::Event(Event::Tick) => {
                 self.schedule(self.now + TICK_MILLIS, index, Happening::Event(Event::Tick));
+                self.tell_progress(index);
                 self.event(index, Event::Tick);
             }
             Happening::Event(event) => self.event(index, event),
@@ -273,6 +281,7 @@ impl World {
                 state: self.state,
                 share: self.share,
                 last_epoch: PlanEpoch(0),
+                in_advance: self.in_advance,
                 hidden: Vec::new(),
             }),
             false => Event::Join { key: peer.device.invited.then(|| "key".into()) },

@@ -142,6 +142,7 @@ impl Worker {
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
+        self.take_advance(epoch);
         self.drop_inactive(out);
         if !self.keeps_active(&prepare) {
             self.drop_active(out);
@@ -201,6 +202,8 @@ impl Worker {
             // A plan without us: we keep what we hold, as a spare.
             self.drop_active(out);
             self.load_standby(out);
+        } else if self.inactive.is_none() {
+            self.end_advance(epoch, out);
         }
         let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
             true => Frame::Committed(epoch),

@@ -57,17 +57,37 @@ impl Worker {
         self.newest_epoch = self.newest_epoch.max(epoch);
         // Nothing is ordered while a plan is prepared.
         self.drop_obsolete(epoch, out);
-        let ends = order.units.is_empty();
-        self.standby = (!ends).then_some(Standby { coordinator, order, progress: Progress::Waiting });
-        if !ends {
+        if order.in_advance {
+            // Whatever plan we were part of, the coordinator has none any more.
+            self.drop_active(out);
+        }
+        if !order.units.is_empty() {
+            self.standby = Some(Standby { coordinator, order, progress: Progress::Waiting });
             self.load_standby(out);
             return;
         }
+        self.end_advance(epoch, out);
+        self.standby = None;
         out.send(coordinator, Frame::Prepared(epoch));
         if self.inactive.is_none() {
             self.loading = None;
             self.load(epoch, out);
         }
+    }
+
+    /// A plan has come, so nothing is loaded in advance any more: what it wants is loaded for it, and the rest goes.
+    pub(super) fn end_advance(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+        let is_over = |standby: &mut Standby| standby.order.in_advance && standby.order.epoch < epoch;
+        if self.standby.take_if(is_over).is_some() && self.active.is_none() && self.inactive.is_none() {
+            self.loading = None;
+            self.used = Bytes::ZERO;
+            out.act(Action::Unload);
+        }
+    }
+
+    /// The part of a plan begins where what was loaded in advance has ended.
+    pub(super) fn take_advance(&mut self, epoch: PlanEpoch) {
+        self.standby.take_if(|standby| standby.order.in_advance && standby.order.epoch <= epoch);
     }
 
     /// An order waits until nothing is to be loaded for a plan.

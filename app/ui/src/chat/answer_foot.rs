@@ -9,7 +9,7 @@ use crate::{
     text::{count, duration_ms, tokens_per_second},
 };
 
-/// "6.1 tok/s · first token after 420 ms · 128 tokens".
+/// "6.1 tok/s · first token after 420 ms (400 ms expected) · 128 tokens".
 fn timing_words(timings: &AnswerTimings) -> String {
     let mut words = Vec::new();
     // The first token is paid for by the time to it: the pace is that of the others.
@@ -18,7 +18,11 @@ fn timing_words(timings: &AnswerTimings) -> String {
         words.push(tokens_per_second(pace));
     }
     if timings.first_token_ms > 0.0 {
-        words.push(format!("first token after {}", duration_ms(timings.first_token_ms)));
+        let expected = match timings.expected_first_ms {
+            millis if millis > 0.0 => format!(" ({} expected)", duration_ms(millis)),
+            _ => String::new(),
+        };
+        words.push(format!("first token after {}{expected}", duration_ms(timings.first_token_ms)));
     }
     words.push(format!("{} tokens", count(u64::from(timings.answer_tokens))));
     words.join(" · ")
@@ -97,6 +101,8 @@ mod tests {
         let timings =
             AnswerTimings { answer_tokens: 11, decode_ms: 2000.0, first_token_ms: 420.0, ..AnswerTimings::default() };
         assert_eq!(timing_words(&timings), "5 tok/s · first token after 420 ms · 11 tokens");
+        let expected = AnswerTimings { expected_first_ms: 400.0, ..timings };
+        assert!(timing_words(&expected).contains("first token after 420 ms (400 ms expected)"));
         let one = AnswerTimings { answer_tokens: 1, first_token_ms: 420.0, ..AnswerTimings::default() };
         assert!(!timing_words(&one).contains("tok/s"));
     }

@@ -88,12 +88,12 @@ fn own_sentence(store: Store) -> String {
         if status.device.trouble.is_some() {
             return "This device lends nothing: its GPU is not there. Reload the page to try again.".into();
         }
-        if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
-            return format!("This device lends {lent}. The room waits for more.");
-        }
         let own = status.peers.iter().find(|member| member.is_self);
-        let why = own.and_then(|member| member.spare.clone());
         let standby = own.and_then(|member| member.standby.clone()).map(|whom| format!(" {whom}")).unwrap_or_default();
+        if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
+            return format!("This device lends {lent}.{standby} The room waits for more.");
+        }
+        let why = own.and_then(|member| member.spare.clone());
         match own.map(|member| (member.state, member.holds.join(", "))) {
             Some((MemberState::Ready | MemberState::Loading, holds)) if works(status) => {
                 let beside = beside_work(status).unwrap_or_default();

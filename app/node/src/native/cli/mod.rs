@@ -74,6 +74,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         state: options.cache_type.map(crate::convert::state),
         share: crate::convert::share(options.share),
         last_epoch: Default::default(),
+        in_advance: true,
         hidden: Vec::new(),
     };
     session.send(Input::Alone(command, options.budget, files));

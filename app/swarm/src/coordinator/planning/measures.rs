@@ -1,8 +1,8 @@
 //! What the planner is told of the members: what they promise, what they timed, and what their stages take in use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use potluck_plan::{BlockIndex, Bytes, Millis, PeerId, Plan, PlanEpoch, Stage, StageId};
+use potluck_plan::{Bytes, Millis, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, legs};
 use potluck_planner::{
     Access, Device, HopCost, Layers, Link, Links, Prediction, Room, Seen, SeenStage, Speed, share_ways,
@@ -10,11 +10,13 @@ use potluck_planner::{
 
 use super::Planning;
 use super::calibrating::Profile;
-use crate::coordinator::answering::DecodePass;
+use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::members::Members;
 
 /// So many passes are needed before what a hop takes in use counts.
 const ENOUGH: usize = 3;
+/// Rows of a prompt's chunk from which its speed is told.
+const LEAST_ROWS: usize = 64;
 /// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
 const LEAST_MILLIS: f64 = 0.01;
 /// A device that has become slower by more than this has a reason of its own: the others are not taken to be as slow.
@@ -124,6 +126,21 @@ impl Measures {
         }
     }
 
+    /// A prompt's chunk passed all stages. Few rows say little: the weights are read for them as for many.
+    pub fn learn_prefill(&mut self, room: &Room<'_>, plan: &Plan, pass: &PrefillPass) {
+        let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
+        if pass.rows < LEAST_ROWS || pass.stage_millis.len() != plan.stages.len() || !measurable {
+            return;
+        }
+        for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
+            if let Some(device) = room.device(stage.peer) {
+                let fresh = || PeerMeasure::new(device.speed, device.session_millis);
+                let cost = room.layers.stage_prefill(plan, stage) * pass.rows as f64;
+                self.peers.entry(stage.peer).or_insert_with(fresh).prefilled(cost, *millis);
+            }
+        }
+    }
+
     /// Milliseconds that a hop takes in use beyond its idle link: queues of events, frames made and read. May be below zero.
     fn hop_millis(&self) -> f64 {
         self.hop.median().filter(|_| self.hop.len() >= ENOUGH).unwrap_or(0.0)
@@ -192,12 +209,13 @@ fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
 
 impl Planning {
     /// Everyone who can be given work.
-    pub(super) fn devices(&self, members: &Members, layers: &Layers) -> Vec<Device> {
+    pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
         let declared = members.known.iter().filter(|(_, member)| member.lends()).filter_map(|(peer, member)| {
             let lent = member.hello.contribution.as_ref()?;
             let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
             let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
-            device.holds = self.held_blocks(*peer);
+            device.binding = lent.binding;
+            device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
             device.presence.departures = self.habits.departures(*peer);
             Some((device, self.calibrating.profile(*peer, layers)))
@@ -236,6 +254,9 @@ impl Planning {
                     device.speed = Speed { decode: decode * in_use, prefill: prefill * in_use };
                 }
             }
+            if let Some(prefill) = self.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
+                device.speed.prefill = prefill;
+            }
         }
         devices.into_iter().map(|(device, _)| device).collect()
     }
@@ -247,13 +268,6 @@ impl Planning {
             Some(cost) => layers.with_head(cost),
             None => layers,
         }
-    }
-
-    fn held_blocks(&self, peer: PeerId) -> BTreeSet<BlockIndex> {
-        let active = self.active.iter().map(|active| &active.planned);
-        let plans = active.chain(self.inactive.iter().map(|inactive| &inactive.planned));
-        let stages = plans.flat_map(|planned| &planned.plan.stages).filter(|stage| stage.peer == peer);
-        stages.flat_map(|stage| stage.blocks.iter()).collect()
     }
 }
 

@@ -2,12 +2,13 @@
 //! dynamic-partitioning.txt 4.4.1 and 5.2.5).
 //!
 //! Orders are made once for an active plan and the devices of the room. They stay when the room is looked at again, and when
-//! somebody joins or leaves those that do not concern it stay too.
+//! somebody joins or leaves those that do not concern it stay too. While the model does not fit they name what each device will
+//! most probably get ([`super::advance`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
-use potluck_planner::{Device, Exposed, Planned, Room, Standby, standby_keeping};
+use potluck_planner::{Device, Exposed, Planned, Room, Standby, in_advance, standby_keeping};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::question::Question;
@@ -62,6 +63,8 @@ struct Order {
     lent: Bytes,
     /// The device has not said yet that it holds everything.
     awaited: bool,
+    /// Units of it that an order before it had brought.
+    brought: BTreeSet<WeightUnit>,
 }
 
 /// A device that could not do what was ordered, as long as it lends this.
@@ -69,6 +72,15 @@ struct Refusal {
     lent: Bytes,
     share: f64,
     until: Option<Millis>,
+}
+
+/// What a device loads while more of them are awaited.
+pub(super) struct Advance<'a> {
+    pub order: &'a StandbyOrder,
+    /// It has all of it.
+    pub is_loaded: bool,
+    /// What an order before this one had brought.
+    pub brought: &'a BTreeSet<WeightUnit>,
 }
 
 /// For whose loss a device stands by.
@@ -131,7 +143,7 @@ impl StandbyPlans {
         }
     }
 
-    fn tell(&mut self, now: Millis, out: &mut Outbox) {
+    pub(super) fn tell(&mut self, now: Millis, out: &mut Outbox) {
         for (peer, order) in self.orders.iter().filter(|(_, order)| order.awaited) {
             self.told = now;
             out.send(*peer, Frame::StandBy(Box::new(order.order.clone())));
@@ -204,10 +216,32 @@ impl StandbyPlans {
         for (peer, units) in units {
             let known = self.orders.get(&peer).map(|order| order.order.units.iter().collect::<BTreeSet<_>>());
             let Some(lent) = lent.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
-            self.orders.insert(peer, Order { order: order(units), lent: *lent, awaited: true });
+            let before = self.orders.get(&peer).filter(|before| !before.awaited).map(|before| &before.order.units);
+            let brought = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
+            self.orders.insert(peer, Order { order: order(units), lent: *lent, awaited: true, brought });
             is_new = true;
         }
         is_new
+    }
+
+    /// What a device loads while more of them are awaited, if it does.
+    pub(super) fn advance(&self, peer: PeerId) -> Option<Advance<'_>> {
+        let order = self.orders.get(&peer).filter(|order| order.order.in_advance && !order.order.units.is_empty())?;
+        Some(Advance { order: &order.order, is_loaded: !order.awaited, brought: &order.brought })
+    }
+
+    /// A plan comes: nothing is loaded in advance any more. Who is part of the plan is told by it, and the others by an order
+    /// with this epoch. True if there are such others.
+    pub(super) fn end_advance(&mut self, part: &BTreeSet<PeerId>, epoch: PlanEpoch) -> bool {
+        self.orders.retain(|peer, order| !order.order.in_advance || !part.contains(peer));
+        let others = self.orders.values_mut().filter(|order| order.order.in_advance && !order.order.units.is_empty());
+        let mut is_any = false;
+        for order in others {
+            (order.order.epoch, order.awaited, is_any) = (epoch, true, true);
+            order.order.units.clear();
+        }
+        (self.made_for, self.seen) = (None, None);
+        is_any
     }
 
     /// For whom a device stands by.
@@ -244,6 +278,9 @@ impl Planning {
         if self.inactive.is_some() || self.active.is_some() != self.up().is_some() {
             return;
         }
+        if self.active.is_none() && !self.may_load_in_advance(wishes, members, out) {
+            return;
+        }
         let mut question = Question::new(self, wishes.model, wishes.command, members);
         let devices = question.devices();
         let lent: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
@@ -255,11 +292,15 @@ impl Planning {
         }
         let epoch = self.next_epoch(members);
         let room = question.room(epoch);
-        let Some(active) = self.active.as_ref().map(|active| &active.planned.plan) else { return };
-        let units = self.standbys.make(&room, active);
+        let active = self.active.as_ref().map(|active| &active.planned.plan);
+        let (units, in_advance) = match active {
+            Some(active) => (self.standbys.make(&room, active), false),
+            None => (in_advance(&room), true),
+        };
         self.standbys.made_for = Some(basis);
         let context = wishes.command.context;
-        if self.standbys.order(units, &lent, |units| standby_order(epoch, wishes.model, context, units)) {
+        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, wishes.model, context, units) };
+        if self.standbys.order(units, &lent, order) {
             self.epoch = epoch;
             self.standbys.tell(wishes.now, out);
         }
@@ -284,12 +325,12 @@ impl Planning {
         }
         self.abandon(out);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
-        self.prepare(planned, None, Purpose::TakesOver, wishes, out);
+        self.prepare(planned, None, Purpose::TakesOver, wishes, members, out);
         true
     }
 }
 
 fn standby_order(epoch: PlanEpoch, model: &OpenedModel, context: u32, units: Vec<WeightUnit>) -> StandbyOrder {
     let (shape, overhead, model) = (model.shape.clone(), model.overhead, model.card.clone());
-    StandbyOrder { epoch, model, state: shape.state, shape, overhead, context, units }
+    StandbyOrder { epoch, model, state: shape.state, shape, overhead, context, units, in_advance: false }
 }

@@ -1,0 +1,97 @@
+//! Partial plans: what devices load while the model does not fit and more of them are awaited (dynamic-partitioning.txt
+//! 4.4.1). They are ordered like what stands by, and the plan that comes at last is chosen for what is there.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::{BlockIndex, ModelShape, PeerId, Plan, WeightUnit};
+use potluck_planner::{Room, SESSION_START_MILLIS, load_millis};
+use potluck_protocol::LoadReport;
+
+use super::standbys::Advance;
+use super::{Planning, Wishes};
+use crate::members::Members;
+use crate::outbox::Outbox;
+
+/// A plan is nearly there if another one would take so many times as long.
+const NEARLY: f64 = 2.0;
+
+impl Planning {
+    /// The model does not fit, the host wishes it, and every device that is there was timed: a device that loads cannot be
+    /// timed, and whoever comes next would wait for that.
+    pub(super) fn may_load_in_advance(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> bool {
+        if !wishes.command.in_advance || self.shortfall.is_none() || self.waits {
+            return false;
+        }
+        self.calibrating.ask_all(wishes.model, members, wishes.now, out);
+        !self.calibrating.is_waited_for(members, wishes.now)
+    }
+
+    /// A plan is prepared: it takes the place of what is loaded in advance.
+    pub(super) fn end_advance(&mut self, plan: &Plan, members: &Members, wishes: Wishes<'_>, out: &mut Outbox) {
+        let epoch = self.next_epoch(members);
+        if self.standbys.end_advance(&plan.peers(), epoch) {
+            self.epoch = epoch;
+            self.standbys.tell(wishes.now, out);
+        }
+    }
+
+    /// What a device loads while more of them are awaited: nothing, or whether it has all of it.
+    pub fn in_advance(&self, peer: PeerId) -> Option<bool> {
+        Some(self.standbys.advance(peer)?.is_loaded)
+    }
+
+    /// Blocks that a device holds: of the plans, or where none runs of the last one, and what it has loaded in advance.
+    pub(super) fn held_blocks(&self, peer: PeerId, members: &Members, shape: &ModelShape) -> BTreeSet<BlockIndex> {
+        let of = |plan: &Plan| {
+            let stages = plan.stages.iter().filter(|stage| stage.peer == peer);
+            stages.flat_map(|stage| stage.blocks.iter()).collect::<BTreeSet<BlockIndex>>()
+        };
+        let report = members.get(peer).and_then(|member| member.status.loading);
+        let active = self.active.as_ref().map(|active| &active.planned.plan);
+        let mut held = active.or(self.last.as_ref()).map(of).unwrap_or_default();
+        if let Some(inactive) = &self.inactive {
+            let plan = &inactive.planned.plan;
+            match inactive.awaits(peer) && active.is_none() {
+                true => held.extend(loaded(&plan.units_for(peer, shape), &held, report, shape)),
+                false => held.extend(of(plan)),
+            }
+        }
+        if let Some(Advance { order, is_loaded, brought }) = self.standbys.advance(peer) {
+            let brought = brought.iter().filter_map(|unit| unit.block()).collect();
+            let report = report.filter(|_| !is_loaded);
+            match is_loaded {
+                true => held.extend(order.units.iter().filter_map(|unit| unit.block())),
+                false => held.extend(loaded(&order.units, &brought, report, shape)),
+            }
+        }
+        held
+    }
+
+    /// While nothing runs, a plan that is nearly there is not given up for one that would take long to load: that one can be
+    /// loaded beside it.
+    pub(super) fn is_nearly_there(&self, room: &Room<'_>, inactive: &Plan, other: &Plan) -> bool {
+        let longest = |plan: &Plan| load_millis(room, plan).into_iter().fold(0.0, f64::max) - SESSION_START_MILLIS;
+        self.active.is_none() && NEARLY * longest(inactive) <= longest(other)
+    }
+}
+
+/// Blocks of units that are there while they are loaded: those that were there before, and of the others the first ones, as
+/// far as the device says. Units are loaded in the order of the file, which is that of the blocks.
+fn loaded(
+    units: &[WeightUnit],
+    before: &BTreeSet<BlockIndex>,
+    report: Option<LoadReport>,
+    shape: &ModelShape,
+) -> BTreeSet<BlockIndex> {
+    let missing = |unit: &&WeightUnit| unit.block().is_none_or(|block| !before.contains(&block));
+    let bytes = |unit: &WeightUnit| shape.unit_bytes(*unit).0 as f64;
+    let share = report.map_or(0.0, |report| report.done.0 as f64 / report.total.0.max(1) as f64).min(1.0);
+    let mut left = share * units.iter().filter(missing).map(bytes).sum::<f64>();
+    let on_the_way = |unit: &&WeightUnit| {
+        left -= bytes(unit);
+        left < 0.0
+    };
+    let absent: BTreeSet<BlockIndex> =
+        units.iter().filter(missing).filter(on_the_way).filter_map(|unit| unit.block()).collect();
+    units.iter().filter_map(|unit| unit.block()).filter(|block| !absent.contains(block)).collect()
+}
