@@ -4,26 +4,16 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 
-import { Device } from '../harness/browser.mjs';
-import { Relay } from '../harness/relay.mjs';
+import { inPage } from './inpage.mjs';
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '2.5' }, out: { type: 'string' } } });
 
-const relay = await Relay.start({ models: [] });
-const device = await Device.start('awake');
-try {
-  // Any page of a safe origin has WebGPU.
-  await device.page.goto(`${relay.url}/bench`);
-  const results = await device.page.evaluate(measure, Number(values.seconds) * 1000);
-  results.forEach(({ pause, every, turns, share, millis }) => {
-    const kept = turns === 0 ? 'left alone' : `${turns} turns ${every === null ? 'one after the other' : `every ${every} ms`} (${share.toFixed(2)} ms of each alone)`;
-    console.log(`${pause} ms of pause, ${kept}: ${millis.map((one) => one.toFixed(2)).join(' / ')} ms (10%, median, 90%)`);
-  });
-  if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
-} finally {
-  await device.stop();
-  await relay.stop();
-}
+const results = await inPage('awake', measure, Number(values.seconds) * 1000);
+results.forEach(({ pause, every, turns, share, millis }) => {
+  const kept = turns === 0 ? 'left alone' : `${turns} turns ${every === null ? 'one after the other' : `every ${every} ms`} (${share.toFixed(2)} ms of each alone)`;
+  console.log(`${pause} ms of pause, ${kept}: ${millis.map((one) => one.toFixed(2)).join(' / ')} ms (10%, median, 90%)`);
+});
+if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
 
 /** Runs in the page. */
 async function measure(lasting) {

@@ -5,27 +5,17 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 
-import { Device } from '../harness/browser.mjs';
-import { Relay } from '../harness/relay.mjs';
+import { inPage } from './inpage.mjs';
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '2' }, out: { type: 'string' } } });
 
-const relay = await Relay.start({ models: [] });
-const device = await Device.start('sync');
-try {
-  // Any page of a safe origin has WebGPU.
-  await device.page.goto(`${relay.url}/bench`);
-  const results = await device.page.evaluate(measure, Number(values.seconds) * 1000);
-  results.forEach(({ pause, nudge, ready, runs, millis }) => {
-    const every = nudge === null ? 'no nudges' : `a nudge every ${nudge} ms`;
-    const encoded = ready ? 'encoded in advance' : 'encoded then';
-    console.log(`${pause} ms of pause, ${every}, ${encoded}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
-  });
-  if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
-} finally {
-  await device.stop();
-  await relay.stop();
-}
+const results = await inPage('sync', measure, Number(values.seconds) * 1000);
+results.forEach(({ pause, nudge, ready, runs, millis }) => {
+  const every = nudge === null ? 'no nudges' : `a nudge every ${nudge} ms`;
+  const encoded = ready ? 'encoded in advance' : 'encoded then';
+  console.log(`${pause} ms of pause, ${every}, ${encoded}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
+});
+if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
 
 /** Runs in the page. */
 async function measure(lasting) {
