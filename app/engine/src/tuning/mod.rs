@@ -82,11 +82,6 @@ impl Tuning {
         self.0.insert(shape, tuned);
     }
 
-    /// Forgets a shape.
-    pub fn forget(&mut self, shape: &Shape) {
-        self.0.remove(shape);
-    }
-
     /// Everything.
     pub fn iter(&self) -> impl Iterator<Item = (&Shape, &Tuned)> {
         self.0.iter()
