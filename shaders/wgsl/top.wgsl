@@ -1,5 +1,6 @@
 // The best `count` logits of a row, best first, ties to the lowest id: take the best segment's best, then look for that
-// segment's next. Lone: one thread a row. Coop: one workgroup a row, each thread keeps watch over its own segments.
+// segment's next. Lone: one thread a row. Coop: one workgroup a row; each thread keeps watch over its own segments, and all of
+// them look for the next one in the segment that gave its best. Sampling takes 128 of them for every token.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
@@ -21,11 +22,18 @@ fn best_of(base: u32, local: u32, step: u32) -> vec2<u32> {
     return result;
 }
 
-// The best of a segment that comes after (last, last_id).
-fn next_in(row: u32, segment: u32, last: f32, last_id: u32) -> vec2<u32> {
+// `a` is better than `b`: larger, or as large with a lower id; what has no id is no candidate.
+fn is_better(a: vec2<u32>, b: vec2<u32>) -> bool {
+    let x = bitcast<f32>(a.x);
+    let y = bitcast<f32>(b.x);
+    return a.y != 0xffffffffu && (b.y == 0xffffffffu || x > y || (x == y && a.y < b.y));
+}
+
+// The best of a segment's logits local, local + step, … that comes after (last, last_id).
+fn next_in(row: u32, segment: u32, local: u32, step: u32, last: f32, last_id: u32) -> vec2<u32> {
     var result = vec2<u32>(bitcast<u32>(-3.0e38), 0xffffffffu);
     let first = segment * 128u;
-    for (var i = first; i < min(first + 128u, params.vocabulary); i++) {
+    for (var i = first + local; i < min(first + 128u, params.vocabulary); i += step) {
         let v = logits[row * params.vocabulary + i];
         let after = v < last || (v == last && i > last_id);
         if (after && (result.y == 0xffffffffu || v > bitcast<f32>(result.x))) {
@@ -36,45 +44,66 @@ fn next_in(row: u32, segment: u32, last: f32, last_id: u32) -> vec2<u32> {
 }
 
 #if STRATEGY == Coop
+const HEADS = $THREADSu / 16u;
 var<workgroup> offers: array<vec2<u32>, $THREADS>;
+// The best of each 16 offers.
+var<workgroup> heads: array<vec2<u32>, HEADS>;
+
+// The best that any thread offers.
+fn best_offer(local: u32, offer: vec2<u32>) -> vec2<u32> {
+    offers[local] = offer;
+    workgroupBarrier();
+    if (local < HEADS) {
+        var head = offers[local * 16u];
+        for (var i = 1u; i < 16u; i++) {
+            let other = offers[local * 16u + i];
+            if (is_better(other, head)) { head = other; }
+        }
+        heads[local] = head;
+    }
+    workgroupBarrier();
+    var result = heads[0];
+    for (var i = 1u; i < HEADS; i++) {
+        if (is_better(heads[i], result)) { result = heads[i]; }
+    }
+    return result;
+}
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
     let row = group.x;
-    let step = $THREADSu;
+    let base = row * params.segments;
+    var own = best_of(base, local, $THREADSu);
+    for (var k = 0u; k < params.count; k++) {
+        let winner = best_offer(local, own);
+        if (local == 0u) {
+            candidates[(params.first + row) * params.count + k] = vec2<u32>(winner.y, winner.x);
+            if (k == 0u && row + 1u == params.n) { token[0] = winner.y; }
+        }
+        let segment = winner.y / 128u;
+        let found = next_in(row, segment, local, $THREADSu, bitcast<f32>(winner.x), winner.y);
+        let next = best_offer(local, found);
+        // Nobody else reads this segment's entry.
+        if (segment % $THREADSu == local && segment < params.segments) {
+            best[base + segment] = next;
+            own = best_of(base, local, $THREADSu);
+        }
+    }
+}
 #else
 @compute @workgroup_size($THREADS)
 fn main(@builtin(global_invocation_id) id: vec3<u32>) {
     let row = id.x;
-    let local = 0u;
-    let step = 1u;
     if (row >= params.n) { return; }
-#endif
     let base = row * params.segments;
-    var own = best_of(base, local, step);
     for (var k = 0u; k < params.count; k++) {
-        var winner = own;
-#if STRATEGY == Coop
-        offers[local] = own;
-        workgroupBarrier();
-        for (var i = 0u; i < $THREADSu; i++) {
-            let offer = offers[i];
-            let a = bitcast<f32>(offer.x);
-            let b = bitcast<f32>(winner.x);
-            if (offer.y != 0xffffffffu && (winner.y == 0xffffffffu || a > b || (a == b && offer.y < winner.y))) {
-                winner = offer;
-            }
-        }
-        workgroupBarrier();
-#endif
-        if (winner.y == own.y) {
-            candidates[(params.first + row) * params.count + k] = vec2<u32>(winner.y, winner.x);
-            if (k == 0u && row + 1u == params.n) { token[0] = winner.y; }
-            if (winner.y != 0xffffffffu && k + 1u < params.count) {
-                let segment = winner.y / 128u;
-                best[base + segment] = next_in(row, segment, bitcast<f32>(winner.x), winner.y);
-                own = best_of(base, local, step);
-            }
+        let winner = best_of(base, 0u, 1u);
+        candidates[(params.first + row) * params.count + k] = vec2<u32>(winner.y, winner.x);
+        if (k == 0u && row + 1u == params.n) { token[0] = winner.y; }
+        let segment = winner.y / 128u;
+        if (segment < params.segments && k + 1u < params.count) {
+            best[base + segment] = next_in(row, segment, 0u, 1u, bitcast<f32>(winner.x), winner.y);
         }
     }
 }
+#endif
