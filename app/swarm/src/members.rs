@@ -29,6 +29,9 @@ const WRONG_FAILURES: u32 = 4;
 /// Below this share of its loan a device is not planned with.
 const LEAST_TRUST: f64 = 0.5;
 
+/// So many heartbeats follow one that measures an idle line.
+const ECHOES: u8 = 2;
+
 /// Bytes of the first probe of a line: no more than a token's frame, for a slow line must not fall silent behind it.
 const FIRST_PROBE: usize = 2 * 1024;
 /// Bytes of the largest one, on a quick line.
@@ -52,6 +55,8 @@ pub(crate) struct Member {
     pub away_until: Option<Millis>,
     /// Its way to us and back.
     pub link: LinkMeasure,
+    /// So many heartbeats follow at once, each when the one before is back.
+    echoes: u8,
     /// Bytes of the next probe of its line.
     probe: usize,
     /// Probes that came back.
@@ -77,6 +82,7 @@ impl Member {
             silent: 0.0,
             away_until: None,
             link: LinkMeasure::default(),
+            echoes: 0,
             probe: FIRST_PROBE,
             probes: 0,
             probing: false,
@@ -97,6 +103,18 @@ impl Member {
     /// Median of the last round trips, milliseconds; 0 before the first.
     pub fn round_trip(&self) -> f64 {
         2.0 * self.link.latency_millis().unwrap_or(0.0)
+    }
+
+    /// A heartbeat goes out, and others behind it: the first one wakes whoever is on the way, and tokens meet them awake.
+    pub fn beat(&mut self) {
+        self.echoes = ECHOES;
+    }
+
+    /// A heartbeat is back: whether another one follows at once. The last one's round trip counts.
+    pub fn echo(&mut self) -> bool {
+        let follows = self.echoes > 0;
+        self.echoes = self.echoes.saturating_sub(1);
+        follows
     }
 
     /// Bytes of a probe that is worth sending: its way is known, how much passes at a time is not.

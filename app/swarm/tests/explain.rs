@@ -44,6 +44,19 @@ fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
 }
 
 #[test]
+fn an_idle_line_is_measured_awake() {
+    // Each leg takes 4 ms longer after a while without frames, and tokens do not leave it alone for so long.
+    let link = Link { wake: 4.0, ..Link::after(1.0) };
+    let mut world = World::new(5, dense(), Share::Fastest, SimDevice::lending(460).behind(link));
+    (0..2).for_each(|_| _ = world.add(SimDevice::lending(460).behind(link), 10.0));
+    world.run(9_000.0, |_| false);
+    let room = world.view(0).room.unwrap();
+    let ways: Vec<f64> = room.members[1..].iter().map(|member| member.round_trip_ms / 2.0).collect();
+    assert_eq!(ways.len(), 2, "both lines are measured");
+    assert!(ways.iter().all(|way| (way - 2.0).abs() < 0.1), "two legs of 1 ms and nobody asleep, not {ways:?}");
+}
+
+#[test]
 fn a_room_is_told_what_would_help() {
     // What is missing.
     let mut world = World::new(2, dense(), Share::Fastest, SimDevice::lending(700));

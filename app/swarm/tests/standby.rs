@@ -152,7 +152,8 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
         world.run(30_000.0, |world| !standing_by(world).is_empty());
         world.run(world.now() + (hash(seed) % 5_000) as f64, |_| false);
         assert_eq!(standing_by(&world), ["It loads a copy of Device 2's part, to stand by."], "seed {seed}");
-        let quick = SimDevice { download: 5_000.0, ..SimDevice::lending(2_000).at_speed(4.0) };
+        // Its line is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
+        let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::lending(2_000).at_speed(4.0) };
         let joins = world.now();
         let newcomer = world.add(quick, joins);
         world.run(joins + 5_000.0, |world| working(world) == [newcomer]);

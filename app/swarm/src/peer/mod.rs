@@ -24,6 +24,8 @@ const HEARTBEAT_MILLIS: f64 = 1_000.0;
 
 /// After so long without work a device counts as idle.
 const IDLE_MILLIS: f64 = 1_500.0;
+/// In a larger room each line is measured by one heartbeat at a time: there are enough of them.
+const MOST_ECHOING: usize = 12;
 /// More ways than these are not told: a room that large is planned from fewer.
 const MOST_ROUND_TRIPS: usize = 64;
 
@@ -385,9 +387,14 @@ impl Peer {
         self.heartbeat = now;
         let status = self.status();
         let me = self.identity.peer;
-        let probes = self.coordinator.is_some() && self.is_idle(now);
+        let is_idle = self.is_idle(now);
+        let probes = self.coordinator.is_some() && is_idle;
+        let echoes = is_idle && self.members.known.len() <= MOST_ECHOING;
         for (peer, member) in self.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
             self.out.send(*peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
+            if echoes {
+                member.beat();
+            }
             if let Some(bytes) = member.next_probe().filter(|_| probes) {
                 member.probe();
                 self.out.send(*peer, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
@@ -417,6 +424,7 @@ impl Peer {
             member.probe_is_back();
         }
         match (probed, member.link.latency_millis()) {
+            (0, _) if idle && member.echo() => self.out.send(from, Frame::Heartbeat { sent: now.0, status: None }),
             (0, _) if idle => member.link.round_trip(millis),
             (0, _) => member.link.busy_round_trip(millis),
             // The way back was short and took half of a heartbeat's round trip.

@@ -63,6 +63,7 @@ fn device(random: &mut Random, budget: u64) -> SimDevice {
     let link = Link {
         latency: [0.0, 2.0, 10.0, 50.0][random.below(4) as usize],
         jitter: 20.0 * random.unit(),
+        wake: 0.0,
         loss: [0.0, 0.0, 0.002, 0.02][random.below(4) as usize],
         up: [f64::INFINITY, 1e6, 2e4][random.below(3) as usize],
         down: [f64::INFINITY, 1e6, 5e4][random.below(3) as usize],

@@ -10,6 +10,8 @@ const PACKET: usize = 1460;
 /// TCP sends a packet again after so long, and after twice as long the next time. The last packet of a burst is known to
 /// be lost only by this timer, and a token's frame is a burst of one.
 const RESEND_MILLIS: f64 = 200.0;
+/// A line on which nothing came for so long sleeps.
+const ASLEEP_MILLIS: f64 = 50.0;
 /// A packet lost so often ends the connection.
 const MOST_TRIES: u32 = 6;
 
@@ -22,6 +24,8 @@ pub struct Link {
     pub jitter: f64,
     /// Share of packets that are lost on the way (and sent again).
     pub loss: f64,
+    /// A line on which nothing came for a while takes so much longer, milliseconds: radios and processors sleep.
+    pub wake: f64,
     /// Bytes a second towards the relay.
     pub up: f64,
     /// Bytes a second from the relay.
@@ -31,7 +35,7 @@ pub struct Link {
 impl Default for Link {
     /// No delay at all.
     fn default() -> Self {
-        Self { latency: 0.0, jitter: 0.0, loss: 0.0, up: f64::INFINITY, down: f64::INFINITY }
+        Self { latency: 0.0, jitter: 0.0, loss: 0.0, wake: 0.0, up: f64::INFINITY, down: f64::INFINITY }
     }
 }
 
@@ -68,8 +72,9 @@ pub(crate) enum Passage {
 impl Lane {
     /// Sends `bytes` at `now` behind what was sent before.
     pub fn pass(&mut self, now: f64, bytes: usize, rate: f64, link: &Link, random: &mut Random) -> Passage {
+        let wake = if now - self.last > ASLEEP_MILLIS { link.wake } else { 0.0 };
         self.free = self.free.max(now) + bytes as f64 / rate * 1e3;
-        let delay = link.latency + if link.jitter > 0.0 { link.jitter * random.unit() } else { 0.0 };
+        let delay = wake + link.latency + if link.jitter > 0.0 { link.jitter * random.unit() } else { 0.0 };
         let again = if link.loss > 0.0 { resent(bytes, link, random) } else { Some(0.0) };
         match again {
             Some(again) => {

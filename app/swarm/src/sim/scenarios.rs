@@ -24,7 +24,14 @@ fn device(budget: u64) -> SimDevice {
 }
 
 fn phone(budget: u64) -> SimDevice {
-    device(budget).at_speed(0.25).behind(Link { latency: 20.0, jitter: 20.0, loss: 0.002, up: 1e6, down: 4e6 })
+    device(budget).at_speed(0.25).behind(Link {
+        latency: 20.0,
+        jitter: 20.0,
+        loss: 0.002,
+        wake: 0.0,
+        up: 1e6,
+        down: 4e6,
+    })
 }
 
 /// A guest that asks again and again until a time, and the world run until a little later.

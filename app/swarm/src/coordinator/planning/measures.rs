@@ -15,6 +15,9 @@ use crate::members::Members;
 
 /// So many passes are needed before what a hop takes in use counts.
 const ENOUGH: usize = 3;
+/// What a hop takes in use beyond its link, milliseconds, until that is measured: devices, lines and the relay rest between
+/// tokens and wake up, frames are made and read (0.3 to 0.5 between native peers, BENCHMARKS.md).
+const HOP_MILLIS: f64 = 0.4;
 /// Rows of a prompt's chunk from which its speed is told.
 const LEAST_ROWS: usize = 64;
 /// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
@@ -143,7 +146,7 @@ impl Measures {
 
     /// Milliseconds that a hop takes in use beyond its idle link: queues of events, frames made and read. May be below zero.
     fn hop_millis(&self) -> f64 {
-        self.hop.median().filter(|_| self.hop.len() >= ENOUGH).unwrap_or(0.0)
+        self.hop.median().filter(|_| self.hop.len() >= ENOUGH).unwrap_or(HOP_MILLIS)
     }
 
     /// By so large a share single measurements of these devices differ: what a better plan must win by, besides.
