@@ -19,6 +19,9 @@ pub use potluck_plan::StateType;
 pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
 
+/// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one how many turns.
+pub const WARM: &str = include_str!("../wgsl/warm.wgsl");
+
 /// Positions a page of the KV cache holds.
 pub const PAGE: u32 = 64;
 /// Logits a segment of the search for the best candidates covers.

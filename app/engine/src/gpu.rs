@@ -9,6 +9,8 @@ use potluck_shaders::Lanes;
 use crate::error::GpuError;
 use crate::subgroups;
 use crate::tuning::Tuning;
+use crate::usage::Usage;
+use crate::warm::Warmer;
 
 /// Which adapter to open.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +60,8 @@ pub struct Capabilities {
     pub vendor: String,
     /// Driver, likewise.
     pub driver: String,
+    /// Natively: where it is plugged in; two GPUs of one name are told apart by it. Empty in a browser.
+    pub slot: String,
     /// API underneath: `Vulkan` or `BrowserWebGpu`.
     pub backend: String,
     /// Hardware or software.
@@ -83,6 +87,8 @@ pub struct Gpu {
     lost: Arc<AtomicBool>,
     error: Arc<Mutex<Option<String>>>,
     tuning: Arc<Mutex<Tuning>>,
+    usage: Arc<Usage>,
+    warmer: Arc<Warmer>,
 }
 
 impl Gpu {
@@ -134,13 +140,24 @@ impl Gpu {
             let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
             *limit = (*limit).min(most);
         }
+        let usage = Usage::of(&capabilities);
         let capabilities = Arc::new(capabilities);
-        Ok(Gpu { device, queue, capabilities, lost, error, tuning: Arc::default() })
+        Ok(Gpu { device, queue, capabilities, lost, error, tuning: Arc::default(), usage, warmer: Arc::default() })
     }
 
     /// What the device offers.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// What keeps the GPU warm.
+    pub(crate) fn warmer(&self) -> &Warmer {
+        &self.warmer
+    }
+
+    /// Who of this program uses the adapter.
+    pub(crate) fn usage(&self) -> &Arc<Usage> {
+        &self.usage
     }
 
     /// What was measured of its kernels. Engines take it over when they are made.
@@ -266,6 +283,7 @@ fn describe(
         name,
         vendor,
         driver,
+        slot: info.device_pci_bus_id.clone(),
         backend: format!("{:?}", info.backend),
         kind,
         tier,

@@ -40,6 +40,8 @@ mod subgroups;
 mod submit;
 mod tensors;
 pub mod tuning;
+mod usage;
+mod warm;
 
 pub use engine::Engine;
 pub use error::{EngineError, GpuError, LayoutError};

@@ -7,6 +7,7 @@ use potluck_shaders::NO_SLOT;
 
 use crate::core::Core;
 use crate::memory::Slab;
+use crate::usage::Working;
 
 /// A buffer for results.
 #[derive(Debug)]
@@ -40,6 +41,9 @@ pub struct Pending {
     pub bytes: u64,
     pub kind: Kind,
     pub started: f64,
+    /// Until it goes the adapter counts as used.
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    pub working: Working,
     /// A decode step that a browser is nudged for.
     #[cfg(target_arch = "wasm32")]
     pub nudged: bool,

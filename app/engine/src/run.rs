@@ -322,6 +322,7 @@ impl Core {
             bytes,
             kind,
             started,
+            working: self.gpu.usage().begin(),
             #[cfg(target_arch = "wasm32")]
             nudged,
             submission,

@@ -98,6 +98,28 @@ fn three_stages_give_the_bits_of_one() {
 }
 
 #[test]
+fn keeping_the_gpu_warm_between_rows_changes_no_bit() {
+    let gpu = gpu_as(None);
+    let model = Recipe::new(Architecture::Qwen3, TensorType::Q4_K).build();
+    let whole = one_stage(&gpu, &model);
+    let tokens = tokens(&model);
+    let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
+    let end = model.spec.blocks.len() as u16;
+    for (cut, expected) in CUTS.into_iter().zip(whole) {
+        let before = gpu.warmed();
+        gpu.keep_warm(60_000.0);
+        // Other tests may use the adapter meanwhile: nobody warms it then. The row comes in the middle of such work.
+        while gpu.warmed() == before {
+            std::thread::yield_now();
+        }
+        let row = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(HeadRows::Last));
+        assert_eq!(bench.hidden(row), expected, "rows {cut:?}");
+    }
+    bench.engine.destroy();
+    gpu.keep_warm(0.0);
+}
+
+#[test]
 fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
     let gpu = gpu_as(None);
     let model = Recipe::new(Architecture::Qwen3, TensorType::Q4_K).build();

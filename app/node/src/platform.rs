@@ -216,6 +216,12 @@ pub trait BlobStore {
     /// Waits until nobody else on this device (another tab of the profile) holds the lock of this name; held until the
     /// guard is dropped.
     fn lock(&self, name: String) -> LocalBoxFuture<'static, Result<LockGuard, StoreError>>;
+
+    /// Whether somebody waits for the lock of this name. False where nobody can tell.
+    fn is_awaited(&self, name: String) -> LocalBoxFuture<'static, bool> {
+        let _ = name;
+        Box::pin(std::future::ready(false))
+    }
 }
 
 /// An open blob; closes when dropped.

@@ -48,6 +48,8 @@ pub enum ToNode {
     },
     /// How the host wants the work shared from now on.
     SetShare(Share),
+    /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
+    Writing,
     /// Ask the model.
     Prompt(Prompt),
     /// Stop an answer; what was written stays.

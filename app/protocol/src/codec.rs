@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::{Frame, PickedRows};
 
 /// Version of the frames; peers of another version are told to reload.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// Largest frame we send or read, just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;

@@ -160,6 +160,10 @@ pub enum Frame {
     Picked(Picked),
     /// A stage cannot go on.
     StageFault(StageFault),
+    /// Somebody writes a question at the sender.
+    Writing,
+    /// Rows of the running plan are about to come: the coordinator has a question, or somebody writes one.
+    Expect,
     /// A question.
     Prompt(PromptRequest),
     /// Send an answer again from this piece on: some were lost.

@@ -71,6 +71,8 @@ pub enum Event {
     },
     /// The host wants the work shared otherwise.
     SetShare(Share),
+    /// Somebody writes a question on the page.
+    Writing,
     /// The page asks the model.
     Prompt(PromptRequest),
     /// The page stops an answer.
@@ -208,6 +210,8 @@ pub enum Action {
     },
     /// Free everything on the GPU.
     Unload,
+    /// Work is about to come: a GPU that lowers its clock while it waits can be kept from it. Nothing depends on it.
+    Expect,
     /// Submit to the engine, in order; answered by [`Event::Computed`].
     Compute(Work),
     /// Free a conversation's state.

@@ -60,7 +60,7 @@ impl Trace {
 
 fn describe_event(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Tick | Event::LoadProgress { .. } => return None,
+        Event::Tick | Event::LoadProgress { .. } | Event::Writing => return None,
         Event::Host(command) => format!("host {:?} context {}", command.source, command.context),
         Event::Join { key } => format!("join, key {}", if key.is_some() { "given" } else { "none" }),
         Event::Contribute(contribution) => format!("contribute {contribution:?}"),
@@ -92,7 +92,7 @@ fn describe_event(event: &Event) -> Option<String> {
 
 fn describe_action(action: &Action) -> Option<String> {
     Some(match action {
-        Action::ViewChanged => return None,
+        Action::ViewChanged | Action::Expect => return None,
         Action::Send { to, frame } => format!("to {to:?}: {}", describe_frame(frame)?),
         Action::OpenModel(source) => format!("open {source:?}"),
         Action::Load(load) => format!("load {:?}, {} units", load.epoch, load.units.len()),
@@ -112,6 +112,7 @@ fn describe_action(action: &Action) -> Option<String> {
 fn describe_frame(frame: &Frame) -> Option<String> {
     Some(match frame {
         Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Probe { .. } | Frame::Room(_) => return None,
+        Frame::Writing | Frame::Expect => return None,
         Frame::Calibrate(model) => format!("calibrate {}", model.name),
         Frame::Calibrated(_, answer) => format!("calibrated, {}", if answer.is_ok() { "timed" } else { "not timed" }),
         Frame::Hello(hello) => format!("hello {:?} lends {:?}", hello.session, hello.contribution),

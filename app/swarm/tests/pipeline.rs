@@ -57,6 +57,26 @@ fn four_conversations_on_three_stages_give_at_least_twice_the_tokens_of_one() {
     assert!(four >= 2.0 * one, "one conversation {one:.1} tokens a second, four {four:.1}");
 }
 
+#[test]
+fn who_writes_is_expected_by_the_devices_of_the_plan_and_by_no_other() {
+    let (mut world, guest) = three_stages(2, 5.0);
+    let spare = world.add(device(Some(100), 5.0), 4_901.0);
+    world.run(9_000.0, |_| false);
+    // One writes a letter every 20 ms for a second, then asks.
+    for letter in 0..50 {
+        world.write(guest);
+        world.run(9_000.0 + 20.0 * f64::from(letter + 1), |_| false);
+    }
+    world.run(10_050.0, |_| false);
+    let told: Vec<u32> = (0..3).map(|device| world.expecting(device)).collect();
+    assert!(told.iter().all(|told| (2..=3).contains(told)), "about twice a second, not for every letter: {told:?}");
+    assert_eq!(world.expecting(spare), 0, "a device without work has nothing to get ready for");
+    world.prompt(guest, 1, "at last", 8, 10_060.0);
+    world.run(60_000.0, all_ended(guest, 1..=1));
+    assert!((0..3).all(|device| world.expecting(device) > told[device]), "a question is rows to come as well");
+    assert_undisturbed(&world, guest, 1, "at last", 8, "after writing");
+}
+
 /// Two answers that both fit when they begin and not when they end: one gives way and goes on later.
 #[test]
 fn answers_that_outgrow_the_pages_take_turns_and_stay_right() {

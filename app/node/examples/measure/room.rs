@@ -23,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// The plan has not changed for so long: everyone is in, and GPUs rest. One that was loaded or timed just now keeps its highest
 /// clock for three seconds, which no question of a person would meet.
 const SETTLED: Duration = Duration::from_millis(4_500);
+/// A question is written for so many seconds.
+const WRITTEN_SECONDS: u32 = 2;
 /// The host's picture of the room is this old at most.
 const TOLD: Duration = Duration::from_millis(1_300);
 /// Tokens that the coordinator looks at before it foretells the others.
@@ -179,6 +181,7 @@ fn lending(status: &Status) -> usize {
 
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let plan = |host: &Session| host.status.plan.clone().ok_or_else(|| "There is no plan.".to_owned());
+    write(host).await?;
     let before = plan(host)?;
     let (gaps, foretold, timings) = ask(host, RequestId(1), tokens.max(LOOKED_AT as u32 + 2)).await?;
     listen(host, TOLD).await?;
@@ -189,6 +192,15 @@ async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
         after.forecast.or(foretold).ok_or("Nothing was foretold: a plan came too early, or experts are elsewhere.")?;
     let tokens = recording(host).await?;
     Ok(Outcome { before, after, forecast, timings, round_trips, gaps, tokens })
+}
+
+/// Writes a question for as long as a person does at least, and tells so as the page does.
+async fn write(host: &mut Session) -> Result<(), String> {
+    for _ in 0..WRITTEN_SECONDS {
+        host.page(ToNode::Writing);
+        listen(host, Duration::from_secs(1)).await?;
+    }
+    Ok(())
 }
 
 /// The tokens in the host's recording.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use futures::StreamExt;
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::future::{Either, select};
-use potluck_engine::{Engine, EngineError, fixed_overhead};
+use potluck_engine::{AdapterKind, Engine, EngineError, fixed_overhead};
 use potluck_model::UnitMap;
 use potluck_plan::{
     BlockIndex, BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick,
@@ -19,6 +19,7 @@ use potluck_protocol::CalibrationRuns;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::warmth::{LASTING, WORTH};
 use super::{Compute, FIRST_TRIAL, MEASURED_SECONDS};
 use crate::blob::{BlobKey, BlobName};
 use crate::open::{Model, settings};
@@ -40,6 +41,8 @@ const WARM_UP_MILLIS: f64 = 700.0;
 /// many milliseconds such rows are timed. A clock falls after about two seconds of little use, and the later series begin with
 /// the clock of the one before.
 const PAUSES: [(f64, f64); 3] = [(10.0, 3_600.0), (30.0, 4_200.0), (90.0, 2_700.0)];
+/// So long rows are timed after each pause where the GPU is kept warm meanwhile, milliseconds: its clock rises within one second.
+const WARM_MILLIS: f64 = 1_800.0;
 /// A quick device repeats a range so often while less than so many milliseconds have passed.
 const MOST_RUNS: usize = 25;
 const ENOUGH_MILLIS: f64 = 150.0;
@@ -81,6 +84,9 @@ struct Kept {
     /// A device that is slowed for a measurement is another one.
     slow: u32,
     unix_seconds: u64,
+    /// After pauses rows are quicker where the GPU is kept warm, and were timed so.
+    #[serde(default)]
+    warm: bool,
     runs: CalibrationRuns,
 }
 
@@ -178,7 +184,10 @@ impl Compute {
             return None;
         }
         let age = self.platform.clock.unix_seconds().saturating_sub(kept.unix_seconds);
-        (age < MEASURED_SECONDS).then_some(kept.runs)
+        (age < MEASURED_SECONDS).then(|| {
+            self.warmth.pays(kept.warm);
+            kept.runs
+        })
     }
 
     /// Best effort: without it the next visit times again.
@@ -187,7 +196,14 @@ impl Compute {
         let build = potluck_panel::BUILD.to_owned();
         let mut all = self.all_kept(key).await;
         all.retain(|kept| !self.is_ours(kept) && kept.build == build);
-        all.push(Kept { adapter: self.adapter(), build, slow: self.slow, unix_seconds, runs });
+        all.push(Kept {
+            adapter: self.adapter(),
+            build,
+            slow: self.slow,
+            unix_seconds,
+            warm: self.warmth.is_worth_it(),
+            runs,
+        });
         let Ok(json) = serde_json::to_vec(&all) else { return };
         let store = &self.platform.store;
         let kept = match store.delete(key).await {
@@ -297,18 +313,40 @@ impl Compute {
         if is_quick {
             early(runs.clone());
             runs.pauses_follow = false;
-            for (index, (pause, lasting)) in PAUSES.into_iter().enumerate() {
-                let middle = index == CalibrationRuns::middle_pause(PAUSES.len());
-                let tasks = if middle { &rows[..] } else { &rows[..1] };
-                let Some(times) = self.after_pauses(trial, tasks, pause, lasting).await? else { return Ok(None) };
-                let mut times = times.into_iter();
-                runs.decode_paused.push((pause, times.next().unwrap_or_default()));
-                if middle {
-                    runs.short_paused = times.next().unwrap_or_default();
-                    runs.head_paused = times.next().unwrap_or_default();
+            return self.time_pauses(trial, &rows, runs).await;
+        }
+        Ok(Some(runs))
+    }
+
+    /// Times rows after pauses: on a GPU that is left alone, or kept warm where that is worth it.
+    async fn time_pauses(
+        &self,
+        trial: &mut Trial,
+        rows: &[Task],
+        mut runs: CalibrationRuns,
+    ) -> Result<Option<CalibrationRuns>, CalibrateError> {
+        let mut warm = false;
+        for (index, (pause, lasting)) in PAUSES.into_iter().enumerate() {
+            let middle = index == CalibrationRuns::middle_pause(PAUSES.len());
+            let tasks = if middle { rows } else { &rows[..1] };
+            let lasting = if warm { WARM_MILLIS } else { lasting };
+            let Some(mut times) = self.after_pauses(trial, tasks, pause, lasting, warm).await? else { return Ok(None) };
+            if index == 0 && self.has_clock() {
+                let kept = self.after_pauses(trial, tasks, pause, WARM_MILLIS, true).await?;
+                let Some(kept) = kept else { return Ok(None) };
+                warm = settled(&times[0]) > WORTH * settled(&kept[0]);
+                if warm {
+                    times = kept;
                 }
             }
+            let mut times = times.into_iter();
+            runs.decode_paused.push((pause, times.next().unwrap_or_default()));
+            if middle {
+                runs.short_paused = times.next().unwrap_or_default();
+                runs.head_paused = times.next().unwrap_or_default();
+            }
         }
+        self.warmth.pays(warm);
         Ok(Some(runs))
     }
 
@@ -337,20 +375,27 @@ impl Compute {
         Ok(Some(times))
     }
 
-    /// Runs tasks in turn for `lasting` milliseconds, each time after a pause. While the engine has other work to do nothing is
-    /// timed.
+    /// False for adapters that compute on the processor: what keeps a GPU warm would only take its cores.
+    fn has_clock(&self) -> bool {
+        let gpu = self.gpu.borrow();
+        gpu.as_ref().is_some_and(|gpu| gpu.capabilities().kind != AdapterKind::Software)
+    }
+
+    /// Runs tasks in turn for `lasting` milliseconds, each time after a pause, in which the GPU is kept warm or left
+    /// alone. While the engine has other work to do nothing is timed.
     async fn after_pauses(
         &self,
         trial: &mut Trial,
         tasks: &[Task],
         pause: f64,
         lasting: f64,
+        warm: bool,
     ) -> Result<Option<Vec<Vec<f64>>>, CalibrateError> {
         let started = self.platform.clock.now().0;
         let mut times = vec![Vec::new(); tasks.len()];
         while self.platform.clock.now().0 - started < lasting {
             for (task, times) in tasks.iter().zip(&mut times) {
-                self.platform.clock.sleep(pause).await;
+                self.rest(pause, warm).await;
                 if trial.own && self.slot.borrow().is_some() {
                     return Ok(None);
                 }
@@ -360,6 +405,17 @@ impl Compute {
             }
         }
         Ok(Some(times))
+    }
+
+    /// Lets time pass without rows, the GPU kept warm meanwhile or left alone. It may be in the middle of that at the end, as it is
+    /// when a row comes from elsewhere.
+    async fn rest(&self, millis: f64, warm: bool) {
+        let gpu = self.gpu.borrow().clone().filter(|_| warm);
+        if let Some(gpu) = gpu {
+            // Through the row that follows: what ends just before it would not be in its way.
+            gpu.keep_warm(millis + LASTING);
+        }
+        self.platform.clock.sleep(millis).await;
     }
 
     /// Works for a moment: an idle GPU's clock rises only then.
@@ -414,6 +470,11 @@ impl Compute {
             Either::Right(_) => Err(CalibrateError::Failed("the GPU takes too long for a few blocks".to_owned())),
         }
     }
+}
+
+/// What rows take once the clock has settled: the median of their last third.
+fn settled(times: &[f64]) -> f64 {
+    typical(&times[times.len() * 2 / 3..])
 }
 
 /// Everything a block has.

@@ -3,6 +3,7 @@
 mod calibrate;
 mod measure;
 mod tuning;
+mod warmth;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,6 +75,7 @@ pub struct Compute {
     late: RefCell<BTreeMap<Ticket, f64>>,
     /// Where results of work that is timed go.
     trial: RefCell<Option<UnboundedSender<Computed>>>,
+    warmth: warmth::Warmth,
 }
 
 impl Compute {
@@ -95,6 +97,7 @@ impl Compute {
             repetitions: Cell::default(),
             late: RefCell::default(),
             trial: RefCell::default(),
+            warmth: warmth::Warmth::default(),
         })
     }
 
@@ -196,11 +199,16 @@ impl Compute {
     }
 
     /// Submits work; what the engine refuses at once comes back as a failure, like the rest.
-    pub fn submit(&self, work: Work) {
+    pub fn submit(self: &Rc<Self>, work: Work) {
         let ticket = work.ticket;
         self.repeat(&work);
-        let submitted = match self.slot.borrow().as_ref() {
-            Some(slot) => slot.engine.submit(work),
+        let engine = self.slot.borrow().as_ref().map(|slot| slot.engine.clone());
+        let submitted = match engine {
+            Some(engine) => {
+                let submitted = engine.submit(work);
+                self.stay_warm();
+                submitted
+            }
             None => Err(EngineError::Lost),
         };
         if let Err(error) = submitted {

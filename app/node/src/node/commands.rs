@@ -34,6 +34,7 @@ impl Node {
                 None => log::warn!("\"{peer}\" is no peer's id"),
             },
             ToNode::SetShare(share) => self.event(Event::SetShare(convert::share(share))),
+            ToNode::Writing => self.event(Event::Writing),
             ToNode::Prompt(prompt) => self.event(Event::Prompt(convert::prompt(prompt))),
             ToNode::Stop(request) => self.event(Event::Stop(potluck_protocol::RequestId(request.0))),
             ToNode::Visibility { hidden } => self.event(Event::Visibility { hidden }),

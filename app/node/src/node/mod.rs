@@ -248,6 +248,7 @@ impl Node {
                 self.cancel_load();
                 self.compute.unload();
             }
+            Action::Expect => self.compute.expect_rows(),
             Action::Compute(work) => self.compute.submit(work),
             Action::Forget(conversation) => self.compute.forget(conversation),
             Action::Answer(request, part) => {

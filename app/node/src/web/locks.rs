@@ -1,7 +1,7 @@
 //! Web Locks: agreements between the tabs of one profile.
 
 use futures::channel::oneshot;
-use js_sys::{Function, Object, Promise};
+use js_sys::{Array, Function, Object, Promise};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -50,4 +50,15 @@ pub async fn request(navigator: &JsValue, name: &str, ask: Ask) -> Result<Option
     let manager = js::get(navigator, "locks");
     js::call(&manager, "request", &[&name.into(), &options, &callback])?;
     granted.await.map_err(|_| JsValue::from_str("the lock was never answered"))
+}
+
+/// Whether somebody waits for a lock.
+///
+/// # Errors
+/// This browser does not tell.
+pub async fn is_awaited(navigator: &JsValue, name: &str) -> Result<bool, JsValue> {
+    let manager = js::get(navigator, "locks");
+    let snapshot = js::settle(js::call(&manager, "query", &[])?).await?;
+    let pending: Array = js::get(&snapshot, "pending").dyn_into()?;
+    Ok(pending.iter().any(|lock| js::get(&lock, "name").as_string().as_deref() == Some(name)))
 }

@@ -415,4 +415,11 @@ impl BlobStore for OpfsStore {
             }
         })
     }
+
+    fn is_awaited(&self, name: String) -> LocalBoxFuture<'static, bool> {
+        Box::pin(async move {
+            let navigator: JsValue = js::worker().navigator().into();
+            locks::is_awaited(&navigator, &name).await.unwrap_or(false)
+        })
+    }
 }

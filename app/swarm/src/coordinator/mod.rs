@@ -18,7 +18,7 @@ mod view;
 
 use std::sync::Arc;
 
-use potluck_plan::{Millis, ModelId, PeerId, PlanEpoch};
+use potluck_plan::{Millis, ModelId, PeerId, Plan, PlanEpoch};
 use potluck_protocol::{CalibrationRuns, Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
 
 use crate::event::{HostCommand, OpenedModel};
@@ -26,6 +26,7 @@ use crate::members::{Member, Members};
 use crate::outbox::Outbox;
 use crate::{Action, Severity};
 
+use answering::DecodePass;
 use answers::Answers;
 use away::AwayAskers;
 use handover::Handover;
@@ -44,6 +45,10 @@ pub(crate) struct Coordinator {
     sent: Option<(RoomView, Millis)>,
     /// When the tokens were counted for the view.
     counted: Millis,
+    /// Tokens that passed a plan, and when: nothing is learnt from them on the way to the next token.
+    passed: Vec<(PlanEpoch, DecodePass, Millis)>,
+    /// When devices were told to expect rows.
+    expected: Millis,
 }
 
 /// The room's picture is sent at most this often.
@@ -51,6 +56,8 @@ const VIEW_MILLIS: f64 = 250.0;
 /// The number of tokens in it changes this often, and where only measures changed it is sent this often: they change with every
 /// token and every heartbeat, and a host with a slow line would be a minute behind with telling them to everyone.
 const COUNT_MILLIS: f64 = 1_000.0;
+/// While somebody writes devices are told this often.
+const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
     pub fn new(command: HostCommand, me: PeerId, out: &mut Outbox) -> Self {
@@ -66,6 +73,8 @@ impl Coordinator {
             view,
             sent: None,
             counted: Millis(f64::MIN),
+            passed: Vec::new(),
+            expected: Millis(f64::MIN),
         }
     }
 
@@ -254,7 +263,22 @@ impl Coordinator {
         }
     }
 
+    /// Somebody writes a question. Not told to devices for every letter of several people.
+    pub fn writing(&mut self, now: Millis, out: &mut Outbox) {
+        if now.0 - self.expected.0 >= EXPECT_MILLIS {
+            self.expect_rows(now, out);
+        }
+    }
+
+    /// The devices of the running plan are about to get rows.
+    fn expect_rows(&mut self, now: Millis, out: &mut Outbox) {
+        self.expected = now;
+        let peers = self.planning.active().map(Plan::peers).unwrap_or_default();
+        peers.into_iter().for_each(|peer| out.send(peer, Frame::Expect));
+    }
+
     pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
+        self.expect_rows(now, out);
         self.answers.ask(asker, prompt, now, out);
         self.continue_answers(now, out);
     }
@@ -286,15 +310,25 @@ impl Coordinator {
             self.answers.expect(conversation, millis);
         }
         let good = self.answers.picked(picked, model, now, out);
-        if let Some(pass) = self.answers.passed.take() {
-            self.planning.learn(model, &self.command, members, &pass, now);
-        }
+        let epoch = plan.epoch;
+        self.passed.extend(self.answers.passed.take().map(|pass| (epoch, pass, now)));
         if let Some(read) = self.answers.read.take() {
             self.planning.learn_prefill(model, &self.command, members, &read);
         }
         match good {
             true => self.after_answer(members, now, out),
             false => self.blame(from, conversation, members, now, out),
+        }
+    }
+
+    /// Looks at what tokens took since the last look.
+    fn learn(&mut self, members: &Members) {
+        let passed = std::mem::take(&mut self.passed);
+        let Some(model) = &self.model else { return };
+        for (epoch, pass, at) in passed {
+            if self.planning.active().is_some_and(|plan| plan.epoch == epoch) {
+                self.planning.learn(model, &self.command, members, &pass, at);
+            }
         }
     }
 
@@ -318,6 +352,7 @@ impl Coordinator {
     }
 
     pub fn tick(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+        self.learn(members);
         if self.answers.is_stalled(now) {
             let peers = self.planning.active().map(|plan| plan.peers()).unwrap_or_default();
             peers.into_iter().for_each(|peer| self.planning.ask(peer, out));

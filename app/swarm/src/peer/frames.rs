@@ -81,6 +81,7 @@ impl Peer {
             Frame::Commit(epoch) if from_host => self.worker.commit(from, epoch, &mut self.out),
             Frame::StandBy(order) if from_host => self.worker.stand_by(from, *order, &mut self.out),
             Frame::Abandon(epoch) if from_host => self.worker.abandon(epoch, &mut self.out),
+            Frame::Expect if from_host => self.out.act(Action::Expect),
             Frame::Answer(request, part) if from_host => {
                 if let Some(frame) = self.guest.answer(request, part, now, &mut self.out) {
                     self.out.send(from, frame);
@@ -109,6 +110,7 @@ impl Peer {
             Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
             Frame::Picked(picked) => coordinator.picked(from, picked, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
+            Frame::Writing => coordinator.writing(now, out),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, now, out),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, out),
             Frame::Stop(request) => coordinator.stop(from, request, members, now, out),

@@ -167,6 +167,7 @@ impl Peer {
                     coordinator.set_share(share, &mut self.members, now, &mut self.out);
                 }
             }
+            Event::Writing => self.send_host(Frame::Writing),
             Event::Prompt(prompt) => self.prompt(prompt, now),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
             Event::Connected { members } => self.connected(members, now),

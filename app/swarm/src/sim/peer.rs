@@ -81,6 +81,8 @@ pub(super) struct SimPeer {
     pub loads: u64,
     /// Its next load never ends.
     pub stuck: bool,
+    /// How often it was told to expect rows.
+    pub expecting: u32,
     /// What its storage keeps over reloads.
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
@@ -107,6 +109,7 @@ impl SimPeer {
             load: None,
             loads: 0,
             stuck: false,
+            expecting: 0,
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,

@@ -36,6 +36,7 @@ impl World {
                 self.peers[index].interrupt_load(&self.model, self.now);
                 self.peers[index].engine = SimEngine::default();
             }
+            Action::Expect => self.peers[index].expecting += 1,
             Action::Compute(work) => self.compute(index, &work),
             Action::Forget(conversation) => self.peers[index].engine.forget(conversation),
             Action::Answer(request, part) => {

@@ -178,6 +178,16 @@ impl World {
         self.event(0, Event::Admit { peer, allow });
     }
 
+    /// Somebody writes a question at a peer.
+    pub fn write(&mut self, index: usize) {
+        self.event(index, Event::Writing);
+    }
+
+    /// How often a peer's device was told to expect rows.
+    pub fn expecting(&self, index: usize) -> u32 {
+        self.peers[index].expecting
+    }
+
     /// A peer stops an answer now.
     pub fn stop(&mut self, index: usize, request: u32) {
         self.event(index, Event::Stop(RequestId(request)));

@@ -1,8 +1,10 @@
 //! Where one writes: Enter sends, Shift+Enter makes a line, Escape stops.
 
 use leptos::{ev, html, prelude::*};
+use potluck_panel::ToNode;
 
 use crate::{
+    browser,
     common::{Icon, Symbol},
     state::store,
     text::{count, percent},
@@ -10,6 +12,8 @@ use crate::{
 
 /// Tallest the field grows, pixels; then it scrolls.
 const TALLEST: i32 = 200;
+/// While somebody writes the devices are told so often, milliseconds: they get ready for the question.
+const TOLD_EVERY: f64 = 1_000.0;
 
 /// The composer.
 #[component]
@@ -31,6 +35,14 @@ pub fn Composer() -> impl IntoView {
         store.draft.track();
         request_animation_frame(grow);
     });
+    let told = StoredValue::new(f64::MIN);
+    let say_writing = move || {
+        let now = browser::now();
+        if now - told.get_value() >= TOLD_EVERY && untrack(|| store.can_ask()) {
+            told.set_value(now);
+            store.send(ToNode::Writing);
+        }
+    };
     let send = move || {
         let draft = store.draft.get_untracked();
         if store.ask(&draft) {
@@ -62,7 +74,10 @@ pub fn Composer() -> impl IntoView {
                     placeholder="Write a message"
                     enterkeyhint="send"
                     prop:value=move || store.draft.get()
-                    on:input=move |event| store.set_draft(event_target_value(&event))
+                    on:input=move |event| {
+                        store.set_draft(event_target_value(&event));
+                        say_writing();
+                    }
                     on:keydown=keys
                 ></textarea>
                 <Show
