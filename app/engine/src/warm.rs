@@ -25,6 +25,8 @@ pub struct Warmer {
     runs: AtomicBool,
     rounds: AtomicU32,
     made: OnceLock<(wgpu::ComputePipeline, wgpu::BindGroup)>,
+    #[cfg(not(target_arch = "wasm32"))]
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Warmer {
@@ -38,13 +40,24 @@ impl Warmer {
 }
 
 impl Gpu {
-    /// For so many milliseconds from now on (0: no longer) short work that changes nothing keeps the GPU's clock up whenever
-    /// nobody in this program uses the adapter.
+    /// For so many milliseconds from now on short work that changes nothing keeps the GPU's clock up whenever nobody in this
+    /// program uses the adapter. Whoever began it ends it with [`Gpu::let_rest`].
     pub fn keep_warm(&self, millis: f64) {
         let warmer = self.warmer();
         warmer.set(clock::now() + millis);
         if millis > 0.0 && !self.lost() && !warmer.runs.swap(true, Ordering::AcqRel) {
             self.start_warming();
+        }
+    }
+
+    /// Nothing keeps the GPU warm any more. Natively nothing of it is under way either, afterwards: a program that ends while a
+    /// thread is inside the driver crashes.
+    pub fn let_rest(&self) {
+        self.warmer().set(f64::MIN);
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(thread) = self.warmer().thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // It panics only where the driver does.
+            let _ = thread.join();
         }
     }
 
@@ -63,9 +76,13 @@ impl Gpu {
             }
             gpu.warmer().runs.store(false, Ordering::Release);
         });
-        if let Err(error) = started {
-            log::warn!("the GPU is not kept warm: {error}");
-            self.warmer().runs.store(false, Ordering::Release);
+        match started {
+            // One before it has ended.
+            Ok(thread) => *self.warmer().thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
+            Err(error) => {
+                log::warn!("the GPU is not kept warm: {error}");
+                self.warmer().runs.store(false, Ordering::Release);
+            }
         }
     }
 

@@ -116,7 +116,10 @@ fn keeping_the_gpu_warm_between_rows_changes_no_bit() {
         assert_eq!(bench.hidden(row), expected, "rows {cut:?}");
     }
     bench.engine.destroy();
-    gpu.keep_warm(0.0);
+    gpu.let_rest();
+    let after = gpu.warmed();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    assert_eq!(gpu.warmed(), after, "nothing runs on");
 }
 
 #[test]

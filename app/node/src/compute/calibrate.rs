@@ -404,6 +404,8 @@ impl Compute {
                 }
             }
         }
+        // The next series may be one without.
+        self.end_warming();
         Ok(Some(times))
     }
 

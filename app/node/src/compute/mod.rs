@@ -278,6 +278,7 @@ impl Compute {
 
     /// Drops the device and everything on it.
     pub fn close(&self) {
+        self.end_warming();
         self.unload();
         self.gpu.borrow_mut().take();
         self.measured.set(None);

@@ -77,9 +77,86 @@ impl Compute {
                 break;
             }
             let is_alone = !self.platform.store.is_awaited(name.clone()).await;
-            gpu.keep_warm(if is_alone { left } else { 0.0 });
+            if is_alone {
+                gpu.keep_warm(left);
+            } else {
+                gpu.let_rest();
+            }
             self.platform.clock.sleep(LOOK.min(left)).await;
         }
-        gpu.keep_warm(0.0);
+        gpu.let_rest();
+    }
+
+    /// The GPU is about to be closed, or the program to end.
+    pub fn end_warming(&self) {
+        self.warmth.until.set(f64::MIN);
+        if let Some(gpu) = self.gpu.borrow().as_ref() {
+            gpu.let_rest();
+        }
+    }
+}
+
+impl Drop for Compute {
+    fn drop(&mut self) {
+        self.end_warming();
+    }
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use potluck_engine::{Gpu, GpuOptions};
+
+    use super::*;
+    use crate::native::platform;
+
+    /// A device on the only GPU there is, with the storage of a browser profile or of another one.
+    async fn device(folder: &std::path::Path) -> (Rc<Compute>, Gpu) {
+        let (inputs, _queue) = crate::events::channel();
+        let compute = Compute::new(platform(folder.to_owned(), false), inputs, GpuOptions::default(), 1);
+        compute.open().await;
+        let gpu = compute.gpu.borrow().clone().unwrap();
+        (compute, gpu)
+    }
+
+    async fn grows(gpu: &Gpu) -> bool {
+        let before = gpu.warmed();
+        for _ in 0..100 {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            if gpu.warmed() > before + 2 {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn one_device_at_a_time_keeps_a_gpu_warm_and_only_where_it_pays() {
+        let folder = std::env::temp_dir().join(format!("potluck-warmth-{}", std::process::id()));
+        let test = async {
+            let (one, first) = device(&folder).await;
+            let (other, second) = device(&folder).await;
+            one.stay_warm();
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            assert_eq!(first.warmed(), 0, "nobody measured that it pays");
+            one.warmth.pays(true);
+            other.warmth.pays(true);
+            one.expect_rows();
+            assert!(!one.warmth.under_way.get(), "a device without a model has no rows to expect");
+            one.warm_for(1e9);
+            assert!(grows(&first).await, "somebody writes, and the clock is kept up");
+            other.warm_for(1e9);
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            assert_eq!(second.warmed(), 0, "the other one does it already");
+            drop(first);
+            one.end_warming();
+            assert!(grows(&second).await, "now it is the other one's turn");
+            other.end_warming();
+            let ended = second.warmed();
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            assert_eq!(second.warmed(), ended, "and then nobody's");
+        };
+        tokio::task::LocalSet::new().run_until(test).await;
+        std::fs::remove_dir_all(&folder).unwrap();
     }
 }
