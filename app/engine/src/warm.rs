@@ -2,8 +2,10 @@
 //! less than about two fifths of the time, and the rows of a shared model then take several times as long: on an H200 a third of
 //! a model's blocks 8 instead of 2.4 ms (`e2e/bench/awake.mjs`, BENCHMARKS.md). One workgroup that counts is use enough.
 
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::clock;
 use crate::gpu::Gpu;
