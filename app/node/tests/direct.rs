@@ -19,9 +19,11 @@ use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 use potluck_swarm::{Destination, Event, RelayRoute};
 
+type Met = mpsc::UnboundedSender<(u32, Socket)>;
+
 /// Introduces everyone who comes to everyone who is there.
 #[derive(Clone, Default)]
-struct Browser(Rc<RefCell<Vec<(u32, mpsc::UnboundedSender<(u32, Socket)>)>>>);
+struct Browser(Rc<RefCell<Vec<(u32, Met)>>>);
 
 impl Neighbours for Browser {
     fn meet(&self, _: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
