@@ -16,6 +16,7 @@ export function options(more = {}) {
       context: { type: 'string', default: '1024' },
       out: { type: 'string' },
       tabs: { type: 'boolean', default: false },
+      relayed: { type: 'boolean', default: false },
       ...more,
     },
   });
@@ -23,13 +24,18 @@ export function options(more = {}) {
   return { ...values, devices: Number(values.devices), rounds: Number(values.rounds), context: Number(values.context) };
 }
 
-/** Browsers with a profile of their own, or with `--tabs` tabs of one browser; the first hosts, everyone takes part. */
+/**
+ * Browsers with a profile of their own, or with `--tabs` tabs of one browser, which with `--relayed` do not reach each other
+ * directly; the first hosts, everyone takes part.
+ */
 export class Room {
-  static async open({ models, title, context, tabs }) {
+  static async open({ models, title, context, tabs, relayed }) {
     const room = new Room();
     room.tabs = tabs;
     room.relay = await Relay.start({ models });
     room.devices = [await Device.start('host')];
+    // What tabs of one browser are introduced by.
+    if (relayed) await room.devices[0].context.addInitScript(() => delete window.SharedWorker);
     room.pages = [room.host];
     // What a page lends by default is less than some models take, and the first device is to hold everything.
     const lends = Math.ceil(1.3 * (await room.ready())) + 1_000_000_000;

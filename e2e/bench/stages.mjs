@@ -1,6 +1,6 @@
 // Time per token over 1 to N stages on one GPU: what a further stage costs without latency, and where the time goes. Each is a
-// browser of its own, or with --tabs a tab of one browser.
-//   node e2e/bench/stages.mjs --models DIR --devices 4 --rounds 5 [--tabs]
+// browser of its own, or with --tabs a tab of one browser; --relayed keeps the tabs' messages on the relay, to compare.
+//   node e2e/bench/stages.mjs --models DIR --devices 4 --rounds 5 [--tabs [--relayed]]
 // POTLUCK_CHROMIUM and POTLUCK_CHROMIUM_FLAGS choose the browser, POTLUCK_RELAY the relay, POTLUCK_PAGE the page.
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
@@ -8,12 +8,12 @@ import { loadavg } from 'node:os';
 import { hops, median } from './hops.mjs';
 import { Room, options } from './room.mjs';
 
-const { models, title, devices, rounds, context, out, tabs } = options();
+const { models, title, devices, rounds, context, out, tabs, relayed } = options();
 const TOKENS = 128;
 const TEXT = 'Once upon a time there was a table';
 
 const runs = [];
-const room = await Room.open({ models, title, context, tabs });
+const room = await Room.open({ models, title, context, tabs, relayed });
 try {
   for (let count = 1; count <= devices; count++) {
     if (count > 1) await room.join();

@@ -11,6 +11,8 @@ pub const EVERYONE: u32 = u32::MAX;
 pub enum Control {
     /// We are in.
     Welcome {
+        /// As whom.
+        route: u32,
         /// Who else is.
         members: Vec<u32>,
     },
@@ -103,7 +105,7 @@ mod tests {
     #[test]
     fn the_relays_words_are_understood_and_new_ones_ignored() {
         let welcome = r#"{"type":"welcome","version":1,"room":"k3v9","route":17,"members":[15,16],"limits":{}}"#;
-        assert_eq!(Control::parse(welcome), Some(Control::Welcome { members: vec![15, 16] }));
+        assert_eq!(Control::parse(welcome), Some(Control::Welcome { route: 17, members: vec![15, 16] }));
         let leave = r#"{"type":"leave","route":18,"reason":"closed"}"#;
         assert_eq!(Control::parse(leave), Some(Control::Leave { route: 18 }));
         assert_eq!(Control::parse(r#"{"type":"pong","nonce":5}"#), Some(Control::Unknown));

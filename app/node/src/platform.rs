@@ -1,4 +1,4 @@
-//! What the driver needs of the world, as four small traits with a web and a native adapter each. Everything runs on one
+//! What the driver needs of the world, as five small traits with a web and a native adapter each. Everything runs on one
 //! thread, so nothing here is `Send`.
 
 use std::any::Any;
@@ -20,6 +20,8 @@ use crate::blob::{BlobKey, BlobName};
 pub struct Platform {
     /// The network.
     pub transport: Rc<dyn Transport>,
+    /// Other nodes that can be reached without the network.
+    pub neighbours: Rc<dyn Neighbours>,
     /// The cache of weights.
     pub store: Rc<dyn BlobStore>,
     /// Time.
@@ -66,7 +68,15 @@ pub trait Transport {
     fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>>;
 }
 
-/// An open WebSocket.
+/// Nodes that this one can reach without the relay: tabs of one browser.
+pub trait Neighbours {
+    /// Says in which room this node is and by which route, and gives channels to those who say the same room, now and later,
+    /// each with the route that it says; none where nothing of the kind exists. What they say is not checked here. This node
+    /// is no longer met once the stream is dropped.
+    fn meet(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)>;
+}
+
+/// An open WebSocket, or a channel to a neighbour.
 pub struct Socket {
     /// Sends; messages wait inside, bounded by what the relay lets through.
     pub sender: Rc<dyn SocketSender>,
@@ -74,7 +84,7 @@ pub struct Socket {
     pub messages: LocalBoxStream<'static, SocketMessage>,
 }
 
-/// The sending half of a WebSocket.
+/// The sending half of a [`Socket`].
 pub trait SocketSender {
     /// Sends a message; dropped if the connection has ended (the receiving half tells).
     fn send(&self, message: SocketMessage);
@@ -83,12 +93,12 @@ pub trait SocketSender {
     fn close(&self);
 }
 
-/// One message of a WebSocket.
+/// One message of a [`Socket`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketMessage {
-    /// The relay's own words.
+    /// The relay's own words, or those of [`crate::direct`].
     Text(String),
-    /// A frame with its route.
+    /// A frame, through the relay with its route.
     Binary(Vec<u8>),
 }
 

@@ -1,18 +1,20 @@
-//! The line to a room: dials, dials again with back-off, and turns what the relay says into events.
+//! The line to a room: dials, dials again with back-off, and turns what the relay and tabs of this browser say into events.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use futures::StreamExt;
 use futures::future::{AbortHandle, Abortable};
+use futures::stream::{LocalBoxStream, SelectAll, once};
 use potluck_plan::PeerId;
 use potluck_protocol::{FrameError, decode, encode};
 use potluck_swarm::{Destination, Event, RelayRoute};
 
-use crate::control::{Control, EVERYONE, Request, split_route, with_route};
+use crate::control::{Control, EVERYONE, Request, split_route};
+use crate::direct::{DirectLinks, Frames};
 use crate::events::Inputs;
 use crate::node::Input;
-use crate::platform::{Platform, SocketMessage, SocketSender};
+use crate::platform::{Platform, Socket, SocketMessage, SocketSender};
 use crate::relay::Relay;
 
 /// First and longest wait between two tries, in milliseconds.
@@ -47,9 +49,16 @@ pub struct Listing {
 
 /// The line to a room; ends when dropped.
 pub struct RoomLine {
-    sender: Rc<RefCell<Option<Rc<dyn SocketSender>>>>,
+    connection: Rc<RefCell<Option<Connection>>>,
+    direct: Rc<Cell<u64>>,
     abort: AbortHandle,
     me: PeerId,
+}
+
+/// What there is while the relay is connected.
+struct Connection {
+    relay: Rc<dyn SocketSender>,
+    links: DirectLinks,
 }
 
 /// What a line needs.
@@ -67,15 +76,21 @@ pub struct LineOptions {
 impl RoomLine {
     /// Starts dialling. States come as [`Input::Line`], everything else as events.
     pub fn open(platform: &Platform, me: PeerId, options: LineOptions, inputs: Inputs) -> Self {
-        let sender = Rc::new(RefCell::new(None));
+        let (connection, direct) = (Rc::default(), Rc::default());
         let (abort, registration) = AbortHandle::new_pair();
-        let dialler = Dialler { platform: platform.clone(), options, inputs, sender: sender.clone() };
+        let dialler = Dialler {
+            platform: platform.clone(),
+            options,
+            inputs,
+            connection: Rc::clone(&connection),
+            direct: Rc::clone(&direct),
+        };
         let task = Abortable::new(dialler.run(), registration);
         platform.spawn.spawn(Box::pin(async move {
             // Aborted means that the line was dropped: nobody wants to know.
             let _ = task.await;
         }));
-        Self { sender, abort, me }
+        Self { connection, direct, abort, me }
     }
 
     /// Sends a frame; it is lost if the line is down, as frames on the way would be.
@@ -87,18 +102,22 @@ impl RoomLine {
             Destination::Route(RelayRoute(route)) => route,
             Destination::Everyone => EVERYONE,
         };
-        let sender = self.sender.borrow().clone();
-        if let Some(sender) = sender {
-            sender.send(SocketMessage::Binary(with_route(route, &encode(self.me, frame)?)));
+        if let Some(connection) = self.connection.borrow_mut().as_mut() {
+            connection.links.send(route, encode(self.me, frame)?);
         }
         Ok(())
+    }
+
+    /// Frames that came straight from other tabs of this browser.
+    pub fn direct_frames(&self) -> u64 {
+        self.direct.get()
     }
 }
 
 impl Drop for RoomLine {
     fn drop(&mut self) {
-        if let Some(sender) = self.sender.borrow_mut().take() {
-            sender.close();
+        if let Some(connection) = self.connection.borrow_mut().take() {
+            connection.relay.close();
         }
         self.abort.abort();
     }
@@ -108,7 +127,19 @@ struct Dialler {
     platform: Platform,
     options: LineOptions,
     inputs: Inputs,
-    sender: Rc<RefCell<Option<Rc<dyn SocketSender>>>>,
+    connection: Rc<RefCell<Option<Connection>>>,
+    direct: Rc<Cell<u64>>,
+}
+
+/// What comes while the relay is connected.
+enum Incoming {
+    Relay(SocketMessage),
+    /// The relay's connection ended.
+    Ended,
+    /// A channel to a tab of this browser that says it has this route.
+    Neighbour(u32, Socket),
+    /// A message on it.
+    Direct(u32, SocketMessage),
 }
 
 /// How a connection ended.
@@ -130,9 +161,11 @@ impl Dialler {
             let ended = match self.platform.transport.connect(url).await {
                 Ok(socket) => {
                     let before = welcomed.replace(false);
-                    *self.sender.borrow_mut() = Some(socket.sender.clone());
+                    let relay = socket.sender.clone();
+                    let links = DirectLinks::new(relay.clone(), self.platform.random);
+                    *self.connection.borrow_mut() = Some(Connection { relay, links });
                     let ended = self.listen(socket.messages, &welcomed).await;
-                    self.sender.borrow_mut().take();
+                    self.connection.borrow_mut().take();
                     if welcomed.get() {
                         attempt = 0;
                         self.inputs.event(Event::Disconnected);
@@ -155,21 +188,23 @@ impl Dialler {
         }
     }
 
-    async fn listen(
-        &self,
-        mut messages: impl futures::Stream<Item = SocketMessage> + Unpin,
-        in_room: &Cell<bool>,
-    ) -> Ended {
-        while let Some(message) = messages.next().await {
-            match message {
-                SocketMessage::Binary(bytes) => self.frame(&bytes),
-                SocketMessage::Text(text) => match Control::parse(&text) {
-                    Some(Control::Welcome { members }) => {
+    async fn listen(&self, messages: LocalBoxStream<'static, SocketMessage>, in_room: &Cell<bool>) -> Ended {
+        let mut incoming = SelectAll::new();
+        let ended = once(async { Incoming::Ended });
+        incoming.push(messages.map(Incoming::Relay).chain(ended).boxed_local());
+        while let Some(came) = incoming.next().await {
+            match came {
+                Incoming::Relay(SocketMessage::Binary(bytes)) => self.relayed(&bytes),
+                Incoming::Relay(SocketMessage::Text(text)) => match Control::parse(&text) {
+                    Some(Control::Welcome { route, members }) => {
                         in_room.set(true);
                         self.list();
                         self.state(LineState::Connected);
                         let members = members.into_iter().map(RelayRoute).collect();
                         self.inputs.event(Event::Connected { members });
+                        let neighbours = self.platform.neighbours.meet(&self.options.room, route);
+                        incoming
+                            .push(neighbours.map(|(route, socket)| Incoming::Neighbour(route, socket)).boxed_local());
                     }
                     Some(control) => {
                         if let Some(ended) = self.control(control) {
@@ -178,6 +213,12 @@ impl Dialler {
                     }
                     None => log::warn!("a text message that is not of the relay's protocol was ignored"),
                 },
+                Incoming::Ended => break,
+                Incoming::Neighbour(route, socket) => {
+                    self.links(|links| links.opened(route, socket.sender));
+                    incoming.push(socket.messages.map(move |message| Incoming::Direct(route, message)).boxed_local());
+                }
+                Incoming::Direct(route, message) => self.heard(route, message),
             }
         }
         Ended::Lost
@@ -187,6 +228,7 @@ impl Dialler {
         match control {
             Control::Join { route } => self.inputs.event(Event::RouteJoined(RelayRoute(route))),
             Control::Leave { route } | Control::Undeliverable { route } => {
+                self.links(|links| links.left(route));
                 self.inputs.event(Event::RouteLeft(RelayRoute(route)));
             }
             Control::BadFrame { message } => log::error!("the relay dropped a frame: {message}"),
@@ -208,8 +250,23 @@ impl Dialler {
         None
     }
 
-    fn frame(&self, message: &[u8]) {
-        let Some((route, frame)) = split_route(message) else { return };
+    fn relayed(&self, message: &[u8]) {
+        let Some((route, message)) = split_route(message) else { return };
+        match self.links(|links| links.relayed(route, message)) {
+            Some(Frames::One(frame)) => self.frame(route, frame),
+            Some(Frames::Many(frames)) => frames.iter().for_each(|frame| self.frame(route, frame)),
+            None => {}
+        }
+    }
+
+    fn heard(&self, route: u32, message: SocketMessage) {
+        let is_frame = matches!(message, SocketMessage::Binary(_));
+        self.direct.update(|frames| frames + u64::from(is_frame));
+        let frames = self.links(|links| links.heard(route, message)).unwrap_or_default();
+        frames.iter().for_each(|frame| self.frame(route, frame));
+    }
+
+    fn frame(&self, route: u32, frame: &[u8]) {
         match decode(frame) {
             Ok((from, frame)) => self.inputs.event(Event::Frame { route: RelayRoute(route), from, frame }),
             Err(error) => {
@@ -219,11 +276,17 @@ impl Dialler {
         }
     }
 
+    /// `None` once the line was dropped.
+    fn links<T>(&self, work: impl FnOnce(&mut DirectLinks) -> T) -> Option<T> {
+        self.connection.borrow_mut().as_mut().map(|connection| work(&mut connection.links))
+    }
+
     fn list(&self) {
-        let (Some(listing), Some(sender)) = (&self.options.listing, self.sender.borrow().clone()) else { return };
+        let connection = self.connection.borrow();
+        let (Some(listing), Some(connection)) = (&self.options.listing, connection.as_ref()) else { return };
         let Listing { owner, title, visible } = listing.clone();
         if let Ok(text) = serde_json::to_string(&Request::Listing { owner, title, visible }) {
-            sender.send(SocketMessage::Text(text));
+            connection.relay.send(SocketMessage::Text(text));
         }
     }
 

@@ -22,6 +22,8 @@ pub struct Own<'a> {
     pub loaded: u64,
     /// Bytes it fetched.
     pub downloaded: u64,
+    /// Frames that came straight from other tabs of this browser.
+    pub direct_frames: u64,
     /// It will lend its GPU as soon as it is measured.
     pub measuring: bool,
 }
@@ -67,6 +69,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         loading: view.and_then(|view| view.loading.as_ref().map(convert::loading)),
         bytes_loaded: own.loaded,
         bytes_downloaded: own.downloaded,
+        direct_frames: own.direct_frames,
         tokens_per_second: picture.map_or(0.0, |picture| picture.tokens_per_second),
         tokens: picture.map_or(0, |picture| picture.tokens),
         pending: view.map(|view| view.pending.iter().map(|id| panel::RequestId(id.0)).collect()).unwrap_or_default(),

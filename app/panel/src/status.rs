@@ -31,6 +31,8 @@ pub struct Status {
     pub bytes_loaded: u64,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
+    /// Frames that came from other tabs of this browser without the relay, on the room's present line.
+    pub direct_frames: u64,
     /// Last measured tokens per second of the room, 0 before the first answer.
     pub tokens_per_second: f64,
     /// Tokens written in the room since it was opened, as of the last second.

@@ -23,6 +23,7 @@ use crate::platform::Platform;
 pub fn platform(cache: PathBuf, insecure: bool) -> Platform {
     Platform {
         transport: Rc::new(NativeTransport::new(insecure)),
+        neighbours: Rc::new(net::Nobody),
         store: Rc::new(FolderStore::new(cache)),
         clock: Rc::new(MonotonicClock::default()),
         spawn: Rc::new(LocalSpawn),

@@ -5,18 +5,30 @@ use std::time::Duration;
 
 use futures::channel::mpsc;
 use futures::future::LocalBoxFuture;
+use futures::stream::LocalBoxStream;
 use futures::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 
 use super::tls::any_certificate;
-use crate::platform::{HttpReply, HttpRequest, Method, NetError, Socket, SocketMessage, SocketSender, Transport};
+use crate::platform::{
+    HttpReply, HttpRequest, Method, Neighbours, NetError, Socket, SocketMessage, SocketSender, Transport,
+};
 
 /// Longest wait for a connection or an answer's head.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Longest answer; weights come in pieces far below.
 const LONGEST_ANSWER: u64 = 1 << 30;
+
+/// Programs do not look for each other on a machine.
+pub struct Nobody;
+
+impl Neighbours for Nobody {
+    fn meet(&self, _: &str, _: u32) -> LocalBoxStream<'static, (u32, Socket)> {
+        futures::stream::empty().boxed_local()
+    }
+}
 
 /// The network of this machine.
 pub struct NativeTransport {

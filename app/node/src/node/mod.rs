@@ -405,6 +405,7 @@ impl Node {
             device: self.compute.report(),
             loaded: self.compute.weights().0,
             downloaded: self.traffic.bytes(),
+            direct_frames: self.line.as_ref().map_or(0, RoomLine::direct_frames),
             measuring: self.measuring,
         };
         (self.page)(panel::ToPage::Status(Box::new(snapshot(view.as_ref(), own))));

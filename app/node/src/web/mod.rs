@@ -6,11 +6,14 @@
 //!   staging buffers.
 //! - the **storage worker** ([`storage`]): writes to OPFS, whose calls block. It is nested in the node worker: it lives
 //!   and dies with it, so a dead node never leaves an open file behind, and no third party has to introduce them.
+//!
+//! Node workers of several tabs reach each other past the relay ([`neighbours`]).
 
 mod files;
 mod js;
 mod locks;
 mod logging;
+mod neighbours;
 mod net;
 pub mod node;
 mod opfs;
@@ -25,12 +28,14 @@ use std::rc::Rc;
 
 pub use page::PageHalf;
 
+use self::neighbours::Introducer;
 use crate::platform::Platform;
 
 /// The adapters of the node worker.
-fn platform() -> Platform {
+fn platform(introducer: &Introducer) -> Platform {
     Platform {
         transport: Rc::new(net::WebTransport),
+        neighbours: Rc::new(introducer.clone()),
         store: Rc::new(store::OpfsStore::new()),
         clock: Rc::new(time::WorkerClock),
         spawn: Rc::new(time::WorkerSpawn),

@@ -6,9 +6,10 @@ use potluck_engine::GpuOptions;
 use potluck_panel::{ToNode, ToPage};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
-use web_sys::{File, MessageEvent};
+use web_sys::{File, MessageEvent, MessagePort};
 
 use super::files::PickedFile;
+use super::neighbours::{INTRODUCER, Introducer};
 use super::{js, logging, platform};
 use crate::node::{Input, Node, NodeOptions};
 use crate::platform::LocalFile;
@@ -21,20 +22,24 @@ pub(super) const PING: &str = "ping";
 pub(super) const PONG: &str = "pong";
 
 /// Runs a node in this worker. Messages are JSON of `ToNode` and `ToPage` as text (64-bit numbers survive it), or
-/// `{ json, file }` where a file goes along.
+/// `{ json, file }` where a file goes along; before them `{ introducer }`, a port to the shared worker.
 pub fn run() {
     logging::start();
     let page = Rc::new(|message: ToPage| match serde_json::to_string(&message) {
         Ok(json) => say(&json),
         Err(error) => log::error!("a message to the page cannot be written: {error}"),
     });
+    let introducer = Introducer::default();
     let (node, queue, inputs) =
-        Node::new(platform(), NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new() });
+        Node::new(platform(&introducer), NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new() });
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {
             Some(text) if text == PING => return say(PONG),
             Some(json) => (Some(json), None),
             None => {
+                if let Ok(port) = js::get(&event.data(), INTRODUCER).dyn_into::<MessagePort>() {
+                    return introducer.found(port);
+                }
                 (js::get(&event.data(), "json").as_string(), js::get(&event.data(), "file").dyn_into::<File>().ok())
             }
         };

@@ -17,7 +17,7 @@ use self::awake::Awake;
 use self::memory::Memory;
 use super::locks::{self, Ask, WebLock};
 use super::node::{PING, PONG, UP};
-use super::{js, logging};
+use super::{js, logging, neighbours};
 
 /// Milliseconds between two questions whether the worker lives.
 const PING_PAUSE: i32 = 4_000;
@@ -141,6 +141,9 @@ impl PageHalf {
         match text.as_str() {
             UP => {
                 self.0.up.set(true);
+                if let Some(worker) = &*self.0.worker.borrow() {
+                    neighbours::introduce(worker);
+                }
                 self.flush();
             }
             PONG => {}
