@@ -3,9 +3,11 @@
 
 mod advance;
 mod calibrating;
+mod downloads;
 mod forecasts;
 mod habits;
 mod help;
+mod in_place;
 mod measures;
 mod patience;
 mod question;
@@ -13,6 +15,7 @@ mod standbys;
 mod state_type;
 mod states;
 
+pub(super) use in_place::Use;
 pub(super) use standbys::StandsBy;
 use states::Purpose;
 pub(super) use states::{Active, Inactive};
@@ -20,14 +23,16 @@ pub(super) use states::{Active, Inactive};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, StageId, WeightUnit};
+use potluck_plan::{Millis, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId, WeightUnit};
 use potluck_planner::{HopCost, Planned, Prediction, Room, Sharing, Shortfall, TAU, forecast};
 use potluck_protocol::{CalibrationRuns, ForecastView, Frame, HopView, LoadFault, PlanStanding, Prepare};
 
 use calibrating::Calibrating;
+use downloads::Downloads;
 use forecasts::Forecasts;
 use habits::Habits;
 use help::Helpful;
+use in_place::InPlace;
 use measures::{Drift, Measures, way_noise};
 use patience::Patience;
 use question::Question;
@@ -53,10 +58,12 @@ pub(super) struct Planning {
     last: Option<Plan>,
     /// What is loaded in advance.
     pub standbys: StandbyPlans,
-    /// A better plan must wait for the end of an answer, because it does not fit beside the active one.
+    /// The active plan cannot stay, and its end waits for the end of an answer.
     replan_when_idle: bool,
     /// A plan that was found not to fit beside the active one: it is prepared in its place, between answers.
     unfit_beside: Option<Plan>,
+    in_place: InPlace,
+    downloads: Downloads,
     pub shortfall: Option<Shortfall>,
     /// Why there is neither plan nor shortfall.
     pub reason: String,
@@ -80,6 +87,7 @@ pub(super) struct Wishes<'a> {
     pub command: &'a HostCommand,
     /// Rows of answers pass the active plan now.
     pub answering: bool,
+    pub used: Use,
     pub now: Millis,
 }
 
@@ -93,6 +101,8 @@ impl Planning {
             standbys: StandbyPlans::default(),
             replan_when_idle: false,
             unfit_beside: None,
+            in_place: InPlace::default(),
+            downloads: Downloads::default(),
             shortfall: None,
             reason: "Opening the model.".to_owned(),
             checked: Millis(0.0),
@@ -236,7 +246,7 @@ impl Planning {
 
     /// The inactive plan, ready or not, is the active one from now on. Rows wait until everyone has switched, unless
     /// rows passed it already.
-    pub fn commit(&mut self, running: bool, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn commit(&mut self, running: bool, tokens: u64, members: &Members, now: Millis, out: &mut Outbox) {
         let Some(inactive) = self.inactive.take() else { return };
         if inactive.purpose == Purpose::TakesOver {
             // It was the quickest to have, and there may be a better one.
@@ -251,13 +261,16 @@ impl Planning {
         self.last = Some(active.planned.plan.clone());
         self.active = Some(active);
         self.patience.over();
+        self.in_place.plan_changed(tokens);
         self.unfit_beside = None;
         self.standbys.plan_changed();
     }
 
-    /// Orders whose answers are missing are given again: they or the answers may be lost.
-    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
+    /// Time goes by: what members say of their downloads is noted. Orders whose answers are missing are given again: they or
+    /// the answers may be lost.
+    pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
         self.habits.tick(now);
+        self.downloads.listen(members);
         if let Some(inactive) = &mut self.inactive {
             inactive.tell_again(now, out);
         }
@@ -402,8 +415,9 @@ impl Planning {
             return None;
         }
         let running = self.active().map(|plan| plan.state);
+        let quiet = wishes.used.is_quiet(wishes.now);
         let mut shortfall = None;
-        for model in state_type::choices(wishes.model, wishes.command.state, running, wishes.answering) {
+        for model in state_type::choices(wishes.model, wishes.command.state, running, !quiet) {
             let question = Question::new(self, &model, wishes.command, members);
             let room = question.room(epoch);
             let found = match self.active {
@@ -480,7 +494,17 @@ impl Planning {
         }
         let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
         let keep_active = !unfit && self.fits_beside(&planned.plan, wishes.model, members);
-        if self.active.is_some() && !keep_active {
+        if let Some(active) = self.active.as_mut().filter(|_| !keep_active) {
+            // One that can stay does so until another one is worth a wait, and nobody is there to wait.
+            let old = active.planned.plan.clone();
+            let can_stay = active.share == share && is_held(&old, room, wishes.model);
+            let why_not = self.in_place.refusal(room, &planned, &old, wishes.used, wishes.now);
+            if can_stay && let Some(sentence) = why_not {
+                active.planned = Planned::describe(room, old);
+                active.planned.reason = format!("{} {sentence}", active.planned.reason);
+                self.drift.expect(active.epoch(), &active.planned.prediction);
+                return;
+            }
             if wishes.answering {
                 self.replan_when_idle = true;
                 return;
@@ -540,19 +564,26 @@ fn expected(measures: &Measures, steady: &Prediction, plan: &Plan) -> Prediction
     }
 }
 
-/// All devices of a plan still lend enough for their parts.
+/// All devices of a plan still lend enough for their parts, and it is of the type and length that the room plans with.
 fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
-    let lent = |peer: PeerId| room.device(peer).map(|device| device.budget);
+    let is_seen = |stage: &Stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks));
     (plan.context, plan.state) == (room.context, room.shape.state)
-        && plan.peers().into_iter().all(|peer| {
-            let units = plan.units_for(peer, room.shape);
-            let needed = resident_bytes(room.shape, &units, plan.context).saturating_add(room.overhead);
-            lent(peer).unwrap_or(Bytes::ZERO) >= needed
-        })
-        && plan
-            .stages
-            .iter()
-            .all(|stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks)))
+        && fits(plan, room, room.shape)
+        && plan.stages.iter().all(is_seen)
+}
+
+/// All devices of a plan that runs still lend enough for it, whatever type the room plans with now.
+fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
+    let shape = model.shapes.iter().find(|shape| shape.state == plan.state);
+    plan.context == room.context && shape.is_some_and(|shape| fits(plan, room, shape))
+}
+
+fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
+    plan.peers().into_iter().all(|peer| {
+        let units = plan.units_for(peer, shape);
+        let needed = resident_bytes(shape, &units, plan.context).saturating_add(room.overhead);
+        room.device(peer).is_some_and(|device| device.budget >= needed)
+    })
 }
 
 /// How far the prediction of a plan may be wrong, compared with that of another one.
