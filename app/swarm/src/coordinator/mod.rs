@@ -16,9 +16,10 @@ mod token_log;
 mod transcript;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Millis, ModelId, PeerId, PlanEpoch};
+use potluck_plan::{Millis, ModelId, PeerId, Plan, PlanEpoch};
 use potluck_protocol::{CalibrationRuns, Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
 
 use crate::event::{HostCommand, OpenedModel};
@@ -165,6 +166,12 @@ impl Coordinator {
     /// No answer is being given: what is measured now is not disturbed by one.
     pub fn is_idle(&self) -> bool {
         !self.answers.is_answering()
+    }
+
+    /// Peers without which somebody who waits is not answered.
+    pub fn awaited(&self) -> BTreeSet<PeerId> {
+        let plan = self.planning.needed().filter(|_| self.answers.are_awaited());
+        plan.map(Plan::peers).unwrap_or_default()
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {

@@ -128,6 +128,11 @@ impl Planning {
         self.active.as_ref().filter(|active| active.is_up()).map(|active| &active.planned.plan)
     }
 
+    /// The plan whose devices answers need: the active one, else the one that is being prepared.
+    pub fn needed(&self) -> Option<&Plan> {
+        self.active().or(self.inactive.as_ref().map(|inactive| &inactive.planned.plan))
+    }
+
     /// The plan to show: the active one, else what is being prepared.
     pub fn shown(&self) -> (PlanStanding, Option<&Planned>) {
         match (&self.active, &self.inactive) {
@@ -404,6 +409,11 @@ impl Planning {
 
     /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
     pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> Option<Arc<OpenedModel>> {
+        if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !members.is_here(*peer))) {
+            // It is back in a moment, or given up: until then nothing is planned without it.
+            self.checked = Millis(f64::MIN);
+            return None;
+        }
         self.checked = wishes.now;
         let epoch = self.next_epoch(members);
         self.calibrating.ask(wishes.model, members, wishes.now, out);
