@@ -8,7 +8,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// An HTTP answer that is not the one asked for: a status and `{"error": "…", "message": "One sentence."}`.
+use crate::readable::Told;
+
+/// An HTTP answer that is not the one asked for: a status and `{"error": "…", "message": "One sentence."}`, for a person at a
+/// browser the sentence alone ([`crate::readable`]).
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// 404.
@@ -49,6 +52,9 @@ pub enum ApiError {
     /// 403: a page of another site wants to use this relay.
     #[error("this connection comes from a page of another address than the relay's")]
     ForeignOrigin,
+    /// 400: an address for connections was opened like a page.
+    #[error("this address is for the page's connection to a room; a room's link begins with /r/")]
+    NoConnection,
     /// 404.
     #[error("there is nothing at this address")]
     NotFound,
@@ -75,6 +81,7 @@ impl ApiError {
             Self::TooManyRooms(_) => (StatusCode::TOO_MANY_REQUESTS, "too-many-rooms"),
             Self::RelayFull => (StatusCode::SERVICE_UNAVAILABLE, "relay-full"),
             Self::BadRoom => (StatusCode::BAD_REQUEST, "bad-room"),
+            Self::NoConnection => (StatusCode::BAD_REQUEST, "no-connection"),
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::NoPage => (StatusCode::SERVICE_UNAVAILABLE, "no-page"),
@@ -85,7 +92,8 @@ impl ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, error) = self.parts();
-        let mut response = (status, Json(Body { error, message: self.to_string() })).into_response();
+        let sentence = self.to_string();
+        let mut response = (status, Json(Body { error, message: sentence.clone() })).into_response();
         let retry_after = match &self {
             Self::TooManyRooms(wait) => Some(wait.as_secs() + 1),
             Self::Hashing { .. } | Self::Changed(_) => Some(1),
@@ -95,12 +103,14 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Self::RangeOutside { bytes } = self
+        if let Self::RangeOutside { bytes } = &self
             && let Ok(value) = HeaderValue::try_from(format!("bytes */{bytes}"))
         {
             response.headers_mut().insert(header::CONTENT_RANGE, value);
         }
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let told = Told { sentence, has_page: !matches!(self, Self::NoPage) };
+        response.extensions_mut().insert(told);
         response
     }
 }

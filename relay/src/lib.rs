@@ -5,6 +5,7 @@
 //! - [`rooms`]: opening, joining, forwarding, putting out.
 //! - [`models`]: weights by HTTP ranges, and hashes that let any piece be checked ([`models::groups`]).
 //! - [`page`]: the built page.
+//! - [`readable`]: errors for people who open an address in a browser.
 //! - [`net`]: one port that speaks plain HTTP to this machine and HTTPS to the others.
 //! - [`limits`] and [`metrics`]: every limit, every count.
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod net;
 pub mod page;
 pub mod protocol;
 mod rate;
+pub mod readable;
 pub mod rooms;
 pub mod server;
 

@@ -9,9 +9,10 @@ use axum::Json;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::map_response;
+use axum::middleware::{from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,7 @@ use crate::models::{HashCache, Library, serve};
 use crate::net::tls::Identity;
 use crate::net::{Peer, Port};
 use crate::page::{self, Page};
+use crate::readable::readable;
 use crate::rooms::{Arrival, NotOpened, Rooms, serve_socket};
 
 /// Longest body of `POST /rooms`.
@@ -178,6 +180,7 @@ fn routes(shared: Arc<Shared>) -> Router {
         .layer(DefaultBodyLimit::max(ROOM_BODY_BYTES))
         .with_state(shared)
         .fallback_service(page)
+        .layer(from_fn(readable))
         .layer(map_response(isolate))
 }
 
@@ -270,8 +273,9 @@ async fn join_room(
     Path(room): Path<String>,
     Query(join): Query<Join>,
     headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
+    let upgrade = upgrade.map_err(|_| ApiError::NoConnection)?;
     check_origin(&headers)?;
     let arrival = Arrival {
         address: peer.address.ip(),

@@ -72,6 +72,33 @@ async fn files_have_types_and_a_time_to_live() {
 }
 
 #[tokio::test]
+async fn a_person_reads_a_sentence_where_a_program_gets_json() {
+    const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let (relay, _) = relay("person").await;
+    for (path, status, sentence, error) in [
+        ("/nothing", 404, "There is nothing at this address.", "not-found"),
+        ("/r/a/b", 404, "There is nothing at this address.", "not-found"),
+        ("/models/none.gguf", 404, "There is no model file named &quot;none.gguf&quot; here", "no-such-model"),
+        ("/rooms/k3v9abcd", 400, "This address is for the page&#39;s connection to a room", "no-connection"),
+    ] {
+        let read = relay.get_with(path, &[("Accept", BROWSER), ("Accept-Encoding", "br")]).await;
+        assert_eq!((read.status, read.header("content-type")), (status, Some("text/html; charset=utf-8")), "{path}");
+        assert!(read.text().contains(sentence), "{path}: {}", read.text());
+        assert!(read.text().contains("<a href=\"/\">"), "{path}: the front page is one press away");
+        assert!(read.header("content-security-policy").unwrap().starts_with("default-src 'none';"), "{path}");
+        assert_eq!(read.header("content-encoding"), None, "{path}");
+        assert_eq!(read.header("cross-origin-opener-policy"), Some("same-origin"));
+        let told = relay.get_with(path, &[("Accept", "*/*")]).await;
+        assert_eq!((told.status, told.json()["error"].as_str()), (status, Some(error)), "{path}");
+        assert_eq!(told.header("vary"), Some("accept"), "{path}: a cache must tell them apart");
+    }
+    let none = start(config("person-none")).await;
+    let reply = none.get_with("/", &[("Accept", BROWSER)]).await;
+    assert!(reply.text().contains("The page is not built yet"), "{}", reply.text());
+    assert!(!reply.text().contains("<a "), "there is no front page to go to");
+}
+
+#[tokio::test]
 async fn the_page_is_compressed_and_remembered() {
     let (relay, page) = relay("compressed").await;
     let path = format!("/{HASHED}");

@@ -7,9 +7,12 @@ use potluck_planner::measures::LinkMeasure;
 use potluck_protocol::{Hello, WorkerStatus};
 
 /// A connection that ended may come back (a reload, a flaky network): so long its peer is not given up.
-pub(crate) const GRACE_MILLIS: f64 = 1_500.0;
+const GRACE_MILLIS: f64 = 1_500.0;
+/// The same while somebody waits for an answer that needs the peer: a line that broke is dialled again after half a second at
+/// the earliest, and whoever is back later is given work again.
+const HELD_UP_MILLIS: f64 = 100.0;
 /// The same after our own connection was lost: the others may take a while to be back too.
-pub(crate) const GRACE_AFTER_OUTAGE_MILLIS: f64 = 10_000.0;
+const GRACE_AFTER_OUTAGE_MILLIS: f64 = 10_000.0;
 /// Nothing heard for so long: shown as silent.
 pub(crate) const SILENT_MILLIS: f64 = 5_000.0;
 /// Nothing heard of a peer that computes for so long: its tab stands still, and others take its part.
@@ -53,6 +56,8 @@ pub(crate) struct Member {
     pub silent: f64,
     /// Its connection ended; given up at this time unless it is back.
     pub away_until: Option<Millis>,
+    /// The relay told that its connection ended.
+    pub ended: Option<Millis>,
     /// Its way to us and back.
     pub link: LinkMeasure,
     /// So many heartbeats follow at once, each when the one before is back.
@@ -81,6 +86,7 @@ impl Member {
             status: WorkerStatus::default(),
             silent: 0.0,
             away_until: None,
+            ended: None,
             link: LinkMeasure::default(),
             echoes: 0,
             probe: FIRST_PROBE,
@@ -236,15 +242,37 @@ impl Members {
         frozen.map(|member| member.frozen = true).is_some()
     }
 
-    /// Marks a peer whose connection ended.
-    pub fn away(&mut self, peer: PeerId, until: Millis) {
-        if let Some(member) = self.known.get_mut(&peer)
-            && peer != self.me
-            && member.away_until.is_none()
-        {
-            member.away_until = Some(until);
+    /// The relay told that a peer's connection ended.
+    pub fn ended(&mut self, peer: PeerId, now: Millis) {
+        if let Some(member) = self.other(peer).filter(|member| member.away_until.is_none()) {
+            member.away_until = Some(Millis(now.0 + GRACE_MILLIS));
+            member.ended = Some(now);
             member.probing = false;
         }
+    }
+
+    /// Our own connection ended: everyone has to be heard of again.
+    pub fn all_away(&mut self, now: Millis) {
+        let me = self.me;
+        for member in self.known.iter_mut().filter(|(peer, _)| **peer != me).map(|(_, member)| member) {
+            member.away_until = Some(Millis(now.0 + GRACE_AFTER_OUTAGE_MILLIS));
+            member.ended = None;
+            member.probing = false;
+        }
+    }
+
+    /// Somebody waits for these peers: whose connection ended is not waited for any longer.
+    pub fn hurry(&mut self, peers: impl IntoIterator<Item = PeerId>, now: Millis) {
+        for peer in peers {
+            let is_over = |member: &&mut Member| member.ended.is_some_and(|at| now.0 - at.0 >= HELD_UP_MILLIS);
+            if let Some(member) = self.other(peer).filter(is_over) {
+                member.away_until = Some(now);
+            }
+        }
+    }
+
+    fn other(&mut self, peer: PeerId) -> Option<&mut Member> {
+        self.known.get_mut(&peer).filter(|_| peer != self.me)
     }
 
     /// Removes and returns who is to be given up.

@@ -83,7 +83,7 @@ fn with_a_standby_the_next_token_comes_within_a_second() {
         let victim = working[(hash >> 8) as usize % working.len()];
         let at = asked + 500.0 + (hash >> 16) as f64 % 1_000.0;
         let (fault, known_after) = match seed % 3 {
-            0 => (Fault::Kill(victim), 2_000.0),
+            0 => (Fault::Kill(victim), 500.0),
             1 => (Fault::Freeze(victim, 60_000.0), 5_000.0),
             _ => (Fault::DeviceLost(victim), 0.0),
         };
@@ -107,6 +107,47 @@ fn with_a_standby_the_next_token_comes_within_a_second() {
         longest = longest.max(waited);
     }
     println!("the longest wait for the next token, from the moment the loss was known: {longest:.0} ms");
+}
+
+/// A device with work is killed around the moment of a question. The relay sees its connection end, so that nobody waits for
+/// it: the first token comes with little more than the usual time.
+#[test]
+fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
+    let mut waits: Vec<f64> = Vec::new();
+    for seed in 0..200u64 {
+        let hash = hash(seed);
+        let (mut world, asker, asked) = covered_room(seed);
+        let working = working(&world);
+        let victim = working[(hash >> 8) as usize % working.len()];
+        // Up to 300 ms before the question, or after it, while it is read.
+        let at = asked - 300.0 + (hash >> 16) as f64 % 600.0;
+        world.fault(Fault::Kill(victim), at);
+        world.run(asked + 60_000.0, |world| answered(world, asker, 1));
+        let story = format!("seed {seed}, device {victim} killed {:.0} ms after the question", at - asked);
+        assert_undisturbed(&world, asker, 1, &story);
+        let waited = world.answer(asker, 1).unwrap().times[0] - asked;
+        assert!(waited < 1_000.0, "{story}: the first token came after {waited:.0} ms");
+        waits.push(waited);
+    }
+    println!("first tokens after at most {:.0} ms", waits.iter().copied().fold(0.0, f64::max));
+}
+
+/// Where nobody waits for an answer, a line that broke is waited for: its device keeps its part.
+#[test]
+fn a_line_that_breaks_while_nobody_waits_changes_no_plan() {
+    for seed in 0..50u64 {
+        let hash = hash(seed);
+        let (mut world, asker, asked) = covered_room(seed);
+        world.run(asked + 60_000.0, |world| answered(world, asker, 1));
+        let working = working(&world);
+        let epoch = |world: &World| world.view(0).room.unwrap().plan.plan.as_ref().map(|plan| plan.epoch);
+        let before = epoch(&world);
+        let (victim, at) = (working[(hash >> 8) as usize % working.len()], world.now() + 1_000.0);
+        let back = 200.0 + (hash >> 16) as f64 % 1_000.0;
+        world.fault(Fault::Outage(victim, back), at);
+        world.run(at + 8_000.0, |_| false);
+        assert_eq!(epoch(&world), before, "seed {seed}: device {victim} was away for a second");
+    }
 }
 
 /// Plans and orders are numbered together: nothing new is ordered while nothing changes.

@@ -55,7 +55,9 @@ fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
     watch(store);
     store.start();
     let in_room = Memo::new(move |_| store.in_room());
+    follow_places(store, in_room);
     view! {
+        <NoticeStack />
         <Show when=move || in_room.get() fallback=|| view! { <Outside /> }>
             <RoomPage />
         </Show>
@@ -65,8 +67,21 @@ fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
         <ChatList />
         <SettingsDrawer />
         <Shortcuts />
-        <NoticeStack />
     }
+}
+
+/// Another place takes the one away that had the focus: it goes to the new one's heading, so that the keyboard and screen
+/// readers go on there.
+fn follow_places(store: Store, in_room: Memo<bool>) {
+    let place = Memo::new(move |_| (in_room.get(), store.route.with(|route| *route == Route::Bench)));
+    Effect::new(move |before: Option<(bool, bool)>| {
+        let now = place.get();
+        if before.is_some_and(|before| before != now) {
+            // The new place is in the document after this turn, and a dialog has given the focus back.
+            request_animation_frame(browser::focus_place);
+        }
+        now
+    });
 }
 
 /// What is not a room: the door, or the bench.

@@ -52,6 +52,11 @@ impl Answers {
         !self.active.is_empty()
     }
 
+    /// Somebody waits for an answer, or for a place among those that are given.
+    pub fn are_awaited(&self) -> bool {
+        self.is_answering() || !self.queue.is_empty()
+    }
+
     pub fn ask(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
         let request = prompt.request;
         if self.queue.contains(asker, request) || self.position(asker, request).is_some() {

@@ -16,6 +16,7 @@ mod token_log;
 mod transcript;
 mod view;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, ModelId, PeerId, Plan, PlanEpoch};
@@ -30,7 +31,7 @@ use answering::DecodePass;
 use answers::Answers;
 use away::AwayAskers;
 use handover::Handover;
-use planning::{Planning, Wishes};
+use planning::{Planning, Use, Wishes};
 
 pub(crate) struct Coordinator {
     pub command: HostCommand,
@@ -40,6 +41,8 @@ pub(crate) struct Coordinator {
     /// Answers on their way to the inactive plan.
     handover: Option<Handover>,
     away: AwayAskers,
+    /// When somebody last waited for an answer.
+    waited: Millis,
     view: RoomView,
     /// The view that was sent last, and when.
     sent: Option<(RoomView, Millis)>,
@@ -70,6 +73,7 @@ impl Coordinator {
             answers: Answers::default(),
             handover: None,
             away: AwayAskers::default(),
+            waited: Millis(f64::MIN),
             view,
             sent: None,
             counted: Millis(f64::MIN),
@@ -105,8 +109,9 @@ impl Coordinator {
 
     /// Members, contributions or wishes changed.
     pub fn replan(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+        let used = self.used();
         if let Some(model) = &self.model {
-            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
+            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), used, now };
             if let Some(model) = self.planning.replan(wishes, members, out) {
                 self.model = Some(model);
             }
@@ -172,6 +177,12 @@ impl Coordinator {
         !self.answers.is_answering()
     }
 
+    /// Peers without which somebody who waits is not answered.
+    pub fn awaited(&self) -> BTreeSet<PeerId> {
+        let plan = self.planning.needed().filter(|_| self.answers.are_awaited());
+        plan.map(Plan::peers).unwrap_or_default()
+    }
+
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
         self.planning.prepared(peer, epoch);
         self.try_commit(members, now, out);
@@ -218,8 +229,9 @@ impl Coordinator {
             self.answers.state_lost();
             self.keep_handover(None);
         }
+        let used = self.used();
         let Some(model) = &self.model else { return };
-        let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
+        let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), used, now };
         let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, wishes, members, out));
         if let Some(peer) = lost {
             self.planning.standbys.forget(peer);
@@ -243,7 +255,7 @@ impl Coordinator {
             }
         }
         let handover = self.handover.take();
-        self.planning.commit(handover.is_some(), members, now, out);
+        self.planning.commit(handover.is_some(), self.answers.tokens, members, now, out);
         match handover {
             Some(handover) => handover.finish(&mut self.answers),
             None => self.answers.state_lost(),
@@ -263,8 +275,9 @@ impl Coordinator {
         }
     }
 
-    /// Somebody writes a question. Not told to devices for every letter of several people.
+    /// Somebody writes a question, and is about to wait. Not told to devices for every letter of several people.
     pub fn writing(&mut self, now: Millis, out: &mut Outbox) {
+        self.waited = now;
         if now.0 - self.expected.0 >= EXPECT_MILLIS {
             self.expect_rows(now, out);
         }
@@ -279,6 +292,7 @@ impl Coordinator {
 
     pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
         self.expect_rows(now, out);
+        self.waited = now;
         self.answers.ask(asker, prompt, now, out);
         self.continue_answers(now, out);
     }
@@ -332,6 +346,11 @@ impl Coordinator {
         }
     }
 
+    /// How the room is used, for plans that nobody is answered under while they are loaded.
+    fn used(&self) -> Use {
+        Use { waits: self.answers.are_awaited(), waited: self.waited, tokens: self.answers.tokens }
+    }
+
     fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         if !self.answers.is_answering() && self.planning.take_put_off() {
             self.replan(members, now, out);
@@ -353,6 +372,9 @@ impl Coordinator {
 
     pub fn tick(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.learn(members);
+        if self.answers.are_awaited() {
+            self.waited = now;
+        }
         if self.answers.is_stalled(now) {
             let peers = self.planning.active().map(|plan| plan.peers()).unwrap_or_default();
             peers.into_iter().for_each(|peer| self.planning.ask(peer, out));
@@ -361,7 +383,7 @@ impl Coordinator {
         for peer in self.away.give_up(now) {
             self.answers.drop_asker(peer, now, out);
         }
-        self.planning.tell_again(now, out);
+        self.planning.tick(members, now, out);
         if let Some(stuck) = self.planning.give_up_stuck(members, now, out) {
             let name = members.name(stuck);
             let sentence =
@@ -379,8 +401,9 @@ impl Coordinator {
             }
         }
         self.after_answer(members, now, out);
+        let used = self.used();
         if let Some(model) = &self.model {
-            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), now };
+            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), used, now };
             self.planning.stand_by(wishes, members, out);
             self.planning.look_for_help(wishes, members);
         }

@@ -30,7 +30,7 @@ impl Peer {
         let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
         member.hello = hello;
         member.silent = 0.0;
-        member.away_until = None;
+        (member.away_until, member.ended) = (None, None);
         if contribution != lent_before {
             member.lends_anew();
         }

@@ -13,7 +13,7 @@ use potluck_protocol::{
 use crate::coordinator::Coordinator;
 use crate::event::{HostCommand, Identity, OpenedModel};
 use crate::guest::Guest;
-use crate::members::{GRACE_AFTER_OUTAGE_MILLIS, GRACE_MILLIS, Member, Members};
+use crate::members::{Member, Members};
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
@@ -288,9 +288,7 @@ impl Peer {
     fn disconnected(&mut self, now: Millis) {
         self.connected = false;
         self.out.clear_routes();
-        let until = Millis(now.0 + GRACE_AFTER_OUTAGE_MILLIS);
-        let others: Vec<PeerId> = self.members.known.keys().copied().collect();
-        others.into_iter().for_each(|peer| self.members.away(peer, until));
+        self.members.all_away(now);
         self.out.act(Action::ViewChanged);
     }
 
@@ -305,7 +303,7 @@ impl Peer {
     fn route_left(&mut self, route: RelayRoute, now: Millis) {
         if let Some(peer) = self.out.peer_at(route) {
             self.out.set_route(peer, None);
-            self.members.away(peer, Millis(now.0 + GRACE_MILLIS));
+            self.members.ended(peer, now);
             self.out.act(Action::ViewChanged);
         }
     }
@@ -360,6 +358,8 @@ impl Peer {
             member.status = status;
         }
         if self.connected {
+            let awaited = self.coordinator.as_ref().map(Coordinator::awaited).unwrap_or_default();
+            self.members.hurry(awaited, now);
             for (peer, member) in self.members.give_up(now) {
                 self.out.set_route(peer, None);
                 self.gone(peer, &member, now);

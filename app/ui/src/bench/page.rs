@@ -30,7 +30,7 @@ pub fn BenchPage() -> impl IntoView {
                     <Icon symbol=Symbol::Leave />
                     "Potluck"
                 </a>
-                <h1>"Bench"</h1>
+                <h1 tabindex="-1">"Bench"</h1>
                 <p class="hint">"How fast this device reads and writes with a model, measured on this device alone."</p>
             </header>
             <Form form />

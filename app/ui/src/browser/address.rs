@@ -1,6 +1,6 @@
 //! The address bar.
 
-use wasm_bindgen::JsValue;
+use wasm_bindgen::{JsCast, JsValue};
 
 use super::window;
 use crate::route::Route;
@@ -24,6 +24,17 @@ pub fn go(path: &str) {
 pub fn replace(path: &str) {
     if let Ok(history) = window().history() {
         let _refused = history.replace_state_with_url(&JsValue::NULL, "", Some(path));
+    }
+}
+
+/// Moves the focus to the heading of the place that is shown, if nothing else has it.
+pub fn focus_place() {
+    let Some(document) = window().document() else { return };
+    let is_free = document.active_element().is_none_or(|element| element.tag_name() == "BODY");
+    let heading = document.query_selector("h1").ok().flatten().filter(|_| is_free);
+    if let Some(heading) = heading.and_then(|heading| heading.dyn_into::<web_sys::HtmlElement>().ok()) {
+        // An element that cannot take the focus leaves it where it is.
+        let _refused = heading.focus();
     }
 }
 

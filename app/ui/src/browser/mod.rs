@@ -8,7 +8,7 @@ mod save;
 mod session;
 mod timer;
 
-pub use address::{current_route, go, origin, replace};
+pub use address::{current_route, focus_place, go, origin, replace};
 pub use database::{Kept, delete_conversation, keep_conversation, keep_draft, keep_settings, load};
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
 pub use random::{hex, seed};

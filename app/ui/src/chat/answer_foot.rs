@@ -24,7 +24,10 @@ fn timing_words(timings: &AnswerTimings) -> String {
         };
         words.push(format!("first token after {}{expected}", duration_ms(timings.first_token_ms)));
     }
-    words.push(format!("{} tokens", count(u64::from(timings.answer_tokens))));
+    words.push(match timings.answer_tokens {
+        1 => "1 token".to_owned(),
+        tokens => format!("{} tokens", count(u64::from(tokens))),
+    });
     words.join(" · ")
 }
 

@@ -45,6 +45,7 @@ pub fn LendSlider(
                 max=last.to_string()
                 step="1"
                 aria-label=label
+                style=move || format!("--share: {:.1}%", 100.0 * lend_step(value.get()) as f64 / last.max(1) as f64)
                 aria-valuetext=move || bytes(value.get())
                 prop:value=move || lend_step(value.get()).to_string()
                 on:input=slide

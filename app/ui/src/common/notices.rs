@@ -1,18 +1,28 @@
 //! Sentences on the screen: what happened, why, what to do.
 
 use leptos::prelude::*;
-use potluck_panel::NoticeLevel;
+use potluck_panel::{Connection, NoticeLevel};
 
 use super::{CopyButton, Icon, Symbol};
 use crate::state::{Shown, store};
 
-/// The notices, over the page so that nothing moves.
+/// The notices, above the page: they cover nothing. Why a table is closed stands on its card, and needs no second place.
 #[component]
 pub fn NoticeStack() -> impl IntoView {
     let store = store();
+    let closed = Memo::new(move |_| {
+        store.status.with(|status| match &status.connection {
+            Connection::Closed { reason } => Some(reason.clone()),
+            _ => None,
+        })
+    });
+    let told = move || {
+        let is_new = |shown: &&Shown| closed.get().as_ref() != Some(&shown.notice.sentence);
+        store.notices.get().shown().iter().filter(is_new).cloned().collect::<Vec<_>>()
+    };
     view! {
         <div class="notices" role="status" aria-live="polite">
-            <For each=move || store.notices.get().shown().to_vec() key=|shown| shown.id let:shown>
+            <For each=told key=|shown| shown.id let:shown>
                 <Sentence shown />
             </For>
         </div>

@@ -34,7 +34,7 @@ pub fn Door() -> impl IntoView {
                     </button>
                 </header>
                 <Picture />
-                <h1 class="door-name">"Potluck"</h1>
+                <h1 class="door-name" tabindex="-1">"Potluck"</h1>
                 <p class="door-sentence">
                     "Run a model together that none of your devices could run alone."
                 </p>

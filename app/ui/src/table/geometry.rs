@@ -24,7 +24,7 @@ const SEATS_X: f64 = 164.0;
 const SEATS_Y: f64 = 136.0;
 const PLATES: f64 = 66.0;
 /// Words on a way stand at least so far from the middle: beside the pot, with half of their width.
-const WORDS: f64 = 62.0;
+const WORDS: f64 = 69.0;
 
 /// Angle of a seat; `own` sits nearest to the viewer, the others follow clockwise.
 fn angle(index: usize, own: usize, seats: usize) -> f64 {

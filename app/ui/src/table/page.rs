@@ -18,7 +18,7 @@ pub fn RoomPage() -> impl IntoView {
     view! {
             <div class="room">
                 <header class="room-top">
-                    <h1 class="wordmark"><Icon symbol=Symbol::Pot /><span>"Potluck"</span></h1>
+                    <h1 class="wordmark" tabindex="-1"><Icon symbol=Symbol::Pot /><span>"Potluck"</span></h1>
                     <button
                         type="button"
                         class="strip"

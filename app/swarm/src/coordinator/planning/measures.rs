@@ -218,6 +218,7 @@ impl Planning {
             let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
             let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
             device.binding = lent.binding;
+            self.downloads.apply(&mut device);
             device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
             device.presence.departures = self.habits.departures(*peer);

@@ -11,9 +11,10 @@ use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_planner::{Device, Exposed, Planned, Room, Standby, in_advance, standby_keeping};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
+use super::choosing::can_run;
 use super::question::Question;
 use super::states::Purpose;
-use super::{Planning, Wishes, can_run};
+use super::{Planning, Wishes};
 use crate::event::OpenedModel;
 use crate::members::Members;
 use crate::outbox::Outbox;

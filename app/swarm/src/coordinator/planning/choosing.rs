@@ -1,0 +1,239 @@
+//! Looking for the best plan, and whether it is worth a change: it is prepared beside the active one, in its place, or not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use potluck_plan::{Millis, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
+use potluck_planner::{Planned, Room, Sharing, TAU};
+use potluck_protocol::{Frame, Prepare};
+
+use super::measures::way_noise;
+use super::question::Question;
+use super::states::{Inactive, Purpose};
+use super::{Planning, Wishes, state_type};
+use crate::event::{HostCommand, OpenedModel};
+use crate::members::Members;
+use crate::memory::resident_bytes;
+use crate::outbox::Outbox;
+
+/// A better plan is looked for this often, whatever happens.
+const CHECK_MILLIS: f64 = 10_000.0;
+
+impl Planning {
+    /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
+    /// than planned, or just now and then.
+    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
+        let slower = self.predict_anew(model, command, members, now);
+        if slower {
+            self.patience.drifted();
+        }
+        let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
+        let known = self.waits && !self.calibrating.is_waited_for(members, now);
+        slower || due || known
+    }
+
+    /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
+    pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> Option<Arc<OpenedModel>> {
+        if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !members.is_here(*peer))) {
+            // It is back in a moment, or given up: until then nothing is planned without it.
+            self.checked = Millis(f64::MIN);
+            return None;
+        }
+        self.checked = wishes.now;
+        let epoch = self.next_epoch(members);
+        self.calibrating.ask(wishes.model, members, wishes.now, out);
+        // An answer whose plan is lost does not wait.
+        let urgent = wishes.answering && self.active.is_none();
+        self.waits = !urgent && self.calibrating.is_waited_for(members, wishes.now);
+        if self.waits {
+            "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
+            return None;
+        }
+        let running = self.active().map(|plan| plan.state);
+        let quiet = wishes.used.is_quiet(wishes.now);
+        let mut shortfall = None;
+        for model in state_type::choices(wishes.model, wishes.command.state, running, !quiet) {
+            let question = Question::new(self, &model, wishes.command, members);
+            let room = question.room(epoch);
+            let found = match self.active {
+                Some(_) => potluck_planner::plan(&room),
+                // Everybody waits: what is there already counts.
+                None => potluck_planner::plan_keeping(&room),
+            };
+            match found {
+                Err(short) => shortfall = Some((model, short)),
+                Ok(planned) => {
+                    self.shortfall = None;
+                    self.propose(planned, &room, Wishes { model: &model, ..wishes }, members, out);
+                    return Some(model);
+                }
+            }
+        }
+        self.abandon(out);
+        match shortfall {
+            None => self.reason = state_type::refusal(wishes.model, wishes.command.state),
+            Some((model, mut short)) => {
+                let fits = |model: &OpenedModel, command: &HostCommand| {
+                    let question = Question::new(self, model, command, members);
+                    potluck_planner::plan(&question.room(epoch)).is_ok()
+                };
+                if let Some(help) = state_type::what_would_fit(&model, wishes.command, fits) {
+                    short.sentence = format!("{} {help}", short.sentence);
+                }
+                self.shortfall = Some(short);
+            }
+        }
+        None
+    }
+
+    /// Above every epoch that anybody has heard of.
+    pub(super) fn next_epoch(&self, members: &Members) -> PlanEpoch {
+        let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
+        PlanEpoch(self.epoch.max(newest).0 + 1)
+    }
+
+    fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
+        let share = wishes.command.share;
+        let measures = &self.measures;
+        let is_better = |planned: &Planned, old: &Plan| {
+            let (new_peers, old_peers) = (planned.plan.peers(), old.peers());
+            let exchanged = new_peers.symmetric_difference(&old_peers).copied();
+            let noise = Noise {
+                share: measures.spread(new_peers.union(&old_peers).copied()),
+                millis: exchanged.map(|peer| way_noise(members, peer)).sum(),
+            };
+            is_better(planned, old, room, noise)
+        };
+        let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
+        let timed = self.calibrating.timed();
+        let patience = &mut self.patience;
+        let kept = active.filter(|active| {
+            let is_better = is_better(&planned, &active.planned.plan);
+            !patience.is_over(room, timed, is_better, wishes.now) && active.share == share
+        });
+        if let Some(active) = kept {
+            // Who came since may be a spare, and measures are newer.
+            active.planned = Planned::describe(room, active.planned.plan.clone());
+            self.drift.expect(active.epoch(), &active.planned.prediction);
+            self.abandon(out);
+            return;
+        }
+        let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
+        let stays = |inactive: &Inactive| {
+            let plan = &inactive.planned.plan;
+            let goes_on = || !is_better(&planned, plan) || self.is_nearly_there(room, plan, &planned.plan);
+            inactive.purpose == Purpose::TakesOver || inactive.share == share && goes_on()
+        };
+        if inactive.is_some_and(stays) {
+            return;
+        }
+        let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
+        let keep_active = !unfit && self.fits_beside(&planned.plan, wishes.model, members);
+        if let Some(active) = self.active.as_mut().filter(|_| !keep_active) {
+            // One that can stay does so until another one is worth a wait, and nobody is there to wait.
+            let old = active.planned.plan.clone();
+            let can_stay = active.share == share && is_held(&old, room, wishes.model);
+            let why_not = self.in_place.refusal(room, &planned, &old, wishes.used, wishes.now);
+            if can_stay && let Some(sentence) = why_not {
+                active.planned = Planned::describe(room, old);
+                active.planned.reason = format!("{} {sentence}", active.planned.reason);
+                self.drift.expect(active.epoch(), &active.planned.prediction);
+                return;
+            }
+            if wishes.answering {
+                self.replan_when_idle = true;
+                return;
+            }
+            self.active = None;
+        }
+        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, members, out);
+    }
+
+    /// Has everyone prepare a plan, while the plan `keep` goes on.
+    pub(super) fn prepare(
+        &mut self,
+        planned: Planned,
+        keep: Option<PlanEpoch>,
+        purpose: Purpose,
+        wishes: Wishes<'_>,
+        members: &Members,
+        out: &mut Outbox,
+    ) {
+        self.epoch = planned.plan.epoch;
+        self.end_advance(&planned.plan, members, wishes, out);
+        let order = Prepare {
+            plan: planned.plan.clone(),
+            model: wishes.model.card.clone(),
+            shape: wishes.model.shape.clone(),
+            overhead: wishes.model.overhead,
+            keep,
+        };
+        if let Some(replaced) = self.inactive.take() {
+            let (old, peers) = (replaced.epoch(), planned.plan.peers());
+            let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
+            idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
+        }
+        let mut inactive = Inactive::new(planned, wishes.command.share, order, purpose);
+        inactive.tell(wishes.now, out);
+        self.inactive = Some(inactive);
+    }
+
+    /// Every peer has room for the units of the active and the new plan together.
+    fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
+        let Some(active) = self.active().filter(|active| active.state == plan.state) else { return false };
+        plan.peers().into_iter().all(|peer| {
+            let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
+            let both: BTreeSet<WeightUnit> =
+                [active, plan].into_iter().flat_map(|plan| plan.units_for(peer, &model.shape)).collect();
+            let both: Vec<WeightUnit> = both.into_iter().collect();
+            let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
+            lent.is_some_and(|lent| needed <= lent)
+        })
+    }
+}
+
+/// All devices of a plan still lend enough for their parts, and it is of the type and length that the room plans with.
+pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
+    let is_seen = |stage: &Stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks));
+    (plan.context, plan.state) == (room.context, room.shape.state)
+        && fits(plan, room, room.shape)
+        && plan.stages.iter().all(is_seen)
+}
+
+/// All devices of a plan that runs still lend enough for it, whatever type the room plans with now.
+fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
+    let shape = model.shapes.iter().find(|shape| shape.state == plan.state);
+    plan.context == room.context && shape.is_some_and(|shape| fits(plan, room, shape))
+}
+
+fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
+    plan.peers().into_iter().all(|peer| {
+        let units = plan.units_for(peer, shape);
+        let needed = resident_bytes(shape, &units, plan.context).saturating_add(room.overhead);
+        room.device(peer).is_some_and(|device| device.budget >= needed)
+    })
+}
+
+/// How far the prediction of a plan may be wrong, compared with that of another one.
+struct Noise {
+    /// Of what it takes in all: stages.
+    share: f64,
+    /// Milliseconds: lines of devices that are only in one of both.
+    millis: f64,
+}
+
+/// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little, and by more than
+/// the measurements vary.
+fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
+    let (many, before) = (new.plan.peers().len(), old.peers().len());
+    if room.sharing == Sharing::Everyone && many != before {
+        return many > before;
+    }
+    let old_millis = potluck_planner::predict(room, old).token_millis;
+    !same_placement(&new.plan, old) && new.prediction.token_millis + noise.millis < (TAU - noise.share) * old_millis
+}
+
+/// The same parts on the same peers, whatever the epoch.
+fn same_placement(a: &Plan, b: &Plan) -> bool {
+    a.model == b.model && a.stages == b.stages && a.wire == b.wire && (a.context, a.state) == (b.context, b.state)
+}

@@ -1,0 +1,62 @@
+//! How quickly devices fetch weights: as they said when they last did.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::PeerId;
+use potluck_planner::Device;
+use potluck_protocol::LoadPhase;
+
+use crate::members::Members;
+
+/// Bytes a millisecond of each device's downloads.
+#[derive(Default)]
+pub(super) struct Downloads {
+    rates: BTreeMap<PeerId, f64>,
+}
+
+impl Downloads {
+    /// Notes what those say who download now.
+    pub fn listen(&mut self, members: &Members) {
+        for (peer, member) in &members.known {
+            let report = member.status.loading.filter(|report| report.phase == LoadPhase::Download);
+            if let Some(report) = report.filter(|report| report.rate.is_finite() && report.rate > 0.0) {
+                self.rates.insert(*peer, report.rate / 1e3);
+            }
+        }
+    }
+
+    /// A device that has not downloaded yet is taken to be as quick as the middle one of those that have.
+    pub fn apply(&self, device: &mut Device) {
+        if let Some(rate) = self.rates.get(&device.peer).copied().or_else(|| self.usual()) {
+            device.download = rate;
+        }
+    }
+
+    fn usual(&self) -> Option<f64> {
+        let mut rates: Vec<f64> = self.rates.values().copied().collect();
+        rates.sort_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn who_has_not_downloaded_yet_is_taken_for_the_middle_one() {
+        let peer = |id: u8| PeerId([id; 16]);
+        let device = |id: u8| Device::declared(peer(id), Bytes(1), 1e9, 1.0);
+        let applied = |downloads: &Downloads, id: u8| {
+            let mut device = device(id);
+            downloads.apply(&mut device);
+            device.download
+        };
+        let mut downloads = Downloads::default();
+        assert_eq!(applied(&downloads, 1), device(1).download, "nothing is known");
+        downloads.rates = [(peer(1), 5.0), (peer(2), 100.0), (peer(3), 30.0)].into();
+        assert_eq!((applied(&downloads, 2), applied(&downloads, 9)), (100.0, 30.0));
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether a better plan that does not fit beside the active one takes its place. Nobody is answered while it is loaded, so it
+//! happens where nobody is likely to ask, and for a plan that gives back what the wait takes.
+
+use potluck_plan::{Millis, Plan};
+use potluck_planner::{Planned, Room, Sharing, load_millis, predict};
+
+/// Whoever has just asked, or read an answer, may ask again: so long the room stays up.
+const QUIET_MILLIS: f64 = 30_000.0;
+/// Tokens of the next answer. A room is expected to be used as much again as it was, and for this answer besides.
+const NEXT_ANSWER: u64 = 200;
+
+/// How a room was used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Use {
+    /// Somebody waits for an answer, or for a place in the queue.
+    pub waits: bool,
+    /// When somebody last did.
+    pub waited: Millis,
+    /// Tokens written in all.
+    pub tokens: u64,
+}
+
+impl Use {
+    /// Nobody waits, and nobody has for a while.
+    pub(super) fn is_quiet(&self, now: Millis) -> bool {
+        !self.waits && now.0 - self.waited.0 >= QUIET_MILLIS
+    }
+}
+
+/// What the active plan was used for.
+#[derive(Default)]
+pub(super) struct InPlace {
+    /// Tokens written when it became the active one.
+    before: u64,
+}
+
+impl InPlace {
+    /// Another plan counts from now on.
+    pub fn plan_changed(&mut self, tokens: u64) {
+        self.before = tokens;
+    }
+
+    /// Why the better plan does not take the place of the active one now, in one sentence; nothing if it does. It must give
+    /// back in tokens what loading it takes, if the room is used as much again as it was under the active plan. One that is
+    /// better for something else than time only waits until nobody is there.
+    pub fn refusal(&self, room: &Room<'_>, better: &Planned, active: &Plan, used: Use, now: Millis) -> Option<String> {
+        let is_for_time = better.plan.state == active.state
+            && (room.sharing == Sharing::Fastest || better.plan.peers().len() == active.peers().len());
+        let saved = predict(room, active).token_millis - better.prediction.token_millis;
+        let expected = used.tokens.saturating_sub(self.before) + NEXT_ANSWER;
+        let wait = load_millis(room, &better.plan).into_iter().fold(0.0, f64::max);
+        let pays = !is_for_time || saved * expected as f64 >= wait;
+        let until = match (pays, used.is_quiet(now)) {
+            (true, true) => return None,
+            (true, false) => "it waits until nobody has asked for a while",
+            (false, _) => "the room was not used enough yet to give that back",
+        };
+        let seconds = (wait / 1e3).ceil();
+        Some(format!("A better plan has no room beside this one and takes {seconds} s to load: {until}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_quiet_half_a_minute_after_the_last_answer() {
+        let used = Use { waits: false, waited: Millis(10_000.0), tokens: 40 };
+        assert!(!used.is_quiet(Millis(10_000.0 + QUIET_MILLIS - 1.0)));
+        assert!(used.is_quiet(Millis(10_000.0 + QUIET_MILLIS)));
+        assert!(!Use { waits: true, ..used }.is_quiet(Millis(1e9)), "somebody waits");
+        let unused = Use { waited: Millis(f64::MIN), ..used };
+        assert!(unused.is_quiet(Millis(0.0)), "nobody ever asked");
+    }
+}

@@ -1,0 +1,137 @@
+//! What a room learns while its plan runs: what devices and messages take, and what is expected from that.
+
+use potluck_plan::{Millis, PeerId, Plan, PlanEpoch, StageId};
+use potluck_planner::{HopCost, Planned, Prediction, forecast};
+use potluck_protocol::{CalibrationRuns, ForecastView, HopView};
+
+use super::Planning;
+use super::measures::Measures;
+use super::question::Question;
+use crate::coordinator::answering::{DecodePass, PrefillPass};
+use crate::event::{HostCommand, OpenedModel};
+use crate::members::Members;
+use crate::outbox::Outbox;
+
+/// What the active plan is expected to take is said anew this often.
+const PREDICT_MILLIS: f64 = 1_000.0;
+
+impl Planning {
+    /// A device's times. True if they are worth planning anew.
+    pub fn calibrated(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
+        let first = !self.calibrating.has_answered(peer);
+        let counts = self.calibrating.answered(peer, answer);
+        if counts && first {
+            self.measures.timed_anew(peer);
+        }
+        counts
+    }
+
+    /// A decoded row passed the active plan.
+    pub fn learn(
+        &mut self,
+        model: &OpenedModel,
+        command: &HostCommand,
+        members: &Members,
+        pass: &DecodePass,
+        now: Millis,
+    ) {
+        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
+        let question = Question::new(self, model, command, members);
+        self.measures.learn(&question.room(plan.epoch), &plan, pass, now);
+        if self.forecasts.passed(plan.epoch, pass, before) {
+            let question = Question::new(self, model, command, members);
+            let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
+            self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
+        }
+    }
+
+    /// A prompt's chunk passed the active plan.
+    pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
+        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let plan = active.planned.plan.clone();
+        let question = Question::new(self, model, command, members);
+        self.measures.learn_prefill(&question.room(plan.epoch), &plan, pass);
+    }
+
+    /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
+    /// many of them on their way at once.
+    pub fn first_token_millis(
+        &self,
+        model: &OpenedModel,
+        command: &HostCommand,
+        members: &Members,
+        plan: &Plan,
+        (tokens, chunk, window): (u32, u32, usize),
+    ) -> f64 {
+        let question = Question::new(self, model, command, members);
+        potluck_planner::first_token_millis(&question.room(plan.epoch), plan, tokens, chunk, window)
+    }
+
+    /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
+    pub fn expected(&self, planned: &Planned) -> Prediction {
+        expected(&self.measures, &planned.prediction, &planned.plan)
+    }
+
+    /// What the newest answer's tokens were foretold to take, for a plan that runs.
+    pub fn foretold(&self, planned: &Planned) -> Option<ForecastView> {
+        self.forecasts.view(planned.plan.epoch)
+    }
+
+    /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
+    pub fn time_alone(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
+        if self.up().is_some() && self.inactive.is_none() && !self.waits {
+            self.calibrating.ask_all(model, members, now, out);
+        }
+    }
+
+    /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
+    pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
+        self.measures.stage_millis(epoch, stage)
+    }
+
+    /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
+    pub fn hops(&self, planned: &Planned, expected: &Prediction) -> Vec<HopView> {
+        let hops = &expected.hops;
+        let measured = self.measures.hop_millis_of(planned.plan.epoch, hops);
+        let hop = |(hop, measured_ms): (&HopCost, f64)| HopView {
+            from: hop.from,
+            to: hop.to,
+            predicted_ms: hop.millis(),
+            measured_ms,
+        };
+        hops.iter().zip(measured).map(hop).collect()
+    }
+
+    /// What would help, a sentence each.
+    pub fn help(&self) -> &[String] {
+        self.helpful.sentences()
+    }
+
+    /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
+    /// chosen for.
+    pub(super) fn predict_anew(
+        &mut self,
+        model: &OpenedModel,
+        command: &HostCommand,
+        members: &Members,
+        now: Millis,
+    ) -> bool {
+        if now.0 - self.predicted.0 < PREDICT_MILLIS {
+            return false;
+        }
+        self.predicted = now;
+        let question = Question::new(self, model, command, members);
+        let Some(active) = self.active.as_mut().filter(|active| active.is_up()) else { return false };
+        let (epoch, plan) = (active.epoch(), &active.planned.plan);
+        active.planned.prediction = potluck_planner::predict(&question.room(epoch), plan);
+        self.drift.is_far(epoch, &active.planned.prediction, now)
+    }
+}
+
+fn expected(measures: &Measures, steady: &Prediction, plan: &Plan) -> Prediction {
+    match measures.seen(plan) {
+        Some(seen) => forecast(steady, &seen),
+        None => steady.clone(),
+    }
+}
