@@ -1,4 +1,4 @@
-//! Frames between tabs of one browser, past the relay: a channel from worker to worker takes a third of the relay's time.
+//! Frames between tabs of one browser, past the relay: a channel from worker to worker takes less than half of its time.
 //! Nobody above the [line to the room](crate::room) sees a difference: the same frames come from the same routes in the same
 //! order, and who is in the room is the relay's word.
 
