@@ -2,13 +2,15 @@
 //! (dynamic-partitioning.txt 4.3.2). The blocks have the model's real shapes and types, and no weights unless they are
 //! loaded: how long our kernels take does not depend on the numbers. A router of zeros chooses as many experts as a real one.
 
+mod pauses;
+
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use futures::StreamExt;
 use futures::channel::mpsc::{self, UnboundedReceiver};
 use futures::future::{Either, select};
-use potluck_engine::{AdapterKind, Engine, EngineError, fixed_overhead};
+use potluck_engine::{Engine, EngineError, fixed_overhead};
 use potluck_model::UnitMap;
 use potluck_plan::{
     BlockIndex, BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick,
@@ -19,7 +21,6 @@ use potluck_protocol::CalibrationRuns;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::warmth::{LASTING, WORTH};
 use super::{Compute, FIRST_TRIAL, MEASURED_SECONDS};
 use crate::blob::{BlobKey, BlobName};
 use crate::open::{Model, settings};
@@ -37,12 +38,6 @@ const CHUNK_MILLIS: f64 = 500.0;
 const DECODE_MILLIS: f64 = 900.0;
 /// So long a device works before it is timed, milliseconds.
 const WARM_UP_MILLIS: f64 = 700.0;
-/// Milliseconds without work before a row: what a stage waits while others compute, and while rows are on their way; and how
-/// many milliseconds such rows are timed. A clock falls after about two seconds of little use, and the later series begin with
-/// the clock of the one before.
-const PAUSES: [(f64, f64); 3] = [(10.0, 3_600.0), (30.0, 4_200.0), (90.0, 2_700.0)];
-/// So long rows are timed after each pause where the GPU is kept warm meanwhile, milliseconds: its clock rises within one second.
-const WARM_MILLIS: f64 = 1_800.0;
 /// A quick device repeats a range so often while less than so many milliseconds have passed.
 const MOST_RUNS: usize = 25;
 const ENOUGH_MILLIS: f64 = 150.0;
@@ -184,10 +179,11 @@ impl Compute {
             return None;
         }
         let age = self.platform.clock.unix_seconds().saturating_sub(kept.unix_seconds);
-        (age < MEASURED_SECONDS).then(|| {
-            self.warmth.pays(kept.warm);
-            kept.runs
-        })
+        if age >= MEASURED_SECONDS {
+            return None;
+        }
+        self.warmth.pays(kept.warm);
+        Some(kept.runs)
     }
 
     /// Best effort: without it the next visit times again.
@@ -318,38 +314,6 @@ impl Compute {
         Ok(Some(runs))
     }
 
-    /// Times rows after pauses: on a GPU that is left alone, or kept warm where that is worth it.
-    async fn time_pauses(
-        &self,
-        trial: &mut Trial,
-        rows: &[Task],
-        mut runs: CalibrationRuns,
-    ) -> Result<Option<CalibrationRuns>, CalibrateError> {
-        let mut warm = false;
-        for (index, (pause, lasting)) in PAUSES.into_iter().enumerate() {
-            let middle = index == CalibrationRuns::middle_pause(PAUSES.len());
-            let tasks = if middle { rows } else { &rows[..1] };
-            let lasting = if warm { WARM_MILLIS } else { lasting };
-            let Some(mut times) = self.after_pauses(trial, tasks, pause, lasting, warm).await? else { return Ok(None) };
-            if index == 0 && self.has_clock() {
-                let kept = self.after_pauses(trial, tasks, pause, WARM_MILLIS, true).await?;
-                let Some(kept) = kept else { return Ok(None) };
-                warm = settled(&times[0]) > WORTH * settled(&kept[0]);
-                if warm {
-                    times = kept;
-                }
-            }
-            let mut times = times.into_iter();
-            runs.decode_paused.push((pause, times.next().unwrap_or_default()));
-            if middle {
-                runs.short_paused = times.next().unwrap_or_default();
-                runs.head_paused = times.next().unwrap_or_default();
-            }
-        }
-        self.warmth.pays(warm);
-        Ok(Some(runs))
-    }
-
     /// Runs tasks in turn, so that whatever else the device does meanwhile meets all of them; milliseconds of each.
     async fn rounds(
         &self,
@@ -373,51 +337,6 @@ impl Compute {
             }
         }
         Ok(Some(times))
-    }
-
-    /// False for adapters that compute on the processor: what keeps a GPU warm would only take its cores.
-    fn has_clock(&self) -> bool {
-        let gpu = self.gpu.borrow();
-        gpu.as_ref().is_some_and(|gpu| gpu.capabilities().kind != AdapterKind::Software)
-    }
-
-    /// Runs tasks in turn for `lasting` milliseconds, each time after a pause, in which the GPU is kept warm or left
-    /// alone. While the engine has other work to do nothing is timed.
-    async fn after_pauses(
-        &self,
-        trial: &mut Trial,
-        tasks: &[Task],
-        pause: f64,
-        lasting: f64,
-        warm: bool,
-    ) -> Result<Option<Vec<Vec<f64>>>, CalibrateError> {
-        let started = self.platform.clock.now().0;
-        let mut times = vec![Vec::new(); tasks.len()];
-        while self.platform.clock.now().0 - started < lasting {
-            for (task, times) in tasks.iter().zip(&mut times) {
-                self.rest(pause, warm).await;
-                if trial.own && self.slot.borrow().is_some() {
-                    return Ok(None);
-                }
-                if trial.engine.pending() == 0 {
-                    times.push(self.run(trial, task.clone()).await?);
-                }
-            }
-        }
-        // The next series may be one without.
-        self.end_warming();
-        Ok(Some(times))
-    }
-
-    /// Lets time pass without rows, the GPU kept warm meanwhile or left alone. It may be in the middle of that at the end, as it is
-    /// when a row comes from elsewhere.
-    async fn rest(&self, millis: f64, warm: bool) {
-        let gpu = self.gpu.borrow().clone().filter(|_| warm);
-        if let Some(gpu) = gpu {
-            // Through the row that follows: what ends just before it would not be in its way.
-            gpu.keep_warm(millis + LASTING);
-        }
-        self.platform.clock.sleep(millis).await;
     }
 
     /// Works for a moment: an idle GPU's clock rises only then.
@@ -472,11 +391,6 @@ impl Compute {
             Either::Right(_) => Err(CalibrateError::Failed("the GPU takes too long for a few blocks".to_owned())),
         }
     }
-}
-
-/// What rows take once the clock has settled: the median of their last third.
-fn settled(times: &[f64]) -> f64 {
-    typical(&times[times.len() * 2 / 3..])
 }
 
 /// Everything a block has.

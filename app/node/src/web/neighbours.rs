@@ -9,13 +9,14 @@ use std::rc::Rc;
 use futures::StreamExt;
 use futures::channel::mpsc;
 use futures::stream::LocalBoxStream;
-use js_sys::{Array, ArrayBuffer, Object, Uint8Array};
+use js_sys::{Array, Object, Uint8Array};
 use potluck_panel::BUILD;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{MessageEvent, MessagePort, SharedWorker, Worker};
 
 use super::js;
+use super::net::message;
 use crate::platform::{Neighbours, Socket, SocketMessage, SocketSender};
 
 /// The field of a message to the node worker that holds its port to the shared worker.
@@ -95,16 +96,10 @@ fn channel(port: MessagePort) -> Socket {
     let (sender, messages) = mpsc::unbounded();
     let ended = sender.clone();
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
-        let data = event.data();
-        let message = match data.as_string() {
-            Some(text) => SocketMessage::Text(text),
-            None => match data.dyn_into::<ArrayBuffer>() {
-                Ok(buffer) => SocketMessage::Binary(Uint8Array::new(&buffer).to_vec()),
-                Err(_) => return,
-            },
-        };
-        // The receiving half may be gone already.
-        let _ = sender.unbounded_send(message);
+        if let Some(message) = message(&event) {
+            // The receiving half may be gone already.
+            let _ = sender.unbounded_send(message);
+        }
     });
     // Setting the handler starts the port: what came before waited.
     port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));

@@ -46,6 +46,17 @@ impl Drop for Handlers {
     }
 }
 
+/// What came on a socket or on a channel; nothing of another kind is sent on either.
+pub(super) fn message(event: &MessageEvent) -> Option<SocketMessage> {
+    let data = event.data();
+    match data.as_string() {
+        Some(text) => Some(SocketMessage::Text(text)),
+        None => {
+            data.dyn_into::<ArrayBuffer>().ok().map(|buffer| SocketMessage::Binary(Uint8Array::new(&buffer).to_vec()))
+        }
+    }
+}
+
 impl Transport for WebTransport {
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
         Box::pin(async move {
@@ -57,16 +68,10 @@ impl Transport for WebTransport {
             let on_message = {
                 let sender = sender.clone();
                 Closure::new(move |event: MessageEvent| {
-                    let data = event.data();
-                    let message = match data.as_string() {
-                        Some(text) => SocketMessage::Text(text),
-                        None => match data.dyn_into::<ArrayBuffer>() {
-                            Ok(buffer) => SocketMessage::Binary(Uint8Array::new(&buffer).to_vec()),
-                            Err(_) => return,
-                        },
-                    };
-                    // The receiving half may be gone already.
-                    let _ = sender.unbounded_send(message);
+                    if let Some(message) = message(&event) {
+                        // The receiving half may be gone already.
+                        let _ = sender.unbounded_send(message);
+                    }
                 })
             };
             let on_open = {
