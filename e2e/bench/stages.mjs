@@ -22,8 +22,8 @@ try {
       const answer = await room.ask(TEXT, TOKENS);
       const { plan } = await room.status();
       const millis = answer.timings.decode_ms / (answer.timings.answer_tokens - 1);
-      const spent = hops(await room.traces(), millis, plan.crossings);
-      runs.push({ devices: count, round, millis, load: loadavg()[0], stages: plan.stages.length, crossings: plan.crossings, expected: plan.token_ms, spent });
+      const spent = hops(await room.traces(), millis, plan.network_hops);
+      runs.push({ devices: count, round, millis, load: loadavg()[0], stages: plan.stages.length, network_hops: plan.network_hops, expected: plan.token_ms, spent });
     }
     const mine = runs.filter((run) => run.devices === count).map((run) => run.millis);
     const [lowest, middle, highest] = [Math.min(...mine), median(mine), Math.max(...mine)].map((millis) => millis.toFixed(2));

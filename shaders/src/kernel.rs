@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
@@ -129,7 +129,7 @@ pub enum Kernel {
     /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
     Split {
         /// Of the cache.
-        state: StateType,
+        state: KvCacheType,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -152,7 +152,7 @@ pub enum Kernel {
     /// Rotation: rows, qkv, turns, q, keys, values; then both gains; then factors.
     Rope {
         /// Of the cache.
-        state: StateType,
+        state: KvCacheType,
         /// Of the rotation.
         pairs: Pairs,
         /// Queries and keys are normed.
@@ -163,7 +163,7 @@ pub enum Kernel {
     /// Attention: rows, pages, q, keys, values, out.
     Attention {
         /// Of the cache.
-        state: StateType,
+        state: KvCacheType,
         /// How.
         strategy: Strategy,
         /// Quads of values in a head, at most 64.
@@ -172,7 +172,7 @@ pub enum Kernel {
     /// Attention of a chunk of a prompt: rows, pages, q, keys, values, out.
     FlashAttention {
         /// Of the cache.
-        state: StateType,
+        state: KvCacheType,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -326,7 +326,7 @@ impl Kernel {
     }
 
     /// The type of the keys and values it writes or reads, if it does.
-    pub fn state(self) -> Option<StateType> {
+    pub fn state(self) -> Option<KvCacheType> {
         match self {
             Self::Split { state, .. }
             | Self::Rope { state, .. }
@@ -337,8 +337,8 @@ impl Kernel {
     }
 
     /// Threads that the rotation takes for a head: one makes four values, and blocks come in pairs.
-    pub fn rope_threads(state: StateType, head_dim: u32) -> u32 {
-        if state.is_quantized() { state.scale_words(head_dim) * 2 * StateType::BLOCK / 4 } else { head_dim / 4 }
+    pub fn rope_threads(state: KvCacheType, head_dim: u32) -> u32 {
+        if state.is_quantized() { state.scale_words(head_dim) * 2 * KvCacheType::BLOCK / 4 } else { head_dim / 4 }
     }
 
     /// Whether it looks values up in the [`crate::codebooks`]: they are its last storage binding.
@@ -416,7 +416,7 @@ impl Kernel {
                 Some(Self::MatVec { format, strategy: VectorStrategy::Coop, rows, operand })
             }
             Self::Split { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
-            Self::Merge { quads } => Some(Self::Attention { state: StateType::F32, strategy: Strategy::Coop, quads }),
+            Self::Merge { quads } => Some(Self::Attention { state: KvCacheType::F32, strategy: Strategy::Coop, quads }),
             Self::Attention { state, strategy: Strategy::Coop, quads } => {
                 Some(Self::Attention { state, strategy: Strategy::Lone, quads })
             }
@@ -539,7 +539,7 @@ impl Kernel {
             define("STATE", format!("{state:?}"));
             if state.is_quantized() {
                 define("QUANTIZED", String::new());
-                define("WORD_QUADS", if state == StateType::Q8_0 { "1" } else { "2" }.into());
+                define("WORD_QUADS", if state == KvCacheType::Q8_0 { "1" } else { "2" }.into());
             }
         }
         if let Self::Split { state, quads }
@@ -712,7 +712,7 @@ impl Kernel {
             all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
         }
         all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
-        for state in StateType::ALL {
+        for state in KvCacheType::ALL {
             let quads: Vec<u16> = quads.iter().copied().filter(|&quads| state.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
                 // Both together would be more storage bindings than every device has; no model has them.

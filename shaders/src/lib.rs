@@ -15,7 +15,7 @@ mod tile;
 pub use form::Form;
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
 pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
-pub use potluck_plan::StateType;
+pub use potluck_plan::KvCacheType;
 pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
 

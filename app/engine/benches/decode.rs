@@ -16,7 +16,7 @@ use potluck_engine::{Engine, Piece, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
-use potluck_plan::{FirstToken, HeadRows, Input, KernelClass, Task};
+use potluck_plan::{FirstToken, LmHeadTokens, Input, KernelClass, Task};
 use potluck_shaders::Format;
 use support::{Bench, Model, forward, gpu_as, rows, top};
 
@@ -116,7 +116,7 @@ fn one_by_one(bench: &mut Bench, from: u32, tokens: u32, end: u16) -> Taken {
     let begin = Instant::now();
     for at in from..from + tokens {
         let input = Input::Tokens(vec![token]);
-        let task = forward(rows(at..at + 1), KernelClass::Decode, input, (0, end), top(HeadRows::Last, 1));
+        let task = forward(rows(at..at + 1), KernelClass::Decode, input, (0, end), top(LmHeadTokens::Last, 1));
         let before = Instant::now();
         let ticket = bench.start(task);
         encoding += before.elapsed().as_secs_f64();
@@ -152,7 +152,7 @@ fn main() {
         for first in (0..prompt).step_by(128) {
             let chunk = first..(first + 128).min(prompt);
             let input = Input::Tokens(vec![3; chunk.len()]);
-            bench.candidates(forward(rows(chunk), KernelClass::Prefill, input, (0, end), top(HeadRows::Last, 1)));
+            bench.candidates(forward(rows(chunk), KernelClass::Prefill, input, (0, end), top(LmHeadTokens::Last, 1)));
         }
         println!("  prefill {:.0} tok/s", f64::from(prompt) / started.elapsed().as_secs_f64());
         // What a token reads: everything but the rows of the table it does not look up and the experts it does not use.

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         vocabulary: 1,
         context: 1,
         norm_epsilon: 1e-5,
-        tied_head: true,
+        tied_lm_head: true,
         blocks: Vec::new(),
     };
     let engine = Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {}))?;

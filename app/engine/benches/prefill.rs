@@ -18,7 +18,7 @@ use potluck_engine::{Engine, Gpu, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::{FeedForwardSpec, ModelSpec};
-use potluck_plan::{HeadRows, Input, KernelClass, Task, Then};
+use potluck_plan::{LmHeadTokens, Input, KernelClass, Task, Then};
 use potluck_shaders::{Format, Kernel, Operand, Tile};
 use support::{Bench, Model, forward, gpu_as, rows, top};
 
@@ -94,7 +94,7 @@ fn run(gpu: &Gpu, model: Model, prompt: u32) {
 /// Part of the prompt, and the head of its last row if it is the last part.
 fn piece(model: &Model, positions: std::ops::Range<u32>, last: bool) -> Task {
     let tokens = positions.clone().map(|p| p * 7919 % model.spec.vocabulary).collect();
-    let then = if last { top(HeadRows::Last, 1) } else { Then::Nothing };
+    let then = if last { top(LmHeadTokens::Last, 1) } else { Then::Nothing };
     let blocks = (0, model.spec.blocks.len() as u16);
     forward(rows(positions), KernelClass::Prefill, Input::Tokens(tokens), blocks, then)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use potluck_model::{MixerSpec, ModelSpec, TensorRole, UnitMap};
+use potluck_model::{TokenMixerSpec, ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
 use potluck_shaders::{CODEBOOK_BYTES, Format, Kernel, NO_SLOT, reference};
 
@@ -168,7 +168,7 @@ impl Core {
         self.pages.set_blocks(
             units
                 .iter()
-                .filter_map(|unit| if let WeightUnit::Mixer(block) = unit { Some(*block) } else { None })
+                .filter_map(|unit| if let WeightUnit::TokenMixer(block) = unit { Some(*block) } else { None })
                 .collect(),
         );
         self.make_readbacks();
@@ -208,7 +208,7 @@ impl Core {
             self.gpu.queue.write_buffer(&tables.buffer, offset, bytemuck::cast_slice(values));
         };
         for (block, &offset) in &self.layout.turns {
-            let MixerSpec::Attention(attention) = &self.spec.blocks[usize::from(block.0)].mixer;
+            let TokenMixerSpec::Attention(attention) = &self.spec.blocks[usize::from(block.0)].token_mixer;
             let rope = &attention.rope;
             let turns = reference::turns(rope.dims, rope.base, rope.linear_scale);
             if !turns.is_empty() {

@@ -241,7 +241,7 @@ impl Engine {
     }
 
     /// Some conversation has state here: a room answers, or did.
-    pub fn has_state(&self) -> bool {
+    pub fn has_kv_cache(&self) -> bool {
         !self.inner.core.borrow().pages.is_empty()
     }
 
@@ -272,7 +272,7 @@ impl Engine {
     }
 
     /// Positions of a conversation that every held block knows.
-    pub fn state_len(&self, conversation: ConversationId) -> u32 {
+    pub fn kv_cache_len(&self, conversation: ConversationId) -> u32 {
         self.inner.core.borrow().pages.known(conversation)
     }
 

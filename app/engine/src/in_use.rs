@@ -17,14 +17,14 @@ impl Core {
         for &unit in &self.held {
             match unit {
                 WeightUnit::Embedding => all.extend(self.formats(unit).map(|(_, format)| Kernel::Embed(format))),
-                WeightUnit::Head => {
+                WeightUnit::LmHead => {
                     all.extend([self.profile.norm(), Kernel::Segments, self.profile.top()]);
                     let matrices = self.formats(unit).filter(|(role, _)| *role != TensorRole::OutputNorm);
                     for (_, format) in matrices {
                         self.decode_kernels(format, Some(Job::Normed), Operand::Plain, &mut all);
                     }
                 }
-                WeightUnit::Mixer(block) => self.mixer_kernels(unit, usize::from(block.0), &mut all),
+                WeightUnit::TokenMixer(block) => self.mixer_kernels(unit, usize::from(block.0), &mut all),
                 WeightUnit::Dense(_) | WeightUnit::SharedExpert(_) => {
                     all.extend([self.profile.norm(), Kernel::SwiGlu]);
                     self.matrix_kernels(unit, Operand::Plain, &mut all);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Bytes, ExpertId, StateType, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, KvCacheType, WeightUnit};
 
 use crate::error::LayoutError;
 use crate::placement::Planner;
@@ -236,7 +236,7 @@ impl Layout {
 }
 
 /// Bytes that one position needs in a block: keys and values.
-pub fn state_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: StateType) -> Bytes {
+pub fn kv_cache_bytes_per_position(spec: &ModelSpec, block: BlockIndex, state: KvCacheType) -> Bytes {
     let attention = spec.attention(usize::from(block.0));
     Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(state.head_words(attention.head_dim)))
 }
@@ -248,15 +248,15 @@ pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
 }
 
 /// Bytes of the largest buffer of keys (or of values) that a context needs: one a block, which one binding has to show.
-pub fn largest_state_buffer(spec: &ModelSpec, context: u32, state: StateType) -> Bytes {
+pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, state: KvCacheType) -> Bytes {
     let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
-    blocks.map(|block| state_buffer(spec, block, context, state)).max().unwrap_or_default()
+    blocks.map(|block| kv_cache_buffer(spec, block, context, state)).max().unwrap_or_default()
 }
 
 /// Bytes of the keys (or of the values) of a block: whole pages.
-pub(crate) fn state_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, state: StateType) -> Bytes {
+pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, state: KvCacheType) -> Bytes {
     let positions = u64::from(pages(context)) * u64::from(PAGE);
-    Bytes(positions * state_bytes_per_position(spec, block, state).0 / 2)
+    Bytes(positions * kv_cache_bytes_per_position(spec, block, state).0 / 2)
 }
 
 /// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that
@@ -264,10 +264,10 @@ pub(crate) fn state_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, st
 pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
     let prefill_rows = settings.prefill_rows.min(Settings::LEAST_PREFILL_ROWS);
     let settings = &Settings { prefill_rows, ..settings.clone() };
-    let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::Head]
+    let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
         .into_iter()
         .chain((0..spec.blocks.len() as u16).flat_map(|b| {
-            [WeightUnit::Mixer(BlockIndex(b)), WeightUnit::Dense(BlockIndex(b)), WeightUnit::Router(BlockIndex(b))]
+            [WeightUnit::TokenMixer(BlockIndex(b)), WeightUnit::Dense(BlockIndex(b)), WeightUnit::Router(BlockIndex(b))]
         }))
         .collect();
     let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();

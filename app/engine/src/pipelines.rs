@@ -139,7 +139,7 @@ impl Profile {
     pub fn most_prefill_rows(&self) -> u32 {
         match self.strategy {
             Strategy::Lone => Settings::LEAST_PREFILL_ROWS,
-            Strategy::Coop => potluck_plan::Work::PREFILL_ROWS as u32,
+            Strategy::Coop => potluck_plan::Work::PREFILL_TOKENS as u32,
         }
     }
 
@@ -187,18 +187,18 @@ impl Profile {
     }
 
     /// Attention.
-    pub fn attention(&self, state: potluck_plan::StateType, quads: u16) -> Kernel {
+    pub fn attention(&self, state: potluck_plan::KvCacheType, quads: u16) -> Kernel {
         self.either(|strategy| Kernel::Attention { state, strategy, quads })
     }
 
     /// Attention of a chunk of a prompt; none where it takes the rows one by one.
-    pub fn flash_attention(&self, state: potluck_plan::StateType, quads: u16) -> Option<Kernel> {
+    pub fn flash_attention(&self, state: potluck_plan::KvCacheType, quads: u16) -> Option<Kernel> {
         let kernel = Kernel::FlashAttention { state, quads };
         self.allows(&[kernel]).then_some(kernel)
     }
 
     /// Attention of a decode step by splits of the context, and their merging, where a workgroup can share work.
-    pub fn split(&self, state: potluck_plan::StateType, quads: u16) -> Option<[Kernel; 2]> {
+    pub fn split(&self, state: potluck_plan::KvCacheType, quads: u16) -> Option<[Kernel; 2]> {
         let kernels = [Kernel::Split { state, quads }, Kernel::Merge { quads }];
         self.allows(&kernels).then_some(kernels)
     }

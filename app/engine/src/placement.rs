@@ -9,7 +9,7 @@ use potluck_shaders::CODEBOOK_BYTES;
 use crate::error::LayoutError;
 use crate::layout::{
     ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
-    Segment, binding_limit, state_buffer,
+    Segment, binding_limit, kv_cache_buffer,
 };
 use crate::settings::Settings;
 use crate::sizes::{AttentionBlocks, Widths, align, page_count, readback_sizes, rows_at_once, scratch_sizes};
@@ -188,8 +188,8 @@ impl<'a> Planner<'a> {
 
     pub fn state(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
         for unit in held {
-            let WeightUnit::Mixer(block) = *unit else { continue };
-            let bytes = state_buffer(self.spec, block, settings.context, settings.state).0;
+            let WeightUnit::TokenMixer(block) = *unit else { continue };
+            let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.state).0;
             if bytes > self.most {
                 return Err(LayoutError::BufferLimit {
                     what: format!("The context of block {}", block.0),

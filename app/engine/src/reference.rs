@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_model::{FeedForwardSpec, ModelSpec, RopePairs, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, ExpertId, StateType, WeightUnit};
+use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
 use potluck_shaders::{Format, Pairs};
 
@@ -13,7 +13,7 @@ pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 /// A model with its weights as 32-bit floats, and the keys and values of one conversation.
 pub struct Reference {
     spec: ModelSpec,
-    state: StateType,
+    state: KvCacheType,
     tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
     keys: Vec<Vec<Vec<f32>>>,
     values: Vec<Vec<Vec<f32>>>,
@@ -22,11 +22,11 @@ pub struct Reference {
 impl Reference {
     /// Dequantizes every unit. Keys and values are exact.
     pub fn new(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>) -> Self {
-        Self::with_state(spec, units, source, StateType::F32)
+        Self::with_kv_cache(spec, units, source, KvCacheType::F32)
     }
 
     /// The same with keys and values of a type.
-    pub fn with_state(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>, state: StateType) -> Self {
+    pub fn with_kv_cache(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>, state: KvCacheType) -> Self {
         let mut tensors = BTreeMap::new();
         for unit in units.units() {
             for (index, tensor) in units.tensors(unit).iter().enumerate() {
@@ -50,10 +50,10 @@ impl Reference {
     /// Adds a token after those before it and returns its logits.
     pub fn next(&mut self, token: u32) -> Vec<f32> {
         let x = self.blocks(token, true);
-        let role = if self.spec.tied_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
-        let gain = self.tensor(WeightUnit::Head, TensorRole::OutputNorm);
+        let role = if self.spec.tied_lm_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
+        let gain = self.tensor(WeightUnit::LmHead, TensorRole::OutputNorm);
         let normed = kernels::norm(&x, gain, self.spec.norm_epsilon);
-        kernels::matvec(self.tensor(WeightUnit::Head, role), &normed)
+        kernels::matvec(self.tensor(WeightUnit::LmHead, role), &normed)
     }
 
     /// What leaves the last block; only its keys and values are right if the rest is not wanted.
@@ -73,7 +73,7 @@ impl Reference {
 
     /// Stores the keys and values of the next position and returns its queries.
     fn remember(&mut self, block: usize, x: &[f32]) -> Vec<f32> {
-        let unit = WeightUnit::Mixer(BlockIndex(block as u16));
+        let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
         let epsilon = self.spec.norm_epsilon;
         let normed = kernels::norm(x, self.tensor(unit, TensorRole::AttentionNorm), epsilon);
@@ -116,7 +116,7 @@ impl Reference {
 
     /// Attention of the newest position, and its output added to the hidden vector.
     fn attend(&self, block: usize, query: &[f32], x: &mut [f32]) {
-        let unit = WeightUnit::Mixer(BlockIndex(block as u16));
+        let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block);
         let dim = a.head_dim as usize;
         let mut attended = Vec::with_capacity(query.len());

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, FirstToken, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Position, Route, Row,
+    BlockIndex, BlockRange, FirstToken, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest, Position, Route, BatchToken,
     Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_shaders::NO_SLOT;
@@ -93,7 +93,7 @@ impl Core {
 
     /// Rows of a task that scratch memory and a result buffer have room for; more are cut.
     fn rows_at_once(&self, task: &Task) -> Result<usize, EngineError> {
-        let scratch = (self.layout.prefill_rows as usize).max(Work::DECODE_ROWS);
+        let scratch = (self.layout.prefill_rows as usize).max(Work::DECODE_TOKENS);
         let (rows, result) = (rows_of(task) as u64, self.result(task)?);
         let room = match result.kind {
             Kind::Logits => self.layout.logits_bytes.max(self.layout.readback_bytes),
@@ -117,8 +117,8 @@ impl Core {
 
     fn most_rows(&self, class: KernelClass) -> usize {
         match class {
-            KernelClass::Decode => Work::DECODE_ROWS,
-            KernelClass::Prefill => Work::PREFILL_ROWS,
+            KernelClass::Decode => Work::DECODE_TOKENS,
+            KernelClass::Prefill => Work::PREFILL_TOKENS,
         }
     }
 
@@ -156,16 +156,16 @@ impl Core {
                     return Err(EngineError::NotNext(*block));
                 }
                 self.routing(*block)?;
-                self.need(WeightUnit::Mixer(*block))?;
+                self.need(WeightUnit::TokenMixer(*block))?;
                 self.need(WeightUnit::Router(*block))
             }
-            Then::Head(request) => {
-                self.need(WeightUnit::Head)?;
+            Then::LmHead(request) => {
+                self.need(WeightUnit::LmHead)?;
                 match request.pick {
-                    Pick::Top(n) if n == 0 || n > Pick::MOST || u32::from(n) > self.spec.vocabulary => {
+                    LogitsRequest::Top(n) if n == 0 || n > LogitsRequest::MOST || u32::from(n) > self.spec.vocabulary => {
                         Err(EngineError::BadPick(n))
                     }
-                    Pick::Logits if request.rows == HeadRows::All && rows > head_rows(&self.settings) as usize => {
+                    LogitsRequest::Logits if request.rows == LmHeadTokens::All && rows > head_rows(&self.settings) as usize => {
                         Err(EngineError::TooManyRows { rows, most: head_rows(&self.settings) as usize })
                     }
                     _ => Ok(()),
@@ -183,7 +183,7 @@ impl Core {
             _ => {
                 self.need(WeightUnit::Embedding)?;
                 self.need_blocks(BlockRange::new(0, self.spec.blocks.len() as u16))?;
-                self.need(WeightUnit::Head)
+                self.need(WeightUnit::LmHead)
             }
         }
     }
@@ -191,7 +191,7 @@ impl Core {
     /// Everything of some blocks must be here.
     fn need_blocks(&self, blocks: BlockRange) -> Result<(), EngineError> {
         for block in blocks.iter() {
-            self.need(WeightUnit::Mixer(block))?;
+            self.need(WeightUnit::TokenMixer(block))?;
             if self.expert_count(block) == 0 {
                 self.need(WeightUnit::Dense(block))?;
             } else {
@@ -252,15 +252,15 @@ impl Core {
                 ];
                 Wanted::new(Kind::Routed { rows, hidden, used }, parts)
             }
-            Then::Head(request) => {
-                let rows = if request.rows == HeadRows::Last { 1 } else { rows };
+            Then::LmHead(request) => {
+                let rows = if request.rows == LmHeadTokens::Last { 1 } else { rows };
                 match request.pick {
-                    Pick::Top(count) => {
+                    LogitsRequest::Top(count) => {
                         let count = u32::from(count);
                         let bytes = u64::from(rows) * u64::from(count) * 8;
                         Wanted::new(Kind::Candidates { rows, count }, vec![(Scratch::Candidates, 0, bytes)])
                     }
-                    Pick::Logits => {
+                    LogitsRequest::Logits => {
                         let bytes = u64::from(rows) * u64::from(self.spec.vocabulary) * 4;
                         Wanted::new(Kind::Logits, vec![(Scratch::Logits, 0, bytes)])
                     }
@@ -367,7 +367,7 @@ impl Core {
     /// Places the rows, writes what they start from, and finds or records what they pass.
     pub(crate) fn forward(
         &mut self,
-        rows: &[Row],
+        rows: &[BatchToken],
         class: KernelClass,
         input: &Input,
         blocks: BlockRange,
@@ -394,7 +394,7 @@ impl Core {
             }
         };
         let last = rows[rows.len() - 1];
-        let picks = matches!(then, Then::Head(HeadRequest { pick: Pick::Top(_), .. }));
+        let picks = matches!(then, Then::LmHead(LmHeadRequest { pick: LogitsRequest::Top(_), .. }));
         // A conversation keeps its slot from token to token, so that its program stays the same.
         rows.iter().filter(|row| !picks || row.conversation != last.conversation).for_each(|row| {
             self.chosen.forget(row.conversation);
@@ -425,7 +425,7 @@ impl Core {
             self.embed(rec, layout, tokens, batch.n)?;
         }
         for block in blocks.iter() {
-            self.mixer(rec, layout, block, batch)?;
+            self.token_mixer(rec, layout, block, batch)?;
             if self.expert_count(block) == 0 {
                 self.dense(rec, layout, block, batch)?;
             } else if batch.class == KernelClass::Prefill || !self.fused_experts(rec, layout, block, batch.n)? {
@@ -436,16 +436,16 @@ impl Core {
         match then {
             Then::Nothing | Then::Hidden => {}
             Then::Route(block) => {
-                self.mixer(rec, layout, block, batch)?;
+                self.token_mixer(rec, layout, block, batch)?;
                 self.route(rec, layout, block, batch)?;
             }
-            Then::Head(request) => {
-                let (first, n) = if request.rows == HeadRows::Last { (batch.n - 1, 1) } else { (0, batch.n) };
+            Then::LmHead(request) => {
+                let (first, n) = if request.rows == LmHeadTokens::Last { (batch.n - 1, 1) } else { (0, batch.n) };
                 let most = head_rows(&self.settings);
                 for done in (0..n).step_by(most as usize) {
                     let some = most.min(n - done);
                     self.logits(rec, layout, first + done, some)?;
-                    if let Pick::Top(count) = request.pick {
+                    if let LogitsRequest::Top(count) = request.pick {
                         self.pick(rec, (done, some), u32::from(count), slot);
                     }
                 }
@@ -457,13 +457,13 @@ impl Core {
     /// Greedy steps: each is the same program on the row and the token that the step before left.
     fn go_on(
         &mut self,
-        row: Row,
+        row: BatchToken,
         token: FirstToken,
         steps: u16,
         parts: &[(Scratch, u64, u64)],
         target: &wgpu::Buffer,
     ) -> Result<Vec<Run>, EngineError> {
-        let Row { conversation, position } = row;
+        let BatchToken { conversation, position } = row;
         let slot = match token {
             FirstToken::Given(_) => None,
             FirstToken::Chosen => Some(
@@ -475,7 +475,7 @@ impl Core {
         let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
         let touched: Vec<BlockIndex> = blocks.iter().collect();
         let at = |step: u16| Position(position.0.saturating_add(u32::from(step)));
-        let rows: Vec<Row> = (0..steps).map(|step| Row { conversation, position: at(step) }).collect();
+        let rows: Vec<BatchToken> = (0..steps).map(|step| BatchToken { conversation, position: at(step) }).collect();
         let placed = self.pages.place(&rows, &touched)?;
         self.write(Scratch::Ahead, bytemuck::cast_slice(&placed.rows));
         self.write(Scratch::Pages, bytemuck::cast_slice(&placed.table));
@@ -486,7 +486,7 @@ impl Core {
         }
         let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
             let batch = Batch { n: 1, class: KernelClass::Decode };
-            let then = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+            let then = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
             core.record_forward(rec, layout, batch, Some(&core.next_token(slot)), blocks, then, slot)
         })?;
         self.chosen.keep(slot, at(steps));
@@ -542,7 +542,7 @@ impl Core {
 }
 
 /// One past the last position of any row.
-fn reach(rows: &[Row]) -> u32 {
+fn reach(rows: &[BatchToken]) -> u32 {
     rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0)
 }
 

@@ -1,6 +1,6 @@
 //! What a contribution may use.
 
-use potluck_plan::{Bytes, StateType};
+use potluck_plan::{Bytes, KvCacheType};
 
 /// Sizes that are fixed before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,10 +12,10 @@ pub struct Settings {
     /// Rows of a prompt computed at a time. Where the budget is too small for them, the engine halves them, down to
     /// [`Settings::LEAST_PREFILL_ROWS`]; longer pieces of work are cut.
     pub prefill_rows: u32,
-    /// Most rows whose logits exist at a time; the most that `Pick::Logits` returns.
+    /// Most rows whose logits exist at a time; the most that `LogitsRequest::Logits` returns.
     pub head_rows: u32,
     /// Type of the keys and values.
-    pub state: StateType,
+    pub state: KvCacheType,
     /// Uses, of kernels that give the same bits, those that were measured to be quickest here.
     pub tuned: bool,
     /// Pieces of work whose results may be under way at a time; more wait inside the engine.
@@ -36,9 +36,9 @@ impl Default for Settings {
         Self {
             budget: Bytes(u64::MAX),
             context: 4096,
-            prefill_rows: potluck_plan::Work::PREFILL_ROWS as u32,
+            prefill_rows: potluck_plan::Work::PREFILL_TOKENS as u32,
             head_rows: 16,
-            state: StateType::F32,
+            state: KvCacheType::F32,
             tuned: true,
             in_flight: 4,
             staging_bytes: 8 << 20,

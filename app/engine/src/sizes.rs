@@ -50,7 +50,7 @@ impl Widths {
 }
 
 pub(crate) fn rows_at_once(settings: &Settings) -> u64 {
-    u64::from(settings.prefill_rows).max(potluck_plan::Work::DECODE_ROWS as u64)
+    u64::from(settings.prefill_rows).max(potluck_plan::Work::DECODE_TOKENS as u64)
 }
 
 /// Most rows whose logits exist at a time.
@@ -86,14 +86,14 @@ pub(crate) fn scratch_sizes(
     let w = Widths::of(spec);
     let rows = rows_at_once(settings);
     let any = |test: fn(&WeightUnit) -> bool| held.iter().any(test);
-    let mixes = any(|unit| matches!(unit, WeightUnit::Mixer(_)));
+    let mixes = any(|unit| matches!(unit, WeightUnit::TokenMixer(_)));
     let dense = any(|unit| matches!(unit, WeightUnit::Dense(_)));
     let routes = w.experts > 0 && any(|unit| matches!(unit, WeightUnit::Router(_) | WeightUnit::Expert(..)));
-    let head = held.contains(&WeightUnit::Head);
+    let head = held.contains(&WeightUnit::LmHead);
     let pairs = if routes { rows * w.used } else { 0 };
     let inner = (pairs * w.expert).max(if dense { rows * w.dense } else { 0 });
     let mixed = if mixes { rows } else { 0 };
-    let decode_rows = potluck_plan::Work::DECODE_ROWS as u64;
+    let decode_rows = potluck_plan::Work::DECODE_TOKENS as u64;
     let logits = if head { u64::from(head_rows(settings)) } else { 0 };
     let vocabulary = u64::from(spec.vocabulary);
     let turns: u64 = spec.attention_blocks().map(|a| align(u64::from(a.rope.dims) * 2)).sum();
@@ -119,7 +119,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Pairs, pairs * 4),
         (Scratch::Logits, logits * vocabulary * 4),
         (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),
-        (Scratch::Candidates, if head { rows * u64::from(potluck_plan::Pick::MOST) * 8 } else { 0 }),
+        (Scratch::Candidates, if head { rows * u64::from(potluck_plan::LogitsRequest::MOST) * 8 } else { 0 }),
         (Scratch::Rows, rows * 16),
         (Scratch::Pages, u64::from(page_count(settings)) * 4),
         (Scratch::Tokens, rows * 4),
@@ -144,8 +144,8 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
     let w = Widths::of(spec);
     let rows = rows_at_once(settings).min(RESULT_ROWS);
     let routed = rows * (2 * w.hidden * 4 + 2 * w.used * 4);
-    let head = held.contains(&WeightUnit::Head);
-    let candidates = if head { rows * u64::from(potluck_plan::Pick::MOST) * 8 } else { 0 };
+    let head = held.contains(&WeightUnit::LmHead);
+    let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MOST) * 8 } else { 0 };
     let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
     (align(routed.max(candidates)), if head { align(logits) } else { 0 })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use potluck_plan::{BlockIndex, ConversationId, Row};
+use potluck_plan::{BlockIndex, ConversationId, BatchToken};
 use potluck_shaders::PAGE;
 
 use crate::error::EngineError;
@@ -72,7 +72,7 @@ impl Pages {
 
     /// Makes room for rows that pass `blocks`: what those blocks knew from the first row on is overwritten. Changes
     /// nothing if it fails.
-    pub fn place(&mut self, rows: &[Row], blocks: &[BlockIndex]) -> Result<Placed, EngineError> {
+    pub fn place(&mut self, rows: &[BatchToken], blocks: &[BlockIndex]) -> Result<Placed, EngineError> {
         let spans = spans(rows)?;
         let mut needed = 0;
         for (&id, &(first, end)) in &spans {
@@ -125,7 +125,7 @@ impl Pages {
 }
 
 /// Of each conversation the first position and one past the last; they must be consecutive.
-fn spans(rows: &[Row]) -> Result<BTreeMap<ConversationId, (u32, u32)>, EngineError> {
+fn spans(rows: &[BatchToken]) -> Result<BTreeMap<ConversationId, (u32, u32)>, EngineError> {
     let mut spans: BTreeMap<ConversationId, (u32, u32)> = BTreeMap::new();
     for row in rows {
         let position = row.position.0;
@@ -153,8 +153,8 @@ mod tests {
     const B: ConversationId = ConversationId(2);
     const BLOCKS: [BlockIndex; 2] = [BlockIndex(0), BlockIndex(1)];
 
-    fn rows(conversation: ConversationId, positions: std::ops::Range<u32>) -> Vec<Row> {
-        positions.map(|p| Row { conversation, position: Position(p) }).collect()
+    fn rows(conversation: ConversationId, positions: std::ops::Range<u32>) -> Vec<BatchToken> {
+        positions.map(|p| BatchToken { conversation, position: Position(p) }).collect()
     }
 
     fn pool(count: u32) -> Pages {

@@ -1,7 +1,7 @@
 //! What each unit must consist of: formats, shapes and sizes, checked against the model's description.
 
 use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitTensor};
-use potluck_plan::{StateType, WeightUnit};
+use potluck_plan::{KvCacheType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
 use crate::error::LayoutError;
@@ -57,8 +57,8 @@ pub fn roles(spec: &ModelSpec, unit: WeightUnit) -> Result<Vec<TensorRole>, Layo
     };
     Ok(match (unit, block) {
         (WeightUnit::Embedding, _) => vec![TokenEmbedding],
-        (WeightUnit::Head, _) => vec![OutputNorm, if spec.tied_head { TokenEmbedding } else { Output }],
-        (WeightUnit::Mixer(index), Some(_)) => {
+        (WeightUnit::LmHead, _) => vec![OutputNorm, if spec.tied_lm_head { TokenEmbedding } else { Output }],
+        (WeightUnit::TokenMixer(index), Some(_)) => {
             let attention = spec.attention(usize::from(index.0));
             let mut roles = vec![AttentionNorm, Query, Key, Value, AttentionOutput];
             if attention.qkv_bias {
@@ -136,7 +136,7 @@ pub fn shape(spec: &ModelSpec, unit: WeightUnit, tensor: &UnitTensor) -> Result<
 }
 
 /// Checks the model's numbers against what the kernels take with keys and values of a type.
-pub fn check_model(spec: &ModelSpec, state: StateType) -> Result<(), LayoutError> {
+pub fn check_model(spec: &ModelSpec, state: KvCacheType) -> Result<(), LayoutError> {
     let no = |text: String| Err(LayoutError::UnsupportedShape(text));
     if spec.hidden == 0 || !spec.hidden.is_multiple_of(4) {
         return no(format!("A hidden width of {} is not supported: it must be a multiple of 4.", spec.hidden));
@@ -155,7 +155,7 @@ pub fn check_model(spec: &ModelSpec, state: StateType) -> Result<(), LayoutError
             return no(format!(
                 "Block {index} has heads of {} values, and {state} keys and values come in blocks of {}: take f16 or f32.",
                 a.head_dim,
-                StateType::BLOCK
+                KvCacheType::BLOCK
             ));
         }
         if !dims.is_multiple_of(4) || dims > a.head_dim {

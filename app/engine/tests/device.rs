@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use potluck_engine::{Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 use support::{Bench, Recipe, gpu_as};
 
 #[test]
@@ -16,15 +16,15 @@ fn every_kernel_in_use_passes_its_self_test() {
     for tier in [Tier::Software, Tier::Full] {
         let gpu = gpu_as(Some(tier));
         for (architecture, kind, state) in [
-            (Architecture::Qwen2, Q6_K, StateType::F32),
-            (Architecture::Llama, F32, StateType::F32),
-            (Architecture::Qwen2, F16, StateType::F16),
-            (Architecture::Qwen3, Q8_0, StateType::F32),
-            (Architecture::Qwen3Moe, Q4_0, StateType::F16),
-            (Architecture::Qwen3Moe, Q4_K, StateType::F32),
-            (Architecture::Llama, Q8_0, StateType::Q8_0),
-            (Architecture::Qwen3, Q8_0, StateType::Q8_0),
-            (Architecture::Qwen2, Q8_0, StateType::Q4_0),
+            (Architecture::Qwen2, Q6_K, KvCacheType::F32),
+            (Architecture::Llama, F32, KvCacheType::F32),
+            (Architecture::Qwen2, F16, KvCacheType::F16),
+            (Architecture::Qwen3, Q8_0, KvCacheType::F32),
+            (Architecture::Qwen3Moe, Q4_0, KvCacheType::F16),
+            (Architecture::Qwen3Moe, Q4_K, KvCacheType::F32),
+            (Architecture::Llama, Q8_0, KvCacheType::Q8_0),
+            (Architecture::Qwen3, Q8_0, KvCacheType::Q8_0),
+            (Architecture::Qwen2, Q8_0, KvCacheType::Q4_0),
         ] {
             let recipe = Recipe { factors: architecture == Architecture::Llama, ..Recipe::new(architecture, kind) };
             let model = recipe.build();

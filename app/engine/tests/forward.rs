@@ -6,7 +6,7 @@ mod support;
 use potluck_engine::{Settings, Tier, reference::Reference};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::{HeadRows, Input, KernelClass, StateType};
+use potluck_plan::{LmHeadTokens, Input, KernelClass, KvCacheType};
 use support::{Bench, Model, Recipe, distance, forward, gpu_as, logits, rows};
 
 /// Every architecture with its peculiarities.
@@ -24,21 +24,21 @@ fn tokens(model: &Model, count: usize) -> Vec<u32> {
 }
 
 /// Logits after every token, of the reference with keys and values of a type.
-fn expected(model: &Model, tokens: &[u32], state: StateType) -> Vec<Vec<f32>> {
+fn expected(model: &Model, tokens: &[u32], state: KvCacheType) -> Vec<Vec<f32>> {
     let source = |unit, tensor| model.bytes(unit, tensor);
-    let mut reference = Reference::with_state(&model.spec, &model.units, &source, state);
+    let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, state);
     tokens.iter().map(|&token| reference.next(token)).collect()
 }
 
 /// Prefill of 70 tokens, then decode, compared with the reference; returns the largest distance.
-fn worst(recipe: &Recipe, state: StateType, tier: Tier) -> f32 {
+fn worst(recipe: &Recipe, state: KvCacheType, tier: Tier) -> f32 {
     let model = recipe.build();
     let tokens = tokens(&model, 75);
     let expected = expected(&model, &tokens, state);
     let blocks = (0, model.spec.blocks.len() as u16);
     let settings = Settings { context: 256, state, ..Settings::default() };
     let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings);
-    let last = logits(HeadRows::Last);
+    let last = logits(LmHeadTokens::Last);
     let mut worst = 0.0f32;
     for (from, to, class) in [
         (0, 33, KernelClass::Prefill),
@@ -53,7 +53,7 @@ fn worst(recipe: &Recipe, state: StateType, tier: Tier) -> f32 {
     }
     // Every row of a verification.
     let input = Input::Tokens(tokens[60..75].to_vec());
-    let got = bench.hidden(forward(rows(60..75), KernelClass::Decode, input, blocks, logits(HeadRows::All)));
+    let got = bench.hidden(forward(rows(60..75), KernelClass::Decode, input, blocks, logits(LmHeadTokens::All)));
     for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[60..75]) {
         worst = worst.max(distance(row, expected));
     }
@@ -66,7 +66,7 @@ const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
 fn every_architecture_agrees_with_the_reference() {
     for tier in TIERS {
         for recipe in recipes(TensorType::Q4_K) {
-            let worst = worst(&recipe, StateType::F32, tier);
+            let worst = worst(&recipe, KvCacheType::F32, tier);
             println!("{tier:?} {:?} experts {}: {worst}", recipe.architecture, recipe.experts);
             assert!(worst < 1e-4, "{tier:?} {:?} experts {}: {worst}", recipe.architecture, recipe.experts);
         }
@@ -79,7 +79,7 @@ fn every_weight_type_agrees_with_the_reference() {
     for tier in TIERS {
         // Of the others one with a codebook and one with blocks of an odd length; all are compared kernel by kernel.
         for kind in [F32, F16, Q8_0, Q4_0, Q6_K, IQ2_S, MXFP4] {
-            let worst = worst(&Recipe::new(Architecture::Qwen3Moe, kind), StateType::F32, tier);
+            let worst = worst(&Recipe::new(Architecture::Qwen3Moe, kind), KvCacheType::F32, tier);
             println!("{tier:?} {kind:?}: {worst}");
             assert!(worst < 1e-4, "{tier:?} {kind:?}: {worst}");
         }
@@ -88,11 +88,11 @@ fn every_weight_type_agrees_with_the_reference() {
 
 #[test]
 fn contexts_of_several_splits_agree_with_the_reference() {
-    long_context(potluck_shaders::SPLIT as usize + 70, StateType::F32, 1e-4);
-    long_context(4 * potluck_shaders::SPLIT as usize + 70, StateType::Q8_0, 1e-3);
+    long_context(potluck_shaders::SPLIT as usize + 70, KvCacheType::F32, 1e-4);
+    long_context(4 * potluck_shaders::SPLIT as usize + 70, KvCacheType::Q8_0, 1e-3);
 }
 
-fn long_context(length: usize, state: StateType, most: f32) {
+fn long_context(length: usize, state: KvCacheType, most: f32) {
     let recipe = Recipe { blocks: 1, ..Recipe::new(Architecture::Qwen3, TensorType::Q8_0) };
     let model = recipe.build();
     let tokens = tokens(&model, length);
@@ -103,7 +103,7 @@ fn long_context(length: usize, state: StateType, most: f32) {
         (0..border - 3).step_by(step).map(|at| (at, (at + step).min(border - 3))).collect();
     cuts.extend([(border - 3, border + 3), (border + 3, border + 4), (border + 4, border + 5)]);
     let source = |unit, tensor| model.bytes(unit, tensor);
-    let mut reference = Reference::with_state(&model.spec, &model.units, &source, state);
+    let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, state);
     let mut expected = Vec::new();
     for (at, &token) in tokens.iter().enumerate() {
         if at + 3 >= border || cuts.iter().any(|cut| at + 1 == cut.1) {
@@ -118,7 +118,7 @@ fn long_context(length: usize, state: StateType, most: f32) {
     for (from, to) in cuts {
         let class = if to < border { KernelClass::Prefill } else { KernelClass::Decode };
         let input = Input::Tokens(tokens[from..to].to_vec());
-        let rows_wanted = if to < border { HeadRows::Last } else { HeadRows::All };
+        let rows_wanted = if to < border { LmHeadTokens::Last } else { LmHeadTokens::All };
         let got = bench.hidden(forward(rows(from as u32..to as u32), class, input, (0, 1), logits(rows_wanted)));
         let first = if to < border { to - 1 } else { from };
         for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[first..to]) {
@@ -130,7 +130,7 @@ fn long_context(length: usize, state: StateType, most: f32) {
 
 #[test]
 fn smaller_keys_and_values_agree_with_the_reference_that_stores_the_same() {
-    use StateType::{F16, Q4_0, Q8_0};
+    use KvCacheType::{F16, Q4_0, Q8_0};
     for tier in TIERS {
         // Where a value lies between two steps, the last bit of a sum decides which is stored: one step in few values.
         for (architecture, state, most) in [

@@ -14,7 +14,7 @@ use potluck_engine::{Settings, Tier};
 use potluck_gguf::synthetic::Synthetic;
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
-use potluck_plan::{HeadRows, Input, KernelClass};
+use potluck_plan::{LmHeadTokens, Input, KernelClass};
 use support::{Bench, forward, gpu_as, load, rows, top};
 
 /// A model from its description, with the reader's opinion of it.
@@ -46,7 +46,7 @@ fn judge(path: &Path, tier: Tier) {
         cuts.extend((53..ids.len()).map(|at| (at, at + 1, KernelClass::Decode)));
         for (from, to, class) in cuts {
             let input = Input::Tokens(ids[from..to].to_vec());
-            let task = forward(rows(from as u32..to as u32), class, input, (0, end), top(HeadRows::All, 1));
+            let task = forward(rows(from as u32..to as u32), class, input, (0, end), top(LmHeadTokens::All, 1));
             for (position, best) in (from..to).zip(bench.candidates(task)) {
                 let same = u64::from(best.ids[0]) == argmax[position].as_u64().unwrap();
                 let clear = margin[position].as_f64().unwrap() >= tolerance;

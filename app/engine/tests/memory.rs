@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use potluck_engine::{EngineError, GpuOptions, Layout, LayoutError, Purpose, Settings, fixed_overhead};
 use potluck_gguf::TensorType;
-use potluck_model::{Architecture, FileRange, MixerSpec, ModelSpec, TensorRole, UnitMap, UnitTensor};
+use potluck_model::{Architecture, FileRange, TokenMixerSpec, ModelSpec, TensorRole, UnitMap, UnitTensor};
 use potluck_plan::{
-    BlockIndex, Bytes, HeadRows, Input, KernelClass, Outcome, StateType, Then, Ticket, WeightUnit, Work,
+    BlockIndex, Bytes, LmHeadTokens, Input, KernelClass, Outcome, KvCacheType, Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Recipe, forward, gpu_as, gpu_with, logits, rows, top};
 
@@ -22,7 +22,7 @@ fn answers(bench: &mut Bench) -> Vec<Vec<f32>> {
     [(0, 16, KernelClass::Prefill), (16, 20, KernelClass::Decode), (20, 21, KernelClass::Decode)]
         .map(|(from, to, class)| {
             let input = Input::Tokens((from..to).map(|i| i * 13 % 333).collect());
-            bench.hidden(forward(rows(from..to), class, input, (0, 3), logits(HeadRows::Last)))
+            bench.hidden(forward(rows(from..to), class, input, (0, 3), logits(LmHeadTokens::Last)))
         })
         .into()
 }
@@ -84,7 +84,7 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
 fn llama_1b_mixers(head_dim: u32) -> (ModelSpec, UnitMap) {
     let model = Recipe { tied: true, ..Recipe::new(Architecture::Llama, TensorType::Q8_0) }.build();
     let mut block = model.spec.blocks[0].clone();
-    let MixerSpec::Attention(attention) = &mut block.mixer;
+    let TokenMixerSpec::Attention(attention) = &mut block.token_mixer;
     (attention.heads, attention.kv_heads, attention.head_dim, attention.rope.dims) = (32, 8, head_dim, 64);
     let spec = ModelSpec { hidden: 2048, context: 131_072, blocks: vec![block; 16], ..model.spec };
     let mut units = UnitMap::default();
@@ -102,7 +102,7 @@ fn llama_1b_mixers(head_dim: u32) -> (ModelSpec, UnitMap) {
             let len = u64::from(rows) * kind.row_bytes(u64::from(cols)).unwrap();
             UnitTensor { role, kind, cols, rows, range: FileRange { file: 0, offset: 0, len } }
         };
-        units.insert(WeightUnit::Mixer(BlockIndex(index)), tensors.map(tensor).to_vec());
+        units.insert(WeightUnit::TokenMixer(BlockIndex(index)), tensors.map(tensor).to_vec());
     }
     (spec, units)
 }
@@ -118,13 +118,13 @@ fn a_long_context_of_bytes_takes_a_quarter_of_one_of_floats() {
     };
     let state = |kind| plan(kind).state().0;
     // 16 blocks × 8 heads × 64 values × keys and values × 32,768 positions.
-    assert_eq!(state(StateType::F32), 16 * 8 * 64 * 2 * 32_768 * 4);
-    assert_eq!(state(StateType::F16) * 2, state(StateType::F32));
-    assert_eq!(state(StateType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
-    assert_eq!(state(StateType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
+    assert_eq!(state(KvCacheType::F32), 16 * 8 * 64 * 2 * 32_768 * 4);
+    assert_eq!(state(KvCacheType::F16) * 2, state(KvCacheType::F32));
+    assert_eq!(state(KvCacheType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
+    assert_eq!(state(KvCacheType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
     // Nothing else depends on the type.
     let others = |kind| plan(kind).total.0 - state(kind);
-    assert_eq!(others(StateType::Q8_0), others(StateType::F32));
+    assert_eq!(others(KvCacheType::Q8_0), others(KvCacheType::F32));
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn heads_that_blocks_would_cut_are_refused_with_what_works() {
         let settings = Settings { context: 64, state, ..Settings::default() };
         Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits)
     };
-    let error = plan(StateType::Q8_0).unwrap_err();
+    let error = plan(KvCacheType::Q8_0).unwrap_err();
     assert!(matches!(error, LayoutError::UnsupportedShape(_)), "{error}");
     let sentence = error.to_string();
     assert!(sentence.contains("80 values") && sentence.contains("q8_0") && sentence.contains("f16"), "{sentence}");
-    assert!(plan(StateType::F16).is_ok());
+    assert!(plan(KvCacheType::F16).is_ok());
 }
 
 #[test]
@@ -150,16 +150,16 @@ fn damaged_descriptions_are_refused() {
     let plan = |units| Layout::plan(&model.spec, &units, &model.all_units(), &small(), &gpu.capabilities().limits);
     let changed = |change: fn(&mut potluck_model::UnitTensor)| {
         let mut units = model.units.clone();
-        let mut tensors = units.tensors(WeightUnit::Head).to_vec();
+        let mut tensors = units.tensors(WeightUnit::LmHead).to_vec();
         change(&mut tensors[1]);
-        units.insert(WeightUnit::Head, tensors);
+        units.insert(WeightUnit::LmHead, tensors);
         units
     };
     assert!(matches!(plan(changed(|tensor| tensor.range.len -= 2)), Err(LayoutError::BadTensor { .. })));
     assert!(matches!(plan(changed(|tensor| tensor.rows += 1)), Err(LayoutError::BadTensor { .. })));
     assert!(matches!(plan(changed(|tensor| tensor.kind = TensorType::Q8_K)), Err(LayoutError::UnsupportedType { .. })));
     let mut units = model.units.clone();
-    units.insert(WeightUnit::Head, model.units.tensors(WeightUnit::Head)[..1].to_vec());
+    units.insert(WeightUnit::LmHead, model.units.tensors(WeightUnit::LmHead)[..1].to_vec());
     assert!(matches!(plan(units), Err(LayoutError::MissingTensor { .. })));
 }
 
@@ -172,7 +172,7 @@ fn pieces_outside_their_tensor_are_refused() {
     let len = model.unit_bytes(unit);
     bench.engine.hold(&[unit].into()).unwrap();
     let good = Piece { unit, tensor: 0, tensor_offset: 0, staging_offset: 0, len: 8 };
-    let other = WeightUnit::Head;
+    let other = WeightUnit::LmHead;
     for (piece, expected) in [
         (Piece { tensor_offset: len - 4, ..good }, EngineError::BadPiece(unit)),
         (Piece { tensor_offset: u64::MAX - 3, ..good }, EngineError::BadPiece(unit)),
@@ -195,7 +195,7 @@ fn a_lost_device_answers_everything() {
     let gpu = gpu_as(None);
     let mut bench = Bench::new(&gpu, &model, &model.all_units(), Settings { in_flight: 1, ..small() });
     let task = |at: u32| {
-        forward(rows(at..at + 1), KernelClass::Decode, Input::Tokens(vec![1]), (0, 3), top(HeadRows::Last, 1))
+        forward(rows(at..at + 1), KernelClass::Decode, Input::Tokens(vec![1]), (0, 3), top(LmHeadTokens::Last, 1))
     };
     let tickets: Vec<Ticket> = (0..3).map(|at| bench.start(task(at))).collect();
     gpu.destroy();
@@ -231,7 +231,7 @@ fn results_longer_than_their_buffer_come_in_pieces_with_the_same_bits() {
 
     let decode = |from: u32, to: u32| {
         let input = Input::Tokens((from..to).map(token).collect());
-        forward(rows(from..to), KernelClass::Decode, input, (0, 3), logits(HeadRows::All))
+        forward(rows(from..to), KernelClass::Decode, input, (0, 3), logits(LmHeadTokens::All))
     };
     let whole = bench.hidden(decode(400, 416));
     let parts: Vec<f32> = (400..416).flat_map(|at| bench.hidden(decode(at, at + 1))).collect();

@@ -9,8 +9,8 @@ use potluck_engine::{EngineError, Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, HeadRows, Input, KernelClass, Outcome,
-    Position, Route, Row, StateType, Task, Then, Ticket, WeightUnit, Work,
+    BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, LmHeadTokens, Input, KernelClass, Outcome,
+    Position, Route, BatchToken, KvCacheType, Task, Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows, top};
 
@@ -19,10 +19,10 @@ const TIERS: [Tier; 2] = [Tier::Software, Tier::Full];
 const CUTS: [(u32, u32); 6] = [(0, 40), (40, 66), (66, 67), (67, 68), (68, 69), (69, 70)];
 
 fn settings() -> Settings {
-    settings_with(StateType::F32)
+    settings_with(KvCacheType::F32)
 }
 
-fn settings_with(state: StateType) -> Settings {
+fn settings_with(state: KvCacheType) -> Settings {
     Settings { context: 256, state, ..Settings::default() }
 }
 
@@ -41,17 +41,17 @@ fn slice(tokens: &[u32], cut: (u32, u32)) -> Input {
 
 /// Logits of the last row of each cut, on one engine.
 fn one_stage(gpu: &Gpu, model: &Model) -> Vec<Vec<f32>> {
-    one_stage_with(gpu, model, StateType::F32)
+    one_stage_with(gpu, model, KvCacheType::F32)
 }
 
 /// The same with keys and values of a type.
-fn one_stage_with(gpu: &Gpu, model: &Model, state: StateType) -> Vec<Vec<f32>> {
+fn one_stage_with(gpu: &Gpu, model: &Model, state: KvCacheType) -> Vec<Vec<f32>> {
     let tokens = tokens(model);
     let mut bench = Bench::new(gpu, model, &model.all_units(), settings_with(state));
     let end = model.spec.blocks.len() as u16;
     CUTS.iter()
         .map(|&cut| {
-            bench.hidden(forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(HeadRows::Last)))
+            bench.hidden(forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(LmHeadTokens::Last)))
         })
         .collect()
 }
@@ -65,9 +65,9 @@ fn three_stages_give_the_bits_of_one() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
         for (architecture, state) in [
-            (Architecture::Qwen2, StateType::F32),
-            (Architecture::Qwen3Moe, StateType::F32),
-            (Architecture::Qwen3, StateType::Q8_0),
+            (Architecture::Qwen2, KvCacheType::F32),
+            (Architecture::Qwen3Moe, KvCacheType::F32),
+            (Architecture::Qwen3, KvCacheType::Q8_0),
         ] {
             let model = Recipe::new(architecture, TensorType::Q4_K).build();
             let expected = one_stage_with(&gpu, &model, state);
@@ -79,7 +79,7 @@ fn three_stages_give_the_bits_of_one() {
                         .units()
                         .filter(|&unit| match unit {
                             WeightUnit::Embedding => stage == 0,
-                            WeightUnit::Head => stage == 2,
+                            WeightUnit::LmHead => stage == 2,
                             _ => block_of(unit) == Some(stage),
                         })
                         .collect();
@@ -90,7 +90,7 @@ fn three_stages_give_the_bits_of_one() {
                 let r = || rows(cut.0..cut.1);
                 let hidden = stages[0].hidden(forward(r(), class(cut), slice(&tokens, cut), (0, 1), Then::Hidden));
                 let hidden = stages[1].hidden(forward(r(), class(cut), Input::Hidden(hidden), (1, 2), Then::Hidden));
-                let last = forward(r(), class(cut), Input::Hidden(hidden), (2, 3), logits(HeadRows::Last));
+                let last = forward(r(), class(cut), Input::Hidden(hidden), (2, 3), logits(LmHeadTokens::Last));
                 assert_eq!(&stages[2].hidden(last), expected, "{tier:?} {architecture:?} {state} {cut:?}");
             }
         }
@@ -112,7 +112,7 @@ fn keeping_the_gpu_warm_between_rows_changes_no_bit() {
         while gpu.warmed() == before {
             std::thread::yield_now();
         }
-        let row = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(HeadRows::Last));
+        let row = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(LmHeadTokens::Last));
         assert_eq!(bench.hidden(row), expected, "rows {cut:?}");
     }
     bench.engine.destroy();
@@ -131,9 +131,9 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
     let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
     let step = |bench: &mut Bench, conversation: u32, cut: (u32, u32)| {
         let rows = (cut.0..cut.1)
-            .map(|position| Row { conversation: ConversationId(conversation), position: Position(position) })
+            .map(|position| BatchToken { conversation: ConversationId(conversation), position: Position(position) })
             .collect();
-        bench.hidden(forward(rows, class(cut), slice(&tokens, cut), (0, 3), logits(HeadRows::Last)))
+        bench.hidden(forward(rows, class(cut), slice(&tokens, cut), (0, 3), logits(LmHeadTokens::Last)))
     };
     let used = |bench: &Bench| bench.engine.encoded_in_advance();
     for (&cut, expected) in CUTS.iter().zip(&expected) {
@@ -157,9 +157,9 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
 
     // Where a token is picked, each conversation has a slot of its own.
     let picked = |bench: &mut Bench, conversation: u32, position: u32| {
-        let rows = vec![Row { conversation: ConversationId(conversation), position: Position(position) }];
+        let rows = vec![BatchToken { conversation: ConversationId(conversation), position: Position(position) }];
         let input = Input::Tokens(vec![tokens[position as usize]]);
-        bench.candidates(forward(rows, KernelClass::Decode, input, (0, 3), top(HeadRows::Last, 2)))
+        bench.candidates(forward(rows, KernelClass::Decode, input, (0, 3), top(LmHeadTokens::Last, 2)))
     };
     for (position, expected) in (43..46).zip([6, 7, 8]) {
         assert_eq!(picked(&mut bench, 2, position), picked(&mut beside, 2, position), "{position}");
@@ -172,13 +172,13 @@ fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
         for (architecture, kind, state) in [
-            (Architecture::Qwen3, TensorType::Q4_K, StateType::F32),
-            (Architecture::Qwen3Moe, TensorType::Q6_K, StateType::F32),
-            (Architecture::Llama, TensorType::Q8_0, StateType::F32),
-            (Architecture::Qwen2, TensorType::Q4_0, StateType::F32),
-            (Architecture::Llama, TensorType::Q4_0, StateType::F16),
-            (Architecture::Qwen3, TensorType::Q8_0, StateType::Q8_0),
-            (Architecture::Llama, TensorType::Q8_0, StateType::Q4_0),
+            (Architecture::Qwen3, TensorType::Q4_K, KvCacheType::F32),
+            (Architecture::Qwen3Moe, TensorType::Q6_K, KvCacheType::F32),
+            (Architecture::Llama, TensorType::Q8_0, KvCacheType::F32),
+            (Architecture::Qwen2, TensorType::Q4_0, KvCacheType::F32),
+            (Architecture::Llama, TensorType::Q4_0, KvCacheType::F16),
+            (Architecture::Qwen3, TensorType::Q8_0, KvCacheType::Q8_0),
+            (Architecture::Llama, TensorType::Q8_0, KvCacheType::Q4_0),
         ] {
             let model = Recipe::new(architecture, kind).build();
             let expected = one_stage_with(&gpu, &model, state);
@@ -189,7 +189,7 @@ fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
                 assert_eq!(bench.run(work), Outcome::Done);
             }
             let all =
-                forward(rows(66..70), KernelClass::Decode, slice(&tokens, (66, 70)), (0, 3), logits(HeadRows::All));
+                forward(rows(66..70), KernelClass::Decode, slice(&tokens, (66, 70)), (0, 3), logits(LmHeadTokens::All));
             let got = bench.hidden(all);
             for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[2..]) {
                 assert_eq!(row, expected, "{tier:?} {architecture:?} {kind:?} {state}");
@@ -244,7 +244,7 @@ fn experts_on_two_other_engines_give_the_answer_of_one() {
                     }
                     input = Input::Hidden(residual);
                 }
-                let got = hub.hidden(forward(rows(cut.0..cut.1), class, input, (3, 3), logits(HeadRows::Last)));
+                let got = hub.hidden(forward(rows(cut.0..cut.1), class, input, (3, 3), logits(LmHeadTokens::Last)));
                 let distance = distance(&got, expected);
                 assert!(distance < 1e-4, "{tier:?} {:?} {cut:?}: {distance}", recipe.architecture);
             }
@@ -259,9 +259,9 @@ fn candidates_are_the_best_logits_in_order() {
         let tokens = tokens(&model);
         let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings());
         let work = |then| forward(rows(0..5), KernelClass::Decode, slice(&tokens, (0, 5)), (0, 3), then);
-        let all = bench.hidden(work(logits(HeadRows::All)));
+        let all = bench.hidden(work(logits(LmHeadTokens::All)));
         for n in [1, 7, 128] {
-            let got = bench.candidates(work(top(HeadRows::All, n)));
+            let got = bench.candidates(work(top(LmHeadTokens::All, n)));
             assert_eq!(got.len(), 5);
             for (row, got) in all.chunks(1000).zip(&got) {
                 let expected = potluck_shaders::reference::top(row, usize::from(n));
@@ -270,7 +270,7 @@ fn candidates_are_the_best_logits_in_order() {
                 assert_eq!((&got.ids, &got.logits), (&ids, &values), "{tier:?} {n}");
             }
         }
-        let last = bench.candidates(work(top(HeadRows::Last, 1)));
+        let last = bench.candidates(work(top(LmHeadTokens::Last, 1)));
         assert_eq!(last[0].ids[0], potluck_shaders::reference::top(&all[4000..], 1)[0].0);
     }
 }
@@ -284,7 +284,7 @@ fn several_pieces_of_work_run_in_order_and_cancelled_ones_not_at_all() {
     let tickets: Vec<Ticket> = CUTS
         .iter()
         .map(|&cut| {
-            let work = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, 3), top(HeadRows::Last, 1));
+            let work = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, 3), top(LmHeadTokens::Last, 1));
             bench.start(work)
         })
         .collect();
@@ -297,7 +297,7 @@ fn several_pieces_of_work_run_in_order_and_cancelled_ones_not_at_all() {
         let Outcome::Candidates(got) = bench.answer(ticket) else { panic!("no candidates") };
         assert_eq!(got[0].ids[0], potluck_shaders::reference::top(expected, 1)[0].0);
     }
-    assert_eq!(bench.engine.state_len(TALK), 70);
+    assert_eq!(bench.engine.kv_cache_len(TALK), 70);
 }
 
 /// Greedy tokens from row 66 on, each asked for after the last one was read.
@@ -307,7 +307,7 @@ fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candi
         .map(|at| {
             let input = Input::Tokens(vec![token]);
             let got =
-                bench.candidates(forward(rows(at..at + 1), KernelClass::Decode, input, (0, 3), top(HeadRows::Last, 1)));
+                bench.candidates(forward(rows(at..at + 1), KernelClass::Decode, input, (0, 3), top(LmHeadTokens::Last, 1)));
             token = got[0].ids[0];
             got[0].clone()
         })
@@ -327,7 +327,7 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             let tokens = tokens(&model);
             let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
             let prompt =
-                || forward(rows(0..60), KernelClass::Prefill, slice(&tokens, (0, 60)), (0, 3), top(HeadRows::Last, 1));
+                || forward(rows(0..60), KernelClass::Prefill, slice(&tokens, (0, 60)), (0, 3), top(LmHeadTokens::Last, 1));
             let first = bench.candidates(prompt())[0].ids[0];
             let expected = one_by_one(&mut bench, first, 60, 14);
 
@@ -342,12 +342,12 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
                 got.extend(some);
             }
             assert_eq!(got, expected, "{tier:?} {architecture:?}");
-            assert_eq!(bench.engine.state_len(TALK), 74);
+            assert_eq!(bench.engine.kv_cache_len(TALK), 74);
 
             // Right after a prompt whose answer nobody has read; another conversation in between does no harm.
             let ask = bench.start(prompt());
-            let other = Row { conversation: ConversationId(8), position: Position(0) };
-            let then = top(HeadRows::Last, 1);
+            let other = BatchToken { conversation: ConversationId(8), position: Position(0) };
+            let then = top(LmHeadTokens::Last, 1);
             bench.start(forward(vec![other], KernelClass::Decode, slice(&tokens, (70, 71)), (0, 3), then));
             let ticket = bench.start(go_on(60, FirstToken::Chosen, 5));
             assert!(matches!(bench.answer(ask), Outcome::Candidates(_)));
@@ -371,16 +371,16 @@ fn a_continuation_needs_a_chosen_token_and_every_unit() {
     let none = |position| EngineError::NothingChosen { conversation: TALK, position };
     assert_eq!(submit(&bench, go_on(0, FirstToken::Chosen, 1)), none(0));
     let prompt = |then| forward(rows(0..5), KernelClass::Prefill, slice(&tokens, (0, 5)), (0, 3), then);
-    bench.candidates(prompt(top(HeadRows::Last, 1)));
+    bench.candidates(prompt(top(LmHeadTokens::Last, 1)));
     assert_eq!(submit(&bench, go_on(4, FirstToken::Chosen, 1)), none(4));
     // A pass without a choice leaves nothing to go on from.
     bench.run(prompt(Then::Nothing));
     assert_eq!(submit(&bench, go_on(5, FirstToken::Chosen, 1)), none(5));
     let gap = EngineError::Gap { conversation: TALK, known: 5, wanted: 9 };
     assert_eq!(submit(&bench, go_on(9, FirstToken::Given(1), 1)), gap);
-    let some = model.all_units().into_iter().filter(|unit| *unit != WeightUnit::Head).collect();
+    let some = model.all_units().into_iter().filter(|unit| *unit != WeightUnit::LmHead).collect();
     let headless = Bench::new(&gpu_as(None), &model, &some, settings());
-    assert_eq!(submit(&headless, go_on(0, FirstToken::Given(1), 1)), EngineError::NotResident(WeightUnit::Head));
+    assert_eq!(submit(&headless, go_on(0, FirstToken::Given(1), 1)), EngineError::NotResident(WeightUnit::LmHead));
 }
 
 #[test]
@@ -401,7 +401,7 @@ fn units_that_stay_keep_their_bytes() {
     assert!(!bench.engine.needs(WeightUnit::Embedding, 0), "the tied head brought the table");
     support::load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
     for (&cut, expected) in CUTS.iter().zip(&expected) {
-        let work = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, 3), logits(HeadRows::Last));
+        let work = forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, 3), logits(LmHeadTokens::Last));
         assert_eq!(&bench.hidden(work), expected);
     }
 }
@@ -417,7 +417,7 @@ fn impossible_work_is_refused_with_a_reason() {
     let one = |input, blocks, then| forward(rows(0..1), decode, input, blocks, then);
     let token = || Input::Tokens(vec![1]);
     let cases = [
-        (one(token(), (0, 3), Then::Hidden), EngineError::NotResident(WeightUnit::Mixer(BlockIndex(2)))),
+        (one(token(), (0, 3), Then::Hidden), EngineError::NotResident(WeightUnit::TokenMixer(BlockIndex(2)))),
         (one(Input::Tokens(vec![333]), (0, 1), Then::Hidden), EngineError::UnknownToken(333)),
         (
             one(Input::Hidden(vec![0.0; 255]), (0, 1), Then::Hidden),
@@ -425,7 +425,7 @@ fn impossible_work_is_refused_with_a_reason() {
         ),
         (one(Input::Hidden(vec![f32::NAN; 256]), (0, 1), Then::Hidden), EngineError::NotFinite),
         (one(token(), (0, 1), Then::Route(BlockIndex(0))), EngineError::NotNext(BlockIndex(0))),
-        (one(token(), (0, 1), top(HeadRows::Last, 0)), EngineError::BadPick(0)),
+        (one(token(), (0, 1), top(LmHeadTokens::Last, 0)), EngineError::BadPick(0)),
         (
             forward(rows(3..4), decode, token(), (0, 1), Then::Hidden),
             EngineError::Gap { conversation: TALK, known: 0, wanted: 3 },
@@ -451,6 +451,6 @@ fn impossible_work_is_refused_with_a_reason() {
     assert_eq!(submit(&bench, route(vec![(ExpertId(0), f32::NAN)])), EngineError::NotFinite);
     // The engine still works, and an empty route sums to nothing.
     assert_eq!(bench.hidden(route(vec![])), vec![0.0; 256]);
-    assert_eq!(bench.engine.state_len(TALK), 0);
+    assert_eq!(bench.engine.kv_cache_len(TALK), 0);
     assert_eq!(BlockRange::new(0, 0).len(), 0);
 }

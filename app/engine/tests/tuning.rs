@@ -8,7 +8,7 @@ use potluck_engine::tuning::{Choice, Shape, Tuned, Tuning};
 use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::{HeadRows, Input, KernelClass, Outcome, Task};
+use potluck_plan::{LmHeadTokens, Input, KernelClass, Outcome, Task};
 use potluck_shaders::{Form, Tile};
 use support::{Bench, Model, Recipe, forward, gpu_as, logits, rows};
 
@@ -36,7 +36,7 @@ fn piece(model: &Model, (from, to): (u32, u32)) -> Task {
     let class = if to - from == 1 { KernelClass::Decode } else { KernelClass::Prefill };
     let tokens = (from..to).map(|at| at * 7 % model.spec.vocabulary).collect();
     let end = model.spec.blocks.len() as u16;
-    forward(rows(from..to), class, Input::Tokens(tokens), (0, end), logits(HeadRows::Last))
+    forward(rows(from..to), class, Input::Tokens(tokens), (0, end), logits(LmHeadTokens::Last))
 }
 
 /// Logits after each piece.

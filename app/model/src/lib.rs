@@ -8,7 +8,7 @@
 //! fn first_prompt(file: &potluck_gguf::Model) -> Result<Vec<u32>, Box<dyn std::error::Error>> {
 //!     // What an engine and a planner need, or the reason why the model cannot run here.
 //!     let (spec, units) = ModelSpec::from_gguf(file)?;
-//!     let _shape = spec.shape(&units, potluck_plan::ModelId([0; 32]), potluck_plan::StateType::F16);
+//!     let _shape = spec.shape(&units, potluck_plan::ModelId([0; 32]), potluck_plan::KvCacheType::F16);
 //!     // What a coordinator needs.
 //!     let tokenizer = Tokenizer::from_metadata(&file.metadata)?;
 //!     let _stops = StopTokens::from_metadata(&file.metadata, &tokenizer)?;
@@ -45,7 +45,7 @@ mod units;
 pub use error::ModelError;
 pub use profile::Profile;
 pub use sampling::Sampling;
-pub use spec::{Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, MixerSpec, ModelSpec, RopePairs, RopeSpec};
+pub use spec::{Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, TokenMixerSpec, ModelSpec, RopePairs, RopeSpec};
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError};
 pub use tokenizer::{Detokenizer, SpecialText, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};

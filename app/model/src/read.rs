@@ -6,7 +6,7 @@ use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
 use crate::keys::Keys;
 use crate::tensors::Tensors;
 use crate::{
-    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, MixerSpec, ModelError, ModelSpec, RopePairs, RopeSpec,
+    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, TokenMixerSpec, ModelError, ModelSpec, RopePairs, RopeSpec,
     TensorRole, UnitMap, UnitTensor,
 };
 
@@ -59,21 +59,21 @@ impl Reader<'_> {
         let table = self.tensors.table(TensorRole::TokenEmbedding, "token_embd.weight", hidden)?;
         let vocabulary = table.rows;
         self.check_vocabulary(vocabulary)?;
-        let tied_head = !self.tensors.has("output.weight");
+        let tied_lm_head = !self.tensors.has("output.weight");
         let head = vec![
             self.tensors.vector(TensorRole::OutputNorm, "output_norm.weight", hidden)?,
-            match tied_head {
+            match tied_lm_head {
                 true => table.clone(),
                 false => self.tensors.matrix(TensorRole::Output, "output.weight", hidden, vocabulary)?,
             },
         ];
         units.insert(WeightUnit::Embedding, vec![table]);
-        units.insert(WeightUnit::Head, head);
+        units.insert(WeightUnit::LmHead, head);
 
         let mut blocks = Vec::new();
         for (number, attention) in (0..).zip(attentions) {
             let index = BlockIndex(number);
-            let attention = self.mixer(index, hidden, attention, &mut units)?;
+            let attention = self.token_mixer(index, hidden, attention, &mut units)?;
             let routed = experts.is_some() && self.tensors.has(&format!("blk.{number}.ffn_gate_inp.weight"));
             let feed_forward = match &experts {
                 Some(experts) if routed => self.expert_block(index, hidden, experts, &widths, &mut units)?,
@@ -83,11 +83,11 @@ impl Reader<'_> {
                     self.dense_block(index, hidden, width, &mut units)?
                 }
             };
-            blocks.push(BlockSpec { mixer: MixerSpec::Attention(attention), feed_forward });
+            blocks.push(BlockSpec { token_mixer: TokenMixerSpec::Attention(attention), feed_forward });
         }
         let name = self.name();
         let architecture = self.keys.architecture;
-        Ok((ModelSpec { architecture, name, hidden, vocabulary, context, norm_epsilon, tied_head, blocks }, units))
+        Ok((ModelSpec { architecture, name, hidden, vocabulary, context, norm_epsilon, tied_lm_head, blocks }, units))
     }
 
     fn name(&self) -> String {
@@ -203,7 +203,7 @@ impl Reader<'_> {
     }
 
     /// Takes a block's attention tensors, and fills in what only they tell.
-    fn mixer(
+    fn token_mixer(
         &mut self,
         index: BlockIndex,
         hidden: u32,
@@ -234,7 +234,7 @@ impl Reader<'_> {
         if attention.rope.factors {
             unit.push(tensors.vector(TensorRole::RopeFactors, "rope_freqs.weight", attention.rope.dims / 2)?);
         }
-        units.insert(WeightUnit::Mixer(index), unit);
+        units.insert(WeightUnit::TokenMixer(index), unit);
         Ok(attention)
     }
 

@@ -1,7 +1,7 @@
 //! Choosing the next token. Pure functions: the random number comes from seed and position, penalties from the token
 //! log, so there is no sampler state that could be lost with a tab.
 
-use potluck_plan::{Candidates, Pick};
+use potluck_plan::{Candidates, LogitsRequest};
 use serde::{Deserialize, Serialize};
 
 /// How the next token is chosen. Rules apply in the order of the fields.
@@ -45,11 +45,11 @@ impl Sampling {
 
     /// What the head must give back for this choice.
     ///
-    /// With [`Pick::MOST`] candidates the result is the one over the whole vocabulary as long as `top_k` and the
+    /// With [`LogitsRequest::MOST`] candidates the result is the one over the whole vocabulary as long as `top_k` and the
     /// penalty window together are not larger: penalties only lower logits, so no token outside can enter the best
     /// `top_k`. Beyond that the choice is among those candidates, which hold nearly all the probability.
-    pub fn request(&self) -> Pick {
-        if self.is_greedy() && !self.penalizes() { Pick::Top(1) } else { Pick::Top(Pick::MOST) }
+    pub fn request(&self) -> LogitsRequest {
+        if self.is_greedy() && !self.penalizes() { LogitsRequest::Top(1) } else { LogitsRequest::Top(LogitsRequest::MOST) }
     }
 
     /// The token after `log`, which is the whole token log of the conversation: its length is the new token's
@@ -191,7 +191,7 @@ mod tests {
         let greedy = Sampling::greedy();
         assert_eq!(greedy.pick_from_logits(&[1.0, 3.0, 3.0, f32::NAN], &[]), Some(1));
         assert_eq!(greedy.pick_from_logits(&[], &[]), None);
-        assert_eq!(greedy.request(), Pick::Top(1));
+        assert_eq!(greedy.request(), LogitsRequest::Top(1));
         let candidates = Candidates { ids: vec![9, 4], logits: vec![2.0, 2.0] };
         assert_eq!(greedy.pick(&candidates, &[]), Some(4));
     }
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn a_penalty_looks_back_as_far_as_its_window() {
         let greedy = Sampling { repetition_penalty: 2.0, penalty_window: 2, ..Sampling::greedy() };
-        assert_eq!(greedy.request(), Pick::Top(Pick::MOST), "the best may be penalized");
+        assert_eq!(greedy.request(), LogitsRequest::Top(LogitsRequest::MOST), "the best may be penalized");
         assert_eq!(greedy.pick_from_logits(&[3.0, 2.0], &[0, 1, 1]), Some(0), "0 is outside the window");
         assert_eq!(greedy.pick_from_logits(&[3.0, 2.0], &[1, 0, 0]), Some(1));
         assert_eq!(greedy.pick_from_logits(&[-1.0, -1.5], &[0]), Some(1), "negative logits get lower too");
@@ -237,7 +237,7 @@ mod tests {
             seed: u64,
         ) {
             let sampling = Sampling { repetition_penalty: 1.3, seed, ..Sampling::default() };
-            let Pick::Top(n) = sampling.request() else { unreachable!() };
+            let LogitsRequest::Top(n) = sampling.request() else { unreachable!() };
             let mut order: Vec<u32> = (0..logits.len() as u32).collect();
             order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
             order.truncate(n.into());

@@ -1,20 +1,20 @@
 //! A model's sizes, for planning.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, ModelId, ModelShape, StateType, WeightUnit,
+    BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, ModelId, ModelShape, KvCacheType, WeightUnit,
 };
 
 use crate::{FeedForwardSpec, ModelSpec, UnitMap};
 
 impl ModelSpec {
     /// Every block's keys and values can be stored so: blocks of values that share a scale do not cut a head.
-    pub fn takes(&self, state: StateType) -> bool {
+    pub fn takes(&self, state: KvCacheType) -> bool {
         (0..self.blocks.len()).all(|block| state.takes(self.attention(block).head_dim))
     }
 
     /// The sizes a planner needs. Weights stay on the GPU as the file has them; keys and values have
     /// the type `state`, which must be one that [`ModelSpec::takes`].
-    pub fn shape(&self, units: &UnitMap, model: ModelId, state: StateType) -> ModelShape {
+    pub fn shape(&self, units: &UnitMap, model: ModelId, state: KvCacheType) -> ModelShape {
         let blocks = (0..).map(BlockIndex).zip(&self.blocks);
         let blocks = blocks.map(|(index, block)| {
             let attention = self.attention(usize::from(index.0));
@@ -37,8 +37,8 @@ impl ModelSpec {
                 }
             };
             BlockShape {
-                mixer: units.bytes(WeightUnit::Mixer(index)),
-                state_per_position: Bytes(2 * row),
+                token_mixer: units.bytes(WeightUnit::TokenMixer(index)),
+                kv_cache_per_position: Bytes(2 * row),
                 feed_forward,
             }
         });
@@ -47,8 +47,8 @@ impl ModelSpec {
             hidden: self.hidden,
             vocabulary: self.vocabulary,
             embedding: units.bytes(WeightUnit::Embedding),
-            head: units.bytes(WeightUnit::Head),
-            tied_head: self.tied_head,
+            head: units.bytes(WeightUnit::LmHead),
+            tied_lm_head: self.tied_lm_head,
             state,
             blocks: blocks.collect(),
         }

@@ -18,7 +18,7 @@ pub struct ModelSpec {
     /// RMSNorm epsilon.
     pub norm_epsilon: f32,
     /// The file has no `output.weight`: the head multiplies with the embedding table.
-    pub tied_head: bool,
+    pub tied_lm_head: bool,
     /// Blocks in order. Blocks are data: each may differ.
     pub blocks: Vec<BlockSpec>,
 }
@@ -57,14 +57,14 @@ impl Architecture {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockSpec {
     /// How positions exchange information.
-    pub mixer: MixerSpec,
+    pub token_mixer: TokenMixerSpec,
     /// What happens to each position alone.
     pub feed_forward: FeedForwardSpec,
 }
 
 /// How positions of a conversation exchange information in a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum MixerSpec {
+pub enum TokenMixerSpec {
     /// Grouped-query softmax attention over a KV cache.
     Attention(AttentionSpec),
 }
@@ -134,7 +134,7 @@ pub enum FeedForwardSpec {
 impl ModelSpec {
     /// The attention of a block.
     pub fn attention(&self, block: usize) -> &AttentionSpec {
-        let MixerSpec::Attention(attention) = &self.blocks[block].mixer;
+        let TokenMixerSpec::Attention(attention) = &self.blocks[block].token_mixer;
         attention
     }
 }

@@ -5,7 +5,7 @@ use potluck_gguf::{Header, Metadata, Model, TensorInfo, TensorType, Value, join}
 use potluck_model::{
     Architecture, FeedForwardSpec, FileRange, ModelError, ModelSpec, Profile, RopePairs, TensorRole, UnitMap,
 };
-use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, ModelId, StateType, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, ModelId, KvCacheType, WeightUnit};
 use proptest::prelude::*;
 
 const HIDDEN: u64 = 64;
@@ -136,7 +136,7 @@ fn a_dense_llama_is_read() {
     file.vector("rope_freqs.weight", 8);
     let (spec, units) = file.read().unwrap();
     assert_eq!((spec.architecture, spec.name.as_str()), (Architecture::Llama, "Tiny"));
-    assert_eq!((spec.hidden, spec.vocabulary, spec.context, spec.tied_head), (64, 100, 512, true));
+    assert_eq!((spec.hidden, spec.vocabulary, spec.context, spec.tied_lm_head), (64, 100, 512, true));
     let attention = spec.attention(1);
     assert_eq!((attention.heads, attention.kv_heads, attention.head_dim), (4, 2, 16));
     assert!(!attention.qk_norm && !attention.qkv_bias && attention.rope.factors);
@@ -144,20 +144,20 @@ fn a_dense_llama_is_read() {
     assert_eq!(spec.blocks[0].feed_forward, FeedForwardSpec::Dense { intermediate: 96 });
 
     use TensorRole::*;
-    assert_eq!(roles(&units, WeightUnit::Head), [OutputNorm, TokenEmbedding]);
-    let mixer = [AttentionNorm, Query, Key, Value, AttentionOutput, RopeFactors];
-    assert_eq!(roles(&units, WeightUnit::Mixer(block(1))), mixer);
+    assert_eq!(roles(&units, WeightUnit::LmHead), [OutputNorm, TokenEmbedding]);
+    let token_mixer = [AttentionNorm, Query, Key, Value, AttentionOutput, RopeFactors];
+    assert_eq!(roles(&units, WeightUnit::TokenMixer(block(1))), token_mixer);
     assert_eq!(roles(&units, WeightUnit::Dense(block(0))), [FeedForwardNorm, Gate, Up, Down]);
     assert_eq!(units.units().count(), 6);
 
-    let shape = spec.shape(&units, ModelId([7; 32]), StateType::F16);
-    assert!(shape.tied_head && shape.model == ModelId([7; 32]));
+    let shape = spec.shape(&units, ModelId([7; 32]), KvCacheType::F16);
+    assert!(shape.tied_lm_head && shape.model == ModelId([7; 32]));
     // Keys and values, 2 heads of 16, 2 bytes each.
-    assert_eq!(shape.blocks[0].state_per_position, Bytes(2 * 2 * 16 * 2));
+    assert_eq!(shape.blocks[0].kv_cache_per_position, Bytes(2 * 2 * 16 * 2));
     assert_eq!(shape.embedding, Bytes(64 * 100 / 32 * 34));
-    assert_eq!(shape.head, Bytes(64 * 100 / 32 * 34 + 64 * 4));
+    assert_eq!(shape.lm_head, Bytes(64 * 100 / 32 * 34 + 64 * 4));
     assert_eq!(shape.blocks[1].feed_forward, FeedForwardShape::Dense { bytes: Bytes(3 * 64 * 96 / 32 * 34 + 64 * 4) });
-    assert_eq!(shape.blocks[1].weights(), Bytes(shape.blocks[1].mixer.0 + 3 * 64 * 96 / 32 * 34 + 64 * 4));
+    assert_eq!(shape.blocks[1].weights(), Bytes(shape.blocks[1].token_mixer.0 + 3 * 64 * 96 / 32 * 34 + 64 * 4));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn experts_are_slices_of_stacked_tensors_or_tensors_of_their_own() {
     assert_eq!((unit[2].role, unit[2].cols, unit[2].rows), (TensorRole::Down, 96, 64));
     let router = [TensorRole::FeedForwardNorm, TensorRole::Router];
     assert_eq!(roles(&units, WeightUnit::Router(block(0))), router);
-    let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
+    let shape = spec.shape(&units, ModelId([0; 32]), KvCacheType::F32);
     let FeedForwardShape::Experts { expert, count, used, .. } = shape.blocks[0].feed_forward else { panic!() };
     assert_eq!((expert, count, used), (Bytes(3 * len), 4, 2));
 
@@ -349,7 +349,7 @@ proptest! {
         }
         let model = file.model();
         if let Ok((spec, units)) = ModelSpec::from_gguf(&model) {
-            let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
+            let shape = spec.shape(&units, ModelId([0; 32]), KvCacheType::F32);
             prop_assert_eq!(shape.blocks.len(), spec.blocks.len());
             for part in units.units().flat_map(|unit| units.tensors(unit)) {
                 let inside = model.tensors.iter().any(|tensor| {

@@ -1,7 +1,7 @@
 //! Between what peers say and what the page shows: two sets of types, so that either side can change alone.
 
 use potluck_panel as panel;
-use potluck_plan::{Bytes, StateType};
+use potluck_plan::{Bytes, KvCacheType};
 use potluck_protocol as wire;
 
 /// A prompt of the page.
@@ -94,22 +94,22 @@ pub fn source_shown(source: &wire::ModelSource) -> panel::ModelSource {
 }
 
 /// How keys and values are stored, from the page.
-pub fn state(cache: panel::CacheType) -> StateType {
+pub fn state(cache: panel::CacheType) -> KvCacheType {
     match cache {
-        panel::CacheType::F32 => StateType::F32,
-        panel::CacheType::F16 => StateType::F16,
-        panel::CacheType::Q8 => StateType::Q8_0,
-        panel::CacheType::Q4 => StateType::Q4_0,
+        panel::CacheType::F32 => KvCacheType::F32,
+        panel::CacheType::F16 => KvCacheType::F16,
+        panel::CacheType::Q8 => KvCacheType::Q8_0,
+        panel::CacheType::Q4 => KvCacheType::Q4_0,
     }
 }
 
 /// How keys and values are stored, for the page.
-pub fn state_shown(state: StateType) -> panel::CacheType {
+pub fn state_shown(state: KvCacheType) -> panel::CacheType {
     match state {
-        StateType::F32 => panel::CacheType::F32,
-        StateType::F16 => panel::CacheType::F16,
-        StateType::Q8_0 => panel::CacheType::Q8,
-        StateType::Q4_0 => panel::CacheType::Q4,
+        KvCacheType::F32 => panel::CacheType::F32,
+        KvCacheType::F16 => panel::CacheType::F16,
+        KvCacheType::Q8_0 => panel::CacheType::Q8,
+        KvCacheType::Q4_0 => panel::CacheType::Q4,
     }
 }
 

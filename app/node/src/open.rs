@@ -6,7 +6,7 @@ use std::sync::Arc;
 use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::{GgufError, HeaderParser, Metadata, Progress, join, split_count};
 use potluck_model::{FileRange, ModelError, ModelSpec, Profile, UnitMap};
-use potluck_plan::{Bytes, ModelId, StateType};
+use potluck_plan::{Bytes, ModelId, KvCacheType};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::OpenedModel;
 use thiserror::Error;
@@ -293,8 +293,8 @@ impl Model {
     pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
         let (language, remarks) = ModelLanguage::read(metadata)?;
         // What is set aside besides weights and state does not depend on how keys and values are stored.
-        let settings = settings(Bytes(u64::MAX), context, StateType::F32);
-        let states: Vec<StateType> = StateType::ALL.into_iter().filter(|&state| self.spec.takes(state)).collect();
+        let settings = settings(Bytes(u64::MAX), context, KvCacheType::F32);
+        let states: Vec<KvCacheType> = KvCacheType::ALL.into_iter().filter(|&state| self.spec.takes(state)).collect();
         let shape = |state| self.spec.shape(&self.units, self.card.id, state);
         let opened = OpenedModel {
             card: self.card.clone(),
@@ -308,7 +308,7 @@ impl Model {
 }
 
 /// The engine's settings for a budget, a context and a type of keys and values.
-pub fn settings(budget: Bytes, context: u32, state: StateType) -> Settings {
+pub fn settings(budget: Bytes, context: u32, state: KvCacheType) -> Settings {
     Settings { budget, context, state, ..Settings::default() }
 }
 
@@ -377,7 +377,7 @@ fn file_stem(path: &str) -> &str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use potluck_engine::largest_state_buffer;
+    use potluck_engine::largest_kv_cache_buffer;
     use potluck_gguf::synthetic::Synthetic;
     use potluck_plan::WireType;
     use potluck_planner::Layers;
@@ -387,11 +387,11 @@ mod tests {
     fn the_planner_and_the_engine_have_the_same_buffers_of_keys() {
         let header = join([Synthetic::default().header().unwrap()]).unwrap();
         let (spec, units) = ModelSpec::from_gguf(&header).unwrap();
-        for state in StateType::ALL.into_iter().filter(|state| spec.takes(*state)) {
+        for state in KvCacheType::ALL.into_iter().filter(|state| spec.takes(*state)) {
             for context in [64, 100, 4096] {
                 let layers = Layers::from_shape(&spec.shape(&units, ModelId([0; 32]), state), context, WireType::F32);
                 let largest = layers.iter().map(|layer| layer.buffer).max().unwrap();
-                assert_eq!(largest, largest_state_buffer(&spec, context, state), "{state:?}, {context} positions");
+                assert_eq!(largest, largest_kv_cache_buffer(&spec, context, state), "{state:?}, {context} positions");
             }
         }
     }

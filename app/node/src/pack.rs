@@ -152,8 +152,8 @@ fn check(record: &[u8; RECORD]) -> [u8; CHECK] {
 fn numbers(unit: WeightUnit) -> (u8, u16, u16) {
     match unit {
         WeightUnit::Embedding => (0, 0, 0),
-        WeightUnit::Head => (1, 0, 0),
-        WeightUnit::Mixer(block) => (2, block.0, 0),
+        WeightUnit::LmHead => (1, 0, 0),
+        WeightUnit::TokenMixer(block) => (2, block.0, 0),
         WeightUnit::Router(block) => (3, block.0, 0),
         WeightUnit::Dense(block) => (4, block.0, 0),
         WeightUnit::SharedExpert(block) => (5, block.0, 0),
@@ -164,8 +164,8 @@ fn numbers(unit: WeightUnit) -> (u8, u16, u16) {
 fn unit(part: u8, block: BlockIndex, expert: ExpertId) -> Option<WeightUnit> {
     Some(match part {
         0 => WeightUnit::Embedding,
-        1 => WeightUnit::Head,
-        2 => WeightUnit::Mixer(block),
+        1 => WeightUnit::LmHead,
+        2 => WeightUnit::TokenMixer(block),
         3 => WeightUnit::Router(block),
         4 => WeightUnit::Dense(block),
         5 => WeightUnit::SharedExpert(block),

@@ -1,7 +1,7 @@
 //! The snapshot for the page, from the room's picture and what only this device knows.
 
 use potluck_panel as panel;
-use potluck_plan::{Holder, PeerId, Plan, Stage};
+use potluck_plan::{ExpertHolder, PeerId, Plan, Stage};
 use potluck_protocol as wire;
 use potluck_swarm::{Standing, SwarmView};
 
@@ -121,10 +121,10 @@ fn shown_plan(picture: &wire::RoomView, measuring: bool) -> panel::PlanReport {
 fn plan(picture: &wire::RoomView) -> panel::PlanReport {
     let view = &picture.plan;
     let state = match view.standing {
-        wire::PlanStanding::Waiting => panel::PlanState::Waiting,
-        wire::PlanStanding::Preparing => panel::PlanState::Preparing,
-        wire::PlanStanding::Committing => panel::PlanState::Committing,
-        wire::PlanStanding::Up => panel::PlanState::Up,
+        wire::PlanStatus::Waiting => panel::PlanState::Waiting,
+        wire::PlanStatus::Preparing => panel::PlanState::Preparing,
+        wire::PlanStatus::Committing => panel::PlanState::Committing,
+        wire::PlanStatus::Up => panel::PlanState::Up,
     };
     let stages =
         view.plan.iter().flat_map(|plan| plan.stages.iter().enumerate().map(|(i, at)| stage(view, plan, i, at)));
@@ -135,7 +135,7 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         hops: view.hops.iter().map(hop).collect(),
         cache: view.plan.as_ref().map(|plan| convert::state_shown(plan.state)),
         overhead: view.overhead.0,
-        crossings: view.plan.as_ref().map_or(0, |plan| plan.crossings(picture.host)),
+        network_hops: view.plan.as_ref().map_or(0, |plan| plan.network_hops(picture.host)),
         token_ms: view.token_ms,
         measured_token_ms: view.measured_token_ms,
         forecast: view.forecast.as_ref().map(forecast),
@@ -174,10 +174,10 @@ fn stage(view: &wire::PlanView, plan: &Plan, index: usize, stage: &Stage) -> pan
         first_block: stage.blocks.start.into(),
         end_block: stage.blocks.end.into(),
         embeds: plan.embeds(stage.id),
-        head: plan.has_head(stage.id),
+        head: plan.has_lm_head(stage.id),
         expert_peers: experts.iter().map(ToString::to_string).collect(),
         bytes: view.stage_bytes.get(index).map_or(0, |bytes| bytes.0),
-        state_bytes: view.state_bytes.get(index).map_or(0, |bytes| bytes.0),
+        kv_cache_bytes: view.kv_cache_bytes.get(index).map_or(0, |bytes| bytes.0),
         predicted_ms: view.predicted_ms.get(index).copied().unwrap_or(0.0),
         measured_ms: view.measured_ms.get(index).copied().unwrap_or(0.0),
     }
@@ -186,8 +186,8 @@ fn stage(view: &wire::PlanView, plan: &Plan, index: usize, stage: &Stage) -> pan
 /// Peers other than the stage's own that hold its experts, once for each expert.
 fn holders(stage: &Stage) -> impl Iterator<Item = PeerId> {
     stage.remote.iter().flat_map(|remote| &remote.holders).flatten().filter_map(|holder| match holder {
-        Holder::Peer(peer) => Some(*peer),
-        Holder::Own => None,
+        ExpertHolder::Peer(peer) => Some(*peer),
+        ExpertHolder::Own => None,
     })
 }
 
@@ -200,7 +200,7 @@ fn members(picture: &wire::RoomView, me: PeerId) -> Vec<panel::Member> {
         role: panel::Roles {
             coordinator: member.coordinator,
             worker: member.lent.is_some(),
-            guest: member.standing != wire::MemberStanding::Asking,
+            guest: member.standing != wire::MemberStatus::Asking,
         },
         is_self: member.peer == me,
         lent: member.lent.map_or(0, |bytes| bytes.0),
@@ -218,15 +218,15 @@ fn members(picture: &wire::RoomView, me: PeerId) -> Vec<panel::Member> {
     picture.members.iter().map(member).collect()
 }
 
-fn standing(standing: wire::MemberStanding) -> panel::MemberState {
+fn standing(standing: wire::MemberStatus) -> panel::MemberState {
     match standing {
-        wire::MemberStanding::Asking => panel::MemberState::Asking,
-        wire::MemberStanding::Guest => panel::MemberState::Guest,
-        wire::MemberStanding::Loading => panel::MemberState::Loading,
-        wire::MemberStanding::Ready => panel::MemberState::Ready,
-        wire::MemberStanding::Spare => panel::MemberState::Spare,
-        wire::MemberStanding::Failed => panel::MemberState::Failed,
-        wire::MemberStanding::Silent => panel::MemberState::Silent,
+        wire::MemberStatus::Asking => panel::MemberState::Asking,
+        wire::MemberStatus::Guest => panel::MemberState::Guest,
+        wire::MemberStatus::Loading => panel::MemberState::Loading,
+        wire::MemberStatus::Ready => panel::MemberState::Ready,
+        wire::MemberStatus::Spare => panel::MemberState::Spare,
+        wire::MemberStatus::Failed => panel::MemberState::Failed,
+        wire::MemberStatus::Silent => panel::MemberState::Silent,
     }
 }
 
@@ -242,7 +242,7 @@ fn holds(plan: &Plan, peer: PeerId, model: Option<&wire::ModelCard>) -> Vec<Stri
             1 => words.push(format!("block {}", stage.blocks.start)),
             _ => words.push(format!("blocks {}–{}", stage.blocks.start, stage.blocks.end - 1)),
         }
-        if plan.has_head(stage.id) {
+        if plan.has_lm_head(stage.id) {
             words.push("head".to_owned());
         }
     }
@@ -258,14 +258,14 @@ fn holds(plan: &Plan, peer: PeerId, model: Option<&wire::ModelCard>) -> Vec<Stri
 mod tests {
     use super::*;
     use potluck_plan::{
-        BlockIndex, BlockRange, Bytes, ModelId, PlanEpoch, RemoteExperts, StageId, StateType, WireType,
+        BlockIndex, BlockRange, Bytes, ModelId, PlanEpoch, RemoteExperts, StageId, KvCacheType, WireType,
     };
 
     #[test]
     fn what_a_peer_holds_reads_like_a_sentence() {
         let (host, helper) = (PeerId([1; 16]), PeerId([2; 16]));
         let mut stage = Stage::new(StageId(0), host, BlockRange::new(0, 12));
-        let held = vec![vec![Holder::Peer(helper)], vec![Holder::Own], vec![Holder::Own, Holder::Peer(helper)]];
+        let held = vec![vec![ExpertHolder::Peer(helper)], vec![ExpertHolder::Own], vec![ExpertHolder::Own, ExpertHolder::Peer(helper)]];
         stage.remote = vec![RemoteExperts { block: BlockIndex(3), holders: held }];
         let stages = vec![stage, Stage::new(StageId(1), helper, BlockRange::new(12, 13))];
         let plan = Plan {
@@ -274,7 +274,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             context: 64,
-            state: StateType::F32,
+            state: KvCacheType::F32,
         };
         assert_eq!(holds(&plan, host, None), ["embedding", "blocks 0–11"]);
         assert_eq!(holds(&plan, helper, None), ["block 12", "head", "experts 2 of 0"]);
@@ -303,7 +303,7 @@ mod tests {
             coordinator: false,
             lent: Some(Bytes(10)),
             used: Bytes(0),
-            standing: wire::MemberStanding::Spare,
+            standing: wire::MemberStatus::Spare,
             spare: None,
             standby: None,
             loading: None,

@@ -21,8 +21,8 @@ fn layered() -> Synthetic {
 fn two_blocks(model: &Synthetic) -> u64 {
     let (shape, overhead) = sizes(model);
     let block = &shape.blocks[0];
-    let with_state = block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT);
-    overhead.0 + 2 * with_state + shape.embedding.0.max(shape.head.0) + with_state / 2
+    let with_kv_cache = block.weights().0 + block.kv_cache_per_position.0 * u64::from(CONTEXT);
+    overhead.0 + 2 * with_kv_cache + shape.embedding.0.max(shape.lm_head.0) + with_kv_cache / 2
 }
 
 fn of_relay(name: &str) -> ModelSource {
@@ -206,7 +206,7 @@ fn experts_on_other_peers_answer_like_one_device() {
         let (shape, overhead) = sizes(&model);
         let block = &shape.blocks[0];
         let experts = block.expert_bytes().0 * u64::from(block.expert_count());
-        let rest = block.without_experts().0 + block.state_per_position.0 * u64::from(CONTEXT);
+        let rest = block.without_experts().0 + block.kv_cache_per_position.0 * u64::from(CONTEXT);
         let budget = overhead.0 + experts + rest / 2;
         let relay = relay(&models, 0).await;
         let (mut first, joiners, _) = room(&relay.origin, of_relay("model"), budget, 2, &folder("cache")).await;

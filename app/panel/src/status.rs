@@ -134,7 +134,7 @@ pub struct PlanReport {
     /// Bytes set aside on each device with work besides weights and state: scratch, staging, parameters.
     pub overhead: u64,
     /// Messages from device to device a token needs.
-    pub crossings: u32,
+    pub network_hops: u32,
     /// Milliseconds a token in all, hops included, as the planner expects.
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
@@ -212,7 +212,7 @@ pub struct StageReport {
     /// Weight bytes.
     pub bytes: u64,
     /// Bytes of keys and values, for the whole context.
-    pub state_bytes: u64,
+    pub kv_cache_bytes: u64,
     /// Milliseconds a token as the planner expects.
     pub predicted_ms: f64,
     /// Milliseconds a token as measured, 0 before the first.

@@ -6,18 +6,18 @@
 mod ids;
 mod plan;
 mod shape;
-mod state_type;
+mod kv_cache_type;
 mod unit;
 mod work;
 
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position, StageId,
 };
-pub use plan::{Holder, Plan, PlanError, RemoteExperts, Stage, WireType};
+pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use shape::{BlockShape, FeedForwardShape, ModelShape};
-pub use state_type::{StateType, UnknownStateType};
+pub use kv_cache_type::{KvCacheType, UnknownKvCacheType};
 pub use unit::WeightUnit;
 pub use work::{
-    Candidates, Computed, FirstToken, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Route, Row, Task, Then,
+    Candidates, Computed, FirstToken, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest, Route, BatchToken, Task, Then,
     Ticket, Work,
 };

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{BlockIndex, BlockRange, ExpertId, ModelId, ModelShape, PeerId, PlanEpoch, StageId, StateType, WeightUnit};
+use crate::{BlockIndex, BlockRange, ExpertId, ModelId, ModelShape, PeerId, PlanEpoch, StageId, KvCacheType, WeightUnit};
 
 /// Who can compute an expert. A list of holders is in order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Holder {
+pub enum ExpertHolder {
     /// The peer of the stage itself.
     Own,
     /// Another peer, reached by one frame out and one back.
@@ -31,7 +31,7 @@ pub struct RemoteExperts {
     /// The block.
     pub block: BlockIndex,
     /// For every expert of the block, by id, its holders in order of preference.
-    pub holders: Vec<Vec<Holder>>,
+    pub holders: Vec<Vec<ExpertHolder>>,
 }
 
 /// A range of blocks on one peer, with their mixers, norms, routers and state.
@@ -63,7 +63,7 @@ pub struct Plan {
     /// Positions of state each stage reserves (over all conversations).
     pub context: u32,
     /// How every stage stores keys and values.
-    pub state: StateType,
+    pub state: KvCacheType,
 }
 
 /// Why a plan cannot run.
@@ -146,7 +146,7 @@ impl Plan {
     }
 
     /// True if the stage is the last: it computes the head.
-    pub fn has_head(&self, id: StageId) -> bool {
+    pub fn has_lm_head(&self, id: StageId) -> bool {
         self.stages.last().is_some_and(|stage| stage.id == id)
     }
 
@@ -154,27 +154,27 @@ impl Plan {
     pub fn peers(&self) -> BTreeSet<PeerId> {
         let holders = self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders).flatten();
         let remote = holders.filter_map(|holder| match holder {
-            Holder::Peer(peer) => Some(*peer),
-            Holder::Own => None,
+            ExpertHolder::Peer(peer) => Some(*peer),
+            ExpertHolder::Own => None,
         });
         self.stages.iter().map(|stage| stage.peer).chain(remote).collect()
     }
 
     /// Messages from peer to peer that one decoded token needs, seen from `coordinator`: token to the first stage,
     /// stage to stage, result back, and a round trip per block with remote experts.
-    pub fn crossings(&self, coordinator: PeerId) -> u32 {
+    pub fn network_hops(&self, coordinator: PeerId) -> u32 {
         let mut at = coordinator;
-        let mut crossings = 0;
+        let mut network_hops = 0;
         for stage in &self.stages {
-            crossings += u32::from(stage.peer != at);
+            network_hops += u32::from(stage.peer != at);
             at = stage.peer;
             let remote = stage
                 .remote
                 .iter()
-                .filter(|remote| remote.holders.iter().any(|holders| matches!(holders.first(), Some(Holder::Peer(_)))));
-            crossings += 2 * remote.count() as u32;
+                .filter(|remote| remote.holders.iter().any(|holders| matches!(holders.first(), Some(ExpertHolder::Peer(_)))));
+            network_hops += 2 * remote.count() as u32;
         }
-        crossings + u32::from(at != coordinator)
+        network_hops + u32::from(at != coordinator)
     }
 
     /// The weight units a peer must have loaded before the plan can run, in the order a token needs them.
@@ -195,8 +195,8 @@ impl Plan {
                     }
                 }
             }
-            if own && self.has_head(stage.id) {
-                units.push(WeightUnit::Head);
+            if own && self.has_lm_head(stage.id) {
+                units.push(WeightUnit::LmHead);
             }
         }
         units
@@ -207,8 +207,8 @@ impl Plan {
             None => stage.peer == peer,
             Some(remote) => remote.holders.get(usize::from(expert.0)).is_some_and(|holders| {
                 holders.iter().any(|holder| match holder {
-                    Holder::Own => stage.peer == peer,
-                    Holder::Peer(other) => *other == peer,
+                    ExpertHolder::Own => stage.peer == peer,
+                    ExpertHolder::Peer(other) => *other == peer,
                 })
             }),
         }
@@ -225,8 +225,8 @@ mod tests {
 
     fn shape() -> ModelShape {
         let block = BlockShape {
-            mixer: Bytes(10),
-            state_per_position: Bytes(4),
+            token_mixer: Bytes(10),
+            kv_cache_per_position: Bytes(4),
             feed_forward: FeedForwardShape::Experts {
                 router: Bytes(1),
                 expert: Bytes(5),
@@ -241,8 +241,8 @@ mod tests {
             vocabulary: 16,
             embedding: Bytes(100),
             head: Bytes(100),
-            tied_head: true,
-            state: StateType::F32,
+            tied_lm_head: true,
+            state: KvCacheType::F32,
             blocks: vec![block; 2],
         }
     }
@@ -254,7 +254,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             context: 64,
-            state: StateType::F32,
+            state: KvCacheType::F32,
         }
     }
 
@@ -265,18 +265,18 @@ mod tests {
             Stage::new(StageId(1), B, BlockRange::new(1, 2)),
         ]);
         assert_eq!(plan.validate(&shape()), Ok(()));
-        assert_eq!(plan.crossings(A), 2, "one hop to the second stage, one back");
+        assert_eq!(plan.network_hops(A), 2, "one hop to the second stage, one back");
         assert_eq!(plan.units_for(A, &shape())[0], WeightUnit::Embedding);
-        assert_eq!(plan.units_for(B, &shape()).last(), Some(&WeightUnit::Head));
+        assert_eq!(plan.units_for(B, &shape()).last(), Some(&WeightUnit::LmHead));
     }
 
     #[test]
     fn remote_experts_cost_a_round_trip_a_block() {
         let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
-        stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders: vec![vec![Holder::Peer(B)]; 2] }];
+        stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders: vec![vec![ExpertHolder::Peer(B)]; 2] }];
         let plan = plan(vec![stage]);
         assert_eq!(plan.validate(&shape()), Ok(()));
-        assert_eq!(plan.crossings(A), 2);
+        assert_eq!(plan.network_hops(A), 2);
         let experts = [WeightUnit::Expert(BlockIndex(1), ExpertId(0)), WeightUnit::Expert(BlockIndex(1), ExpertId(1))];
         assert_eq!(plan.units_for(B, &shape()), experts);
     }
@@ -286,7 +286,7 @@ mod tests {
         let gap = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1))]);
         assert_eq!(gap.validate(&shape()), Err(PlanError::BlockNotCovered(1)));
         let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
-        stage.remote = vec![RemoteExperts { block: BlockIndex(0), holders: vec![vec![Holder::Own], vec![]] }];
+        stage.remote = vec![RemoteExperts { block: BlockIndex(0), holders: vec![vec![ExpertHolder::Own], vec![]] }];
         assert_eq!(plan(vec![stage]).validate(&shape()), Err(PlanError::NoHolder { block: 0, expert: 1 }));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockIndex, BlockRange, Bytes, ExpertId, ModelId, StateType, WeightUnit};
+use crate::{BlockIndex, BlockRange, Bytes, ExpertId, ModelId, KvCacheType, WeightUnit};
 
 /// The feed-forward half of a block, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +31,9 @@ pub enum FeedForwardShape {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockShape {
     /// Weight bytes of the mixer and its norms.
-    pub mixer: Bytes,
+    pub token_mixer: Bytes,
     /// State bytes per position (keys and values, both), of the shape's type.
-    pub state_per_position: Bytes,
+    pub kv_cache_per_position: Bytes,
     /// The feed-forward half.
     pub feed_forward: FeedForwardShape,
 }
@@ -52,9 +52,9 @@ pub struct ModelShape {
     /// Bytes of the final norm and output matrix (tied heads: the table again).
     pub head: Bytes,
     /// The head reuses the embedding table, so a peer with both holds it once.
-    pub tied_head: bool,
+    pub tied_lm_head: bool,
     /// How keys and values are stored.
-    pub state: StateType,
+    pub state: KvCacheType,
     /// The blocks in order.
     pub blocks: Vec<BlockShape>,
 }
@@ -63,8 +63,8 @@ impl BlockShape {
     /// Weight bytes of everything but the experts (which may live elsewhere).
     pub fn without_experts(&self) -> Bytes {
         match &self.feed_forward {
-            FeedForwardShape::Dense { bytes } => self.mixer.saturating_add(*bytes),
-            FeedForwardShape::Experts { router, shared, .. } => [self.mixer, *router, *shared].into_iter().sum(),
+            FeedForwardShape::Dense { bytes } => self.token_mixer.saturating_add(*bytes),
+            FeedForwardShape::Experts { router, shared, .. } => [self.token_mixer, *router, *shared].into_iter().sum(),
         }
     }
 
@@ -107,9 +107,9 @@ impl ModelShape {
     }
 
     /// Bytes of keys and values of some blocks, for `context` positions.
-    pub fn state_bytes(&self, blocks: BlockRange, context: u32) -> Bytes {
+    pub fn kv_cache_bytes(&self, blocks: BlockRange, context: u32) -> Bytes {
         let of =
-            |index: BlockIndex| self.blocks.get(usize::from(index.0)).map_or(0, |block| block.state_per_position.0);
+            |index: BlockIndex| self.blocks.get(usize::from(index.0)).map_or(0, |block| block.kv_cache_per_position.0);
         Bytes(blocks.iter().map(of).fold(0, u64::saturating_add).saturating_mul(u64::from(context)))
     }
 
@@ -119,8 +119,8 @@ impl ModelShape {
         let of = |index: BlockIndex, bytes: fn(&BlockShape) -> Bytes| block(index).map_or(Bytes::ZERO, bytes);
         match unit {
             WeightUnit::Embedding => self.embedding,
-            WeightUnit::Head => self.head,
-            WeightUnit::Mixer(index) => of(index, |block| block.mixer),
+            WeightUnit::LmHead => self.head,
+            WeightUnit::TokenMixer(index) => of(index, |block| block.token_mixer),
             WeightUnit::Router(index) => of(index, |block| match &block.feed_forward {
                 FeedForwardShape::Experts { router, .. } => *router,
                 FeedForwardShape::Dense { .. } => Bytes::ZERO,
@@ -139,7 +139,7 @@ impl ModelShape {
 
     /// The units of a block, without its experts.
     pub fn block_units(&self, index: BlockIndex) -> Vec<WeightUnit> {
-        let mut units = vec![WeightUnit::Mixer(index)];
+        let mut units = vec![WeightUnit::TokenMixer(index)];
         match self.blocks.get(usize::from(index.0)).map(|block| &block.feed_forward) {
             Some(FeedForwardShape::Experts { shared, .. }) => {
                 units.push(WeightUnit::Router(index));

@@ -11,9 +11,9 @@ pub enum WeightUnit {
     /// The token embedding table.
     Embedding,
     /// The final norm and the output matrix (with a tied head: the embedding table once more).
-    Head,
+    LmHead,
     /// Norms, attention (or recurrent) matrices of a block, and its rotary factors.
-    Mixer(BlockIndex),
+    TokenMixer(BlockIndex),
     /// The feed-forward norm and the router matrix of a block with experts.
     Router(BlockIndex),
     /// The feed-forward norm and network of a block without experts.
@@ -28,8 +28,8 @@ impl WeightUnit {
     /// The block the unit belongs to, if any.
     pub fn block(self) -> Option<BlockIndex> {
         match self {
-            Self::Embedding | Self::Head => None,
-            Self::Mixer(block)
+            Self::Embedding | Self::LmHead => None,
+            Self::TokenMixer(block)
             | Self::Router(block)
             | Self::Dense(block)
             | Self::SharedExpert(block)

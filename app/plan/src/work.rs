@@ -13,7 +13,7 @@ pub struct Ticket(pub u64);
 
 /// One row of a batch: a token of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Row {
+pub struct BatchToken {
     /// Whose state it reads and extends.
     pub conversation: ConversationId,
     /// Where it stands; it attends to positions `0..=position` of its conversation.
@@ -23,7 +23,7 @@ pub struct Row {
 /// Which kernels compute the rows. A row's result depends on its class, never on how many rows run beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum KernelClass {
-    /// Matrix-vector kernels, 1 to [`Work::DECODE_ROWS`] rows: decode, verification of drafts, replay of decoded rows.
+    /// Matrix-vector kernels, 1 to [`Work::DECODE_TOKENS`] rows: decode, verification of drafts, replay of decoded rows.
     Decode,
     /// Tiled matrix kernels: chunks of a prompt, and their replay.
     Prefill,
@@ -44,7 +44,7 @@ pub enum FirstToken {
     /// It is known.
     Given(u32),
     /// The best candidate of the row before, which the engine still has on the GPU: the last work of this conversation
-    /// passed the head with [`Pick::Top`], or was a continuation. So a token is submitted before the last one is read.
+    /// passed the head with [`LogitsRequest::Top`], or was a continuation. So a token is submitted before the last one is read.
     Chosen,
 }
 
@@ -58,21 +58,21 @@ pub enum Then {
     /// The mixer and router of one more block run, and its experts are somebody else's.
     Route(BlockIndex),
     /// Final norm, output matrix and choice of candidates.
-    Head(HeadRequest),
+    LmHead(LmHeadRequest),
 }
 
 /// Which rows pass the head, and what comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct HeadRequest {
+pub struct LmHeadRequest {
     /// Which rows.
-    pub rows: HeadRows,
+    pub rows: LmHeadTokens,
     /// What of the logits.
-    pub pick: Pick,
+    pub pick: LogitsRequest,
 }
 
 /// Which rows of a batch pass the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum HeadRows {
+pub enum LmHeadTokens {
     /// The last one: decode, and the end of a prompt.
     Last,
     /// Every one: verification and teacher-forced comparison.
@@ -81,15 +81,15 @@ pub enum HeadRows {
 
 /// What comes back of a row's logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Pick {
-    /// The best `n` (1 is greedy), best first, ties to the lowest id. At most [`Pick::MOST`].
+pub enum LogitsRequest {
+    /// The best `n` (1 is greedy), best first, ties to the lowest id. At most [`LogitsRequest::MOST`].
     Top(u16),
     /// All of them.
     Logits,
 }
 
-impl Pick {
-    /// Largest `n` of [`Pick::Top`].
+impl LogitsRequest {
+    /// Largest `n` of [`LogitsRequest::Top`].
     pub const MOST: u16 = 128;
 }
 
@@ -106,7 +106,7 @@ pub enum Task {
     /// Rows through consecutive blocks, all of whose experts are the engine's own.
     Forward {
         /// The rows, positions ascending within a conversation.
-        rows: Vec<Row>,
+        rows: Vec<BatchToken>,
         /// Kernels to use.
         class: KernelClass,
         /// What they start from.
@@ -121,7 +121,7 @@ pub enum Task {
     /// the next work of the conversation begins at an earlier position, which truncates its state.
     Continue {
         /// The first row.
-        row: Row,
+        row: BatchToken,
         /// Its token.
         token: FirstToken,
         /// Rows, 1 to [`Work::STEPS`], all of class [`KernelClass::Decode`].
@@ -151,11 +151,11 @@ pub struct Work {
 
 impl Work {
     /// Most rows of class [`KernelClass::Decode`] in one piece of work.
-    pub const DECODE_ROWS: usize = 16;
+    pub const DECODE_TOKENS: usize = 16;
     /// Most steps of one [`Task::Continue`].
     pub const STEPS: u16 = 8;
     /// Most rows of class [`KernelClass::Prefill`] in one piece of work. An engine that has less room cuts it.
-    pub const PREFILL_ROWS: usize = 512;
+    pub const PREFILL_TOKENS: usize = 512;
 }
 
 /// The best candidates for the token after a row, best first.
@@ -185,9 +185,9 @@ pub enum Outcome {
     },
     /// [`Task::Experts`]: rows × hidden width.
     Sum(Vec<f32>),
-    /// [`Pick::Top`]: one a row that passed the head. [`Task::Continue`]: one a step.
+    /// [`LogitsRequest::Top`]: one a row that passed the head. [`Task::Continue`]: one a step.
     Candidates(Vec<Candidates>),
-    /// [`Pick::Logits`]: rows × vocabulary.
+    /// [`LogitsRequest::Logits`]: rows × vocabulary.
     Logits(Vec<f32>),
     /// The GPU device is gone; everything on it too.
     DeviceLost,

@@ -6,7 +6,7 @@
 
 use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId,
-    StateType, WireType,
+    KvCacheType, WireType,
 };
 use potluck_planner::{Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
 
@@ -114,7 +114,7 @@ impl TestBed {
                 stages,
                 wire: WireType::F32,
                 context: 0,
-                state: StateType::F32,
+                state: KvCacheType::F32,
             };
             let millis = self.room(Without::Nothing, |room| predict(room, &plan).token_millis);
             if best.as_ref().is_none_or(|(known, _)| millis < *known) {
@@ -127,7 +127,7 @@ impl TestBed {
     fn fits(&self, stage: &Stage, blocks: usize, budget: u64) -> bool {
         let inside = &self.shape.blocks[usize::from(stage.blocks.start)..usize::from(stage.blocks.end)];
         let ends = if stage.blocks.start == 0 { self.shape.embedding.0 } else { 0 }
-            + if usize::from(stage.blocks.end) == blocks { self.shape.head.0 } else { 0 };
+            + if usize::from(stage.blocks.end) == blocks { self.shape.lm_head.0 } else { 0 };
         inside.iter().map(|block| block.weights().0).sum::<u64>() + ends <= budget
     }
 
@@ -157,8 +157,8 @@ fn orders(count: usize) -> Vec<Vec<usize>> {
 
 fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> ModelShape {
     let block = BlockShape {
-        mixer: Bytes(block / 3),
-        state_per_position: Bytes::ZERO,
+        token_mixer: Bytes(block / 3),
+        kv_cache_per_position: Bytes::ZERO,
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(block - block / 3) },
     };
     ModelShape {
@@ -167,8 +167,8 @@ fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> M
         vocabulary: 151_936,
         embedding: Bytes(embedding),
         head: Bytes(head),
-        tied_head: false,
-        state: StateType::F32,
+        tied_lm_head: false,
+        state: KvCacheType::F32,
         blocks: vec![block; blocks],
     }
 }

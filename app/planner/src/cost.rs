@@ -1,7 +1,7 @@
 //! What a token costs under a plan: layers over speeds, one session a stage, messages, round trips for experts
 //! (dynamic-partitioning.txt 5.2.1 with what a browser and a direct chain add).
 
-use potluck_plan::{BlockIndex, Bytes, FeedForwardShape, Holder, PeerId, Plan, RemoteExperts, Stage};
+use potluck_plan::{BlockIndex, Bytes, FeedForwardShape, ExpertHolder, PeerId, Plan, RemoteExperts, Stage};
 
 use crate::layers::LayerRange;
 use crate::prediction::{ExpertTrip, HopCost, Prediction, StageCost};
@@ -24,7 +24,7 @@ pub(crate) fn millis(value: f64) -> f64 {
 
 /// Layers of a stage.
 pub(crate) fn stage_layers(room: &Room<'_>, plan: &Plan, stage: &Stage) -> LayerRange {
-    room.layers.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id))
+    room.layers.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id))
 }
 
 /// A token's time under any plan that is valid for the room's model. A peer that lends nothing counts as infinitely fast.
@@ -97,7 +97,7 @@ fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange) -> StageCost {
         return StageCost { stage: stage.id, peer: stage.peer, session_millis, compute_millis, experts };
     };
     let own =
-        |remote: &RemoteExperts| remote.holders.iter().filter(|holders| holders.first() == Some(&Holder::Own)).count();
+        |remote: &RemoteExperts| remote.holders.iter().filter(|holders| holders.first() == Some(&ExpertHolder::Own)).count();
     let away: f64 = stage
         .remote
         .iter()
@@ -118,7 +118,7 @@ fn trip(room: &Room<'_>, device: &Device, remote: &RemoteExperts) -> Option<Expe
     let routing = Routing::of(room, remote.block)?;
     let mut shares: Vec<(PeerId, usize)> = Vec::new();
     for holders in &remote.holders {
-        if let Some(Holder::Peer(peer)) = holders.first() {
+        if let Some(ExpertHolder::Peer(peer)) = holders.first() {
             match shares.iter_mut().find(|(known, _)| known == peer) {
                 Some((_, count)) => *count += 1,
                 None => shares.push((*peer, 1)),
@@ -206,20 +206,20 @@ mod tests {
 
     #[test]
     fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
-        use potluck_plan::{BlockShape, ModelId, ModelShape, PlanEpoch, StateType, WireType};
+        use potluck_plan::{BlockShape, ModelId, ModelShape, PlanEpoch, KvCacheType, WireType};
 
         use crate::{Access, Effort, Layers, Links, Loading, Sharing};
         let peer = |index: u8| PeerId([index; 16]);
         let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
-        let block = BlockShape { mixer: Bytes(500), state_per_position: Bytes(0), feed_forward };
+        let block = BlockShape { token_mixer: Bytes(500), kv_cache_per_position: Bytes(0), feed_forward };
         let shape = ModelShape {
             model: ModelId([0; 32]),
             hidden: 4,
             vocabulary: 10,
             embedding: Bytes(10),
             head: Bytes(0),
-            tied_head: false,
-            state: StateType::F32,
+            tied_lm_head: false,
+            state: KvCacheType::F32,
             blocks: vec![block; 4],
         };
         let layers = Layers::from_shape(&shape, 64, WireType::F32);

@@ -1,7 +1,7 @@
 //! Experts on other peers: stages with every mixer whose experts partly live elsewhere (moex.txt 3). A round trip a block
 //! costs more than a hop a stage, so this wins where whole blocks do not fit; it is compared by the same prediction.
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, Holder, PeerId, RemoteExperts, Stage, StageId};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, ExpertHolder, PeerId, RemoteExperts, Stage, StageId};
 
 use crate::cost::{Routing, call_millis, predict};
 use crate::layers::LayerRange;
@@ -126,7 +126,7 @@ fn spread_block(
     others: &mut [(&Device, Bytes)],
     spread: Spread,
 ) -> Option<RemoteExperts> {
-    let mut holders = vec![vec![Holder::Own]; usize::from(routing.count - away)];
+    let mut holders = vec![vec![ExpertHolder::Own]; usize::from(routing.count - away)];
     let time = |device: &Device| call_millis(room, hub, device.peer, routing, 1);
     for _ in 0..away {
         let fitting = others.iter_mut().filter(|(_, left)| *left >= routing.expert);
@@ -135,7 +135,7 @@ fn spread_block(
             Spread::ByTime => fitting.min_by(|a, b| time(a.0).total_cmp(&time(b.0)))?,
         };
         *left = left.saturating_sub(routing.expert);
-        holders.push(vec![Holder::Peer(device.peer)]);
+        holders.push(vec![ExpertHolder::Peer(device.peer)]);
     }
     Some(RemoteExperts { block, holders })
 }

@@ -102,7 +102,7 @@ pub(crate) fn units(room: &Room<'_>, layers: crate::layers::LayerRange) -> Vec<W
         units.extend(room.shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
     }
     if layers.end == room.layers.count() {
-        units.push(WeightUnit::Head);
+        units.push(WeightUnit::LmHead);
     }
     units
 }

@@ -68,22 +68,22 @@ impl Layers {
         };
         let positions = u64::from(context).next_multiple_of(PAGE);
         let blocks = shape.blocks.iter().map(|block| {
-            let state = Bytes(block.state_per_position.0.saturating_mul(u64::from(context)));
+            let state = Bytes(block.kv_cache_per_position.0.saturating_mul(u64::from(context)));
             let active = block.active_weights().0 as f64;
             Layer {
                 weights: block.weights(),
                 memory: block.weights().saturating_add(state),
-                buffer: Bytes(block.state_per_position.0.saturating_mul(positions) / 2),
+                buffer: Bytes(block.kv_cache_per_position.0.saturating_mul(positions) / 2),
                 decode: active,
                 prefill: active,
                 input: hidden,
                 output: hidden,
             }
         });
-        let cost = shape.head.0 as f64;
+        let cost = shape.lm_head.0 as f64;
         let head = Layer {
-            weights: shape.head,
-            memory: shape.head,
+            weights: shape.lm_head,
+            memory: shape.lm_head,
             buffer: Bytes::ZERO,
             decode: cost,
             // Only the last row of a prompt passes the head.
@@ -91,7 +91,7 @@ impl Layers {
             input: hidden,
             output: Bytes(PICKED),
         };
-        let tied = if shape.tied_head { shape.head } else { Bytes::ZERO };
+        let tied = if shape.tied_lm_head { shape.lm_head } else { Bytes::ZERO };
         Self::new(std::iter::once(embedding).chain(blocks).chain([head]).collect(), tied)
     }
 
@@ -109,7 +109,7 @@ impl Layers {
 
     /// The same layers with the head's cost of a decoded row as measured: a large matrix is read otherwise than a block.
     #[must_use]
-    pub fn with_head(self, cost: f64) -> Self {
+    pub fn with_lm_head(self, cost: f64) -> Self {
         let Self { mut layers, tied, .. } = self;
         if let Some(head) = layers.last_mut() {
             head.decode = cost;
@@ -119,12 +119,12 @@ impl Layers {
 
     /// Cost of one decoded row through a stage of a plan, with the ends that are its.
     pub fn stage_decode(&self, plan: &Plan, stage: &Stage) -> f64 {
-        self.decode(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
+        self.decode(self.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id)))
     }
 
     /// Cost of one row of a prompt's chunk through a stage of a plan.
     pub fn stage_prefill(&self, plan: &Plan, stage: &Stage) -> f64 {
-        self.prefill(self.range(stage.blocks, plan.embeds(stage.id), plan.has_head(stage.id)))
+        self.prefill(self.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id)))
     }
 
     /// Cost of one decoded row through these blocks, the ends not counted.
@@ -152,10 +152,10 @@ impl Layers {
     }
 
     /// The layers of a stage.
-    pub(crate) fn range(&self, blocks: BlockRange, embeds: bool, has_head: bool) -> LayerRange {
+    pub(crate) fn range(&self, blocks: BlockRange, embeds: bool, has_lm_head: bool) -> LayerRange {
         LayerRange {
             start: if embeds { 0 } else { usize::from(blocks.start) + 1 },
-            end: usize::from(blocks.end) + 1 + usize::from(has_head),
+            end: usize::from(blocks.end) + 1 + usize::from(has_lm_head),
         }
     }
 
@@ -201,7 +201,7 @@ impl Layers {
 pub(crate) fn layer_of(unit: WeightUnit, count: usize) -> usize {
     match unit {
         WeightUnit::Embedding => 0,
-        WeightUnit::Head => count - 1,
+        WeightUnit::LmHead => count - 1,
         other => other.block().map_or(0, |BlockIndex(block)| usize::from(block) + 1),
     }
 }

@@ -1,6 +1,6 @@
 //! From cuts to plans.
 
-use potluck_plan::{Bytes, Holder, Plan, Stage, StageId};
+use potluck_plan::{Bytes, ExpertHolder, Plan, Stage, StageId};
 
 use crate::Room;
 use crate::cost::stage_layers;
@@ -25,7 +25,7 @@ pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
 pub(crate) fn remote_bytes(room: &Room<'_>, stage: &Stage) -> Bytes {
     let away = stage.remote.iter().flat_map(|remote| {
         let size = room.shape.blocks[usize::from(remote.block.0)].expert_bytes();
-        remote.holders.iter().filter(|holders| !holders.contains(&Holder::Own)).map(move |_| size)
+        remote.holders.iter().filter(|holders| !holders.contains(&ExpertHolder::Own)).map(move |_| size)
     });
     away.sum()
 }

@@ -7,7 +7,7 @@ use crate::{Room, Sharing, Shortfall, Spare};
 
 pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
     let devices = |n: usize| if n == 1 { "1 device".to_owned() } else { format!("{n} devices") };
-    let hops = match plan.crossings(room.coordinator) {
+    let hops = match plan.network_hops(room.coordinator) {
         0 => "no message leaves the device".to_owned(),
         1 => "1 message a token".to_owned(),
         n => format!("{n} messages a token"),

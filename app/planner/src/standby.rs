@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, Bytes, ExpertId, Holder, PeerId, Plan, Stage, StageId, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, ExpertHolder, PeerId, Plan, Stage, StageId, WeightUnit};
 
 use crate::cost::{predict, stage_layers};
 use crate::initialization::units;
@@ -120,7 +120,7 @@ impl Reserved {
             for remote in &stage.remote {
                 for (expert, holders) in remote.holders.iter().enumerate() {
                     for holder in holders {
-                        if let Holder::Peer(peer) = holder {
+                        if let ExpertHolder::Peer(peer) = holder {
                             self.add_expert(*peer, remote.block, ExpertId(expert as u16));
                         }
                     }
@@ -165,7 +165,7 @@ fn layer_sizes(room: &Room<'_>, plan: &Plan) -> Vec<u64> {
     let mut sizes: Vec<u64> = room.layers.iter().map(|layer| layer.memory.0).collect();
     for remote in plan.stages.iter().flat_map(|stage| &stage.remote) {
         let expert = room.shape.blocks[usize::from(remote.block.0)].expert_bytes().0;
-        let away = remote.holders.iter().filter(|holders| !holders.contains(&Holder::Own)).count() as u64;
+        let away = remote.holders.iter().filter(|holders| !holders.contains(&ExpertHolder::Own)).count() as u64;
         let size = &mut sizes[usize::from(remote.block.0) + 1];
         *size = size.saturating_sub(expert * away);
     }
@@ -218,10 +218,10 @@ impl Takeover<'_> {
         for stage in stages.iter_mut() {
             for remote in &mut stage.remote {
                 for (expert, holders) in remote.holders.iter_mut().enumerate() {
-                    holders.retain(|holder| *holder != Holder::Peer(self.lost));
+                    holders.retain(|holder| *holder != ExpertHolder::Peer(self.lost));
                     if holders.is_empty() {
                         let expert = ExpertId(expert as u16);
-                        holders.push(Holder::Peer(self.new_holder(remote.block, expert)?));
+                        holders.push(ExpertHolder::Peer(self.new_holder(remote.block, expert)?));
                     }
                 }
             }
@@ -258,8 +258,8 @@ impl Takeover<'_> {
     /// The lost stage is cut over spares; if they have no room, its neighbours grow and others take a second stage.
     fn replace_stage(&mut self, stages: &mut Vec<Stage>, index: usize) -> Result<(), Bytes> {
         let stage = stages[index].clone();
-        let (embeds, has_head) = (index == 0, index + 1 == stages.len());
-        let range = self.room.layers.range(stage.blocks, embeds, has_head);
+        let (embeds, has_lm_head) = (index == 0, index + 1 == stages.len());
+        let range = self.room.layers.range(stage.blocks, embeds, has_lm_head);
         let before = index.checked_sub(1).map(|before| stages[before].peer);
         let after = stages.get(index + 1).map(|stage| stage.peer);
         for kind in [StandbyKind::Spare, StandbyKind::Redundant] {
@@ -309,7 +309,7 @@ impl Takeover<'_> {
     fn take(&mut self, peer: PeerId, layers: LayerRange, stage: &Stage) {
         let own = |unit: &WeightUnit| match unit {
             WeightUnit::Expert(block, expert) => stage.remote_experts(*block).is_none_or(|remote| {
-                remote.holders.get(usize::from(expert.0)).is_some_and(|holders| holders.contains(&Holder::Own))
+                remote.holders.get(usize::from(expert.0)).is_some_and(|holders| holders.contains(&ExpertHolder::Own))
             }),
             _ => true,
         };

@@ -10,9 +10,9 @@ use potluck_planner::Sharing;
 /// A model whose blocks need these gigabytes, its ends nothing.
 fn gigabytes(blocks: &[u64]) -> potluck_plan::ModelShape {
     let mut shape = dense(blocks.len());
-    (shape.embedding, shape.head) = (Bytes::ZERO, Bytes::ZERO);
+    (shape.embedding, shape.lm_head) = (Bytes::ZERO, Bytes::ZERO);
     for (block, size) in shape.blocks.iter_mut().zip(blocks) {
-        (block.mixer, block.state_per_position) = (Bytes(size << 30), Bytes::ZERO);
+        (block.token_mixer, block.kv_cache_per_position) = (Bytes(size << 30), Bytes::ZERO);
         block.feed_forward = FeedForwardShape::Dense { bytes: Bytes::ZERO };
     }
     shape

@@ -81,7 +81,7 @@ fn two_stages_keep_the_mixers_where_one_cannot() {
     // (520) only fit on the large ones, and one large device with all mixers leaves 14 experts a place.
     let devices = vec![device(0, 315, 1e6), device(1, 315, 1e6), device(2, 830, 1e6), device(3, 830, 1e6)];
     let mut shape = moe(4);
-    shape.blocks.iter_mut().for_each(|block| block.mixer = Bytes(100));
+    shape.blocks.iter_mut().for_each(|block| block.token_mixer = Bytes(100));
     let setting = Setting::new(shape, devices);
     let planned = setting.plan(Sharing::Fastest).unwrap();
     assert_eq!(planned.plan.validate(&setting.shape), Ok(()));

@@ -25,8 +25,8 @@ fn bytes(setting: &Setting, plan: &Plan, standbys: &Standbys) -> BTreeMap<PeerId
         units.get_mut(peer).unwrap().extend(preload);
     }
     let size = |unit: &WeightUnit| match unit {
-        WeightUnit::Mixer(block) => Bytes(
-            setting.shape.unit_bytes(*unit).0 + 10 * setting.shape.blocks[usize::from(block.0)].state_per_position.0,
+        WeightUnit::TokenMixer(block) => Bytes(
+            setting.shape.unit_bytes(*unit).0 + 10 * setting.shape.blocks[usize::from(block.0)].kv_cache_per_position.0,
         ),
         _ => setting.shape.unit_bytes(*unit),
     };

@@ -1,7 +1,7 @@
 //! Frames on a token's way: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, HeadRequest, KernelClass, PeerId, PlanEpoch, Position, Route, StageId,
+    BlockIndex, Candidates, ConversationId, LmHeadRequest, KernelClass, PeerId, PlanEpoch, Position, Route, StageId,
     WireType,
 };
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct Forward {
     /// has candidates for each. 0 otherwise.
     pub ahead: u16,
     /// What the last stage does; `None`: it only reports that the rows are through.
-    pub head: Option<HeadRequest>,
+    pub head: Option<LmHeadRequest>,
     /// Milliseconds of the engine at each stage that the rows have passed, in order.
     pub stage_millis: Vec<f64>,
     /// Number format of `hidden` in the tail.
@@ -85,7 +85,7 @@ pub struct ExpertSum {
 
 /// What the last stage tells the coordinator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Picked {
+pub struct LogitsResult {
     /// Of the rows.
     pub epoch: PlanEpoch,
     /// Of the rows.
@@ -97,14 +97,14 @@ pub struct Picked {
     /// Number of rows that are through all stages.
     pub rows: u32,
     /// What of the head was asked for.
-    pub result: PickedRows,
+    pub result: LmHeadOutput,
     /// Milliseconds of the engine at each stage, in order.
     pub stage_millis: Vec<f64>,
 }
 
 /// The head's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum PickedRows {
+pub enum LmHeadOutput {
     /// No head was asked for; the rows are through.
     Through,
     /// The best candidates of each row that passed the head.

@@ -4,7 +4,7 @@ use half::f16;
 use potluck_plan::{PeerId, WireType};
 use thiserror::Error;
 
-use crate::{Frame, PickedRows};
+use crate::{Frame, LmHeadOutput};
 
 /// Version of the frames; peers of another version are told to reload.
 pub const VERSION: u16 = 8;
@@ -52,8 +52,8 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
         Frame::Forward(forward) => push_values(&mut bytes, &forward.hidden, forward.wire),
         Frame::ExpertCall(call) => push_values(&mut bytes, &call.normed, call.wire),
         Frame::ExpertSum(sum) => push_values(&mut bytes, &sum.sum, sum.wire),
-        Frame::Picked(picked) => {
-            if let PickedRows::Logits(logits) = &picked.result {
+        Frame::LogitsResult(picked) => {
+            if let LmHeadOutput::Logits(logits) = &picked.result {
                 push_values(&mut bytes, logits, WireType::F32);
             }
         }
@@ -86,8 +86,8 @@ pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
         Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
         Frame::ExpertCall(call) => call.normed = values(tail, call.wire)?,
         Frame::ExpertSum(sum) => sum.sum = values(tail, sum.wire)?,
-        Frame::Picked(picked) => {
-            if let PickedRows::Logits(logits) = &mut picked.result {
+        Frame::LogitsResult(picked) => {
+            if let LmHeadOutput::Logits(logits) = &mut picked.result {
                 *logits = values(tail, WireType::F32)?;
             }
         }
@@ -140,7 +140,7 @@ fn values(tail: &[u8], wire: WireType) -> Result<Vec<f32>, FrameError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use potluck_plan::{ConversationId, HeadRequest, HeadRows, KernelClass, Pick, PlanEpoch, Position, StageId};
+    use potluck_plan::{ConversationId, LmHeadRequest, LmHeadTokens, KernelClass, LogitsRequest, PlanEpoch, Position, StageId};
     use proptest::prelude::*;
 
     use super::*;
@@ -159,7 +159,7 @@ mod tests {
             class: KernelClass::Decode,
             tokens: vec![17],
             ahead: 0,
-            head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            head: Some(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) }),
             stage_millis: vec![1.5],
             wire,
             hidden,

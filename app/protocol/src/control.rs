@@ -1,6 +1,6 @@
 //! Frames about membership, plans and prompts.
 
-use potluck_plan::{BlockRange, Bytes, ModelId, ModelShape, PeerId, Plan, PlanEpoch, StateType, WeightUnit};
+use potluck_plan::{BlockRange, Bytes, ModelId, ModelShape, PeerId, Plan, PlanEpoch, KvCacheType, WeightUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, LoadReport, Message, RequestId};
@@ -132,7 +132,7 @@ pub struct StandbyOrder {
     /// Positions of state to reserve for the units' blocks.
     pub context: u32,
     /// How keys and values are stored.
-    pub state: StateType,
+    pub state: KvCacheType,
     /// What to hold besides the plans' units; none: nothing any more.
     pub units: Vec<WeightUnit>,
     /// No plan runs, because the model does not fit: these units are the part that the device will most probably get
@@ -153,14 +153,14 @@ pub struct CalibrationRuns {
     /// One decoded row through the long range.
     pub decode_long: Vec<f64>,
     /// One decoded row through the short range and the head; empty if the head has no room on the device.
-    pub decode_head: Vec<f64>,
+    pub decode_lm_head: Vec<f64>,
     /// One decoded row through the long range after so many milliseconds without work, again and again: a GPU that waits
     /// for others lowers its clock.
     pub decode_paused: Vec<(f64, Vec<f64>)>,
     /// In between, after the pauses at [`CalibrationRuns::middle_pause`]: one decoded row through the short range.
     pub short_paused: Vec<f64>,
     /// And one through the short range and the head.
-    pub head_paused: Vec<f64>,
+    pub lm_head_paused: Vec<f64>,
     /// What is timed after pauses takes seconds: another answer will bring it.
     pub pauses_follow: bool,
     /// Rows of a prompt's chunk.

@@ -4,7 +4,7 @@ use potluck_plan::{ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, ModelCard, Picked, PieceRequest, Prepare,
+    CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, ModelCard, LogitsResult, PieceRequest, Prepare,
     PromptRequest, RoomView, StageFault, StandbyOrder, WorkerStatus,
 };
 
@@ -157,7 +157,7 @@ pub enum Frame {
     /// The experts' answer.
     ExpertSum(ExpertSum),
     /// The last stage's answer.
-    Picked(Picked),
+    LogitsResult(LogitsResult),
     /// A stage cannot go on.
     StageFault(StageFault),
     /// Somebody writes a question at the sender.

@@ -19,7 +19,7 @@ mod control;
 mod frame;
 mod room;
 
-pub use activation::{ExpertCall, ExpertSum, Forward, PassId, Picked, PickedRows, StageFault, StageFaultKind};
+pub use activation::{ExpertCall, ExpertSum, Forward, PassId, LogitsResult, LmHeadOutput, StageFault, StageFaultKind};
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
@@ -27,6 +27,6 @@ pub use control::{
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use room::{
-    DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStanding, MemberView, PlanStanding, PlanView,
+    DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView, PlanStatus, PlanView,
     RoomView, Share,
 };

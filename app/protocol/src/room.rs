@@ -64,7 +64,7 @@ pub struct LoadReport {
 
 /// How a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MemberStanding {
+pub enum MemberStatus {
     /// Asks to be let in.
     Asking,
     /// Lends nothing.
@@ -99,7 +99,7 @@ pub struct MemberView {
     /// Bytes in use.
     pub used: Bytes,
     /// How it is.
-    pub standing: MemberStanding,
+    pub standing: MemberStatus,
     /// Why it has no work, in one sentence, while it is a spare and that is known.
     pub spare: Option<String>,
     /// For whose loss it stands by, in one sentence.
@@ -114,7 +114,7 @@ pub struct MemberView {
 
 /// How far a plan is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PlanStanding {
+pub enum PlanStatus {
     /// No plan: something is missing.
     #[default]
     Waiting,
@@ -161,13 +161,13 @@ pub struct ForecastView {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanView {
     /// How far it is.
-    pub standing: PlanStanding,
+    pub standing: PlanStatus,
     /// The plan, unless something is missing.
     pub plan: Option<Plan>,
     /// Weight bytes of each stage.
     pub stage_bytes: Vec<Bytes>,
     /// Bytes of keys and values of each stage, for the whole context.
-    pub state_bytes: Vec<Bytes>,
+    pub kv_cache_bytes: Vec<Bytes>,
     /// Bytes set aside on each device with work besides weights and state.
     pub overhead: Bytes,
     /// Milliseconds a token for each stage, as the planner expects.

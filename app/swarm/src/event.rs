@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Bytes, Computed, ConversationId, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WeightUnit, Work,
+    Bytes, Computed, ConversationId, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WeightUnit, Work,
 };
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
@@ -35,7 +35,7 @@ pub struct OpenedModel {
 
 impl OpenedModel {
     /// Its sizes with a type of keys and values, if it can have it.
-    pub fn shape_with(&self, state: StateType) -> Option<&ModelShape> {
+    pub fn shape_with(&self, state: KvCacheType) -> Option<&ModelShape> {
         self.shapes.iter().find(|shape| shape.state == state)
     }
 }
@@ -148,7 +148,7 @@ pub struct HostCommand {
     /// Positions of context, all conversations together.
     pub context: u32,
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
-    pub state: Option<StateType>,
+    pub state: Option<KvCacheType>,
     /// How work is shared out.
     pub share: Share,
     /// Larger than every plan epoch this host has used (kept over reloads), or 0.
@@ -260,7 +260,7 @@ pub struct LoadRequest {
     /// Positions of state to reserve for every block whose mixer is held.
     pub context: u32,
     /// How keys and values are stored.
-    pub state: StateType,
+    pub state: KvCacheType,
     /// Most bytes to use in all.
     pub budget: Bytes,
 }

@@ -1,6 +1,6 @@
 //! Experts of a block on other peers: one call per holder, one weighted sum back, sums taken in router order.
 
-use potluck_plan::{BlockIndex, ExpertId, Holder, KernelClass, Millis, RemoteExperts, Route};
+use potluck_plan::{BlockIndex, ExpertId, ExpertHolder, KernelClass, Millis, RemoteExperts, Route};
 
 /// A holder that has not answered for so long is asked no more; the next one in order of preference is.
 pub(crate) const PATIENCE_MILLIS: f64 = 10_000.0;
@@ -13,12 +13,12 @@ pub(crate) struct Gather {
     pub normed: Vec<f32>,
     routes: Vec<Route>,
     pub parts: Vec<Part>,
-    failed: Vec<Holder>,
+    failed: Vec<ExpertHolder>,
 }
 
 /// What one holder was asked for.
 pub(crate) struct Part {
-    pub holder: Holder,
+    pub holder: ExpertHolder,
     pub routes: Vec<Route>,
     pub asked: Millis,
     pub sum: Option<Vec<f32>>,
@@ -43,7 +43,7 @@ impl Gather {
         &mut self,
         remote: &RemoteExperts,
         now: Millis,
-        is_here: impl Fn(Holder) -> bool,
+        is_here: impl Fn(ExpertHolder) -> bool,
     ) -> Result<(), Unreachable> {
         let routes = self.routes.clone();
         self.parts = self.assign(remote, &routes, now, &is_here)?;
@@ -56,7 +56,7 @@ impl Gather {
         part: usize,
         remote: &RemoteExperts,
         now: Millis,
-        is_here: impl Fn(Holder) -> bool,
+        is_here: impl Fn(ExpertHolder) -> bool,
     ) -> Result<Vec<usize>, Unreachable> {
         let lost = self.parts.remove(part);
         self.failed.push(lost.holder);
@@ -71,7 +71,7 @@ impl Gather {
         remote: &RemoteExperts,
         routes: &[Route],
         now: Millis,
-        is_here: &impl Fn(Holder) -> bool,
+        is_here: &impl Fn(ExpertHolder) -> bool,
     ) -> Result<Vec<Part>, Unreachable> {
         let mut parts: Vec<Part> = Vec::new();
         for (row, route) in routes.iter().enumerate() {
@@ -89,7 +89,7 @@ impl Gather {
         Ok(parts)
     }
 
-    fn holder(&self, remote: &RemoteExperts, expert: ExpertId, is_here: &impl Fn(Holder) -> bool) -> Option<Holder> {
+    fn holder(&self, remote: &RemoteExperts, expert: ExpertId, is_here: &impl Fn(ExpertHolder) -> bool) -> Option<ExpertHolder> {
         let holders = remote.holders.get(usize::from(expert.0))?;
         holders.iter().copied().find(|holder| !self.failed.contains(holder) && is_here(*holder))
     }
@@ -134,12 +134,12 @@ mod tests {
 
     use super::*;
 
-    const A: Holder = Holder::Peer(PeerId([1; 16]));
-    const B: Holder = Holder::Peer(PeerId([2; 16]));
+    const A: ExpertHolder = ExpertHolder::Peer(PeerId([1; 16]));
+    const B: ExpertHolder = ExpertHolder::Peer(PeerId([2; 16]));
 
     fn gather() -> (Gather, RemoteExperts) {
         let route = Route { experts: vec![(ExpertId(1), 0.75), (ExpertId(0), 0.25)] };
-        let remote = RemoteExperts { block: BlockIndex(0), holders: vec![vec![A, B], vec![B, Holder::Own]] };
+        let remote = RemoteExperts { block: BlockIndex(0), holders: vec![vec![A, B], vec![B, ExpertHolder::Own]] };
         let gather = Gather::new(BlockIndex(0), KernelClass::Decode, vec![1.0, 2.0], vec![0.0; 2], vec![route]);
         (gather, remote)
     }
@@ -160,7 +160,7 @@ mod tests {
         let (mut gather, remote) = gather();
         assert!(gather.split(&remote, Millis(0.0), |_| true).is_ok());
         let new = gather.reassign(0, &remote, Millis(1.0), |_| true).ok().unwrap();
-        assert_eq!(gather.parts[new[0]].holder, Holder::Own, "the own copy is the fallback of expert 1");
+        assert_eq!(gather.parts[new[0]].holder, ExpertHolder::Own, "the own copy is the fallback of expert 1");
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Trace {
 
     /// What the last stage answers a coordinator on its own device: with it the recording has every token.
     pub fn own(&mut self, frame: &Frame, now: Millis) {
-        if let (Frame::Picked(_), Some(what)) = (frame, describe_frame(frame)) {
+        if let (Frame::LogitsResult(_), Some(what)) = (frame, describe_frame(frame)) {
             self.push("event", format!("from itself: {what}"), now);
         }
     }
@@ -143,7 +143,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
         }
         Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
-        Frame::Picked(picked) => {
+        Frame::LogitsResult(picked) => {
             let (pass, base, rows, stages) = (picked.pass, picked.base.0, picked.rows, &picked.stage_millis);
             format!("picked {pass:?} base {base} rows {rows} stages {stages:.3?} ms")
         }

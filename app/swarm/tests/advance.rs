@@ -1,7 +1,7 @@
 //! Partial plans: while the model does not fit, devices load the part that they will most probably get.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, MemberStanding, PlanStanding, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Share};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question";
@@ -23,7 +23,7 @@ impl Draw {
 }
 
 fn is_up(world: &World) -> bool {
-    world.view(0).room.is_some_and(|room| room.plan.standing == PlanStanding::Up)
+    world.view(0).room.is_some_and(|room| room.plan.standing == PlanStatus::Up)
 }
 
 /// Devices that come one by one, seconds apart, until the model fits; sometimes another one besides, or one that leaves before
@@ -85,14 +85,14 @@ fn block_millis(seed: u64) -> f64 {
 /// So many devices besides the host are there when the model fits.
 fn needed(seed: u64) -> usize {
     let (mut world, ..) = room(seed, false, usize::MAX);
-    world.run(600_000.0, |world| world.view(0).room.is_some_and(|room| room.plan.standing != PlanStanding::Waiting));
+    world.run(600_000.0, |world| world.view(0).room.is_some_and(|room| room.plan.standing != PlanStatus::Waiting));
     world.view(0).room.unwrap().members.len() - 1
 }
 
 /// When the model fits and when its plan is up, milliseconds.
 fn times(seed: u64, in_advance: bool) -> (f64, f64) {
     let (mut world, model, _) = room(seed, in_advance, needed(seed));
-    let fits = |world: &World| world.view(0).room.is_some_and(|room| room.plan.standing != PlanStanding::Waiting);
+    let fits = |world: &World| world.view(0).room.is_some_and(|room| room.plan.standing != PlanStatus::Waiting);
     world.run(600_000.0, fits);
     let fitted = world.now();
     world.run(1_200_000.0, is_up);
@@ -142,7 +142,7 @@ fn dense() -> SimModel {
     SimModel { blocks: 6, experts: 0, state: 0 }
 }
 
-fn seats(world: &World) -> Vec<(MemberStanding, Option<String>, u64)> {
+fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
     let members = &world.view(0).room.unwrap().members;
     members.iter().map(|member| (member.standing, member.standby.clone(), member.used.0)).collect()
 }
@@ -153,12 +153,12 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
     let mut world = World::new(1, dense(), Share::Fastest, slow);
     world.add(slow, 10.0);
     world.run(8_000.0, |_| false);
-    let loads = (MemberStanding::Loading, Some("Loads its part in advance.".to_owned()));
+    let loads = (MemberStatus::Loading, Some("Loads its part in advance.".to_owned()));
     let told: Vec<_> = seats(&world).into_iter().map(|(standing, sentence, _)| (standing, sentence)).collect();
     assert_eq!(told, [loads.clone(), loads]);
     world.run(30_000.0, |_| false);
     let told = seats(&world);
-    assert!(told.iter().all(|(standing, ..)| *standing == MemberStanding::Spare), "{told:?}");
+    assert!(told.iter().all(|(standing, ..)| *standing == MemberStatus::Spare), "{told:?}");
     assert!(
         told.iter().all(|(_, sentence, _)| sentence.as_deref() == Some("Has loaded its part in advance.")),
         "{told:?}"
@@ -170,7 +170,7 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
     world.run(40_000.0, |_| false);
     assert!(is_up(&world));
     let told = seats(&world);
-    assert_eq!(told[..2], vec![(MemberStanding::Spare, None, 0); 2], "nothing of it is held any more: {told:?}");
+    assert_eq!(told[..2], vec![(MemberStatus::Spare, None, 0); 2], "nothing of it is held any more: {told:?}");
     assert_eq!(world.violation(), None);
 }
 
@@ -182,7 +182,7 @@ fn a_device_that_loads_in_advance_was_timed_before() {
     world.run(10_000.0, |_| false);
     assert_eq!(seats(&world)[0].1.as_deref(), Some("Loads its part in advance."));
     world.add(SimDevice { download: 5_000.0, ..slow }, 10_000.0);
-    world.run(30_000.0, |world| world.view(0).room.unwrap().plan.standing != PlanStanding::Waiting);
+    world.run(30_000.0, |world| world.view(0).room.unwrap().plan.standing != PlanStatus::Waiting);
     assert!(world.now() < 11_000.0, "the plan waited until {:.0} ms", world.now());
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerStop, MemberStanding, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, Share};
 use potluck_swarm::Standing;
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, Wrong, undisturbed};
 
@@ -56,7 +56,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
         if had_work {
             assert!(!has_work(&world), "{story}: the room goes on without it");
             let member = world.view(0).room.unwrap().members.iter().find(|member| member.peer == peer).unwrap();
-            assert_eq!(member.standing, MemberStanding::Failed, "{story}");
+            assert_eq!(member.standing, MemberStatus::Failed, "{story}");
             let said = world.answer(asker, 1).unwrap().sentences.join(" ");
             let name = format!("Device {} sent numbers that cannot be right.", victim + 1);
             assert!(said.contains(&name), "{story}: {said:?}");

@@ -1,7 +1,7 @@
 //! What people are told of a plan: what each part of a token takes, and what would help.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{PlanStanding, PlanView, Share};
+use potluck_protocol::{PlanStatus, PlanView, Share};
 use potluck_swarm::sim::{Link, SimDevice, SimModel, World};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
@@ -23,7 +23,7 @@ fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
     LATENCIES[1..].iter().for_each(|latency| _ = world.add(device(*latency), 100.0));
     world.run(20_000.0, |_| false);
     let waiting = plan(&world);
-    assert_eq!((waiting.standing, waiting.hops.len()), (PlanStanding::Up, 3), "three stages, three messages");
+    assert_eq!((waiting.standing, waiting.hops.len()), (PlanStatus::Up, 3), "three stages, three messages");
     assert!(waiting.hops.iter().all(|hop| hop.measured_ms == 0.0), "nothing was measured: {:?}", waiting.hops);
     world.prompt(0, 1, "a question", 60, 20_000.0);
     world.run(30_000.0, |_| false);

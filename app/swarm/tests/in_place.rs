@@ -2,7 +2,7 @@
 //! it gives back what the wait takes.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, PlanStanding, Share};
+use potluck_protocol::{AnswerStop, PlanStatus, Share};
 use potluck_swarm::sim::{SimDevice, SimModel, World};
 
 const TEXT: &str = "how do bees find home?";
@@ -43,7 +43,7 @@ struct Outcome {
 /// A plan runs. While everyone switches to another one that they hold, rows wait for a moment only.
 fn is_up(world: &World) -> bool {
     let standing = world.view(0).room.map(|room| room.plan.standing);
-    matches!(standing, Some(PlanStanding::Up | PlanStanding::Committing))
+    matches!(standing, Some(PlanStatus::Up | PlanStatus::Committing))
 }
 
 fn waits(world: &World) -> bool {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerStop, MemberStanding, PlanStanding, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Share};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -33,7 +33,7 @@ fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tok
 
 fn stages(world: &World) -> usize {
     let plan = &world.view(0).room.unwrap().plan;
-    if plan.standing == PlanStanding::Up { plan.plan.as_ref().map_or(0, |plan| plan.stages.len()) } else { 0 }
+    if plan.standing == PlanStatus::Up { plan.plan.as_ref().map_or(0, |plan| plan.stages.len()) } else { 0 }
 }
 
 /// What a person does who moves the slider: much is lent at first, and less a moment later, while the first plan loads.
@@ -86,7 +86,7 @@ fn a_spare_is_told_why() {
     world.add(SimDevice::lending(460).at_speed(0.05), 5_000.0);
     world.run(30_000.0, |_| false);
     let room = world.view(0).room.unwrap();
-    let spare = room.members.iter().find(|member| member.standing == MemberStanding::Spare).unwrap();
+    let spare = room.members.iter().find(|member| member.standing == MemberStatus::Spare).unwrap();
     let why = spare.spare.as_deref().unwrap_or_default();
     assert!(
         why.starts_with("This device costs ") && why.ends_with("kept as a spare."),

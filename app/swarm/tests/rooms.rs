@@ -1,7 +1,7 @@
 //! Rooms in the simulator: whatever happens, the answer is the undisturbed one.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, MemberStanding, PlanStanding, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Share};
 use potluck_swarm::Standing;
 use potluck_swarm::sim::{Answer, Fault, SimDevice, SimModel, World, undisturbed};
 
@@ -45,7 +45,7 @@ fn three_devices_answer_what_one_would() {
     world.run(120_000.0, finished(asker));
     assert_undisturbed(world.answer(asker, 1).unwrap(), &dense(), "three stages");
     let room = world.view(0).room.unwrap().clone();
-    assert_eq!(room.plan.standing, PlanStanding::Up);
+    assert_eq!(room.plan.standing, PlanStatus::Up);
     assert_eq!(room.plan.plan.unwrap().stages.len(), 3);
 }
 
@@ -55,7 +55,7 @@ fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() 
     world.prompt(0, 1, TEXT, TOKENS, 500.0);
     world.run(5_000.0, |_| false);
     let plan = world.view(0).room.unwrap().plan.clone();
-    assert_eq!(plan.standing, PlanStanding::Waiting);
+    assert_eq!(plan.standing, PlanStatus::Waiting);
     assert!(plan.reason.contains("610 bytes more"), "{}", plan.reason);
     world.add(device(400), 6_000.0);
     world.add(device(400), 6_000.0);
@@ -84,7 +84,7 @@ fn a_device_without_the_key_gets_nothing_until_the_host_lets_it_in() {
     world.run(3_000.0, |_| false);
     assert_eq!(world.view(stranger).standing, Standing::Waiting);
     assert!(world.view(stranger).room.is_none(), "the room's picture is for those who are in");
-    assert_eq!(world.view(0).room.unwrap().members[1].standing, MemberStanding::Asking);
+    assert_eq!(world.view(0).room.unwrap().members[1].standing, MemberStatus::Asking);
     world.admit(stranger, true);
     world.run(10_000.0, |_| false);
     assert_eq!(world.view(stranger).standing, Standing::Inside);

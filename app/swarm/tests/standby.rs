@@ -1,7 +1,7 @@
 //! Standby plans: what a lost device held is there already, so the answer goes on at once.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, MemberStanding, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, Share};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -172,7 +172,7 @@ fn a_warm_spare_stays_warm_when_somebody_joins() {
     world.run(60_000.0, any_may_leave);
     let spares = |world: &World| -> Vec<String> {
         let members = &world.view(0).room.unwrap().members;
-        let spare = members.iter().filter(|member| member.standing == MemberStanding::Spare);
+        let spare = members.iter().filter(|member| member.standing == MemberStatus::Spare);
         spare.filter_map(|member| Some(format!("{}: {}", member.name, member.standby.as_ref()?))).collect()
     };
     assert_eq!(spares(&world), ["Device 3: Warm standby for Device 2's part."]);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::PeerId;
-use potluck_protocol::{PlanStanding, Share};
+use potluck_protocol::{PlanStatus, Share};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World};
 
 const TEXT: &str = "how do bees find home?";
@@ -49,7 +49,7 @@ impl Equals {
         while at < 10.0 * MINUTE {
             world.run(at, |_| false);
             let plan = &world.view(0).room.unwrap().plan;
-            assert_eq!(plan.standing, PlanStanding::Up, "seed {seed}: the room is up at {at:.0} ms");
+            assert_eq!(plan.standing, PlanStatus::Up, "seed {seed}: the room is up at {at:.0} ms");
             seen.insert(plan.plan.as_ref().unwrap().epoch.0);
             at += 1_000.0;
         }

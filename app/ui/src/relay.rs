@@ -52,7 +52,7 @@ pub struct Model {
     pub context: Option<u32>,
     /// Bytes of state a position takes, all blocks together.
     #[serde(default)]
-    pub state_bytes_per_position: Option<u64>,
+    pub kv_cache_bytes_per_position: Option<u64>,
     /// Licence as the file says.
     pub licence: Option<String>,
     /// Its name for people.

@@ -3,12 +3,12 @@
 
 use anyhow::{Result, bail};
 use potluck_engine::Gpu;
-use potluck_plan::{HeadRequest, HeadRows, KernelClass, Outcome, Pick};
+use potluck_plan::{LmHeadRequest, LmHeadTokens, KernelClass, Outcome, LogitsRequest};
 use serde::Deserialize;
 
 use crate::{Room, Split, Verdict};
 
-const HEAD: HeadRequest = HeadRequest { rows: HeadRows::All, pick: Pick::Top(1) };
+const HEAD: LmHeadRequest = LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(1) };
 /// Rows of one chunk, as the coordinator cuts a prompt.
 const ROWS: usize = 64;
 

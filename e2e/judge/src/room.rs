@@ -11,8 +11,8 @@ use potluck_engine::{Engine, Gpu, Piece, Settings};
 use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
-    BlockRange, Computed, ConversationId, HeadRequest, Holder, Input, KernelClass, ModelId, ModelShape, Outcome,
-    PeerId, Plan, PlanEpoch, Position, RemoteExperts, Row, Stage, StageId, StateType, Task, Then, Ticket, WireType,
+    BlockRange, Computed, ConversationId, LmHeadRequest, ExpertHolder, Input, KernelClass, ModelId, ModelShape, Outcome,
+    PeerId, Plan, PlanEpoch, Position, RemoteExperts, BatchToken, Stage, StageId, KvCacheType, Task, Then, Ticket, WireType,
     Work,
 };
 
@@ -50,7 +50,7 @@ impl Room {
     pub async fn open(gpu: &Gpu, file: &[u8], split: Split) -> Result<Self> {
         let model = join([parse(file)?])?;
         let (spec, units) = ModelSpec::from_gguf(&model)?;
-        let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
+        let shape = spec.shape(&units, ModelId([0; 32]), KvCacheType::F32);
         let plan = plan(&shape, split);
         plan.validate(&shape)?;
         let mut engines = BTreeMap::new();
@@ -85,13 +85,13 @@ impl Room {
         base: usize,
         tokens: &[u32],
         class: KernelClass,
-        head: HeadRequest,
+        head: LmHeadRequest,
     ) -> Result<Outcome> {
         let position = |i: usize| Position((base + i) as u32);
-        let rows: Vec<Row> = (0..tokens.len()).map(|i| Row { conversation, position: position(i) }).collect();
+        let rows: Vec<BatchToken> = (0..tokens.len()).map(|i| BatchToken { conversation, position: position(i) }).collect();
         let mut input = Input::Tokens(tokens.to_vec());
         for stage in &self.plan.stages {
-            let then = if self.plan.has_head(stage.id) { Then::Head(head) } else { Then::Hidden };
+            let then = if self.plan.has_lm_head(stage.id) { Then::LmHead(head) } else { Then::Hidden };
             match self.stage(stage, &rows, class, input, then).await? {
                 Outcome::Hidden(hidden) => input = Input::Hidden(hidden),
                 outcome => return Ok(outcome),
@@ -103,7 +103,7 @@ impl Room {
     async fn stage(
         &self,
         stage: &Stage,
-        rows: &[Row],
+        rows: &[BatchToken],
         class: KernelClass,
         mut input: Input,
         then: Then,
@@ -117,7 +117,7 @@ impl Room {
                 bail!("a routed block did not come back routed");
             };
             for peer in remote.holders.iter().flatten().collect::<BTreeSet<_>>() {
-                let Holder::Peer(holder) = peer else { bail!("every expert is elsewhere here") };
+                let ExpertHolder::Peer(holder) = peer else { bail!("every expert is elsewhere here") };
                 let mut own = routes.clone();
                 for route in &mut own {
                     route.experts.retain(|(expert, _)| remote.holders[usize::from(expert.0)].contains(peer));
@@ -217,7 +217,7 @@ fn plan(shape: &ModelShape, split: Split) -> Plan {
         }
         Split::ExpertsElsewhere => {
             let mut stage = Stage::new(StageId(0), peer(0), BlockRange::new(0, blocks));
-            let holder = |expert: usize| vec![Holder::Peer(peer(1 + (expert % 2) as u8))];
+            let holder = |expert: usize| vec![ExpertHolder::Peer(peer(1 + (expert % 2) as u8))];
             let remote =
                 |block| RemoteExperts { block, holders: (0..shape.block_experts(block).len()).map(holder).collect() };
             stage.remote = shape.all_blocks().iter().map(remote).collect();
@@ -230,6 +230,6 @@ fn plan(shape: &ModelShape, split: Split) -> Plan {
         stages,
         wire: WireType::F32,
         context: 1024,
-        state: StateType::F32,
+        state: KvCacheType::F32,
     }
 }

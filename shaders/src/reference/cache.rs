@@ -2,9 +2,9 @@
 //! `quantize_row_q4_0_ref` of ggml-quants.c); only where they lie is our own.
 
 use half::f16;
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 
-const BLOCK: usize = StateType::BLOCK as usize;
+const BLOCK: usize = KvCacheType::BLOCK as usize;
 
 /// The value furthest from zero, with its sign.
 fn furthest(values: &[f32]) -> f32 {
@@ -12,29 +12,29 @@ fn furthest(values: &[f32]) -> f32 {
 }
 
 /// The step of a block, and its values in steps.
-fn steps(state: StateType, block: &[f32]) -> (f32, Vec<u8>) {
+fn steps(state: KvCacheType, block: &[f32]) -> (f32, Vec<u8>) {
     let most = furthest(block);
-    let step = if state == StateType::Q8_0 { most.abs() / 127.0 } else { most / -8.0 };
+    let step = if state == KvCacheType::Q8_0 { most.abs() / 127.0 } else { most / -8.0 };
     let inverse = if step.abs() > 1e-30 { 1.0 / step } else { 0.0 };
     let quantized = block.iter().map(|v| match state {
-        StateType::Q8_0 => (v * inverse).round().clamp(-127.0, 127.0) as i8 as u8,
+        KvCacheType::Q8_0 => (v * inverse).round().clamp(-127.0, 127.0) as i8 as u8,
         _ => v.mul_add(inverse, 8.5).clamp(0.0, 15.0) as u8,
     });
     (step, quantized.collect())
 }
 
 /// The bytes of one head at one position.
-pub fn store(state: StateType, head: &[f32]) -> Vec<u8> {
+pub fn store(state: KvCacheType, head: &[f32]) -> Vec<u8> {
     match state {
-        StateType::F32 => head.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        StateType::F16 => head.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
-        StateType::Q8_0 | StateType::Q4_0 => {
+        KvCacheType::F32 => head.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        KvCacheType::F16 => head.iter().flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
+        KvCacheType::Q8_0 | KvCacheType::Q4_0 => {
             let blocks: Vec<(f32, Vec<u8>)> = head.chunks_exact(BLOCK).map(|block| steps(state, block)).collect();
             let clamped = |step: f32| f16::from_f32(step.clamp(-65504.0, 65504.0));
             let mut bytes: Vec<u8> = blocks.iter().flat_map(|(step, _)| clamped(*step).to_le_bytes()).collect();
             bytes.resize(4 * state.scale_words(head.len() as u32) as usize, 0);
             let values = blocks.into_iter().flat_map(|(_, steps)| steps);
-            if state == StateType::Q8_0 {
+            if state == KvCacheType::Q8_0 {
                 bytes.extend(values);
             } else {
                 let values: Vec<u8> = values.collect();
@@ -46,15 +46,15 @@ pub fn store(state: StateType, head: &[f32]) -> Vec<u8> {
 }
 
 /// The `head_dim` values of a head from its bytes.
-pub fn load(state: StateType, bytes: &[u8], head_dim: usize) -> Vec<f32> {
+pub fn load(state: KvCacheType, bytes: &[u8], head_dim: usize) -> Vec<f32> {
     let half = |at: usize| f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32();
     match state {
-        StateType::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
-        StateType::F16 => (0..head_dim).map(|i| half(2 * i)).collect(),
-        StateType::Q8_0 | StateType::Q4_0 => {
+        KvCacheType::F32 => bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect(),
+        KvCacheType::F16 => (0..head_dim).map(|i| half(2 * i)).collect(),
+        KvCacheType::Q8_0 | KvCacheType::Q4_0 => {
             let first = 4 * state.scale_words(head_dim as u32) as usize;
             let steps = |i: usize| match state {
-                StateType::Q8_0 => f32::from(bytes[first + i] as i8),
+                KvCacheType::Q8_0 => f32::from(bytes[first + i] as i8),
                 _ => f32::from(bytes[first + i / 2] >> (4 * (i % 2)) & 15) - 8.0,
             };
             (0..head_dim).map(|i| half(2 * (i / BLOCK)) * steps(i)).collect()
@@ -70,7 +70,7 @@ mod tests {
     fn what_is_stored_has_the_planned_size_and_is_near() {
         let head: Vec<f32> = (0..96).map(|i| ((i * 37 % 96) as f32 - 40.0) / 7.0).collect();
         for (state, near) in
-            [(StateType::F32, 0.0), (StateType::F16, 4e-3), (StateType::Q8_0, 0.04), (StateType::Q4_0, 1.0)]
+            [(KvCacheType::F32, 0.0), (KvCacheType::F16, 4e-3), (KvCacheType::Q8_0, 0.04), (KvCacheType::Q4_0, 1.0)]
         {
             let bytes = store(state, &head);
             assert_eq!(bytes.len(), 4 * state.head_words(96) as usize, "{state}");
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_block_of_zeros_is_zeros() {
-        for state in StateType::ALL {
+        for state in KvCacheType::ALL {
             assert_eq!(load(state, &store(state, &[0.0; 32]), 32), [0.0; 32]);
         }
     }

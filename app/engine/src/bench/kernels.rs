@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use potluck_plan::{BlockRange, Input, KernelClass, Row, Then};
+use potluck_plan::{BlockRange, Input, KernelClass, BatchToken, Then};
 
 use crate::clock;
 use crate::engine::Engine;
@@ -134,7 +134,7 @@ impl Engine {
     /// and whatever adds to a vector adds many times.
     pub(super) async fn kernel_times(
         &self,
-        rows: &[Row],
+        rows: &[BatchToken],
         class: KernelClass,
         tokens: Vec<u32>,
         then: Then,

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use potluck_plan::{
-    BlockRange, Computed, ConversationId, FirstToken, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick,
-    Position, Row, Task, Then, Ticket, WeightUnit, Work,
+    BlockRange, Computed, ConversationId, FirstToken, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest,
+    Position, BatchToken, Task, Then, Ticket, WeightUnit, Work,
 };
 
 pub use kernels::{Clocked, KernelTime, KernelTimes};
@@ -19,7 +19,7 @@ pub use kernels::{Clocked, KernelTime, KernelTimes};
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::layout::state_bytes_per_position;
+use crate::layout::kv_cache_bytes_per_position;
 
 /// What is timed: a prompt after a context of some depth, and an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +156,7 @@ impl Bench {
     /// # Errors
     /// The device is gone, or the context is too small.
     pub async fn run(&self, workload: Workload) -> Result<Run, EngineError> {
-        let head = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
         let started = clock::now();
         let best = self.read(workload.depth, workload.prompt, head).await?;
         let read = clock::now();
@@ -169,7 +169,7 @@ impl Bench {
         while tokens.len() < workload.answer as usize {
             while next < end && under_way.len() < AHEAD {
                 let steps = STEPS.min(end - next);
-                let row = Row { conversation: CONVERSATION, position: Position(next) };
+                let row = BatchToken { conversation: CONVERSATION, position: Position(next) };
                 let task = Task::Continue { row, token: FirstToken::Chosen, steps: steps as u16 };
                 under_way.push_back(self.submit(task)?);
                 next += steps;
@@ -185,7 +185,7 @@ impl Bench {
     /// # Errors
     /// The device is gone. The conversation must be at least so deep.
     pub async fn decode_kernels(&self, depth: u32) -> Result<KernelTimes, EngineError> {
-        let head = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
         let token = Self::token(depth, self.vocabulary());
         self.engine.kernel_times(&rows(depth, 1), KernelClass::Decode, vec![token], head).await
     }
@@ -222,7 +222,7 @@ impl Bench {
             .sum();
         let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
         let state = core.settings.state;
-        let cached: u64 = blocks.iter().map(|block| state_bytes_per_position(&core.spec, block, state).0).sum();
+        let cached: u64 = blocks.iter().map(|block| kv_cache_bytes_per_position(&core.spec, block, state).0).sum();
         weights + cached * u64::from(position)
     }
 
@@ -285,8 +285,8 @@ impl Bench {
     }
 }
 
-fn rows(first: u32, count: u32) -> Vec<Row> {
-    (first..first + count).map(|at| Row { conversation: CONVERSATION, position: Position(at) }).collect()
+fn rows(first: u32, count: u32) -> Vec<BatchToken> {
+    (first..first + count).map(|at| BatchToken { conversation: CONVERSATION, position: Position(at) }).collect()
 }
 
 /// The best token of each row that passed the head.

@@ -126,14 +126,14 @@ impl Core {
     }
 
     /// Norm, attention and its output, added to the hidden vectors.
-    pub fn mixer(
+    pub fn token_mixer(
         &mut self,
         rec: &mut Recorder,
         layout: &Layout,
         block: BlockIndex,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let unit = WeightUnit::Mixer(block);
+        let unit = WeightUnit::TokenMixer(block);
         let a = self.spec.attention(usize::from(block.0)).clone();
         let width = (a.heads + 2 * a.kv_heads) * a.head_dim;
         let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
@@ -382,9 +382,9 @@ impl Core {
 
     /// Final norm and logits of `n` rows from `first`, into rows `0..n` of `Scratch::Logits`.
     pub fn logits(&mut self, rec: &mut Recorder, layout: &Layout, first: u32, n: u32) -> Result<(), EngineError> {
-        let unit = WeightUnit::Head;
+        let unit = WeightUnit::LmHead;
         let gain = self.vector(layout, unit, TensorRole::OutputNorm)?;
-        let role = if self.spec.tied_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
+        let role = if self.spec.tied_lm_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
         let place = self.place(layout, unit, role)?;
         if self.fused_logits(rec, place, &gain, (first, n)) {
             return Ok(());

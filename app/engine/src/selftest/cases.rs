@@ -1,6 +1,6 @@
 //! A case for each kernel: odd shapes, ties, several pages, experts that are not here.
 
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, Pairs, SEGMENT, Strategy, params, reference};
 
 use super::data::{Cache, Matrices, Random, raw, zeros};
@@ -227,7 +227,7 @@ fn groups(kernel: Kernel, output: usize) -> Case {
     case(kernel, bindings, params, (1, 1), output, Expected::Words(if output == 2 { tiles } else { list }))
 }
 
-fn rope(kernel: Kernel, state: StateType, pairs: Pairs, (qk_norm, factors): (bool, bool), output: usize) -> Case {
+fn rope(kernel: Kernel, state: KvCacheType, pairs: Pairs, (qk_norm, factors): (bool, bool), output: usize) -> Case {
     let mut random = Random(6);
     // Three blocks: the last scale has no neighbour.
     let (dim, dims) = if state.is_quantized() { (96usize, 72usize) } else { (32, 24) };
@@ -280,7 +280,7 @@ fn rope(kernel: Kernel, state: StateType, pairs: Pairs, (qk_norm, factors): (boo
         dims: dims as u32,
         epsilon: 1e-5,
     };
-    let expected = if output > 0 && state != StateType::F32 {
+    let expected = if output > 0 && state != KvCacheType::F32 {
         Expected::Cached(state, dim, expected)
     } else {
         // Fixed-point turns and 32-bit divisors leave a small angle at position 30,000.
@@ -291,7 +291,7 @@ fn rope(kernel: Kernel, state: StateType, pairs: Pairs, (qk_norm, factors): (boo
 }
 
 /// Rows of three conversations, of the last one a run that is longer than a tile. No strategy: tiles.
-fn attention(kernel: Kernel, state: StateType, strategy: Option<Strategy>, quads: u16) -> Case {
+fn attention(kernel: Kernel, state: KvCacheType, strategy: Option<Strategy>, quads: u16) -> Case {
     let mut random = Random(7);
     let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);
     let last = if strategy.is_none() { 115..151 } else { 150..151 };

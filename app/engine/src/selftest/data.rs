@@ -1,7 +1,7 @@
 //! Random numbers and random weights for the self-test.
 
 use potluck_gguf::synthetic;
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 use potluck_shaders::{Format, reference};
 
 /// SplitMix64: small, and the same everywhere.
@@ -117,7 +117,7 @@ pub struct Cache {
 
 impl Cache {
     /// Heads of `dim` of these values.
-    pub fn new(state: StateType, dim: usize, values: &[f32]) -> Self {
+    pub fn new(state: KvCacheType, dim: usize, values: &[f32]) -> Self {
         let heads: Vec<Vec<u8>> = values.chunks_exact(dim).map(|head| reference::store(state, head)).collect();
         Self {
             values: heads.iter().flat_map(|head| reference::load(state, head, dim)).collect(),

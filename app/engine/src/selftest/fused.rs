@@ -1,6 +1,6 @@
 //! Cases for the decode kernels that do several things at a time.
 
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, params, reference};
 
 use super::Case;
@@ -208,7 +208,7 @@ const HEADS: usize = 2;
 const SPLITS: usize = 3;
 
 impl Attention {
-    fn new(state: StateType, quads: u16) -> Self {
+    fn new(state: KvCacheType, quads: u16) -> Self {
         let mut random = Random(16);
         let dim = usize::from(quads) * 4;
         let positions = [77, SPLIT, 2 * SPLIT + 63];
@@ -290,7 +290,7 @@ impl Attention {
 }
 
 /// Finished rows (output 5), and what is left to be merged (output 6).
-pub fn split(kernel: Kernel, state: StateType, quads: u16) -> Vec<Case> {
+pub fn split(kernel: Kernel, state: KvCacheType, quads: u16) -> Vec<Case> {
     let a = Attention::new(state, quads);
     let (attended, parts) = (a.attended(false), a.parts());
     let bindings = vec![
@@ -315,7 +315,7 @@ pub fn split(kernel: Kernel, state: StateType, quads: u16) -> Vec<Case> {
 
 /// Rows with several splits.
 pub fn merge(kernel: Kernel, quads: u16) -> Case {
-    let a = Attention::new(StateType::F32, quads);
+    let a = Attention::new(KvCacheType::F32, quads);
     let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * HEADS * a.dim)];
     case(kernel, bindings, a.params(), (HEADS as u32, 3), 2, floats(a.attended(true)))
 }

@@ -8,7 +8,7 @@ mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 use potluck_shaders::{Form, Kernel, Operand, reference};
 
 use crate::engine::Engine;
@@ -21,7 +21,7 @@ pub(crate) enum Expected {
     /// Floats, within a distance relative to their root mean square.
     Floats(Vec<f32>, f64),
     /// Heads of so many values, stored in the cache with what its type loses.
-    Cached(StateType, usize, Vec<f32>),
+    Cached(KvCacheType, usize, Vec<f32>),
     /// Exactly these words.
     Words(Vec<u32>),
 }
@@ -75,10 +75,10 @@ impl Expected {
                 // Half a step of blocks whose furthest value is about three times the root mean square; at the far end of 4 bits a
                 // whole one.
                 let tolerance = match state {
-                    StateType::F32 => 1e-3,
-                    StateType::F16 => 2e-3,
-                    StateType::Q8_0 => 2e-2,
-                    StateType::Q4_0 => 0.5,
+                    KvCacheType::F32 => 1e-3,
+                    KvCacheType::F16 => 2e-3,
+                    KvCacheType::Q8_0 => 2e-2,
+                    KvCacheType::Q4_0 => 0.5,
                 };
                 (distance(got, expected), tolerance)
             }

@@ -4,7 +4,7 @@
 
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 use potluck_shaders::{Form, Format, Job, Kernel, Lanes, Operand, Tile, VectorStrategy, params};
 
 use super::data::{Matrices, Random, raw};
@@ -39,7 +39,7 @@ fn engine() -> Engine {
         vocabulary: 1,
         context: 1,
         norm_epsilon: 1e-5,
-        tied_head: true,
+        tied_lm_head: true,
         blocks: Vec::new(),
     };
     Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {})).unwrap()
@@ -262,7 +262,7 @@ fn stored_outside(format: Format) -> (Vec<f32>, Vec<u8>) {
 fn keys_and_values_are_stored_as_outside_software_would() {
     let engine = engine();
     // Heads of one block, of two that share a word of scales, and of three.
-    for (state, format) in [(StateType::Q8_0, Format::Q8_0), (StateType::Q4_0, Format::Q4_0)] {
+    for (state, format) in [(KvCacheType::Q8_0, Format::Q8_0), (KvCacheType::Q4_0, Format::Q4_0)] {
         let (given, blocks) = stored_outside(format);
         let expected = potluck_shaders::reference::dequantize(format, &blocks);
         for dim in [32usize, 64, 96] {

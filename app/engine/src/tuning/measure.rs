@@ -154,12 +154,12 @@ impl Core {
                 continue;
             }
             match unit {
-                WeightUnit::Mixer(block) => self.mixer(&mut rec, &layout, block, batch)?,
+                WeightUnit::TokenMixer(block) => self.token_mixer(&mut rec, &layout, block, batch)?,
                 WeightUnit::Dense(block) => self.dense(&mut rec, &layout, block, batch)?,
                 WeightUnit::Router(block) if decodes && Some(block) == expert_block => {
                     self.fused_experts(&mut rec, &layout, block, batch.n)?;
                 }
-                WeightUnit::Head if decodes => self.logits(&mut rec, &layout, 0, 1)?,
+                WeightUnit::LmHead if decodes => self.logits(&mut rec, &layout, 0, 1)?,
                 _ => {}
             }
         }

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::{
-    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, FileRange, MixerSpec, ModelSpec, RopePairs, RopeSpec,
+    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, FileRange, TokenMixerSpec, ModelSpec, RopePairs, RopeSpec,
     TensorRole, UnitMap, UnitTensor,
 };
 use potluck_plan::{
-    BlockIndex, BlockRange, Candidates, Computed, ConversationId, ExpertId, HeadRequest, HeadRows, Input, KernelClass,
-    Outcome, Pick, Position, Row, Task, Then, Ticket, WeightUnit, Work,
+    BlockIndex, BlockRange, Candidates, Computed, ConversationId, ExpertId, LmHeadRequest, LmHeadTokens, Input, KernelClass,
+    Outcome, LogitsRequest, Position, BatchToken, Task, Then, Ticket, WeightUnit, Work,
 };
 
 /// The device of this machine, with the kernels of a tier; a machine without one cannot run these tests.
@@ -152,7 +152,7 @@ impl Recipe {
         } else {
             FeedForwardSpec::Dense { intermediate: self.intermediate }
         };
-        let block = BlockSpec { mixer: MixerSpec::Attention(attention.clone()), feed_forward };
+        let block = BlockSpec { token_mixer: TokenMixerSpec::Attention(attention.clone()), feed_forward };
         let spec = ModelSpec {
             architecture: a,
             name: "random".into(),
@@ -160,7 +160,7 @@ impl Recipe {
             vocabulary: self.vocabulary,
             context: 4096,
             norm_epsilon: 1e-5,
-            tied_head: self.tied,
+            tied_lm_head: self.tied,
             blocks: vec![block; self.blocks],
         };
         let mut writer = Writer { random: Random(self.seed), file: vec![0xaa; 32], units: UnitMap::default() };
@@ -206,12 +206,12 @@ impl Writer {
         let table = self.tensor(TokenEmbedding, recipe.table, spec.vocabulary, hidden);
         self.units.insert(WeightUnit::Embedding, vec![table.clone()]);
         let norm = self.tensor(OutputNorm, f32, 1, hidden);
-        let output = if spec.tied_head { table } else { self.tensor(Output, kind, spec.vocabulary, hidden) };
-        self.units.insert(WeightUnit::Head, vec![norm, output]);
+        let output = if spec.tied_lm_head { table } else { self.tensor(Output, kind, spec.vocabulary, hidden) };
+        self.units.insert(WeightUnit::LmHead, vec![norm, output]);
         let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
         for b in 0..spec.blocks.len() as u16 {
             let index = BlockIndex(b);
-            let mut mixer = vec![
+            let mut token_mixer = vec![
                 self.tensor(AttentionNorm, f32, 1, hidden),
                 self.tensor(Query, kind, q, hidden),
                 self.tensor(Key, kind, kv, hidden),
@@ -219,15 +219,15 @@ impl Writer {
                 self.tensor(AttentionOutput, kind, hidden, q),
             ];
             if a.qkv_bias {
-                mixer.extend([(QueryBias, q), (KeyBias, kv), (ValueBias, kv)].map(|(r, n)| self.tensor(r, f32, 1, n)));
+                token_mixer.extend([(QueryBias, q), (KeyBias, kv), (ValueBias, kv)].map(|(r, n)| self.tensor(r, f32, 1, n)));
             }
             if a.qk_norm {
-                mixer.extend([QueryNorm, KeyNorm].map(|r| self.tensor(r, f32, 1, a.head_dim)));
+                token_mixer.extend([QueryNorm, KeyNorm].map(|r| self.tensor(r, f32, 1, a.head_dim)));
             }
             if a.rope.factors {
-                mixer.push(self.tensor(RopeFactors, f32, 1, a.rope.dims / 2));
+                token_mixer.push(self.tensor(RopeFactors, f32, 1, a.rope.dims / 2));
             }
-            self.units.insert(WeightUnit::Mixer(index), mixer);
+            self.units.insert(WeightUnit::TokenMixer(index), token_mixer);
             let norm = self.tensor(FeedForwardNorm, f32, 1, hidden);
             match spec.blocks[usize::from(b)].feed_forward {
                 FeedForwardSpec::Dense { intermediate } => {
@@ -359,20 +359,20 @@ pub fn load(engine: &Engine, units: &UnitMap, bytes: &Bytes<'_>) {
 
 pub const TALK: ConversationId = ConversationId(7);
 
-pub fn rows(positions: std::ops::Range<u32>) -> Vec<Row> {
-    positions.map(|p| Row { conversation: TALK, position: Position(p) }).collect()
+pub fn rows(positions: std::ops::Range<u32>) -> Vec<BatchToken> {
+    positions.map(|p| BatchToken { conversation: TALK, position: Position(p) }).collect()
 }
 
-pub fn forward(rows: Vec<Row>, class: KernelClass, input: Input, blocks: (u16, u16), then: Then) -> Task {
+pub fn forward(rows: Vec<BatchToken>, class: KernelClass, input: Input, blocks: (u16, u16), then: Then) -> Task {
     Task::Forward { rows, class, input, blocks: BlockRange::new(blocks.0, blocks.1), then }
 }
 
-pub fn logits(rows: HeadRows) -> Then {
-    Then::Head(HeadRequest { rows, pick: Pick::Logits })
+pub fn logits(rows: LmHeadTokens) -> Then {
+    Then::LmHead(LmHeadRequest { rows, pick: LogitsRequest::Logits })
 }
 
-pub fn top(rows: HeadRows, n: u16) -> Then {
-    Then::Head(HeadRequest { rows, pick: Pick::Top(n) })
+pub fn top(rows: LmHeadTokens, n: u16) -> Then {
+    Then::LmHead(LmHeadRequest { rows, pick: LogitsRequest::Top(n) })
 }
 
 /// Largest difference, relative to the reference's root mean square.

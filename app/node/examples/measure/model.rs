@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
 use potluck_node::open::settings;
-use potluck_plan::{BlockShape, Bytes, ModelId, StateType};
+use potluck_plan::{BlockShape, Bytes, ModelId, KvCacheType};
 
 /// Positions of context in every room.
 pub const CONTEXT: u32 = 256;
@@ -43,11 +43,11 @@ impl Measured {
         let header = parse(&header).map_err(|error| sentence(&error))?;
         let joined = join([header]).map_err(|error| sentence(&error))?;
         let (spec, units) = ModelSpec::from_gguf(&joined).map_err(|error| sentence(&error))?;
-        let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, StateType::F32));
-        let shape = spec.shape(&units, ModelId([0; 32]), StateType::F32);
-        let block = |block: &BlockShape| block.weights().0 + block.state_per_position.0 * u64::from(CONTEXT);
+        let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, KvCacheType::F32));
+        let shape = spec.shape(&units, ModelId([0; 32]), KvCacheType::F32);
+        let block = |block: &BlockShape| block.weights().0 + block.kv_cache_per_position.0 * u64::from(CONTEXT);
         let blocks: Vec<u64> = shape.blocks.iter().map(block).collect();
-        let ends = Bytes(shape.embedding.0 + shape.head.0);
+        let ends = Bytes(shape.embedding.0 + shape.lm_head.0);
         let whole = Bytes(ends.0 + blocks.iter().sum::<u64>());
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let folder = path.parent().map(Path::to_owned);

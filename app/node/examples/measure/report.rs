@@ -83,7 +83,7 @@ impl fmt::Display for Measurement {
                 f,
                 "blocks {:12} hops {}  predicted {:7.2} ms, foretold {:7.2} ms, measured {:7.2} ms  errors {before:5.1}% {foretold:5.1}%",
                 blocks(outcome),
-                outcome.before.crossings,
+                outcome.before.network_hops,
                 outcome.before.token_ms,
                 outcome.forecast.forecast_ms,
                 outcome.measured(),
@@ -170,7 +170,7 @@ fn of_result(measurement: &Measurement) -> Value {
     match &measurement.result {
         Err(sentence) => value["failed"] = json!(sentence),
         Ok(outcome) => {
-            value["crossings"] = json!(outcome.before.crossings);
+            value["network_hops"] = json!(outcome.before.network_hops);
             value["before"] = json!(outcome.before);
             value["after"] = json!(outcome.after);
             value["forecast"] = json!(outcome.forecast);

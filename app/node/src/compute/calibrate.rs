@@ -13,8 +13,8 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, EngineError, fixed_overhead};
 use potluck_model::UnitMap;
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick,
-    Position, Row, StateType, Task, Then, Ticket, WeightUnit, Work,
+    BlockIndex, BlockRange, Bytes, Computed, ConversationId, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest,
+    Position, BatchToken, KvCacheType, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS, typical};
 use potluck_protocol::CalibrationRuns;
@@ -170,12 +170,12 @@ impl Compute {
     async fn kept_runs(&self, key: BlobKey) -> Option<CalibrationRuns> {
         let kept = self.all_kept(key).await.into_iter().find(|kept| self.is_ours(kept))?;
         // What was timed without the head, for lack of room, is timed again where the head is loaded.
-        let has_head = |slot: &super::Slot| {
+        let has_lm_head = |slot: &super::Slot| {
             slot.model == key.model
                 && slot.engine.missing().is_empty()
-                && slot.engine.held().contains(&WeightUnit::Head)
+                && slot.engine.held().contains(&WeightUnit::LmHead)
         };
-        if kept.runs.decode_head.is_empty() && self.slot.borrow().as_ref().is_some_and(has_head) {
+        if kept.runs.decode_lm_head.is_empty() && self.slot.borrow().as_ref().is_some_and(has_lm_head) {
             return None;
         }
         let age = self.platform.clock.unix_seconds().saturating_sub(kept.unix_seconds);
@@ -221,7 +221,7 @@ impl Compute {
         let held = engine.held();
         let has = |block| units_of(&model.units, block).iter().all(|unit| held.contains(unit));
         let run = longest_run(model.card.blocks, has);
-        let ranges = ranges(run, held.contains(&WeightUnit::Head), |_| true).ok_or(CalibrateError::TooFewBlocks)?;
+        let ranges = ranges(run, held.contains(&WeightUnit::LmHead), |_| true).ok_or(CalibrateError::TooFewBlocks)?;
         let (sender, results) = mpsc::unbounded();
         *self.trial.borrow_mut() = Some(sender);
         let mut trial = Trial { engine, results, own: false };
@@ -237,12 +237,12 @@ impl Compute {
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
         let gpu = self.gpu.borrow().clone().ok_or_else(|| CalibrateError::NoGpu(self.no_gpu()))?;
         let bytes = |units: &[WeightUnit]| units.iter().map(|unit| model.units.bytes(*unit).0).sum::<u64>();
-        let settings = settings(budget, CONTEXT, StateType::F32);
+        let settings = settings(budget, CONTEXT, KvCacheType::F32);
         let free = budget.saturating_sub(fixed_overhead(&model.spec, &settings)).0;
         let most = MOST_BYTES.min(free / 4 * 3);
         let blocks = |range: BlockRange| range.iter().map(|block| bytes(&units_of(&model.units, block))).sum::<u64>();
         let all = BlockRange::new(0, model.card.blocks);
-        let head = bytes(&[WeightUnit::Head]);
+        let head = bytes(&[WeightUnit::LmHead]);
         let ranges = ranges_with_head(all, blocks, head, most, free / 10 * 9).ok_or(CalibrateError::TooFewBlocks)?;
         let (sender, results) = mpsc::unbounded();
         let on_result = move |computed: Computed| {
@@ -255,7 +255,7 @@ impl Compute {
         let mut units: BTreeSet<WeightUnit> =
             ranges.long.iter().flat_map(|block| units_of(&model.units, block)).collect();
         if ranges.head {
-            units.insert(WeightUnit::Head);
+            units.insert(WeightUnit::LmHead);
         }
         trial.engine.hold(&units)?;
         units.iter().try_for_each(|unit| trial.engine.finish(*unit))?;
@@ -274,14 +274,14 @@ impl Compute {
         let Ranges { short, long, head } = ranges;
         let chunk = |blocks| forward(KernelClass::Prefill, CHUNK, width, blocks, Then::Hidden);
         let row = |blocks, then| forward(KernelClass::Decode, 1, width, blocks, then);
-        let pick = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(Pick::MOST) };
+        let pick = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(LogitsRequest::MOST) };
         let mut rows = vec![row(long, Then::Hidden), row(short, Then::Hidden)];
-        rows.extend(head.then(|| row(short, Then::Head(pick))));
+        rows.extend(head.then(|| row(short, Then::LmHead(pick))));
         self.warm_up(trial, &rows[0]).await?;
         let Some(decode) = self.rounds(trial, &rows, DECODE_MILLIS).await? else { return Ok(None) };
         let mut decode = decode.into_iter();
         let mut next = || decode.next().unwrap_or_default();
-        let (decode_long, decode_short, decode_head) = (next(), next(), next());
+        let (decode_long, decode_short, decode_lm_head) = (next(), next(), next());
         let is_quick = typical(&decode_long) < CHUNK_MILLIS / f64::from(CHUNK);
         let mut prefill = [Vec::new(), Vec::new()];
         // Others wait: a device on which this takes seconds is taken to gain as much by chunks as others do.
@@ -297,10 +297,10 @@ impl Compute {
             long,
             decode_short,
             decode_long,
-            decode_head,
+            decode_lm_head,
             decode_paused: Vec::new(),
             short_paused: Vec::new(),
-            head_paused: Vec::new(),
+            lm_head_paused: Vec::new(),
             pauses_follow: is_quick,
             chunk,
             prefill_short,
@@ -440,7 +440,7 @@ fn ranges_with_head(
 /// The first rows of a conversation, zeros, through blocks.
 fn forward(class: KernelClass, count: u32, width: usize, blocks: BlockRange, then: Then) -> Task {
     let input = Input::Hidden(vec![0.0; width * count as usize]);
-    let rows = (0..count).map(|position| Row { conversation: TRIAL, position: Position(position) }).collect();
+    let rows = (0..count).map(|position| BatchToken { conversation: TRIAL, position: Position(position) }).collect();
     Task::Forward { rows, class, input, blocks, then }
 }
 

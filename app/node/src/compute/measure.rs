@@ -6,7 +6,7 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, Gpu};
 use potluck_gguf::synthetic::Synthetic;
 use potluck_plan::{
-    BlockRange, Computed, ConversationId, Input as Start, KernelClass, Position, Row, Task, Then, Ticket, Work,
+    BlockRange, Computed, ConversationId, Input as Start, KernelClass, Position, BatchToken, Task, Then, Ticket, Work,
 };
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +136,7 @@ impl Compute {
 fn nothing(ticket: u64) -> Work {
     let hidden = Synthetic::default().hidden as usize;
     let task = Task::Forward {
-        rows: vec![Row { conversation: ConversationId(0), position: Position(0) }],
+        rows: vec![BatchToken { conversation: ConversationId(0), position: Position(0) }],
         class: KernelClass::Decode,
         input: Start::Hidden(vec![0.0; hidden]),
         blocks: BlockRange::new(0, 0),

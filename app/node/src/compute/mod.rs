@@ -16,7 +16,7 @@ use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_panel::{DeviceReport, SelfTest, SelfTestState};
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, StateType, Task, Ticket, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, KvCacheType, Task, Ticket, Work};
 use potluck_swarm::Event;
 
 pub use calibrate::CalibrateError;
@@ -50,7 +50,7 @@ struct Slot {
     model: ModelId,
     units: Rc<UnitMap>,
     context: u32,
-    state: StateType,
+    state: KvCacheType,
 }
 
 /// The GPU of this peer.
@@ -138,7 +138,7 @@ impl Compute {
     pub fn engine_for(
         self: &Rc<Self>,
         model: &Model,
-        (context, state): (u32, StateType),
+        (context, state): (u32, KvCacheType),
         budget: Bytes,
     ) -> Result<(Engine, Rc<UnitMap>), LoadError> {
         if let Some(slot) = self.slot.borrow().as_ref()
@@ -414,7 +414,7 @@ fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, St
     let header = Synthetic::default().header().map_err(|error| sentence(&error))?;
     let model = join([header]).map_err(|error| sentence(&error))?;
     let (spec, units) = ModelSpec::from_gguf(&model).map_err(|error| sentence(&error))?;
-    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64, StateType::F32), Box::new(on_result));
+    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64, KvCacheType::F32), Box::new(on_result));
     let engine = engine.map_err(|error| sentence(&error))?;
     engine.hold(&BTreeSet::new()).map_err(|error| sentence(&error))?;
     Ok(engine)

@@ -79,14 +79,14 @@ impl Compute {
         if tuning() != before {
             self.tuning_failures.set(0);
             self.keep_tuning().await;
-        } else if engine.is_untuned() && !engine.has_state() {
+        } else if engine.is_untuned() && !engine.has_kv_cache() {
             self.tuning_failures.set(self.tuning_failures.get().saturating_add(1));
             self.keep_tuning().await;
         }
     }
 
     fn may_tune(&self, engine: &Engine) -> bool {
-        self.tuning_failures.get() < MOST_FAILURES && !engine.has_state()
+        self.tuning_failures.get() < MOST_FAILURES && !engine.has_kv_cache()
     }
 
     /// Waits for some tuning, but no longer than so many milliseconds: a browser's compiler asks nobody how long it may take. A device

@@ -215,7 +215,7 @@ struct Home {
 fn homes(units: &UnitMap, unit: WeightUnit) -> Vec<Home> {
     let (mut shared, mut own, mut end) = (Vec::new(), Vec::new(), 0);
     for (tensor, info) in units.tensors(unit).iter().enumerate() {
-        let table = (unit == WeightUnit::Head).then(|| offset_in(units.tensors(WeightUnit::Embedding), info)).flatten();
+        let table = (unit == WeightUnit::LmHead).then(|| offset_in(units.tensors(WeightUnit::Embedding), info)).flatten();
         match table {
             Some(offset) => shared.push(Home { tensor, blob: WeightUnit::Embedding, offset }),
             None => {
@@ -333,11 +333,11 @@ mod tests {
     /// A head whose matrix is the embedding's table.
     fn tied() -> UnitMap {
         let mut map = map();
-        let mut head = map.tensors(WeightUnit::Head).to_vec();
+        let mut head = map.tensors(WeightUnit::LmHead).to_vec();
         let table = map.tensors(WeightUnit::Embedding)[0].clone();
         let matrix = head.iter_mut().find(|tensor| tensor.role == TensorRole::Output).unwrap();
         *matrix = UnitTensor { role: TensorRole::TokenEmbedding, ..table };
-        map.insert(WeightUnit::Head, head);
+        map.insert(WeightUnit::LmHead, head);
         map
     }
 
@@ -428,10 +428,10 @@ mod tests {
     #[test]
     fn a_shared_table_is_brought_once_and_kept_in_the_embeddings_blob() {
         let map = tied();
-        let both = [WeightUnit::Embedding, WeightUnit::Head];
+        let both = [WeightUnit::Embedding, WeightUnit::LmHead];
         let table = map.bytes(WeightUnit::Embedding).0;
-        let norm = map.bytes(WeightUnit::Head).0 - table;
-        assert_eq!((blob_bytes(&map, WeightUnit::Embedding), blob_bytes(&map, WeightUnit::Head)), (table, norm));
+        let norm = map.bytes(WeightUnit::LmHead).0 - table;
+        assert_eq!((blob_bytes(&map, WeightUnit::Embedding), blob_bytes(&map, WeightUnit::LmHead)), (table, norm));
         let bytes = |jobs: &[Job]| jobs.iter().map(|job| job.len).sum::<u64>();
         let stored = |blob| (blob == WeightUnit::Embedding).then_some(table);
 
@@ -441,8 +441,8 @@ mod tests {
         let alone = cut(&both[1..], &map, 1000, stored, |_, _| true);
         assert_eq!(bytes(&alone), table + norm, "a last stage needs the table as well");
         assert_eq!(alone.iter().map(Job::stored).sum::<u64>(), table, "and finds it where the first stage put it");
-        assert!(alone.iter().all(|job| job.wanted.unit == WeightUnit::Head));
-        assert_eq!(blobs(&map, [WeightUnit::Head]), BTreeSet::from(both));
+        assert!(alone.iter().all(|job| job.wanted.unit == WeightUnit::LmHead));
+        assert_eq!(blobs(&map, [WeightUnit::LmHead]), BTreeSet::from(both));
 
         let is_norm = |unit, tensor: usize| map.tensors(unit)[tensor].role == TensorRole::OutputNorm;
         let rest = cut(&both[1..], &map, 1000, stored, is_norm);
@@ -454,7 +454,7 @@ mod tests {
     #[test]
     fn an_embedding_whose_table_the_head_brought_needs_no_job_to_be_complete() {
         let map = tied();
-        let both = vec![WeightUnit::Embedding, WeightUnit::Head];
+        let both = vec![WeightUnit::Embedding, WeightUnit::LmHead];
         let table_is_here = |unit, tensor: usize| map.tensors(unit)[tensor].role != TensorRole::TokenEmbedding;
         let (here, missing) = split(both.clone(), &map, table_is_here);
         assert_eq!((here.as_slice(), missing.as_slice()), (&both[..1], &both[1..]), "the head's norm is still missing");
@@ -465,12 +465,12 @@ mod tests {
     #[test]
     fn a_tied_head_follows_the_embedding_wherever_its_norm_lies() {
         let mut map = tied();
-        let mut head = map.tensors(WeightUnit::Head).to_vec();
+        let mut head = map.tensors(WeightUnit::LmHead).to_vec();
         let norm = head.iter_mut().find(|tensor| tensor.role == TensorRole::OutputNorm).unwrap();
         norm.range.offset = 0;
-        map.insert(WeightUnit::Head, head);
-        let mut units = vec![WeightUnit::Head, WeightUnit::Embedding];
+        map.insert(WeightUnit::LmHead, head);
+        let mut units = vec![WeightUnit::LmHead, WeightUnit::Embedding];
         sort_units(&mut units, &map);
-        assert_eq!(units, [WeightUnit::Embedding, WeightUnit::Head]);
+        assert_eq!(units, [WeightUnit::Embedding, WeightUnit::LmHead]);
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::blob::tests::every_kind;
 
-const MIXER: WeightUnit = WeightUnit::Mixer(BlockIndex(3));
+const MIXER: WeightUnit = WeightUnit::TokenMixer(BlockIndex(3));
 const EXPERT: WeightUnit = WeightUnit::Expert(BlockIndex(3), ExpertId(127));
 
 fn grown(unit: WeightUnit, offset: u64, len: u64) -> Record {
@@ -57,12 +57,12 @@ fn units_grow_side_by_side_in_their_blocks_pack() {
     index.read(&journal(&records));
     assert_eq!((index.generation(), index.next()), (Some(9), 6 * RECORD as u64));
     assert_eq!((index.len(MIXER), index.len(EXPERT), index.len(other)), (155, 10, 7));
-    assert_eq!((index.end(EXPERT), index.end(other), index.end(WeightUnit::Head)), (165, 7, 0));
+    assert_eq!((index.end(EXPERT), index.end(other), index.end(WeightUnit::LmHead)), (165, 7, 0));
     let extent = |offset, len| Extent { offset, len };
     assert_eq!(index.extents(MIXER, 20, 60), Some(vec![extent(20, 60)]), "what was written end to end is one read");
     assert_eq!(index.extents(MIXER, 140, 15), Some(vec![extent(140, 10), extent(160, 5)]));
     assert_eq!(index.extents(MIXER, 140, 16), None, "a byte too many");
-    assert_eq!(index.extents(WeightUnit::Head, 0, 1), None);
+    assert_eq!(index.extents(WeightUnit::LmHead, 0, 1), None);
 }
 
 #[test]

@@ -18,7 +18,7 @@ use potluck_panel::{
     AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt,
     RequestId, Role, SamplingChoice, Share, Status, ToNode, ToPage,
 };
-use potluck_plan::{Bytes, ModelId, ModelShape, StateType};
+use potluck_plan::{Bytes, ModelId, ModelShape, KvCacheType};
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
@@ -102,8 +102,8 @@ impl RunningRelay {
 /// Sizes of a synthetic model, and what a device needs besides.
 pub fn sizes(model: &Synthetic) -> (ModelShape, Bytes) {
     let (spec, units) = ModelSpec::from_gguf(&join([model.header().unwrap()]).unwrap()).unwrap();
-    let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, StateType::F32));
-    (spec.shape(&units, ModelId([0; 32]), StateType::F32), overhead)
+    let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, KvCacheType::F32));
+    (spec.shape(&units, ModelId([0; 32]), KvCacheType::F32), overhead)
 }
 
 /// Writes a model into a folder.

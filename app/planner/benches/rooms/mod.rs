@@ -1,6 +1,6 @@
 //! Rooms to search: every device distinct, memory so short that several are needed.
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType};
+use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType};
 use potluck_planner::{
     Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
 };
@@ -56,8 +56,8 @@ impl Random {
 
 fn shape(blocks: usize, random: &mut Random) -> ModelShape {
     let mut block = || BlockShape {
-        mixer: Bytes(30_000_000),
-        state_per_position: Bytes(4_096),
+        token_mixer: Bytes(30_000_000),
+        kv_cache_per_position: Bytes(4_096),
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(70_000_000 + (random.unit() * 20e6) as u64) },
     };
     ModelShape {
@@ -66,8 +66,8 @@ fn shape(blocks: usize, random: &mut Random) -> ModelShape {
         vocabulary: 128_000,
         embedding: Bytes(400_000_000),
         head: Bytes(400_000_000),
-        tied_head: false,
-        state: StateType::F32,
+        tied_lm_head: false,
+        state: KvCacheType::F32,
         blocks: (0..blocks).map(|_| block()).collect(),
     }
 }

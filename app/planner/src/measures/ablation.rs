@@ -80,7 +80,7 @@ impl FromStr for Measure {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockShape, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType};
+    use potluck_plan::{BlockShape, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType};
 
     use super::*;
     use crate::{Access, Effort, Layers, Loading, Room, Sharing, plan};
@@ -94,15 +94,15 @@ mod tests {
     #[test]
     fn each_measure_keeps_the_plan_out_of_its_trap() {
         let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
-        let block = BlockShape { mixer: Bytes(500), state_per_position: Bytes(0), feed_forward };
+        let block = BlockShape { token_mixer: Bytes(500), kv_cache_per_position: Bytes(0), feed_forward };
         let shape = ModelShape {
             model: ModelId([0; 32]),
             hidden: 1_000,
             vocabulary: 10,
             embedding: Bytes(10),
             head: Bytes(0),
-            tied_head: false,
-            state: StateType::F32,
+            tied_lm_head: false,
+            state: KvCacheType::F32,
             blocks: vec![block; 4],
         };
         let layers = Layers::from_shape(&shape, 64, WireType::F32);

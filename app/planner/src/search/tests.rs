@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType,
+    BlockIndex, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType,
 };
 
 use super::anneal::anneal;
@@ -39,8 +39,8 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
     let count = between(random, bounds.devices);
     let blocks = between(random, bounds.blocks);
     let block = |random: &mut Random| BlockShape {
-        mixer: Bytes(20 + random.below(80) as u64),
-        state_per_position: Bytes(random.below(5) as u64),
+        token_mixer: Bytes(20 + random.below(80) as u64),
+        kv_cache_per_position: Bytes(random.below(5) as u64),
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(random.below(100) as u64) },
     };
     let shape = ModelShape {
@@ -49,8 +49,8 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
         vocabulary: 8,
         embedding: Bytes(random.below(150) as u64),
         head: Bytes(random.below(150) as u64),
-        tied_head: random.below(2) == 0,
-        state: StateType::F32,
+        tied_lm_head: random.below(2) == 0,
+        state: KvCacheType::F32,
         blocks: (0..blocks).map(|_| block(random)).collect(),
     };
     let layers = Layers::from_shape(&shape, 4, WireType::F32);
@@ -144,13 +144,13 @@ fn evaluate(instance: &Instance, choice: &Choice) -> Option<(Vec<f64>, f64)> {
         let (first, last) = (index == 0, index + 1 == choice.len());
         let range = &shape.blocks[block..block + count];
         let weights: u64 = range.iter().map(|block| block.weights().0).sum();
-        let state: u64 = range.iter().map(|block| block.state_per_position.0 * 4).sum();
+        let state: u64 = range.iter().map(|block| block.kv_cache_per_position.0 * 4).sum();
         let embedding = if first { shape.embedding.0 } else { 0 };
-        let head = if last && !(first && shape.tied_head) { shape.head.0 } else { 0 };
+        let head = if last && !(first && shape.tied_lm_head) { shape.lm_head.0 } else { 0 };
         if weights + state + embedding + head + 10 > device.budget.0 {
             return None;
         }
-        let reads = weights + if last { shape.head.0 } else { 0 };
+        let reads = weights + if last { shape.lm_head.0 } else { 0 };
         stages.push(device.session_millis + reads as f64 / device.speed.decode);
         messages += message(at, device.peer, if first { 52 } else { hidden });
         (at, block) = (device.peer, block + count);
@@ -169,7 +169,7 @@ fn loads(instance: &Instance, choice: &Choice) -> Vec<f64> {
             |at: usize| if device.holds.contains(&BlockIndex(at as u16)) { 0 } else { shape.blocks[at].weights().0 };
         let blocks: u64 = range.map(missing).sum();
         let embedding = if index == 0 { shape.embedding.0 } else { 0 };
-        let head = if index + 1 == choice.len() { shape.head.0 } else { 0 };
+        let head = if index + 1 == choice.len() { shape.lm_head.0 } else { 0 };
         SESSION_START_MILLIS + (blocks + embedding + head) as f64 / device.download
     };
     choice.iter().enumerate().map(load).collect()

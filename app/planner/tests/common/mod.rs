@@ -1,14 +1,14 @@
 //! Small models and rooms.
 #![allow(dead_code)]
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, StateType, WireType};
+use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType};
 use potluck_planner::{Access, Device, Effort, Layers, Links, Loading, Planned, Room, Sharing, Shortfall, plan};
 
 /// Blocks of 40 + 60 bytes and one byte of state a position; both ends have 50 bytes.
 pub fn dense(blocks: usize) -> ModelShape {
     let block = BlockShape {
-        mixer: Bytes(40),
-        state_per_position: Bytes(1),
+        token_mixer: Bytes(40),
+        kv_cache_per_position: Bytes(1),
         feed_forward: FeedForwardShape::Dense { bytes: Bytes(60) },
     };
     ModelShape {
@@ -17,8 +17,8 @@ pub fn dense(blocks: usize) -> ModelShape {
         vocabulary: 8,
         embedding: Bytes(50),
         head: Bytes(50),
-        tied_head: false,
-        state: StateType::F32,
+        tied_lm_head: false,
+        state: KvCacheType::F32,
         blocks: vec![block; blocks],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use potluck_plan::{ConversationId, HeadRequest, HeadRows, KernelClass, Millis, Pick, Plan, Position};
+use potluck_plan::{ConversationId, LmHeadRequest, LmHeadTokens, KernelClass, Millis, LogitsRequest, Plan, Position};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::ahead::Ahead;
@@ -164,11 +164,11 @@ impl Answering {
 
     /// Greedy tokens to compute behind a chunk.
     pub fn ahead(&self, chunk: &Chunk, ahead: Ahead) -> u16 {
-        if self.pick() == Pick::Top(1) { ahead.tokens(self.most_further(chunk)) } else { 0 }
+        if self.pick() == LogitsRequest::Top(1) { ahead.tokens(self.most_further(chunk)) } else { 0 }
     }
 
     /// Guesses for the rows behind a chunk, if guesses pay.
-    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, crossings: u32) -> Vec<u32> {
+    pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Vec<u32> {
         let most = self.most_further(chunk);
         if most == 0 {
             return Vec::new();
@@ -177,7 +177,7 @@ impl Answering {
             self.guess = look_up(self.conversation.log.tokens(), MOST_DRAFTS).into();
         }
         let most = self.guess.len().min(most);
-        let length = cost.best_length(self.acceptance, crossings, most);
+        let length = cost.best_length(self.acceptance, network_hops, most);
         self.guess.iter().copied().take(length).collect()
     }
 
@@ -206,7 +206,7 @@ impl Answering {
         }
         self.sent = chunk.base + chunk.tokens.len();
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
-        let rows = if chunk.drafts.is_empty() { HeadRows::Last } else { HeadRows::All };
+        let rows = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
         self.under_way.push_back(Pass {
             id: pass,
@@ -228,7 +228,7 @@ impl Answering {
             class: chunk.class,
             tokens,
             ahead: chunk.ahead,
-            head: chunk.last.then(|| HeadRequest { rows, pick: self.pick() }),
+            head: chunk.last.then(|| LmHeadRequest { rows, pick: self.pick() }),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
@@ -277,14 +277,14 @@ impl Answering {
     }
 
     /// No device has anything of it any more.
-    pub fn state_lost(&mut self) {
+    pub fn kv_cache_lost(&mut self) {
         self.rewind(0);
         self.conversation.held = 0;
     }
 
     /// It goes on where its state was rebuilt; without that, from its log alone.
     pub fn moved(&mut self, replay: Option<Replay>, fresh: ConversationId) {
-        self.state_lost();
+        self.kv_cache_lost();
         self.conversation.id = fresh;
         if let Some(replay) = replay {
             self.conversation.id = replay.id;
@@ -341,10 +341,10 @@ impl Answering {
         self.last_token = now;
     }
 
-    fn pick(&self) -> Pick {
+    fn pick(&self) -> LogitsRequest {
         let sampling = &self.prompt.sampling;
         let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
-        Pick::Top(if greedy { 1 } else { Pick::MOST })
+        LogitsRequest::Top(if greedy { 1 } else { LogitsRequest::MOST })
     }
 
     pub fn timings(&self, now: Millis) -> Timings {

@@ -222,7 +222,7 @@ impl Answers {
                     chunk.ahead = answering.ahead(&chunk, self.ahead);
                 }
                 if chunk.ahead == 0 {
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.crossings(out.me));
+                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(out.me));
                 }
                 answering.send(chunk, pass, live, plan, now, out);
                 sent = true;
@@ -246,7 +246,7 @@ impl Answers {
             }
             let Some(youngest) = self.active.iter().rposition(|active| !active.paused) else { return false };
             self.active[youngest].paused = true;
-            self.active[youngest].state_lost();
+            self.active[youngest].kv_cache_lost();
             self.tell_positions(out);
             if youngest == index {
                 return false;
@@ -307,12 +307,12 @@ impl Answers {
     }
 
     /// A new plan counts: every state has to be computed again from the logs.
-    pub fn state_lost(&mut self) {
+    pub fn kv_cache_lost(&mut self) {
         self.chunk_size = ChunkSize::default();
-        self.conversations.state_lost();
+        self.conversations.kv_cache_lost();
         self.draft_cost = DraftCost::default();
         self.ahead = Ahead::default();
-        self.active.iter_mut().for_each(Answering::state_lost);
+        self.active.iter_mut().for_each(Answering::kv_cache_lost);
     }
 
     pub(super) fn next_pass(&mut self) -> PassId {
@@ -340,7 +340,7 @@ impl Answers {
         self.draft_cost = DraftCost::default();
         self.ahead = Ahead::default();
         self.chunk_size = ChunkSize::default();
-        self.conversations.state_lost();
+        self.conversations.kv_cache_lost();
         self.conversations.rename();
         for active in &mut self.active {
             let replay = replay(active.conversation.id);

@@ -34,7 +34,7 @@ impl ChunkSize {
             return;
         }
         let fitting = rows as f64 * CHUNK_MILLIS / millis.max(1.0);
-        let most = (self.0 * GROWTH).min(Work::PREFILL_ROWS);
+        let most = (self.0 * GROWTH).min(Work::PREFILL_TOKENS);
         self.0 = (fitting.min(most as f64) as usize / FEWEST_ROWS * FEWEST_ROWS).max(FEWEST_ROWS);
     }
 }
@@ -42,7 +42,7 @@ impl ChunkSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockRange, ModelId, PeerId, PlanEpoch, Stage, StageId, StateType, WireType};
+    use potluck_plan::{BlockRange, ModelId, PeerId, PlanEpoch, Stage, StageId, KvCacheType, WireType};
 
     /// A block on each of so many devices.
     fn plan(devices: u16) -> Plan {
@@ -54,7 +54,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             context: 64,
-            state: StateType::F32,
+            state: KvCacheType::F32,
         }
     }
 
@@ -65,7 +65,7 @@ mod tests {
         size.measured(64, 20.0);
         assert_eq!(size.rows(&plan(1)), 256);
         size.measured(256, 30.0);
-        assert_eq!(size.rows(&plan(1)), Work::PREFILL_ROWS);
+        assert_eq!(size.rows(&plan(1)), Work::PREFILL_TOKENS);
         assert_eq!(size.rows(&plan(2)), 64, "two devices work on two chunks at a time");
     }
 

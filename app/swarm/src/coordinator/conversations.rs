@@ -82,7 +82,7 @@ impl Conversations {
     }
 
     /// The state on the devices is gone; the logs are not.
-    pub fn state_lost(&mut self) {
+    pub fn kv_cache_lost(&mut self) {
         for kept in self.kept.values_mut() {
             kept.log.set_computed(0);
             kept.held = 0;

@@ -63,9 +63,9 @@ impl DraftCost {
     }
 
     /// The number of draft tokens, at most `most`, that gives the most tokens a second. Before anything is measured, a row more
-    /// counts little against `crossings` between devices, and much without any.
-    pub fn best_length(&self, acceptance: Acceptance, crossings: u32, most: usize) -> usize {
-        let further = self.further.unwrap_or(if crossings > 1 { 0.05 } else { 0.5 });
+    /// counts little against `network_hops` between devices, and much without any.
+    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, most: usize) -> usize {
+        let further = self.further.unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
         let mut best = (0, 1.0);
         let (mut tokens, mut chance) = (1.0, 1.0);
         for length in 1..=most.min(MOST) {

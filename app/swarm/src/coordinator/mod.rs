@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, ModelId, PeerId, Plan, PlanEpoch};
-use potluck_protocol::{CalibrationRuns, Frame, LoadFault, Picked, PromptRequest, RequestId, RoomView, Session, Share};
+use potluck_protocol::{CalibrationRuns, Frame, LoadFault, LogitsResult, PromptRequest, RequestId, RoomView, Session, Share};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -226,7 +226,7 @@ impl Coordinator {
         if has_other {
             self.try_commit(members, now, out);
         } else {
-            self.answers.state_lost();
+            self.answers.kv_cache_lost();
             self.keep_handover(None);
         }
         let used = self.used();
@@ -258,7 +258,7 @@ impl Coordinator {
         self.planning.commit(handover.is_some(), self.answers.tokens, members, now, out);
         match handover {
             Some(handover) => handover.finish(&mut self.answers),
-            None => self.answers.state_lost(),
+            None => self.answers.kv_cache_lost(),
         }
     }
 
@@ -307,7 +307,7 @@ impl Coordinator {
         self.after_answer(members, now, out);
     }
 
-    pub fn picked(&mut self, from: PeerId, picked: Picked, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn picked(&mut self, from: PeerId, picked: LogitsResult, members: &mut Members, now: Millis, out: &mut Outbox) {
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == picked.epoch) {
             handover.through(picked.conversation, picked.pass);
             self.try_commit(members, now, out);

@@ -1,7 +1,7 @@
 //! What the last stage answers, and the tokens that are chosen from it.
 
 use potluck_plan::{Candidates, Millis};
-use potluck_protocol::{AnswerStop, Picked, PickedRows};
+use potluck_protocol::{AnswerStop, LogitsResult, LmHeadOutput};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
@@ -11,7 +11,7 @@ use crate::planted::{Bug, is_planted};
 
 impl Answers {
     /// The last stage's answer. False if it cannot be used.
-    pub fn picked(&mut self, picked: Picked, model: &OpenedModel, now: Millis, out: &mut Outbox) -> bool {
+    pub fn picked(&mut self, picked: LogitsResult, model: &OpenedModel, now: Millis, out: &mut Outbox) -> bool {
         let Some(index) = self.index_of(picked.conversation) else { return true };
         if let Some(reading) = self.active[index].reading(picked.pass, now) {
             self.chunk_size.measured(reading.rows, reading.millis);
@@ -22,8 +22,8 @@ impl Answers {
         let answering = &mut self.active[index];
         let Some(pass) = answering.through(picked.pass, now) else { return true };
         match picked.result {
-            PickedRows::Through => answering.report_reading(out),
-            PickedRows::Candidates(rows) => {
+            LmHeadOutput::Through => answering.report_reading(out),
+            LmHeadOutput::Candidates(rows) => {
                 let is_newest = pass.end == answering.conversation.log.len() || is_planted(Bug::ReplyTwice);
                 let is_row = |row: &Candidates| {
                     let fits = !row.ids.is_empty() && row.ids.len() == row.logits.len();
@@ -48,7 +48,7 @@ impl Answers {
                     return false;
                 }
             }
-            PickedRows::Logits(_) => return false,
+            LmHeadOutput::Logits(_) => return false,
         }
         true
     }

@@ -14,7 +14,7 @@ mod measures;
 mod patience;
 mod question;
 mod standbys;
-mod state_type;
+mod kv_cache_type;
 mod states;
 
 pub(super) use in_place::Use;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
 use potluck_planner::{Planned, Shortfall};
-use potluck_protocol::{Frame, LoadFault, PlanStanding};
+use potluck_protocol::{Frame, LoadFault, PlanStatus};
 
 use calibrating::Calibrating;
 use downloads::Downloads;
@@ -127,12 +127,12 @@ impl Planning {
     }
 
     /// The plan to show: the active one, else what is being prepared.
-    pub fn shown(&self) -> (PlanStanding, Option<&Planned>) {
+    pub fn shown(&self) -> (PlanStatus, Option<&Planned>) {
         match (&self.active, &self.inactive) {
-            (Some(active), _) if active.is_up() => (PlanStanding::Up, Some(&active.planned)),
-            (Some(active), _) => (PlanStanding::Committing, Some(&active.planned)),
-            (None, Some(inactive)) => (PlanStanding::Preparing, Some(&inactive.planned)),
-            (None, None) => (PlanStanding::Waiting, None),
+            (Some(active), _) if active.is_up() => (PlanStatus::Up, Some(&active.planned)),
+            (Some(active), _) => (PlanStatus::Committing, Some(&active.planned)),
+            (None, Some(inactive)) => (PlanStatus::Preparing, Some(&inactive.planned)),
+            (None, None) => (PlanStatus::Waiting, None),
         }
     }
 

@@ -94,7 +94,7 @@ impl TokenLog {
         let class = *self.classes.get(base)?;
         let most = match class {
             KernelClass::Prefill => prefill_rows,
-            KernelClass::Decode => Work::DECODE_ROWS,
+            KernelClass::Decode => Work::DECODE_TOKENS,
         };
         let len = self.classes[base..].iter().take(most).take_while(|other| **other == class).count();
         let late = usize::from(is_planted(Bug::ReplayOffByOne) && len < most && base + len < self.tokens.len());

@@ -2,7 +2,7 @@
 
 use potluck_plan::{PeerId, Plan, Stage};
 use potluck_planner::Prediction;
-use potluck_protocol::{DeviceKind, LoadPhase, MemberStanding, MemberView, PlanView, RoomView};
+use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
 use super::planning::{Planning, StandsBy};
@@ -63,9 +63,9 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         planning.measured_millis(plan.epoch, stage.id).unwrap_or_else(told)
     };
     let shape = planned.zip(model).and_then(|(planned, model)| model.shape_with(planned.plan.state));
-    let state_bytes = planned.zip(shape).map(|(planned, shape)| {
+    let kv_cache_bytes = planned.zip(shape).map(|(planned, shape)| {
         let stages = planned.plan.stages.iter();
-        stages.map(|stage| shape.state_bytes(stage.blocks, planned.plan.context)).collect()
+        stages.map(|stage| shape.kv_cache_bytes(stage.blocks, planned.plan.context)).collect()
     });
     let expected = planned.map(|planned| planning.expected(planned));
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
@@ -73,7 +73,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         standing,
         plan: planned.map(|planned| planned.plan.clone()),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
-        state_bytes: state_bytes.unwrap_or_default(),
+        kv_cache_bytes: kv_cache_bytes.unwrap_or_default(),
         overhead: model.filter(|_| planned.is_some()).map(|model| model.overhead).unwrap_or_default(),
         predicted_ms: expected.as_ref().map(Prediction::stage_millis).unwrap_or_default(),
         measured_ms: planned
@@ -105,17 +105,17 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
     let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
     let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
     let standing = match () {
-        () if !member.admitted => MemberStanding::Asking,
-        () if peer != members.me && member.is_silent() => MemberStanding::Silent,
-        () if member.failed_until.is_some() => MemberStanding::Failed,
-        () if lent.is_none() => MemberStanding::Guest,
-        () if planning.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStanding::Loading,
-        () if has_work => MemberStanding::Ready,
-        () => MemberStanding::Spare,
+        () if !member.admitted => MemberStatus::Asking,
+        () if peer != members.me && member.is_silent() => MemberStatus::Silent,
+        () if member.failed_until.is_some() => MemberStatus::Failed,
+        () if lent.is_none() => MemberStatus::Guest,
+        () if planning.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStatus::Loading,
+        () if has_work => MemberStatus::Ready,
+        () => MemberStatus::Spare,
     };
     let spare = shown.and_then(|planned| planned.spares.iter().find(|spare| spare.peer == peer));
     MemberView {
-        spare: spare.filter(|_| standing == MemberStanding::Spare).map(|spare| {
+        spare: spare.filter(|_| standing == MemberStatus::Spare).map(|spare| {
             let sentence = spare.reason.sentence(noun(member.hello.kind));
             with_departures(sentence, planning.departures(peer))
         }),
@@ -157,12 +157,12 @@ fn noun(kind: DeviceKind) -> &'static str {
     }
 }
 
-fn standby(stands_by: &StandsBy, standing: MemberStanding, members: &Members) -> String {
+fn standby(stands_by: &StandsBy, standing: MemberStatus, members: &Members) -> String {
     let names: Vec<String> = stands_by.lost.iter().map(|lost| format!("{}'s", members.name(*lost))).collect();
     let part = if names.len() == 1 { "part" } else { "parts" };
     let names = names.join(" and ");
     match (stands_by.is_ready, standing) {
-        (true, MemberStanding::Spare) => format!("Warm standby for {names} {part}."),
+        (true, MemberStatus::Spare) => format!("Warm standby for {names} {part}."),
         (true, _) => format!("It also keeps a copy of {names} {part}."),
         (false, _) => format!("It loads a copy of {names} {part}, to stand by."),
     }

@@ -1,6 +1,6 @@
 //! Experts on other peers: calls out, sums back, other holders where one does not answer.
 
-use potluck_plan::{Holder, Input, Millis, Outcome, PeerId, RemoteExperts, Task, WireType};
+use potluck_plan::{ExpertHolder, Input, Millis, Outcome, PeerId, RemoteExperts, Task, WireType};
 use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
 
 use super::{Executor, Purpose, Waiting, are_numbers, is_here};
@@ -37,8 +37,8 @@ impl Executor {
         for part in parts {
             let (routes, normed) = (waiting.gather.parts[part].routes.clone(), waiting.gather.normed.clone());
             match waiting.gather.parts[part].holder {
-                Holder::Own => own.push(Task::Experts { block, class, normed, routes }),
-                Holder::Peer(peer) => {
+                ExpertHolder::Own => own.push(Task::Experts { block, class, normed, routes }),
+                ExpertHolder::Peer(peer) => {
                     out.send(
                         peer,
                         Frame::ExpertCall(ExpertCall { epoch, call: id, block, class, routes, wire, normed }),
@@ -75,8 +75,8 @@ impl Executor {
                     self.fail_job(&waiting.job, StageFaultKind::BadResult(from), out);
                 }
             }
-            None => self.part_done(sum.call, Holder::Peer(from), sum.sum, out),
-            Some(_) => self.reassign(sum.call, |part| part.holder == Holder::Peer(from), members, now, out),
+            None => self.part_done(sum.call, ExpertHolder::Peer(from), sum.sum, out),
+            Some(_) => self.reassign(sum.call, |part| part.holder == ExpertHolder::Peer(from), members, now, out),
         }
     }
 
@@ -85,7 +85,7 @@ impl Executor {
         self.waiting.get(&id).is_some_and(|waiting| !are_numbers(sum, waiting.gather.normed.len()))
     }
 
-    pub(super) fn part_done(&mut self, id: u64, holder: Holder, sum: Vec<f32>, out: &mut Outbox) {
+    pub(super) fn part_done(&mut self, id: u64, holder: ExpertHolder, sum: Vec<f32>, out: &mut Outbox) {
         let Some(waiting) = self.waiting.get_mut(&id) else { return };
         let part = waiting.gather.parts.iter_mut().find(|part| part.holder == holder && part.sum.is_none());
         let Some(part) = part else { return };

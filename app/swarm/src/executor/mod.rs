@@ -8,10 +8,10 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, Holder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
+    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
     StageId, Task, Then, Ticket, Work,
 };
-use potluck_protocol::{Forward, Frame, PassId, Picked, PickedRows, StageFault, StageFaultKind};
+use potluck_protocol::{Forward, Frame, PassId, LogitsResult, LmHeadOutput, StageFault, StageFaultKind};
 
 use crate::Action;
 use crate::gather::Gather;
@@ -168,7 +168,7 @@ impl Executor {
         let Some(first) = jobs.first() else { return };
         let Some((_, stage)) = self.plan.stage(first.rows.stage) else { return };
         let remote = stage.remote.iter().find(|remote| remote.block.0 >= first.cursor);
-        let (end, then) = match (remote, self.plan.has_head(stage.id)) {
+        let (end, then) = match (remote, self.plan.has_lm_head(stage.id)) {
             (Some(remote), _) => (remote.block.0, Then::Route(remote.block)),
             (None, false) => (stage.blocks.end, Then::Hidden),
             (None, true) => (stage.blocks.end, piece::head(&jobs)),
@@ -209,7 +209,7 @@ impl Executor {
                 }
             }
             Some(Purpose::OwnExperts { gather }) => match outcome {
-                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, Holder::Own, sum, out),
+                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, ExpertHolder::Own, sum, out),
                 other => self.fail_gather(gather, &other, out),
             },
             Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, out),
@@ -239,9 +239,9 @@ impl Executor {
         job.millis += millis;
         match outcome {
             Outcome::Hidden(hidden) => self.hand_on(job, hidden, out),
-            Outcome::Done => self.picked(job, PickedRows::Through, out),
-            Outcome::Candidates(rows) => self.picked(job, PickedRows::Candidates(rows), out),
-            Outcome::Logits(logits) => self.picked(job, PickedRows::Logits(logits), out),
+            Outcome::Done => self.picked(job, LmHeadOutput::Through, out),
+            Outcome::Candidates(rows) => self.picked(job, LmHeadOutput::Candidates(rows), out),
+            Outcome::Logits(logits) => self.picked(job, LmHeadOutput::Logits(logits), out),
             Outcome::Routed { residual, normed, routes } => {
                 let block = potluck_plan::BlockIndex(self.routed_block(&job));
                 let gather = Gather::new(block, job.rows.class, residual, normed, routes);
@@ -274,13 +274,13 @@ impl Executor {
         }
     }
 
-    fn picked(&mut self, job: Job, result: PickedRows, out: &mut Outbox) {
+    fn picked(&mut self, job: Job, result: LmHeadOutput, out: &mut Outbox) {
         let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.rows;
         self.queue(stage).left(conversation);
         let rows = tokens.len() as u32;
         stage_millis.push(job.millis);
-        let picked = Picked { epoch, pass, conversation, base, rows, result, stage_millis };
-        out.send(self.coordinator, Frame::Picked(picked));
+        let picked = LogitsResult { epoch, pass, conversation, base, rows, result, stage_millis };
+        out.send(self.coordinator, Frame::LogitsResult(picked));
     }
 
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, out: &mut Outbox) {
@@ -311,9 +311,9 @@ fn are_numbers(values: &[f32], count: usize) -> bool {
     values.len() == count && values.iter().all(|value| value.is_finite())
 }
 
-fn is_here(members: &Members) -> impl Fn(Holder) -> bool {
+fn is_here(members: &Members) -> impl Fn(ExpertHolder) -> bool {
     |holder| match holder {
-        Holder::Own => true,
-        Holder::Peer(peer) => members.is_here(peer),
+        ExpertHolder::Own => true,
+        ExpertHolder::Peer(peer) => members.is_here(peer),
     }
 }

@@ -1,14 +1,14 @@
 //! One piece of work for rows of several jobs, and its result cut up again.
 
-use potluck_plan::{Candidates, FirstToken, HeadRequest, HeadRows, Input, Outcome, Pick, Position, Row, Task, Then};
+use potluck_plan::{Candidates, FirstToken, LmHeadRequest, LmHeadTokens, Input, Outcome, LogitsRequest, Position, BatchToken, Task, Then};
 
 use super::queue::Job;
 
 /// The rows of all jobs, in order.
-pub(super) fn rows(jobs: &[Job]) -> Vec<Row> {
+pub(super) fn rows(jobs: &[Job]) -> Vec<BatchToken> {
     let rows = jobs.iter().flat_map(|job| {
         let (conversation, base) = (job.rows.conversation, job.rows.base.0);
-        (0..job.rows.tokens.len() as u32).map(move |i| Row { conversation, position: Position(base + i) })
+        (0..job.rows.tokens.len() as u32).map(move |i| BatchToken { conversation, position: Position(base + i) })
     });
     rows.collect()
 }
@@ -18,7 +18,7 @@ pub(super) fn continuation(job: &Job) -> Option<Task> {
     let (rows, steps) = (&job.rows, job.rows.ahead.saturating_add(1));
     match rows.tokens[..] {
         [token] if steps > 1 => {
-            let row = Row { conversation: rows.conversation, position: rows.base };
+            let row = BatchToken { conversation: rows.conversation, position: rows.base };
             Some(Task::Continue { row, token: FirstToken::Given(token), steps })
         }
         _ => None,
@@ -42,11 +42,11 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
 
 /// What follows at the end of the plan: one job gets what it asked for, several get every row and are cut up later.
 pub(super) fn head(jobs: &[Job]) -> Then {
-    let most = |a: HeadRequest, b: HeadRequest| match (a.pick, b.pick) {
-        (Pick::Top(a), Pick::Top(b)) => HeadRequest { rows: HeadRows::All, pick: Pick::Top(a.max(b)) },
+    let most = |a: LmHeadRequest, b: LmHeadRequest| match (a.pick, b.pick) {
+        (LogitsRequest::Top(a), LogitsRequest::Top(b)) => LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(a.max(b)) },
         _ => a,
     };
-    jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::Head)
+    jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::LmHead)
 }
 
 /// Each job's part of the result; `None` if it does not fit them.
@@ -67,10 +67,10 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
         }
         Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
             let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
-                if let Some(HeadRequest { rows: HeadRows::Last, .. }) = job.rows.head {
+                if let Some(LmHeadRequest { rows: LmHeadTokens::Last, .. }) = job.rows.head {
                     rows.drain(..rows.len().saturating_sub(1));
                 }
-                if let Some(HeadRequest { pick: Pick::Top(most), .. }) = job.rows.head {
+                if let Some(LmHeadRequest { pick: LogitsRequest::Top(most), .. }) = job.rows.head {
                     rows.iter_mut().for_each(|row| keep_best(row, usize::from(most)));
                 }
                 Outcome::Candidates(rows)
@@ -109,7 +109,7 @@ mod tests {
 
     use super::*;
 
-    fn job(conversation: u32, base: u32, rows: usize, head: HeadRequest) -> Job {
+    fn job(conversation: u32, base: u32, rows: usize, head: LmHeadRequest) -> Job {
         let rows = Forward {
             epoch: PlanEpoch(1),
             stage: StageId(0),
@@ -134,10 +134,10 @@ mod tests {
 
     #[test]
     fn each_job_gets_the_rows_it_asked_for() {
-        let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
-        let all = HeadRequest { rows: HeadRows::All, pick: Pick::Top(128) };
+        let last = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) };
+        let all = LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(128) };
         let jobs = [job(1, 7, 2, last), job(2, 3, 3, all)];
-        assert_eq!(head(&jobs), Then::Head(HeadRequest { rows: HeadRows::All, pick: Pick::Top(128) }));
+        assert_eq!(head(&jobs), Then::LmHead(LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(128) }));
         let positions: Vec<(u32, u32)> = rows(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
         assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn hidden_vectors_are_cut_at_the_jobs() {
-        let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
+        let last = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         assert_eq!(parts, Some(vec![Outcome::Hidden(vec![1.0, 2.0]), Outcome::Hidden(vec![3.0, 4.0, 5.0, 6.0])]));
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_result_of_the_wrong_size_fits_no_job() {
-        let last = HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) };
+        let last = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         for wrong in [Outcome::Hidden(vec![1.0; 4]), Outcome::Candidates(vec![candidates(1)])] {
             assert_eq!(split(&jobs, wrong), None);

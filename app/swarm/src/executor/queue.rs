@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use potluck_plan::{ConversationId, Input, KernelClass, Pick, Work};
+use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, Work};
 use potluck_protocol::Forward;
 
 /// Pieces of one stage in the engine at a time: while one is read back, the next one runs.
@@ -85,7 +85,7 @@ impl StageQueue {
         let mut chosen = vec![first];
         let mut rows = self.rows(first);
         for index in startable.into_iter().filter(|index| *index > first) {
-            if self.may_join(first, index) && rows + self.rows(index) <= Work::DECODE_ROWS {
+            if self.may_join(first, index) && rows + self.rows(index) <= Work::DECODE_TOKENS {
                 rows += self.rows(index);
                 chosen.push(index);
             }
@@ -112,7 +112,7 @@ impl StageQueue {
 
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
-        let head = |job: &Job| job.rows.head.map(|head| matches!(head.pick, Pick::Top(_)));
+        let head = |job: &Job| job.rows.head.map(|head| matches!(head.pick, LogitsRequest::Top(_)));
         let decoded =
             |job: &Job| job.rows.class == KernelClass::Decode && job.rows.ahead == 0 && head(job) != Some(false);
         decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
@@ -125,7 +125,7 @@ impl StageQueue {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{HeadRequest, HeadRows, PlanEpoch, Position, StageId, WireType};
+    use potluck_plan::{LmHeadRequest, LmHeadTokens, PlanEpoch, Position, StageId, WireType};
     use potluck_protocol::PassId;
 
     use super::*;
@@ -141,7 +141,7 @@ mod tests {
             class,
             tokens: vec![5; rows],
             ahead: 0,
-            head: Some(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+            head: Some(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) }),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),

@@ -99,15 +99,15 @@ impl SimDevice {
                 let active = |block: u16| shape.blocks[usize::from(block)].active_weights();
                 let range: f64 = range.iter().map(|block| blocks(active(block.0))).sum();
                 let end = match then {
-                    Then::Head(_) => blocks(shape.head),
-                    Then::Route(block) => blocks(shape.blocks[usize::from(block.0)].mixer),
+                    Then::LmHead(_) => blocks(shape.lm_head),
+                    Then::Route(block) => blocks(shape.blocks[usize::from(block.0)].token_mixer),
                     Then::Hidden | Then::Nothing => 0.0,
                 };
                 (rows.len(), *class, range + end)
             }
             Task::Continue { steps, .. } => {
                 let all: f64 = shape.blocks.iter().map(|block| blocks(block.active_weights())).sum();
-                (1, KernelClass::Decode, f64::from(*steps) * (all + blocks(shape.head)))
+                (1, KernelClass::Decode, f64::from(*steps) * (all + blocks(shape.lm_head)))
             }
             Task::Experts { class, routes, block, .. } => {
                 let expert = shape.blocks[usize::from(block.0)].expert_bytes();

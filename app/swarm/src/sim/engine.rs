@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, FirstToken,
-    HeadRequest, HeadRows, Input, KernelClass, ModelId, ModelShape, Outcome, Pick, Position, Route, Row, StateType,
+    LmHeadRequest, LmHeadTokens, Input, KernelClass, ModelId, ModelShape, Outcome, LogitsRequest, Position, Route, BatchToken, KvCacheType,
     Task, Then, WeightUnit, Work,
 };
 
@@ -39,12 +39,12 @@ impl SimModel {
     /// Its sizes with each type of keys and values: a position takes nothing, or `state` bytes a block exact and fewer otherwise.
     pub fn shapes(&self) -> Vec<ModelShape> {
         let shape = self.shape();
-        let with = |(index, state): (u32, StateType)| {
+        let with = |(index, state): (u32, KvCacheType)| {
             let mut shape = ModelShape { state, ..shape.clone() };
-            shape.blocks.iter_mut().for_each(|block| block.state_per_position.0 >>= index);
+            shape.blocks.iter_mut().for_each(|block| block.kv_cache_per_position.0 >>= index);
             shape
         };
-        (0..).zip(StateType::ALL).map(with).collect()
+        (0..).zip(KvCacheType::ALL).map(with).collect()
     }
 
     /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, exact keys and values.
@@ -55,15 +55,15 @@ impl SimModel {
                 FeedForwardShape::Experts { router: Bytes(5), expert: Bytes(20), count, used: 2, shared: Bytes::ZERO }
             }
         };
-        let block = BlockShape { mixer: Bytes(100), state_per_position: Bytes(self.state), feed_forward };
+        let block = BlockShape { token_mixer: Bytes(100), kv_cache_per_position: Bytes(self.state), feed_forward };
         ModelShape {
             model: ModelId([9; 32]),
             hidden: WIDTH as u32,
             vocabulary: VOCABULARY as u32,
             embedding: Bytes(50),
             head: Bytes(50),
-            tied_head: false,
-            state: StateType::F32,
+            tied_lm_head: false,
+            state: KvCacheType::F32,
             blocks: vec![block; usize::from(self.blocks)],
         }
     }
@@ -87,7 +87,7 @@ impl SimEngine {
     pub fn hold(&mut self, units: &[WeightUnit]) {
         self.held = units.iter().copied().collect();
         let held = &self.held;
-        self.state.retain(|(block, _), _| held.contains(&WeightUnit::Mixer(BlockIndex(*block))));
+        self.state.retain(|(block, _), _| held.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
     }
 
     /// A unit more.
@@ -117,7 +117,7 @@ impl SimEngine {
                 let mut hidden = self.enter(rows, input)?;
                 for block in blocks.iter() {
                     for (row, value) in rows.iter().zip(&mut hidden) {
-                        let residual = self.mixer(block, *row, *class, *value)?;
+                        let residual = self.token_mixer(block, *row, *class, *value)?;
                         *value = match model.experts {
                             0 => residual,
                             count => {
@@ -144,7 +144,7 @@ impl SimEngine {
     }
 
     /// Greedy steps one after another.
-    fn go_on(&mut self, model: &SimModel, row: Row, token: FirstToken, steps: u16) -> Result<Outcome, String> {
+    fn go_on(&mut self, model: &SimModel, row: BatchToken, token: FirstToken, steps: u16) -> Result<Outcome, String> {
         let mut token = match token {
             FirstToken::Given(token) => token,
             FirstToken::Chosen => match self.chosen.get(&row.conversation) {
@@ -154,13 +154,13 @@ impl SimEngine {
         };
         let mut all = Vec::new();
         for step in 0..u32::from(steps) {
-            let row = Row { position: Position(row.position.0 + step), ..row };
+            let row = BatchToken { position: Position(row.position.0 + step), ..row };
             let task = Task::Forward {
                 rows: vec![row],
                 class: KernelClass::Decode,
                 input: Input::Tokens(vec![token]),
                 blocks: BlockRange::new(0, model.blocks),
-                then: Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) }),
+                then: Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) }),
             };
             let Outcome::Candidates(best) = self.try_run(model, &task)? else { return Err("no candidates".into()) };
             token = best[0].ids[0];
@@ -170,7 +170,7 @@ impl SimEngine {
     }
 
     /// Which token a head chose last.
-    fn remember(&mut self, rows: &[Row], outcome: &Outcome) {
+    fn remember(&mut self, rows: &[BatchToken], outcome: &Outcome) {
         let Some(last) = rows.last() else { return };
         self.chosen.remove(&last.conversation);
         if let Outcome::Candidates(best) = outcome
@@ -180,7 +180,7 @@ impl SimEngine {
         }
     }
 
-    fn enter(&self, rows: &[Row], input: &Input) -> Result<Vec<[u64; WIDTH]>, String> {
+    fn enter(&self, rows: &[BatchToken], input: &Input) -> Result<Vec<[u64; WIDTH]>, String> {
         match input {
             Input::Tokens(tokens) => {
                 self.need(WeightUnit::Embedding)?;
@@ -193,14 +193,14 @@ impl SimEngine {
         }
     }
 
-    fn mixer(
+    fn token_mixer(
         &mut self,
         block: BlockIndex,
-        row: Row,
+        row: BatchToken,
         class: KernelClass,
         value: [u64; WIDTH],
     ) -> Result<[u64; WIDTH], String> {
-        self.need(WeightUnit::Mixer(block))?;
+        self.need(WeightUnit::TokenMixer(block))?;
         let state = self.state.entry((block.0, row.conversation)).or_default();
         let position = row.position.0 as usize;
         if state.len() < position {
@@ -233,7 +233,7 @@ impl SimEngine {
     fn leave(
         &mut self,
         model: &SimModel,
-        rows: &[Row],
+        rows: &[BatchToken],
         class: KernelClass,
         hidden: Vec<[u64; WIDTH]>,
         then: Then,
@@ -242,17 +242,17 @@ impl SimEngine {
             Then::Nothing => Outcome::Done,
             Then::Hidden => Outcome::Hidden(flat(&hidden)),
             Then::Route(block) => {
-                let mixed = rows.iter().zip(hidden).map(|(row, value)| self.mixer(block, *row, class, value));
+                let mixed = rows.iter().zip(hidden).map(|(row, value)| self.token_mixer(block, *row, class, value));
                 let residual = mixed.collect::<Result<Vec<_>, _>>()?;
                 let normed: Vec<_> = residual.iter().map(|row| normed(*row)).collect();
                 let routes = normed.iter().map(|row| route(block, *row, model.experts)).collect();
                 Outcome::Routed { residual: flat(&residual), normed: flat(&normed), routes }
             }
-            Then::Head(request) => {
-                self.need(WeightUnit::Head)?;
+            Then::LmHead(request) => {
+                self.need(WeightUnit::LmHead)?;
                 let first = match request.rows {
-                    HeadRows::Last => hidden.len().saturating_sub(1),
-                    HeadRows::All => 0,
+                    LmHeadTokens::Last => hidden.len().saturating_sub(1),
+                    LmHeadTokens::All => 0,
                 };
                 let best = |last: &[u64; WIDTH]| {
                     let id = 1 + mix(last[0] << 24 | last[1]) % (VOCABULARY - 1);

@@ -1,7 +1,7 @@
 //! What the world writes on its timeline.
 
 use potluck_panel::MarkKind;
-use potluck_protocol::PlanStanding;
+use potluck_protocol::PlanStatus;
 
 use super::fault::Fault;
 use super::world::World;
@@ -44,7 +44,7 @@ impl World {
             }
             return;
         };
-        let shown = (plan.epoch, room.plan.standing == PlanStanding::Up);
+        let shown = (plan.epoch, room.plan.standing == PlanStatus::Up);
         if !shown.1 || self.shown_plan == Some(shown) {
             return;
         }

@@ -1,7 +1,7 @@
 //! What one undisturbed device would answer.
 
 use potluck_plan::{
-    BlockRange, Candidates, ConversationId, HeadRequest, HeadRows, Input, KernelClass, Outcome, Pick, Position, Row,
+    BlockRange, Candidates, ConversationId, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest, Position, BatchToken,
     Task, Then, Ticket, WeightUnit, Work,
 };
 
@@ -48,7 +48,7 @@ impl<'a> Device<'a> {
     /// A device that holds the whole model.
     fn new(model: &'a SimModel) -> Self {
         let shape = model.shape();
-        let mut units = vec![WeightUnit::Embedding, WeightUnit::Head];
+        let mut units = vec![WeightUnit::Embedding, WeightUnit::LmHead];
         for block in shape.all_blocks().iter() {
             units.extend(shape.block_units(block));
             units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
@@ -71,8 +71,8 @@ impl<'a> Device<'a> {
     /// Passes rows through the model. Returns the token after the last one.
     fn rows(&mut self, tokens: &[u32], class: KernelClass) -> Option<u32> {
         let conversation = ConversationId(0);
-        let rows = (self.position..).zip(tokens).map(|(at, _)| Row { conversation, position: Position(at) }).collect();
-        let then = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let rows = (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
+        let then = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
         let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
         let task = Task::Forward { rows, class, input, blocks, then };
         self.position += tokens.len() as u32;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    BlockRange, Bytes, Computed, ConversationId, HeadRequest, HeadRows, Input, KernelClass, ModelId, Outcome, Pick,
-    Position, Row, Task, Then, WeightUnit, Work,
+    BlockRange, Bytes, Computed, ConversationId, LmHeadRequest, LmHeadTokens, Input, KernelClass, ModelId, Outcome, LogitsRequest,
+    Position, BatchToken, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
@@ -60,8 +60,8 @@ impl World {
         let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
         let mut spent = 0.0;
         let mut runs = |class: KernelClass, rows: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
-            let row = |position| Row { conversation: ConversationId(0), position: Position(position) };
-            let rows: Vec<Row> = (0..rows).map(row).collect();
+            let row = |position| BatchToken { conversation: ConversationId(0), position: Position(position) };
+            let rows: Vec<BatchToken> = (0..rows).map(row).collect();
             let input = Input::Hidden(Vec::new());
             let task = Task::Forward { rows, class, input, blocks, then };
             let peer = &self.peers[index];
@@ -73,7 +73,7 @@ impl World {
             };
             (0..if millis < QUICK_MILLIS { RUNS } else { FEWEST_RUNS }).map(run).collect()
         };
-        let head = Then::Head(HeadRequest { rows: HeadRows::Last, pick: Pick::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
         let decode_long = runs(KernelClass::Decode, 1, long, Then::Hidden);
         let quick = decode_long.iter().all(|millis| *millis < QUICK_MILLIS);
         let mut chunk =
@@ -84,10 +84,10 @@ impl World {
             long,
             decode_short: runs(KernelClass::Decode, 1, short, Then::Hidden),
             decode_long,
-            decode_head: runs(KernelClass::Decode, 1, short, head),
+            decode_lm_head: runs(KernelClass::Decode, 1, short, head),
             decode_paused: Vec::new(),
             short_paused: Vec::new(),
-            head_paused: Vec::new(),
+            lm_head_paused: Vec::new(),
             pauses_follow: false,
             chunk: CHUNK,
             prefill_short,
@@ -152,7 +152,7 @@ impl World {
             return;
         }
         let keys = |unit: &WeightUnit| match unit {
-            WeightUnit::Mixer(block) => shape.blocks[usize::from(block.0)].state_per_position.0 / 2,
+            WeightUnit::TokenMixer(block) => shape.blocks[usize::from(block.0)].kv_cache_per_position.0 / 2,
             _ => 0,
         };
         let unseen = load.units.iter().any(|unit| keys(unit) * u64::from(load.context) > peer.device.binding);

@@ -1,7 +1,7 @@
 //! The scenarios that tell one story each.
 
 use potluck_panel::Timeline;
-use potluck_protocol::{AnswerStop, PlanStanding, Share};
+use potluck_protocol::{AnswerStop, PlanStatus, Share};
 
 use super::device::SimDevice;
 use super::engine::SimModel;
@@ -193,7 +193,7 @@ fn rate_of(seed: u64, conversations: u32) -> (f64, Run) {
 }
 
 pub(super) fn latency_slope(seed: u64) -> Run {
-    let mut story = vec!["stages, crossings, milliseconds a token at 0, 10, 20, 30, 40, 50 ms one way, slope".into()];
+    let mut story = vec!["stages, network_hops, milliseconds a token at 0, 10, 20, 30, 40, 50 ms one way, slope".into()];
     let mut failure = None;
     let mut last = None;
     for stages in 1..=5 {
@@ -202,11 +202,11 @@ pub(super) fn latency_slope(seed: u64) -> Run {
             .map(|latency| (latency, slope_point(seed, stages, latency)))
             .collect();
         let slope = slope(points.iter().map(|(latency, point)| (*latency, point.token_millis)));
-        let crossings = points[0].1.crossings;
+        let network_hops = points[0].1.network_hops;
         let millis: Vec<String> = points.iter().map(|(_, point)| format!("{:.1}", point.token_millis)).collect();
-        story.push(format!("{stages}, {crossings}, {}, {slope:.3}", millis.join(", ")));
-        if (slope - f64::from(crossings)).abs() > 0.05 {
-            failure = failure.or(Some(format!("{stages} stages: slope {slope:.3} instead of {crossings}")));
+        story.push(format!("{stages}, {network_hops}, {}, {slope:.3}", millis.join(", ")));
+        if (slope - f64::from(network_hops)).abs() > 0.05 {
+            failure = failure.or(Some(format!("{stages} stages: slope {slope:.3} instead of {network_hops}")));
         }
         last = points.into_iter().next_back().map(|(_, point)| point.run);
     }
@@ -218,7 +218,7 @@ pub(super) fn latency_slope(seed: u64) -> Run {
 
 struct SlopePoint {
     token_millis: f64,
-    crossings: u32,
+    network_hops: u32,
     run: Run,
 }
 
@@ -232,10 +232,10 @@ fn slope_point(seed: u64, stages: u32, latency: f64) -> SlopePoint {
     world.prompt(0, 1, &TEXT[..40], TOKENS, 8_000.0);
     world.run(600_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.end.is_some()));
     let room = world.view(0).room;
-    let up = room.filter(|room| room.plan.standing == PlanStanding::Up);
-    let crossings = up.and_then(|room| Some(room.plan.plan.as_ref()?.crossings(room.host))).unwrap_or_default();
+    let up = room.filter(|room| room.plan.standing == PlanStatus::Up);
+    let network_hops = up.and_then(|room| Some(room.plan.plan.as_ref()?.network_hops(room.host))).unwrap_or_default();
     let token_millis = world.answer(0, 1).and_then(|answer| answer.token_millis(0)).unwrap_or_default();
-    SlopePoint { token_millis, crossings, run: Run::new(seed, &world, Vec::new(), None) }
+    SlopePoint { token_millis, network_hops, run: Run::new(seed, &world, Vec::new(), None) }
 }
 
 /// Least squares.

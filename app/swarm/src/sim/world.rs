@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Millis, PlanEpoch, StateType};
+use potluck_plan::{Millis, PlanEpoch, KvCacheType};
 use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Share};
 
 use super::device::SimDevice;
@@ -66,7 +66,7 @@ pub struct World {
     pub(super) shown_plan: Option<(PlanEpoch, bool)>,
     chats: Vec<Chat>,
     share: Share,
-    state: Option<StateType>,
+    state: Option<KvCacheType>,
     in_advance: bool,
     due: BinaryHeap<Due>,
     happenings: BTreeMap<u64, Happening>,
@@ -102,7 +102,7 @@ impl World {
     }
 
     /// The host wishes keys and values to be stored so; otherwise the largest type is taken that fits.
-    pub fn wish_state(&mut self, state: StateType) {
+    pub fn prefer_kv_cache(&mut self, state: KvCacheType) {
         self.state = Some(state);
     }
 

@@ -1,7 +1,7 @@
 //! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Whatever a plan
 //! needs goes first: its loading interrupts this one, and its memory is taken from this.
 
-use potluck_plan::{Bytes, ModelId, PeerId, PlanEpoch, StateType, WeightUnit};
+use potluck_plan::{Bytes, ModelId, PeerId, PlanEpoch, KvCacheType, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
 
 use super::Worker;
@@ -26,7 +26,7 @@ enum Progress {
 }
 
 /// What units take depends on these.
-type Sizes = (ModelId, u32, StateType);
+type Sizes = (ModelId, u32, KvCacheType);
 
 fn sizes(prepare: &Prepare) -> Sizes {
     (prepare.plan.model, prepare.plan.context, prepare.plan.state)

@@ -84,7 +84,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
             >
                 <Icon symbol=Symbol::Pot />
                 <span class="press-name">"Host a model"</span>
-                <span class="press-hint" aria-hidden="true" id="host-hint">"Pick a model, open a room"</span>
+                <span class="press-hint" aria-hidden="true" id="host-hint">"LogitsRequest a model, open a room"</span>
             </button>
             <button
                 type="button"

@@ -122,7 +122,7 @@ impl Choice {
             weights,
             context: self.context(),
             cache: self.cache.get(),
-            state_per_position: model.and_then(|model| model.state_bytes_per_position),
+            kv_cache_per_position: model.and_then(|model| model.kv_cache_bytes_per_position),
             lent: self.lend.get(),
             devices: 1,
             active: (weights as f64 * share_active.unwrap_or(1.0)) as u64,

@@ -14,7 +14,7 @@ pub struct Case {
     /// How keys and values are stored; nothing for the largest type that fits.
     pub cache: Option<CacheType>,
     /// Bytes of exact state a position; nothing until the file's header is read.
-    pub state_per_position: Option<u64>,
+    pub kv_cache_per_position: Option<u64>,
     /// Bytes lent: this device's slider and, in an open room, the others'.
     pub lent: u64,
     /// Devices that lend.
@@ -88,7 +88,7 @@ pub fn judge(case: Case) -> Verdict {
     let cache_with = |kind: CacheType, context: u32| {
         let of =
             |bytes: u64| bytes.saturating_mul(kind.bytes_of_64()).div_ceil(exact).saturating_mul(u64::from(context));
-        case.state_per_position.map(of)
+        case.kv_cache_per_position.map(of)
     };
     let scratch = SCRATCH.saturating_mul(u64::from(case.devices.max(1)));
     let needed_with = |kind: CacheType, context: u32| {
@@ -96,7 +96,7 @@ pub fn judge(case: Case) -> Verdict {
     };
     let fitting = CacheType::ALL.into_iter().find(|kind| needed_with(*kind, case.context) <= case.lent);
     // While nothing is known of the cache, no type of it helps.
-    let smallest = if case.state_per_position.is_some() { CacheType::Q4 } else { CacheType::F32 };
+    let smallest = if case.kv_cache_per_position.is_some() { CacheType::Q4 } else { CacheType::F32 };
     let cache_type = case.cache.or(fitting).unwrap_or(smallest);
     let cache_at = |context: u32| cache_with(cache_type, context);
     let needed_at = |context: u32| needed_with(cache_type, context);
@@ -127,7 +127,7 @@ mod tests {
             weights: 4_000_000_000,
             context: 8192,
             cache: Some(CacheType::F32),
-            state_per_position: Some(131_072),
+            kv_cache_per_position: Some(131_072),
             lent: 6_000_000_000,
             devices: 1,
             active: 4_000_000_000,
@@ -185,6 +185,6 @@ mod tests {
 
     #[test]
     fn an_unknown_cache_is_not_invented() {
-        assert_eq!(judge(Case { state_per_position: None, ..case() }).cache, None);
+        assert_eq!(judge(Case { kv_cache_per_position: None, ..case() }).cache, None);
     }
 }

@@ -34,7 +34,7 @@ pub fn stage(peer: &str, measured_ms: f64) -> StageReport {
         head: false,
         expert_peers: vec![],
         bytes: 1,
-        state_bytes: 1,
+        kv_cache_bytes: 1,
         predicted_ms: 1.0,
         measured_ms,
     }
@@ -54,7 +54,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         hops: vec![],
         cache: None,
         overhead: 0,
-        crossings: 2,
+        network_hops: 2,
         token_ms: 0.0,
         measured_token_ms: 0.0,
         forecast: None,

@@ -101,7 +101,7 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     // The reason names devices and messages already.
     if !plan.stages.is_empty() && plan.reason.is_empty() {
         words.push(plural(plan.stages.len(), "stage", "stages"));
-        words.push(plural(plan.crossings as usize, "hop a token", "hops a token"));
+        words.push(plural(plan.network_hops as usize, "hop a token", "hops a token"));
     }
     if pace > 0.0 {
         words.push(format!("{} measured", tokens_per_second(pace)));

@@ -153,7 +153,7 @@ fn Numbers(member: Member, stages: Vec<StageReport>, memory: Option<(CacheType, 
             <dt>{blocks} {ends}</dt>
             <dd>{format!("{} of weights · {measured}", bytes(stage.bytes))}</dd>
             <dt>"Keys and values"</dt>
-            <dd>{format!("{}{stored}", bytes(stage.state_bytes))}</dd>
+            <dd>{format!("{}{stored}", bytes(stage.kv_cache_bytes))}</dd>
         }
     });
     let adapter = if member.adapter.is_empty() { "not told".to_owned() } else { member.adapter.clone() };

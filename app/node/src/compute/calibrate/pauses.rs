@@ -52,7 +52,7 @@ impl Compute {
             runs.decode_paused.push((pause, times.next().unwrap_or_default()));
             if middle {
                 runs.short_paused = times.next().unwrap_or_default();
-                runs.head_paused = times.next().unwrap_or_default();
+                runs.lm_head_paused = times.next().unwrap_or_default();
             }
         }
         self.warmth.pays(meanwhile == Meanwhile::Warm);

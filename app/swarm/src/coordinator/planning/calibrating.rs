@@ -114,7 +114,7 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
         return None;
     }
     let (short_cost, long_cost) = (layers.decode_cost(short), layers.decode_cost(long));
-    let busy = Decode::of(&runs.decode_short, &runs.decode_long, &runs.decode_head, short_cost, long_cost)?;
+    let busy = Decode::of(&runs.decode_short, &runs.decode_long, &runs.decode_lm_head, short_cost, long_cost)?;
     let rows = f64::from(runs.chunk);
     let prefill = Calibration::of(&runs.prefill_short, &runs.prefill_long)
         .solve(layers.prefill_cost(short) * rows, layers.prefill_cost(long) * rows);
@@ -163,7 +163,7 @@ fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
 /// model, pauses are the rule, and overhead, blocks and head do not slow down alike.
 fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Option<Decode> {
     let (_, long) = runs.decode_paused.get(CalibrationRuns::middle_pause(runs.decode_paused.len()))?;
-    let [short, long, head] = [&runs.short_paused, long, &runs.head_paused].map(|runs| settled(runs));
+    let [short, long, head] = [&runs.short_paused, long, &runs.lm_head_paused].map(|runs| settled(runs));
     let paused = Decode::of(&short, &long, &head, short_cost, long_cost)?;
     let factor = typical(&long) / typical(&runs.decode_long);
     let usable = factor.is_finite() && factor >= 1.0;
@@ -199,14 +199,14 @@ mod tests {
             long: BlockRange::new(1, 4),
             decode_short: vec![3.0; 7],
             decode_long: vec![5.0; 7],
-            decode_head: vec![13.0; 7],
+            decode_lm_head: vec![13.0; 7],
             decode_paused: vec![
                 (30.0, vec![5.0, 5.0, 5.0, 20.0, 20.0, 20.0]),
                 (10.0, vec![7.5; 4]),
                 (50.0, Vec::new()),
             ],
             short_paused: Vec::new(),
-            head_paused: Vec::new(),
+            lm_head_paused: Vec::new(),
             pauses_follow: false,
             chunk: 10,
             prefill_short: vec![4.0; 3],
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(profile(&equal, &layers()), None);
         let lies = CalibrationRuns { decode_long: vec![f64::NAN; 7], ..runs() };
         assert_eq!(profile(&lies, &layers()), None);
-        let slow = CalibrationRuns { decode_head: Vec::new(), prefill_long: Vec::new(), ..runs() };
+        let slow = CalibrationRuns { decode_lm_head: Vec::new(), prefill_long: Vec::new(), ..runs() };
         let found = profile(&slow, &layers()).unwrap();
         assert_eq!((found.head, found.speed.prefill), (None, 8.0 * 160.0));
     }
@@ -264,7 +264,7 @@ mod tests {
         let waits = CalibrationRuns {
             decode_paused: vec![(10.0, vec![7.5; 9]), (30.0, vec![20.0; 9])],
             short_paused: vec![12.0; 9],
-            head_paused: vec![44.0; 9],
+            lm_head_paused: vec![44.0; 9],
             ..runs()
         };
         let found = profile(&waits, &layers()).unwrap();

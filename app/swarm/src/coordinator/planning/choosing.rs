@@ -10,7 +10,7 @@ use potluck_protocol::{Frame, Prepare};
 use super::measures::way_noise;
 use super::question::Question;
 use super::states::{Inactive, Purpose};
-use super::{Planning, Wishes, state_type};
+use super::{Planning, Wishes, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 use crate::memory::resident_bytes;
@@ -52,7 +52,7 @@ impl Planning {
         let running = self.active().map(|plan| plan.state);
         let quiet = wishes.used.is_quiet(wishes.now);
         let mut shortfall = None;
-        for model in state_type::choices(wishes.model, wishes.command.state, running, !quiet) {
+        for model in kv_cache_type::choices(wishes.model, wishes.command.state, running, !quiet) {
             let question = Question::new(self, &model, wishes.command, members);
             let room = question.room(epoch);
             let found = match self.active {
@@ -71,13 +71,13 @@ impl Planning {
         }
         self.abandon(out);
         match shortfall {
-            None => self.reason = state_type::refusal(wishes.model, wishes.command.state),
+            None => self.reason = kv_cache_type::refusal(wishes.model, wishes.command.state),
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
                     let question = Question::new(self, model, command, members);
                     potluck_planner::plan(&question.room(epoch)).is_ok()
                 };
-                if let Some(help) = state_type::what_would_fit(&model, wishes.command, fits) {
+                if let Some(help) = kv_cache_type::what_would_fit(&model, wishes.command, fits) {
                     short.sentence = format!("{} {help}", short.sentence);
                 }
                 self.shortfall = Some(short);

@@ -266,10 +266,10 @@ impl Planning {
     }
 
     /// The model's layers, with the head's cost as the devices timed it.
-    pub(super) fn with_head(&self, layers: Layers, members: &Members) -> Layers {
+    pub(super) fn with_lm_head(&self, layers: Layers, members: &Members) -> Layers {
         let heads = members.known.keys().filter_map(|peer| self.calibrating.profile(*peer, &layers)?.head).collect();
         match middle(heads) {
-            Some(cost) => layers.with_head(cost),
+            Some(cost) => layers.with_lm_head(cost),
             None => layers,
         }
     }
@@ -317,7 +317,7 @@ impl Drift {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockRange, ModelId, ModelShape, Stage, StateType, WireType};
+    use potluck_plan::{BlockRange, ModelId, ModelShape, Stage, KvCacheType, WireType};
     use potluck_planner::{Effort, Loading, Sharing, predict};
 
     use super::*;
@@ -369,7 +369,7 @@ mod tests {
             stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
             wire: WireType::F32,
             context: 64,
-            state: StateType::F32,
+            state: KvCacheType::F32,
         };
         let pass = |compute: f64| DecodePass {
             steps: 1,

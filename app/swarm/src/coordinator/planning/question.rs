@@ -24,7 +24,7 @@ const WIRE: WireType = WireType::F32;
 impl<'a> Question<'a> {
     pub fn new(planning: &Planning, model: &'a OpenedModel, command: &HostCommand, members: &Members) -> Self {
         let layers = Layers::from_shape(&model.shape, command.context, WIRE);
-        let layers = planning.with_head(layers, members);
+        let layers = planning.with_lm_head(layers, members);
         let (mut devices, mut links) =
             (planning.devices(members, &model.shape, &layers), planning.measures.links(members));
         command.hidden.iter().for_each(|measure| measure.hide(&mut devices, &mut links));

@@ -1,8 +1,8 @@
 //! How a room stores keys and values: the largest type that fits, or what the host wished, and what it says if that is too much.
 #![allow(clippy::unwrap_used)]
 
-use potluck_plan::StateType;
-use potluck_protocol::{AnswerStop, PlanStanding, PlanView, Share};
+use potluck_plan::KvCacheType;
+use potluck_protocol::{AnswerStop, PlanStatus, PlanView, Share};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -24,7 +24,7 @@ fn plan(world: &World) -> PlanView {
     world.view(0).room.unwrap().plan.clone()
 }
 
-fn state(world: &World) -> Option<StateType> {
+fn state(world: &World) -> Option<KvCacheType> {
     plan(world).plan.map(|plan| plan.state)
 }
 
@@ -39,18 +39,18 @@ fn answered(world: &mut World) {
 #[test]
 fn the_largest_type_that_fits_is_taken() {
     for (budget, expected) in [
-        (WEIGHTS + EXACT, StateType::F32),
-        (WEIGHTS + EXACT - 1, StateType::F16),
-        (WEIGHTS + EXACT / 4, StateType::Q8_0),
-        (WEIGHTS + EXACT / 8, StateType::Q4_0),
+        (WEIGHTS + EXACT, KvCacheType::F32),
+        (WEIGHTS + EXACT - 1, KvCacheType::F16),
+        (WEIGHTS + EXACT / 4, KvCacheType::Q8_0),
+        (WEIGHTS + EXACT / 8, KvCacheType::Q4_0),
     ] {
         let mut world = World::new(1, model(), Share::Fastest, device(budget));
         world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
         answered(&mut world);
         assert_eq!(state(&world), Some(expected), "{budget} lent");
         let plan = plan(&world);
-        let bytes: u64 = plan.state_bytes.iter().map(|bytes| bytes.0).sum();
-        let halvings = StateType::ALL.iter().position(|state| *state == expected).unwrap();
+        let bytes: u64 = plan.kv_cache_bytes.iter().map(|bytes| bytes.0).sum();
+        let halvings = KvCacheType::ALL.iter().position(|state| *state == expected).unwrap();
         assert_eq!((bytes, plan.overhead.0), (EXACT >> halvings, 10));
     }
 }
@@ -61,24 +61,24 @@ fn a_room_that_lost_a_device_goes_on_with_smaller_keys_and_values() {
     let helper = world.add(device(WEIGHTS + EXACT), 10.0);
     world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
     world.run(3_500.0, |_| false);
-    assert_eq!(state(&world), Some(StateType::F32), "together they have room for exact ones");
+    assert_eq!(state(&world), Some(KvCacheType::F32), "together they have room for exact ones");
     world.fault(Fault::Kill(helper), 3_600.0);
     answered(&mut world);
-    assert_eq!(state(&world), Some(StateType::Q8_0));
+    assert_eq!(state(&world), Some(KvCacheType::Q8_0));
 }
 
 #[test]
 fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
     let mut world = World::new(3, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
     world.run(5_000.0, |_| false);
-    assert_eq!((plan(&world).standing, state(&world)), (PlanStanding::Up, Some(StateType::Q8_0)));
+    assert_eq!((plan(&world).standing, state(&world)), (PlanStatus::Up, Some(KvCacheType::Q8_0)));
     world.prompt(0, 1, TEXT, TOKENS, 5_010.0);
     world.add(device(WEIGHTS + EXACT), 5_020.0);
     world.run(400_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.tokens.len() > 2));
-    assert_eq!(state(&world), Some(StateType::Q8_0), "an answer is being given");
+    assert_eq!(state(&world), Some(KvCacheType::Q8_0), "an answer is being given");
     answered(&mut world);
     assert_eq!(world.answer(0, 1).unwrap().recoveries, 0);
-    let exact = |world: &World| plan(world).standing == PlanStanding::Up && state(world) == Some(StateType::F32);
+    let exact = |world: &World| plan(world).standing == PlanStatus::Up && state(world) == Some(KvCacheType::F32);
     world.run(400_000.0, exact);
     assert!(exact(&world), "{:?}", plan(&world));
     world.prompt(0, 2, TEXT, TOKENS, 400_000.0);
@@ -89,17 +89,17 @@ fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
 #[test]
 fn a_wish_is_kept_and_what_would_fit_instead_is_said() {
     let mut world = World::new(4, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
-    world.wish_state(StateType::F32);
+    world.prefer_kv_cache(KvCacheType::F32);
     world.run(5_000.0, |_| false);
     let short = plan(&world);
-    assert_eq!((short.standing, &short.plan), (PlanStanding::Waiting, &None));
+    assert_eq!((short.standing, &short.plan), (PlanStatus::Waiting, &None));
     assert!(short.reason.contains("With q8_0 keys and values it fits."), "{}", short.reason);
 
     let mut world = World::new(4, model(), Share::Fastest, device(WEIGHTS + EXACT));
-    world.wish_state(StateType::Q4_0);
+    world.prefer_kv_cache(KvCacheType::Q4_0);
     world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
     answered(&mut world);
-    assert_eq!(state(&world), Some(StateType::Q4_0));
+    assert_eq!(state(&world), Some(KvCacheType::Q4_0));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn what_no_type_makes_fit_is_short_by_what_the_smallest_needs() {
     let mut world = World::new(5, model(), Share::Fastest, device(lent));
     world.run(5_000.0, |_| false);
     let short = plan(&world);
-    assert_eq!(short.standing, PlanStanding::Waiting);
+    assert_eq!(short.standing, PlanStatus::Waiting);
     assert_eq!(short.shortfall.map(|(needed, lent)| (needed.0, lent.0)), Some((lent + 1, lent)), "{}", short.reason);
 }
 
@@ -125,10 +125,10 @@ fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
     // Alone it takes the next type; with others it depends on who has work.
     let half = WEIGHTS / 2 + EXACT / 2 + 200;
     for (host, other, expected, story) in [
-        (narrow(WEIGHTS + EXACT), None, StateType::F16, "alone"),
-        (narrow(half), Some(device(half)), StateType::F16, "both are needed, and one sees too little"),
-        (device(half), Some(narrow(half)), StateType::F16, "the host sees more than the other one"),
-        (narrow(half), Some(device(WEIGHTS + EXACT)), StateType::F32, "the other one can do it alone"),
+        (narrow(WEIGHTS + EXACT), None, KvCacheType::F16, "alone"),
+        (narrow(half), Some(device(half)), KvCacheType::F16, "both are needed, and one sees too little"),
+        (device(half), Some(narrow(half)), KvCacheType::F16, "the host sees more than the other one"),
+        (narrow(half), Some(device(WEIGHTS + EXACT)), KvCacheType::F32, "the other one can do it alone"),
     ] {
         let mut world = World::new(1, model(), Share::Fastest, host);
         if let Some(other) = other {
@@ -144,7 +144,7 @@ fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
 #[test]
 fn a_device_that_sees_too_little_is_told_so() {
     let mut world = World::new(1, model(), Share::Fastest, device(WEIGHTS + EXACT));
-    world.wish_state(StateType::F32);
+    world.prefer_kv_cache(KvCacheType::F32);
     let narrow_one = world.add(narrow(WEIGHTS + EXACT), 10.0);
     world.run(20_000.0, |_| false);
     let members = world.view(0).room.unwrap().members.clone();
@@ -153,10 +153,10 @@ fn a_device_that_sees_too_little_is_told_so() {
     assert_eq!(spare.as_deref(), Some(expected));
     // Without the other one nobody can take a block, and the room says why.
     let mut world = World::new(1, model(), Share::Fastest, narrow(WEIGHTS + EXACT));
-    world.wish_state(StateType::F32);
+    world.prefer_kv_cache(KvCacheType::F32);
     world.run(20_000.0, |_| false);
     let plan = plan(&world);
-    assert_eq!(plan.standing, PlanStanding::Waiting);
+    assert_eq!(plan.standing, PlanStatus::Waiting);
     assert!(plan.reason.contains("not every GPU sees the keys of a block at once"), "{}", plan.reason);
     assert!(plan.reason.contains("With f16 keys and values it fits."), "{}", plan.reason);
 }

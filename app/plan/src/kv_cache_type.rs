@@ -10,7 +10,7 @@ use thiserror::Error;
 ///
 /// The order is that of preference: exact first, smallest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum StateType {
+pub enum KvCacheType {
     /// 32-bit floats: exact.
     #[default]
     F32,
@@ -25,9 +25,9 @@ pub enum StateType {
 /// No such type of keys and values.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{0}\" is no type for keys and values: take f32, f16, q8_0 or q4_0.")]
-pub struct UnknownStateType(String);
+pub struct UnknownKvCacheType(String);
 
-impl StateType {
+impl KvCacheType {
     /// All of them, the largest first.
     pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Q8_0, Self::Q4_0];
     /// Values of a head that share a scale, where values are quantized.
@@ -75,18 +75,18 @@ impl StateType {
     }
 }
 
-impl fmt::Display for StateType {
+impl fmt::Display for KvCacheType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for StateType {
-    type Err = UnknownStateType;
+impl FromStr for KvCacheType {
+    type Err = UnknownKvCacheType;
 
-    fn from_str(text: &str) -> Result<Self, UnknownStateType> {
+    fn from_str(text: &str) -> Result<Self, UnknownKvCacheType> {
         let found = Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(text));
-        found.ok_or_else(|| UnknownStateType(text.to_owned()))
+        found.ok_or_else(|| UnknownKvCacheType(text.to_owned()))
     }
 }
 
@@ -96,27 +96,27 @@ mod tests {
 
     #[test]
     fn a_head_takes_the_words_that_ggml_would_use_where_blocks_come_in_pairs() {
-        let bytes = |kind: StateType, dim| 4 * kind.head_words(dim);
-        assert_eq!(StateType::ALL.map(|kind| bytes(kind, 64)), [256, 128, 68, 36]);
-        assert_eq!(StateType::ALL.map(|kind| bytes(kind, 128)), [512, 256, 136, 72]);
+        let bytes = |kind: KvCacheType, dim| 4 * kind.head_words(dim);
+        assert_eq!(KvCacheType::ALL.map(|kind| bytes(kind, 64)), [256, 128, 68, 36]);
+        assert_eq!(KvCacheType::ALL.map(|kind| bytes(kind, 128)), [512, 256, 136, 72]);
         // The scale of a single block has half a word to spare.
-        assert_eq!(StateType::ALL.map(|kind| bytes(kind, 32)), [128, 64, 36, 20]);
-        assert_eq!(bytes(StateType::Q8_0, 96), 2 * 4 + 96);
+        assert_eq!(KvCacheType::ALL.map(|kind| bytes(kind, 32)), [128, 64, 36, 20]);
+        assert_eq!(bytes(KvCacheType::Q8_0, 96), 2 * 4 + 96);
     }
 
     #[test]
     fn blocks_are_never_cut() {
-        assert_eq!([20, 64, 80].map(|dim| StateType::Q8_0.takes(dim)), [false, true, false]);
-        assert!(StateType::F16.takes(20));
+        assert_eq!([20, 64, 80].map(|dim| KvCacheType::Q8_0.takes(dim)), [false, true, false]);
+        assert!(KvCacheType::F16.takes(20));
     }
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for kind in StateType::ALL {
+        for kind in KvCacheType::ALL {
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
-        assert_eq!("Q8_0".parse(), Ok(StateType::Q8_0));
-        let error = "q5_1".parse::<StateType>();
-        assert_eq!(error, Err(UnknownStateType("q5_1".into())));
+        assert_eq!("Q8_0".parse(), Ok(KvCacheType::Q8_0));
+        let error = "q5_1".parse::<KvCacheType>();
+        assert_eq!(error, Err(UnknownKvCacheType("q5_1".into())));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use potluck_plan::StateType;
+use potluck_plan::KvCacheType;
 
 use crate::event::{HostCommand, OpenedModel};
 
@@ -14,11 +14,11 @@ const LEAST_CONTEXT: u32 = 512;
 /// no smaller one, and a larger one only between answers.
 pub(super) fn choices(
     model: &Arc<OpenedModel>,
-    wish: Option<StateType>,
-    running: Option<StateType>,
+    wish: Option<KvCacheType>,
+    running: Option<KvCacheType>,
     answering: bool,
 ) -> Vec<Arc<OpenedModel>> {
-    let allowed = |state: StateType| match (wish, running) {
+    let allowed = |state: KvCacheType| match (wish, running) {
         (Some(wish), _) => state == wish,
         (None, Some(running)) if answering => state == running,
         (None, Some(running)) => state <= running,
@@ -34,7 +34,7 @@ pub(super) fn choices(
 }
 
 /// Why the model cannot have the type that the host wished.
-pub(super) fn refusal(model: &OpenedModel, wish: Option<StateType>) -> String {
+pub(super) fn refusal(model: &OpenedModel, wish: Option<KvCacheType>) -> String {
     let names: Vec<&str> = model.shapes.iter().map(|shape| shape.state.name()).collect();
     format!(
         "This model's keys and values cannot be stored as {}; choose {} or Automatic.",
