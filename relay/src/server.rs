@@ -168,7 +168,7 @@ impl Relay {
 
 fn routes(shared: Arc<Shared>) -> Router {
     let page =
-        Router::new().fallback(page::serve).layer(CompressionLayer::new().quality(EFFORT)).with_kv_cache(shared.clone());
+        Router::new().fallback(page::serve).layer(CompressionLayer::new().quality(EFFORT)).with_state(shared.clone());
     Router::new()
         .route("/healthz", get(async || "ok\n"))
         .route("/metrics", get(metrics))
@@ -178,7 +178,7 @@ fn routes(shared: Arc<Shared>) -> Router {
         .route("/rooms", get(list_rooms).post(open_room))
         .route("/rooms/{id}", any(join_room))
         .layer(DefaultBodyLimit::max(ROOM_BODY_BYTES))
-        .with_kv_cache(shared)
+        .with_state(shared)
         .fallback_service(page)
         .layer(from_fn(readable))
         .layer(map_response(isolate))

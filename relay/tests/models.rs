@@ -70,7 +70,7 @@ async fn models_are_described() {
     let expected = json!({
         "name": "tiny", "bytes": bytes.len(), "root": root, "state": {"phase": "ready"},
         "title": "Test kitchen", "architecture": "qwen3moe", "quantization": "F32", "blocks": 3, "experts": 8,
-        "experts_used": 2, "kv_cache_bytes_per_position": null, "context": 4096, "licence": "apache-2.0", "parameters": PARAMETERS,
+        "experts_used": 2, "state_bytes_per_position": null, "context": 4096, "licence": "apache-2.0", "parameters": PARAMETERS,
         "files": [{"name": "tiny.gguf", "url": "/models/tiny.gguf", "bytes": bytes.len(), "root": root,
                    "groups": "/models/tiny.gguf.b3"}],
     });

@@ -16,7 +16,7 @@ use potluck_engine::{Engine, Piece, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
-use potluck_plan::{FirstToken, LmHeadTokens, Input, KernelClass, Task};
+use potluck_plan::{FirstToken, Input, KernelClass, LmHeadTokens, Task};
 use potluck_shaders::Format;
 use support::{Bench, Model, forward, gpu_as, rows, top};
 

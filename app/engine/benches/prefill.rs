@@ -18,7 +18,7 @@ use potluck_engine::{Engine, Gpu, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::{FeedForwardSpec, ModelSpec};
-use potluck_plan::{LmHeadTokens, Input, KernelClass, Task, Then};
+use potluck_plan::{Input, KernelClass, LmHeadTokens, Task, Then};
 use potluck_shaders::{Format, Kernel, Operand, Tile};
 use support::{Bench, Model, forward, gpu_as, rows, top};
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use potluck_model::{TokenMixerSpec, ModelSpec, TensorRole, UnitMap};
+use potluck_model::{ModelSpec, TensorRole, TokenMixerSpec, UnitMap};
 use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
 use potluck_shaders::{CODEBOOK_BYTES, Format, Kernel, NO_SLOT, reference};
 

@@ -143,7 +143,7 @@ impl Core {
 
     fn mixer_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
         let a = self.spec.attention(block);
-        let state = self.settings.state;
+        let state = self.settings.kv_cache;
         let pairs = match a.rope.pairs {
             RopePairs::Adjacent => Pairs::Adjacent,
             RopePairs::Halves => Pairs::Halves,

@@ -196,7 +196,7 @@ impl Layout {
         settings: &Settings,
         limits: &wgpu::Limits,
     ) -> Result<Layout, LayoutError> {
-        tensors::check_model(spec, settings.state)?;
+        tensors::check_model(spec, settings.kv_cache)?;
         let mut planner = Planner::new(spec, units, limits);
         for &unit in held {
             match unit {

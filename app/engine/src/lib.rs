@@ -47,7 +47,7 @@ pub use engine::Engine;
 pub use error::{EngineError, GpuError, LayoutError};
 pub use gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
 pub use layout::{
-    Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, largest_kv_cache_buffer, kv_cache_bytes_per_position,
+    Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, kv_cache_bytes_per_position, largest_kv_cache_buffer,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use measure::DispatchTime;

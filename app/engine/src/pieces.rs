@@ -1,7 +1,7 @@
 //! Work with more rows than scratch memory has room for: cut into pieces that run one after another, whose results are put
 //! together again. A row's result does not depend on the cut.
 
-use potluck_plan::{LmHeadRequest, LmHeadTokens, Input, Outcome, Task, Then};
+use potluck_plan::{Input, LmHeadRequest, LmHeadTokens, Outcome, Task, Then};
 
 /// Results of the pieces of one piece of work.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub fn cut(task: Task, most: usize) -> Vec<Task> {
                     Input::Hidden(values) => Input::Hidden(values[first * width..end * width].to_vec()),
                 };
                 let then = match then {
-                    Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, .. }) if end < count => Then::Nothing,
+                    Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) if end < count => Then::Nothing,
                     then => then,
                 };
                 Task::Forward { rows: rows[first..end].to_vec(), class, input, blocks, then }
@@ -91,7 +91,7 @@ fn join(first: Outcome, second: Outcome) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockIndex, BlockRange, ConversationId, KernelClass, LogitsRequest, Position, BatchToken};
+    use potluck_plan::{BatchToken, BlockIndex, BlockRange, ConversationId, KernelClass, LogitsRequest, Position};
 
     fn forward(count: u32, input: Input, then: Then) -> Task {
         let rows = (0..count).map(|p| BatchToken { conversation: ConversationId(1), position: Position(p) }).collect();
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn only_the_last_piece_has_the_last_head() {
-        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let pieces = cut(forward(150, Input::Tokens((0..150).collect()), head), 64);
         let seen: Vec<_> = pieces
             .iter()

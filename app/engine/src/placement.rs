@@ -189,7 +189,7 @@ impl<'a> Planner<'a> {
     pub fn state(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
         for unit in held {
             let WeightUnit::TokenMixer(block) = *unit else { continue };
-            let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.state).0;
+            let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.kv_cache).0;
             if bytes > self.most {
                 return Err(LayoutError::BufferLimit {
                     what: format!("The context of block {}", block.0),

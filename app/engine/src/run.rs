@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use potluck_plan::{
-    BlockIndex, BlockRange, FirstToken, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest, Position, Route, BatchToken,
-    Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
+    Outcome, Position, Route, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_shaders::NO_SLOT;
 
@@ -161,11 +161,15 @@ impl Core {
             }
             Then::LmHead(request) => {
                 self.need(WeightUnit::LmHead)?;
-                match request.pick {
-                    LogitsRequest::Top(n) if n == 0 || n > LogitsRequest::MOST || u32::from(n) > self.spec.vocabulary => {
+                match request.logits {
+                    LogitsRequest::Top(n)
+                        if n == 0 || n > LogitsRequest::MOST || u32::from(n) > self.spec.vocabulary =>
+                    {
                         Err(EngineError::BadPick(n))
                     }
-                    LogitsRequest::Logits if request.rows == LmHeadTokens::All && rows > head_rows(&self.settings) as usize => {
+                    LogitsRequest::Logits
+                        if request.tokens == LmHeadTokens::All && rows > head_rows(&self.settings) as usize =>
+                    {
                         Err(EngineError::TooManyRows { rows, most: head_rows(&self.settings) as usize })
                     }
                     _ => Ok(()),
@@ -253,8 +257,8 @@ impl Core {
                 Wanted::new(Kind::Routed { rows, hidden, used }, parts)
             }
             Then::LmHead(request) => {
-                let rows = if request.rows == LmHeadTokens::Last { 1 } else { rows };
-                match request.pick {
+                let rows = if request.tokens == LmHeadTokens::Last { 1 } else { rows };
+                match request.logits {
                     LogitsRequest::Top(count) => {
                         let count = u32::from(count);
                         let bytes = u64::from(rows) * u64::from(count) * 8;
@@ -394,7 +398,7 @@ impl Core {
             }
         };
         let last = rows[rows.len() - 1];
-        let picks = matches!(then, Then::LmHead(LmHeadRequest { pick: LogitsRequest::Top(_), .. }));
+        let picks = matches!(then, Then::LmHead(LmHeadRequest { logits: LogitsRequest::Top(_), .. }));
         // A conversation keeps its slot from token to token, so that its program stays the same.
         rows.iter().filter(|row| !picks || row.conversation != last.conversation).for_each(|row| {
             self.chosen.forget(row.conversation);
@@ -440,12 +444,12 @@ impl Core {
                 self.route(rec, layout, block, batch)?;
             }
             Then::LmHead(request) => {
-                let (first, n) = if request.rows == LmHeadTokens::Last { (batch.n - 1, 1) } else { (0, batch.n) };
+                let (first, n) = if request.tokens == LmHeadTokens::Last { (batch.n - 1, 1) } else { (0, batch.n) };
                 let most = head_rows(&self.settings);
                 for done in (0..n).step_by(most as usize) {
                     let some = most.min(n - done);
                     self.logits(rec, layout, first + done, some)?;
-                    if let LogitsRequest::Top(count) = request.pick {
+                    if let LogitsRequest::Top(count) = request.logits {
                         self.pick(rec, (done, some), u32::from(count), slot);
                     }
                 }
@@ -486,7 +490,7 @@ impl Core {
         }
         let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
             let batch = Batch { n: 1, class: KernelClass::Decode };
-            let then = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
+            let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
             core.record_forward(rec, layout, batch, Some(&core.next_token(slot)), blocks, then, slot)
         })?;
         self.chosen.keep(slot, at(steps));

@@ -15,7 +15,7 @@ pub struct Settings {
     /// Most rows whose logits exist at a time; the most that `LogitsRequest::Logits` returns.
     pub head_rows: u32,
     /// Type of the keys and values.
-    pub state: KvCacheType,
+    pub kv_cache: KvCacheType,
     /// Uses, of kernels that give the same bits, those that were measured to be quickest here.
     pub tuned: bool,
     /// Pieces of work whose results may be under way at a time; more wait inside the engine.
@@ -38,7 +38,7 @@ impl Default for Settings {
             context: 4096,
             prefill_rows: potluck_plan::Work::PREFILL_TOKENS as u32,
             head_rows: 16,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
             tuned: true,
             in_flight: 4,
             staging_bytes: 8 << 20,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use potluck_plan::{BlockIndex, ConversationId, BatchToken};
+use potluck_plan::{BatchToken, BlockIndex, ConversationId};
 use potluck_shaders::PAGE;
 
 use crate::error::EngineError;

@@ -31,7 +31,11 @@ fn runs_after_one_context_are_alike_and_count_every_token() {
     let first = block_on(bench.run(workload)).unwrap();
     assert_eq!(first.tokens.len(), 6);
     assert!(first.first_token > 0.0 && first.decode > 0.0);
-    assert_eq!(bench.engine().kv_cache_len(potluck_plan::ConversationId(0)), 200 + 25 + 5, "the last token is not read");
+    assert_eq!(
+        bench.engine().kv_cache_len(potluck_plan::ConversationId(0)),
+        200 + 25 + 5,
+        "the last token is not read"
+    );
     // A repeat overwrites what the run before it wrote.
     assert_eq!(block_on(bench.run(workload)).unwrap().tokens, first.tokens);
     // Without the context the answer is another one.

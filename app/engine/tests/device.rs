@@ -28,7 +28,7 @@ fn every_kernel_in_use_passes_its_self_test() {
         ] {
             let recipe = Recipe { factors: architecture == Architecture::Llama, ..Recipe::new(architecture, kind) };
             let model = recipe.build();
-            let settings = Settings { context: 128, state, ..Settings::default() };
+            let settings = Settings { context: 128, kv_cache: state, ..Settings::default() };
             let bench = Bench::new(&gpu, &model, &model.all_units(), settings);
             let started = std::time::Instant::now();
             block_on(bench.engine.prepare()).unwrap();

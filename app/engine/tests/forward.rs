@@ -6,7 +6,7 @@ mod support;
 use potluck_engine::{Settings, Tier, reference::Reference};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::{LmHeadTokens, Input, KernelClass, KvCacheType};
+use potluck_plan::{Input, KernelClass, KvCacheType, LmHeadTokens};
 use support::{Bench, Model, Recipe, distance, forward, gpu_as, logits, rows};
 
 /// Every architecture with its peculiarities.
@@ -36,7 +36,7 @@ fn worst(recipe: &Recipe, state: KvCacheType, tier: Tier) -> f32 {
     let tokens = tokens(&model, 75);
     let expected = expected(&model, &tokens, state);
     let blocks = (0, model.spec.blocks.len() as u16);
-    let settings = Settings { context: 256, state, ..Settings::default() };
+    let settings = Settings { context: 256, kv_cache: state, ..Settings::default() };
     let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings);
     let last = logits(LmHeadTokens::Last);
     let mut worst = 0.0f32;
@@ -113,7 +113,7 @@ fn long_context(length: usize, state: KvCacheType, most: f32) {
             expected.push(Vec::new());
         }
     }
-    let settings = Settings { context: length as u32, state, ..Settings::default() };
+    let settings = Settings { context: length as u32, kv_cache: state, ..Settings::default() };
     let mut bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings);
     for (from, to) in cuts {
         let class = if to < border { KernelClass::Prefill } else { KernelClass::Decode };

@@ -14,7 +14,7 @@ use potluck_engine::{Settings, Tier};
 use potluck_gguf::synthetic::Synthetic;
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
-use potluck_plan::{LmHeadTokens, Input, KernelClass};
+use potluck_plan::{Input, KernelClass, LmHeadTokens};
 use support::{Bench, forward, gpu_as, load, rows, top};
 
 /// A model from its description, with the reader's opinion of it.
@@ -31,7 +31,7 @@ fn judge(path: &Path, tier: Tier) {
     let tolerance = golden["tolerance"].as_f64().unwrap();
     let gpu = gpu_as(Some(tier));
     let state = golden["reference"]["cache"].as_str().unwrap().parse().unwrap();
-    let settings = Settings { context: 128, state, ..Settings::default() };
+    let settings = Settings { context: 128, kv_cache: state, ..Settings::default() };
     let mut bench = Bench::empty(&gpu, &model.spec, &model.units, settings);
     bench.engine.hold(&model.all_units()).unwrap();
     load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));

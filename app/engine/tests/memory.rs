@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use potluck_engine::{EngineError, GpuOptions, Layout, LayoutError, Purpose, Settings, fixed_overhead};
 use potluck_gguf::TensorType;
-use potluck_model::{Architecture, FileRange, TokenMixerSpec, ModelSpec, TensorRole, UnitMap, UnitTensor};
+use potluck_model::{Architecture, FileRange, ModelSpec, TensorRole, TokenMixerSpec, UnitMap, UnitTensor};
 use potluck_plan::{
-    BlockIndex, Bytes, LmHeadTokens, Input, KernelClass, Outcome, KvCacheType, Then, Ticket, WeightUnit, Work,
+    BlockIndex, Bytes, Input, KernelClass, KvCacheType, LmHeadTokens, Outcome, Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Recipe, forward, gpu_as, gpu_with, logits, rows, top};
 
@@ -113,7 +113,7 @@ fn a_long_context_of_bytes_takes_a_quarter_of_one_of_floats() {
     let (spec, units) = llama_1b_mixers(64);
     let held: BTreeSet<WeightUnit> = units.units().collect();
     let plan = |state| {
-        let settings = Settings { context: 32_768, state, ..Settings::default() };
+        let settings = Settings { context: 32_768, kv_cache: state, ..Settings::default() };
         Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits).unwrap()
     };
     let state = |kind| plan(kind).state().0;
@@ -133,7 +133,7 @@ fn heads_that_blocks_would_cut_are_refused_with_what_works() {
     let (spec, units) = llama_1b_mixers(80);
     let held: BTreeSet<WeightUnit> = units.units().collect();
     let plan = |state| {
-        let settings = Settings { context: 64, state, ..Settings::default() };
+        let settings = Settings { context: 64, kv_cache: state, ..Settings::default() };
         Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits)
     };
     let error = plan(KvCacheType::Q8_0).unwrap_err();

@@ -9,8 +9,8 @@ use potluck_engine::{EngineError, Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{
-    BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, LmHeadTokens, Input, KernelClass, Outcome,
-    Position, Route, BatchToken, KvCacheType, Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, Candidates, ConversationId, ExpertId, FirstToken, Input, KernelClass,
+    KvCacheType, LmHeadTokens, Outcome, Position, Route, Task, Then, Ticket, WeightUnit, Work,
 };
 use support::{Bench, Model, Recipe, TALK, distance, forward, gpu_as, logits, rows, top};
 
@@ -23,7 +23,7 @@ fn settings() -> Settings {
 }
 
 fn settings_with(state: KvCacheType) -> Settings {
-    Settings { context: 256, state, ..Settings::default() }
+    Settings { context: 256, kv_cache: state, ..Settings::default() }
 }
 
 fn class(cut: (u32, u32)) -> KernelClass {
@@ -51,7 +51,13 @@ fn one_stage_with(gpu: &Gpu, model: &Model, state: KvCacheType) -> Vec<Vec<f32>>
     let end = model.spec.blocks.len() as u16;
     CUTS.iter()
         .map(|&cut| {
-            bench.hidden(forward(rows(cut.0..cut.1), class(cut), slice(&tokens, cut), (0, end), logits(LmHeadTokens::Last)))
+            bench.hidden(forward(
+                rows(cut.0..cut.1),
+                class(cut),
+                slice(&tokens, cut),
+                (0, end),
+                logits(LmHeadTokens::Last),
+            ))
         })
         .collect()
 }
@@ -306,8 +312,13 @@ fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candi
     (from..from + count)
         .map(|at| {
             let input = Input::Tokens(vec![token]);
-            let got =
-                bench.candidates(forward(rows(at..at + 1), KernelClass::Decode, input, (0, 3), top(LmHeadTokens::Last, 1)));
+            let got = bench.candidates(forward(
+                rows(at..at + 1),
+                KernelClass::Decode,
+                input,
+                (0, 3),
+                top(LmHeadTokens::Last, 1),
+            ));
             token = got[0].ids[0];
             got[0].clone()
         })
@@ -326,8 +337,9 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             let model = Recipe::new(architecture, TensorType::Q4_K).build();
             let tokens = tokens(&model);
             let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings());
-            let prompt =
-                || forward(rows(0..60), KernelClass::Prefill, slice(&tokens, (0, 60)), (0, 3), top(LmHeadTokens::Last, 1));
+            let prompt = || {
+                forward(rows(0..60), KernelClass::Prefill, slice(&tokens, (0, 60)), (0, 3), top(LmHeadTokens::Last, 1))
+            };
             let first = bench.candidates(prompt())[0].ids[0];
             let expected = one_by_one(&mut bench, first, 60, 14);
 

@@ -8,7 +8,7 @@ use potluck_engine::tuning::{Choice, Shape, Tuned, Tuning};
 use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::{LmHeadTokens, Input, KernelClass, Outcome, Task};
+use potluck_plan::{Input, KernelClass, LmHeadTokens, Outcome, Task};
 use potluck_shaders::{Form, Tile};
 use support::{Bench, Model, Recipe, forward, gpu_as, logits, rows};
 

@@ -45,7 +45,9 @@ mod units;
 pub use error::ModelError;
 pub use profile::Profile;
 pub use sampling::Sampling;
-pub use spec::{Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, TokenMixerSpec, ModelSpec, RopePairs, RopeSpec};
+pub use spec::{
+    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, ModelSpec, RopePairs, RopeSpec, TokenMixerSpec,
+};
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError};
 pub use tokenizer::{Detokenizer, SpecialText, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};

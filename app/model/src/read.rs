@@ -6,8 +6,8 @@ use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
 use crate::keys::Keys;
 use crate::tensors::Tensors;
 use crate::{
-    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, TokenMixerSpec, ModelError, ModelSpec, RopePairs, RopeSpec,
-    TensorRole, UnitMap, UnitTensor,
+    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, ModelError, ModelSpec, RopePairs, RopeSpec, TensorRole,
+    TokenMixerSpec, UnitMap, UnitTensor,
 };
 
 /// Most experts of a block that a file may claim; far above any model.

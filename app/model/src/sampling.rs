@@ -49,7 +49,11 @@ impl Sampling {
     /// penalty window together are not larger: penalties only lower logits, so no token outside can enter the best
     /// `top_k`. Beyond that the choice is among those candidates, which hold nearly all the probability.
     pub fn request(&self) -> LogitsRequest {
-        if self.is_greedy() && !self.penalizes() { LogitsRequest::Top(1) } else { LogitsRequest::Top(LogitsRequest::MOST) }
+        if self.is_greedy() && !self.penalizes() {
+            LogitsRequest::Top(1)
+        } else {
+            LogitsRequest::Top(LogitsRequest::MOST)
+        }
     }
 
     /// The token after `log`, which is the whole token log of the conversation: its length is the new token's

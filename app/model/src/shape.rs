@@ -1,7 +1,7 @@
 //! A model's sizes, for planning.
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, ModelId, ModelShape, KvCacheType, WeightUnit,
+    BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, WeightUnit,
 };
 
 use crate::{FeedForwardSpec, ModelSpec, UnitMap};
@@ -47,9 +47,9 @@ impl ModelSpec {
             hidden: self.hidden,
             vocabulary: self.vocabulary,
             embedding: units.bytes(WeightUnit::Embedding),
-            head: units.bytes(WeightUnit::LmHead),
+            lm_head: units.bytes(WeightUnit::LmHead),
             tied_lm_head: self.tied_lm_head,
-            state,
+            kv_cache: state,
             blocks: blocks.collect(),
         }
     }

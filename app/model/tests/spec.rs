@@ -5,7 +5,7 @@ use potluck_gguf::{Header, Metadata, Model, TensorInfo, TensorType, Value, join}
 use potluck_model::{
     Architecture, FeedForwardSpec, FileRange, ModelError, ModelSpec, Profile, RopePairs, TensorRole, UnitMap,
 };
-use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, ModelId, KvCacheType, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, KvCacheType, ModelId, WeightUnit};
 use proptest::prelude::*;
 
 const HIDDEN: u64 = 64;

@@ -113,22 +113,6 @@ pub fn state_shown(state: KvCacheType) -> panel::CacheType {
     }
 }
 
-/// How work is shared, from the page.
-pub fn share(share: panel::Share) -> wire::Share {
-    match share {
-        panel::Share::Fastest => wire::Share::Fastest,
-        panel::Share::Everyone => wire::Share::Everyone,
-    }
-}
-
-/// How work is shared, for the page.
-pub fn share_shown(share: wire::Share) -> panel::Share {
-    match share {
-        wire::Share::Fastest => panel::Share::Fastest,
-        wire::Share::Everyone => panel::Share::Everyone,
-    }
-}
-
 /// An icon, from the page.
 pub fn kind(kind: panel::DeviceKind) -> wire::DeviceKind {
     match kind {

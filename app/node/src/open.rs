@@ -6,7 +6,7 @@ use std::sync::Arc;
 use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::{GgufError, HeaderParser, Metadata, Progress, join, split_count};
 use potluck_model::{FileRange, ModelError, ModelSpec, Profile, UnitMap};
-use potluck_plan::{Bytes, ModelId, KvCacheType};
+use potluck_plan::{Bytes, KvCacheType, ModelId};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::OpenedModel;
 use thiserror::Error;
@@ -309,7 +309,7 @@ impl Model {
 
 /// The engine's settings for a budget, a context and a type of keys and values.
 pub fn settings(budget: Bytes, context: u32, state: KvCacheType) -> Settings {
-    Settings { budget, context, state, ..Settings::default() }
+    Settings { budget, context, kv_cache: state, ..Settings::default() }
 }
 
 fn finish(

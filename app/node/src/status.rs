@@ -3,7 +3,7 @@
 use potluck_panel as panel;
 use potluck_plan::{ExpertHolder, PeerId, Plan, Stage};
 use potluck_protocol as wire;
-use potluck_swarm::{Standing, SwarmView};
+use potluck_swarm::{Membership, SwarmView};
 
 use crate::convert;
 use crate::room::LineState;
@@ -50,7 +50,7 @@ impl RoomName {
 /// The whole snapshot.
 pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
     let picture = view.and_then(|view| view.room);
-    let inside = view.is_some_and(|view| view.standing == Standing::Inside);
+    let inside = view.is_some_and(|view| view.standing == Membership::Inside);
     let standing = view.map(|view| view.standing);
     panel::Status {
         build: panel::BUILD.to_owned(),
@@ -76,11 +76,11 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
     }
 }
 
-fn connection(line: Option<&LineState>, standing: Option<Standing>) -> panel::Connection {
+fn connection(line: Option<&LineState>, standing: Option<Membership>) -> panel::Connection {
     match line {
         None => panel::Connection::Idle,
         Some(LineState::Connecting) => panel::Connection::Connecting,
-        Some(LineState::Connected) if standing == Some(Standing::Waiting) => panel::Connection::WaitingForHost,
+        Some(LineState::Connected) if standing == Some(Membership::Waiting) => panel::Connection::WaitingForHost,
         Some(LineState::Connected) => panel::Connection::Connected,
         Some(LineState::Reconnecting { attempt }) => panel::Connection::Reconnecting { attempt: *attempt },
         Some(LineState::Closed(reason)) => panel::Connection::Closed { reason: reason.clone() },
@@ -120,7 +120,7 @@ fn shown_plan(picture: &wire::RoomView, measuring: bool) -> panel::PlanReport {
 
 fn plan(picture: &wire::RoomView) -> panel::PlanReport {
     let view = &picture.plan;
-    let state = match view.standing {
+    let state = match view.status {
         wire::PlanStatus::Waiting => panel::PlanState::Waiting,
         wire::PlanStatus::Preparing => panel::PlanState::Preparing,
         wire::PlanStatus::Committing => panel::PlanState::Committing,
@@ -133,13 +133,13 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         state,
         stages: stages.collect(),
         hops: view.hops.iter().map(hop).collect(),
-        cache: view.plan.as_ref().map(|plan| convert::state_shown(plan.state)),
+        cache: view.plan.as_ref().map(|plan| convert::state_shown(plan.kv_cache)),
         overhead: view.overhead.0,
         network_hops: view.plan.as_ref().map_or(0, |plan| plan.network_hops(picture.host)),
         token_ms: view.token_ms,
         measured_token_ms: view.measured_token_ms,
         forecast: view.forecast.as_ref().map(forecast),
-        share: convert::share_shown(picture.share),
+        share: picture.share,
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {
             needed: needed.0,
             lent: lent.0,
@@ -200,13 +200,13 @@ fn members(picture: &wire::RoomView, me: PeerId) -> Vec<panel::Member> {
         role: panel::Roles {
             coordinator: member.coordinator,
             worker: member.lent.is_some(),
-            guest: member.standing != wire::MemberStatus::Asking,
+            guest: member.status != wire::MemberStatus::Asking,
         },
         is_self: member.peer == me,
         lent: member.lent.map_or(0, |bytes| bytes.0),
         used: member.used.0,
         holds: picture.plan.plan.as_ref().map(|plan| holds(plan, member.peer, model)).unwrap_or_default(),
-        state: standing(member.standing),
+        state: standing(member.status),
         spare: member.spare.clone(),
         standby: member.standby.clone(),
         loading: member.loading.as_ref().map(convert::loading),
@@ -258,14 +258,18 @@ fn holds(plan: &Plan, peer: PeerId, model: Option<&wire::ModelCard>) -> Vec<Stri
 mod tests {
     use super::*;
     use potluck_plan::{
-        BlockIndex, BlockRange, Bytes, ModelId, PlanEpoch, RemoteExperts, StageId, KvCacheType, WireType,
+        BlockIndex, BlockRange, Bytes, KvCacheType, ModelId, PlanEpoch, RemoteExperts, StageId, WireType,
     };
 
     #[test]
     fn what_a_peer_holds_reads_like_a_sentence() {
         let (host, helper) = (PeerId([1; 16]), PeerId([2; 16]));
         let mut stage = Stage::new(StageId(0), host, BlockRange::new(0, 12));
-        let held = vec![vec![ExpertHolder::Peer(helper)], vec![ExpertHolder::Own], vec![ExpertHolder::Own, ExpertHolder::Peer(helper)]];
+        let held = vec![
+            vec![ExpertHolder::Peer(helper)],
+            vec![ExpertHolder::Own],
+            vec![ExpertHolder::Own, ExpertHolder::Peer(helper)],
+        ];
         stage.remote = vec![RemoteExperts { block: BlockIndex(3), holders: held }];
         let stages = vec![stage, Stage::new(StageId(1), helper, BlockRange::new(12, 13))];
         let plan = Plan {
@@ -274,7 +278,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             context: 64,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
         };
         assert_eq!(holds(&plan, host, None), ["embedding", "blocks 0–11"]);
         assert_eq!(holds(&plan, helper, None), ["block 12", "head", "experts 2 of 0"]);
@@ -286,7 +290,7 @@ mod tests {
             host: PeerId([1; 16]),
             model: None,
             context: 64,
-            share: wire::Share::Fastest,
+            share: wire::Sharing::Fastest,
             plan: wire::PlanView { shortfall: Some((Bytes(80), Bytes(0))), ..wire::PlanView::default() },
             members: Vec::new(),
             tokens_per_second: 0.0,
@@ -303,7 +307,7 @@ mod tests {
             coordinator: false,
             lent: Some(Bytes(10)),
             used: Bytes(0),
-            standing: wire::MemberStatus::Spare,
+            status: wire::MemberStatus::Spare,
             spare: None,
             standby: None,
             loading: None,
@@ -316,11 +320,11 @@ mod tests {
     #[test]
     fn a_waiting_guest_is_told_so_and_a_lost_line_comes_first() {
         let connected = LineState::Connected;
-        assert_eq!(connection(Some(&connected), Some(Standing::Waiting)), panel::Connection::WaitingForHost);
-        assert_eq!(connection(Some(&connected), Some(Standing::Inside)), panel::Connection::Connected);
+        assert_eq!(connection(Some(&connected), Some(Membership::Waiting)), panel::Connection::WaitingForHost);
+        assert_eq!(connection(Some(&connected), Some(Membership::Inside)), panel::Connection::Connected);
         let lost = LineState::Reconnecting { attempt: 2 };
         let expected = panel::Connection::Reconnecting { attempt: 2 };
-        assert_eq!(connection(Some(&lost), Some(Standing::Waiting)), expected);
+        assert_eq!(connection(Some(&lost), Some(Membership::Waiting)), expected);
         assert_eq!(connection(None, None), panel::Connection::Idle);
     }
 }

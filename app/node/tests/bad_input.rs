@@ -9,7 +9,7 @@ use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
 use potluck_node::native::open_model_files;
-use potluck_panel::{Connection, HostChoice, ModelSource, NoticeLevel, Share, ToNode, ToPage};
+use potluck_panel::{Connection, HostChoice, ModelSource, NoticeLevel, Sharing, ToNode, ToPage};
 
 fn small() -> Synthetic {
     Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 5, ..Synthetic::default() }
@@ -105,7 +105,7 @@ fn a_missing_model_and_a_missing_relay_are_said() {
             budget: 0,
             context: CONTEXT,
             cache: None,
-            share: Share::Fastest,
+            share: Sharing::Fastest,
             visible: false,
             resume: None,
         };

@@ -1,5 +1,6 @@
 //! What the page asks of the node, and what the node tells the page.
 
+use potluck_plan::Sharing;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -47,7 +48,7 @@ pub enum ToNode {
         allow: bool,
     },
     /// How the host wants the work shared from now on.
-    SetShare(Share),
+    SetSharing(Sharing),
     /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
     Writing,
     /// Ask the model.
@@ -134,15 +135,6 @@ pub enum ModelSource {
     },
 }
 
-/// How work is shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Share {
-    /// The plan that answers fastest; devices without work are kept as spares.
-    Fastest,
-    /// Every device that contributes gets work.
-    Everyone,
-}
-
 /// What the host chose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostChoice {
@@ -156,7 +148,7 @@ pub struct HostChoice {
     #[serde(default)]
     pub cache: Option<CacheType>,
     /// How work is shared out.
-    pub share: Share,
+    pub share: Sharing,
     /// Listed on the door of everyone on this relay.
     pub visible: bool,
     /// The room and key to re-open after a reload.

@@ -15,7 +15,8 @@ pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload, CacheType,
 };
-pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, Share, StoredModel, ToNode, ToPage};
+pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, StoredModel, ToNode, ToPage};
+pub use potluck_plan::Sharing;
 pub use status::{
     Connection, DeviceKind, DeviceReport, ForecastReport, HopReport, Loading, Member, MemberLink, MemberState,
     ModelReport, Notice, NoticeLevel, PlanReport, PlanState, Roles, RoomReport, SelfTest, SelfTestState, StageReport,

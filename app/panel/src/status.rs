@@ -1,8 +1,9 @@
 //! How everything stands: one snapshot, the source of the table and of `potluck.status()`.
 
+use potluck_plan::Sharing;
 use serde::{Deserialize, Serialize};
 
-use crate::{CacheType, ModelSource, RequestId, Share};
+use crate::{CacheType, ModelSource, RequestId};
 
 /// A whole snapshot, as one tab sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -142,7 +143,7 @@ pub struct PlanReport {
     /// What the newest answer's tokens were foretold to take after its first ones, and took.
     pub forecast: Option<ForecastReport>,
     /// How the host wants work shared.
-    pub share: Share,
+    pub share: Sharing,
     /// Why there is no plan, and what would help.
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.

@@ -4,20 +4,22 @@
 #![forbid(unsafe_code)]
 
 mod ids;
+mod kv_cache_type;
 mod plan;
 mod shape;
-mod kv_cache_type;
+mod sharing;
 mod unit;
 mod work;
 
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position, StageId,
 };
+pub use kv_cache_type::{KvCacheType, UnknownKvCacheType};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use shape::{BlockShape, FeedForwardShape, ModelShape};
-pub use kv_cache_type::{KvCacheType, UnknownKvCacheType};
+pub use sharing::Sharing;
 pub use unit::WeightUnit;
 pub use work::{
-    Candidates, Computed, FirstToken, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest, Route, BatchToken, Task, Then,
-    Ticket, Work,
+    BatchToken, Candidates, Computed, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
+    Outcome, Route, Task, Then, Ticket, Work,
 };

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{BlockIndex, BlockRange, ExpertId, ModelId, ModelShape, PeerId, PlanEpoch, StageId, KvCacheType, WeightUnit};
+use crate::{
+    BlockIndex, BlockRange, ExpertId, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, StageId, WeightUnit,
+};
 
 /// Who can compute an expert. A list of holders is in order of preference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,7 +65,7 @@ pub struct Plan {
     /// Positions of state each stage reserves (over all conversations).
     pub context: u32,
     /// How every stage stores keys and values.
-    pub state: KvCacheType,
+    pub kv_cache: KvCacheType,
 }
 
 /// Why a plan cannot run.
@@ -168,10 +170,9 @@ impl Plan {
         for stage in &self.stages {
             network_hops += u32::from(stage.peer != at);
             at = stage.peer;
-            let remote = stage
-                .remote
-                .iter()
-                .filter(|remote| remote.holders.iter().any(|holders| matches!(holders.first(), Some(ExpertHolder::Peer(_)))));
+            let remote = stage.remote.iter().filter(|remote| {
+                remote.holders.iter().any(|holders| matches!(holders.first(), Some(ExpertHolder::Peer(_))))
+            });
             network_hops += 2 * remote.count() as u32;
         }
         network_hops + u32::from(at != coordinator)
@@ -240,9 +241,9 @@ mod tests {
             hidden: 8,
             vocabulary: 16,
             embedding: Bytes(100),
-            head: Bytes(100),
+            lm_head: Bytes(100),
             tied_lm_head: true,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
             blocks: vec![block; 2],
         }
     }
@@ -254,7 +255,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             context: 64,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
         }
     }
 

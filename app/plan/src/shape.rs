@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockIndex, BlockRange, Bytes, ExpertId, ModelId, KvCacheType, WeightUnit};
+use crate::{BlockIndex, BlockRange, Bytes, ExpertId, KvCacheType, ModelId, WeightUnit};
 
 /// The feed-forward half of a block, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,11 +50,11 @@ pub struct ModelShape {
     /// Bytes of the embedding table.
     pub embedding: Bytes,
     /// Bytes of the final norm and output matrix (tied heads: the table again).
-    pub head: Bytes,
+    pub lm_head: Bytes,
     /// The head reuses the embedding table, so a peer with both holds it once.
     pub tied_lm_head: bool,
     /// How keys and values are stored.
-    pub state: KvCacheType,
+    pub kv_cache: KvCacheType,
     /// The blocks in order.
     pub blocks: Vec<BlockShape>,
 }
@@ -119,7 +119,7 @@ impl ModelShape {
         let of = |index: BlockIndex, bytes: fn(&BlockShape) -> Bytes| block(index).map_or(Bytes::ZERO, bytes);
         match unit {
             WeightUnit::Embedding => self.embedding,
-            WeightUnit::LmHead => self.head,
+            WeightUnit::LmHead => self.lm_head,
             WeightUnit::TokenMixer(index) => of(index, |block| block.token_mixer),
             WeightUnit::Router(index) => of(index, |block| match &block.feed_forward {
                 FeedForwardShape::Experts { router, .. } => *router,

@@ -65,9 +65,9 @@ pub enum Then {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LmHeadRequest {
     /// Which rows.
-    pub rows: LmHeadTokens,
+    pub tokens: LmHeadTokens,
     /// What of the logits.
-    pub pick: LogitsRequest,
+    pub logits: LogitsRequest,
 }
 
 /// Which rows of a batch pass the head.

@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::{
-    BlockRange, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId,
-    KvCacheType, WireType,
+    BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
+    StageId, WireType,
 };
 use potluck_planner::{Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
 
@@ -114,7 +114,7 @@ impl TestBed {
                 stages,
                 wire: WireType::F32,
                 context: 0,
-                state: KvCacheType::F32,
+                kv_cache: KvCacheType::F32,
             };
             let millis = self.room(Without::Nothing, |room| predict(room, &plan).token_millis);
             if best.as_ref().is_none_or(|(known, _)| millis < *known) {
@@ -166,9 +166,9 @@ fn dense(blocks: usize, block: u64, hidden: u32, embedding: u64, head: u64) -> M
         hidden,
         vocabulary: 151_936,
         embedding: Bytes(embedding),
-        head: Bytes(head),
+        lm_head: Bytes(head),
         tied_lm_head: false,
-        state: KvCacheType::F32,
+        kv_cache: KvCacheType::F32,
         blocks: vec![block; blocks],
     }
 }

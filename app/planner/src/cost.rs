@@ -1,7 +1,7 @@
 //! What a token costs under a plan: layers over speeds, one session a stage, messages, round trips for experts
 //! (dynamic-partitioning.txt 5.2.1 with what a browser and a direct chain add).
 
-use potluck_plan::{BlockIndex, Bytes, FeedForwardShape, ExpertHolder, PeerId, Plan, RemoteExperts, Stage};
+use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, PeerId, Plan, RemoteExperts, Stage};
 
 use crate::layers::LayerRange;
 use crate::prediction::{ExpertTrip, HopCost, Prediction, StageCost};
@@ -96,8 +96,9 @@ fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange) -> StageCost {
         let (session_millis, compute_millis, experts) = (0.0, 0.0, Vec::new());
         return StageCost { stage: stage.id, peer: stage.peer, session_millis, compute_millis, experts };
     };
-    let own =
-        |remote: &RemoteExperts| remote.holders.iter().filter(|holders| holders.first() == Some(&ExpertHolder::Own)).count();
+    let own = |remote: &RemoteExperts| {
+        remote.holders.iter().filter(|holders| holders.first() == Some(&ExpertHolder::Own)).count()
+    };
     let away: f64 = stage
         .remote
         .iter()
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
-        use potluck_plan::{BlockShape, ModelId, ModelShape, PlanEpoch, KvCacheType, WireType};
+        use potluck_plan::{BlockShape, KvCacheType, ModelId, ModelShape, PlanEpoch, WireType};
 
         use crate::{Access, Effort, Layers, Links, Loading, Sharing};
         let peer = |index: u8| PeerId([index; 16]);
@@ -217,9 +218,9 @@ mod tests {
             hidden: 4,
             vocabulary: 10,
             embedding: Bytes(10),
-            head: Bytes(0),
+            lm_head: Bytes(0),
             tied_lm_head: false,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
             blocks: vec![block; 4],
         };
         let layers = Layers::from_shape(&shape, 64, WireType::F32);

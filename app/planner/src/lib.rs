@@ -38,8 +38,9 @@ pub use initialization::{
 pub use layers::{Layer, LayerRange, Layers};
 pub use links::{Access, Link, Links};
 pub use planned::{Planned, Shortfall, plan};
+pub use potluck_plan::Sharing;
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
-pub use room::{Device, Effort, Loading, Presence, Room, Sharing, Speed};
+pub use room::{Device, Effort, Loading, Presence, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};

@@ -17,8 +17,8 @@ pub(crate) fn stages(room: &Room<'_>, chain: &Chain, parts: &[Part]) -> Vec<Stag
 }
 
 pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
-    let (model, state) = (room.shape.model, room.shape.state);
-    Plan { epoch: room.epoch, model, stages, wire: room.wire, context: room.context, state }
+    let (model, state) = (room.shape.model, room.shape.kv_cache);
+    Plan { epoch: room.epoch, model, stages, wire: room.wire, context: room.context, kv_cache: state }
 }
 
 /// Bytes of a stage's experts that live elsewhere only.

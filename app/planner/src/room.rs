@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, PeerId, PlanEpoch, WeightUnit, WireType};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, PeerId, PlanEpoch, Sharing, WeightUnit, WireType};
 
 use crate::{Layers, Links};
 
@@ -132,15 +132,6 @@ fn sensible(pauses: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
             before
         })
     })
-}
-
-/// How work is shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// Least milliseconds a token; devices that only cost are kept as spares.
-    Fastest,
-    /// Every device gets at least one block, as long as there are blocks; the slowest stage is made as quick as can be.
-    Everyone,
 }
 
 /// How much the loading of weights counts against a plan (dynamic-partitioning.txt 5.2.2).

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, Bytes, ExpertId, ExpertHolder, PeerId, Plan, Stage, StageId, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, Stage, StageId, WeightUnit};
 
 use crate::cost::{predict, stage_layers};
 use crate::initialization::units;

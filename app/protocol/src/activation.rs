@@ -1,7 +1,7 @@
 //! Frames on a token's way: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, LmHeadRequest, KernelClass, PeerId, PlanEpoch, Position, Route, StageId,
+    BlockIndex, Candidates, ConversationId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position, Route, StageId,
     WireType,
 };
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Forward {
     pub tokens: Vec<u32>,
     /// Greedy tokens to compute behind the row, each from the one before, by a stage that holds the whole model: the answer
     /// has candidates for each. 0 otherwise.
-    pub ahead: u16,
+    pub further_steps: u16,
     /// What the last stage does; `None`: it only reports that the rows are through.
     pub head: Option<LmHeadRequest>,
     /// Milliseconds of the engine at each stage that the rows have passed, in order.

@@ -140,7 +140,9 @@ fn values(tail: &[u8], wire: WireType) -> Result<Vec<f32>, FrameError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use potluck_plan::{ConversationId, LmHeadRequest, LmHeadTokens, KernelClass, LogitsRequest, PlanEpoch, Position, StageId};
+    use potluck_plan::{
+        ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PlanEpoch, Position, StageId,
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -158,8 +160,8 @@ mod tests {
             base: Position(100),
             class: KernelClass::Decode,
             tokens: vec![17],
-            ahead: 0,
-            head: Some(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) }),
+            further_steps: 0,
+            head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: vec![1.5],
             wire,
             hidden,

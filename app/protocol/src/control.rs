@@ -1,6 +1,6 @@
 //! Frames about membership, plans and prompts.
 
-use potluck_plan::{BlockRange, Bytes, ModelId, ModelShape, PeerId, Plan, PlanEpoch, KvCacheType, WeightUnit};
+use potluck_plan::{BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, LoadReport, Message, RequestId};
@@ -132,7 +132,7 @@ pub struct StandbyOrder {
     /// Positions of state to reserve for the units' blocks.
     pub context: u32,
     /// How keys and values are stored.
-    pub state: KvCacheType,
+    pub kv_cache: KvCacheType,
     /// What to hold besides the plans' units; none: nothing any more.
     pub units: Vec<WeightUnit>,
     /// No plan runs, because the model does not fit: these units are the part that the device will most probably get

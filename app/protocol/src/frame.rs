@@ -4,7 +4,7 @@ use potluck_plan::{ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, ModelCard, LogitsResult, PieceRequest, Prepare,
+    CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, LogitsResult, ModelCard, PieceRequest, Prepare,
     PromptRequest, RoomView, StageFault, StandbyOrder, WorkerStatus,
 };
 

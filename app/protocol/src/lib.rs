@@ -19,14 +19,14 @@ mod control;
 mod frame;
 mod room;
 
-pub use activation::{ExpertCall, ExpertSum, Forward, PassId, LogitsResult, LmHeadOutput, StageFault, StageFaultKind};
+pub use activation::{ExpertCall, ExpertSum, Forward, LmHeadOutput, LogitsResult, PassId, StageFault, StageFaultKind};
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
     Sampling, Session, StandbyOrder, WorkerStatus,
 };
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
+pub use potluck_plan::Sharing;
 pub use room::{
-    DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView, PlanStatus, PlanView,
-    RoomView, Share,
+    DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView, PlanStatus, PlanView, RoomView,
 };

@@ -1,6 +1,6 @@
 //! What the coordinator tells everyone about the room.
 
-use potluck_plan::{Bytes, PeerId, Plan};
+use potluck_plan::{Bytes, PeerId, Plan, Sharing};
 use serde::{Deserialize, Serialize};
 
 use crate::ModelCard;
@@ -17,15 +17,6 @@ pub enum DeviceKind {
     Tablet,
     /// A native peer without a browser.
     Native,
-}
-
-/// How work is shared out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Share {
-    /// The plan that answers fastest.
-    Fastest,
-    /// Every device that contributes gets work.
-    Everyone,
 }
 
 /// What a peer does while it loads.
@@ -99,7 +90,7 @@ pub struct MemberView {
     /// Bytes in use.
     pub used: Bytes,
     /// How it is.
-    pub standing: MemberStatus,
+    pub status: MemberStatus,
     /// Why it has no work, in one sentence, while it is a spare and that is known.
     pub spare: Option<String>,
     /// For whose loss it stands by, in one sentence.
@@ -161,7 +152,7 @@ pub struct ForecastView {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanView {
     /// How far it is.
-    pub standing: PlanStatus,
+    pub status: PlanStatus,
     /// The plan, unless something is missing.
     pub plan: Option<Plan>,
     /// Weight bytes of each stage.
@@ -200,7 +191,7 @@ pub struct RoomView {
     /// Positions of context, all conversations together.
     pub context: u32,
     /// How work is shared out.
-    pub share: Share,
+    pub share: Sharing,
     /// The plan.
     pub plan: PlanView,
     /// Everyone, the host first.

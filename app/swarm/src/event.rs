@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Bytes, Computed, ConversationId, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WeightUnit, Work,
+    Bytes, Computed, ConversationId, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WeightUnit, Work,
 };
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource,
-    PieceRequest, PromptRequest, RequestId, Share,
+    PieceRequest, PromptRequest, RequestId, Sharing,
 };
 
 use crate::Language;
@@ -36,7 +36,7 @@ pub struct OpenedModel {
 impl OpenedModel {
     /// Its sizes with a type of keys and values, if it can have it.
     pub fn shape_with(&self, state: KvCacheType) -> Option<&ModelShape> {
-        self.shapes.iter().find(|shape| shape.state == state)
+        self.shapes.iter().find(|shape| shape.kv_cache == state)
     }
 }
 
@@ -70,7 +70,7 @@ pub enum Event {
         allow: bool,
     },
     /// The host wants the work shared otherwise.
-    SetShare(Share),
+    SetSharing(Sharing),
     /// Somebody writes a question on the page.
     Writing,
     /// The page asks the model.
@@ -150,7 +150,7 @@ pub struct HostCommand {
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
     pub state: Option<KvCacheType>,
     /// How work is shared out.
-    pub share: Share,
+    pub share: Sharing,
     /// Larger than every plan epoch this host has used (kept over reloads), or 0.
     pub last_epoch: PlanEpoch,
     /// Devices load the part that they will most probably get while the model does not fit yet.

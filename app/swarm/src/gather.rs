@@ -1,6 +1,6 @@
 //! Experts of a block on other peers: one call per holder, one weighted sum back, sums taken in router order.
 
-use potluck_plan::{BlockIndex, ExpertId, ExpertHolder, KernelClass, Millis, RemoteExperts, Route};
+use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, KernelClass, Millis, RemoteExperts, Route};
 
 /// A holder that has not answered for so long is asked no more; the next one in order of preference is.
 pub(crate) const PATIENCE_MILLIS: f64 = 10_000.0;
@@ -89,7 +89,12 @@ impl Gather {
         Ok(parts)
     }
 
-    fn holder(&self, remote: &RemoteExperts, expert: ExpertId, is_here: &impl Fn(ExpertHolder) -> bool) -> Option<ExpertHolder> {
+    fn holder(
+        &self,
+        remote: &RemoteExperts,
+        expert: ExpertId,
+        is_here: &impl Fn(ExpertHolder) -> bool,
+    ) -> Option<ExpertHolder> {
         let holders = remote.holders.get(usize::from(expert.0))?;
         holders.iter().copied().find(|holder| !self.failed.contains(holder) && is_here(*holder))
     }

@@ -21,5 +21,5 @@ mod worker;
 
 pub use event::{Action, Destination, Event, HostCommand, Identity, LoadRequest, OpenedModel, RelayRoute, Severity};
 pub use language::{Language, TextStream};
-pub use peer::{Peer, Standing, SwarmView};
+pub use peer::{Membership, Peer, SwarmView};
 pub use trace::TraceLine;

@@ -69,7 +69,7 @@ fn describe_event(event: &Event) -> Option<String> {
         Event::Rename(_) => "rename".into(),
         Event::Visibility { hidden } => format!("hidden {hidden}"),
         Event::Admit { peer, allow } => format!("admit {peer:?} {allow}"),
-        Event::SetShare(share) => format!("share {share:?}"),
+        Event::SetSharing(share) => format!("share {share:?}"),
         Event::Prompt(prompt) => format!("prompt {:?}, {} messages", prompt.request, prompt.messages.len()),
         Event::Stop(request) => format!("stop {request:?}"),
         Event::Connected { members } => format!("connected, {} others", members.len()),

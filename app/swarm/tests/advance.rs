@@ -1,7 +1,7 @@
 //! Partial plans: while the model does not fit, devices load the part that they will most probably get.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question";
@@ -23,7 +23,7 @@ impl Draw {
 }
 
 fn is_up(world: &World) -> bool {
-    world.view(0).room.is_some_and(|room| room.plan.standing == PlanStatus::Up)
+    world.view(0).room.is_some_and(|room| room.plan.status == PlanStatus::Up)
 }
 
 /// Devices that come one by one, seconds apart, until the model fits; sometimes another one besides, or one that leaves before
@@ -32,7 +32,7 @@ fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
     let mut draw = Draw(seed);
     let experts = if draw.below(4) == 0 { 6 } else { 0 };
     let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, state: 0 };
-    let share = if draw.below(3) == 0 { Share::Everyone } else { Share::Fastest };
+    let share = if draw.below(3) == 0 { Sharing::Everyone } else { Sharing::Fastest };
     let block = if experts > 0 { 225 } else { 160 };
     let whole = u64::from(model.blocks) * block + 100;
     let download = download(seed);
@@ -85,14 +85,14 @@ fn block_millis(seed: u64) -> f64 {
 /// So many devices besides the host are there when the model fits.
 fn needed(seed: u64) -> usize {
     let (mut world, ..) = room(seed, false, usize::MAX);
-    world.run(600_000.0, |world| world.view(0).room.is_some_and(|room| room.plan.standing != PlanStatus::Waiting));
+    world.run(600_000.0, |world| world.view(0).room.is_some_and(|room| room.plan.status != PlanStatus::Waiting));
     world.view(0).room.unwrap().members.len() - 1
 }
 
 /// When the model fits and when its plan is up, milliseconds.
 fn times(seed: u64, in_advance: bool) -> (f64, f64) {
     let (mut world, model, _) = room(seed, in_advance, needed(seed));
-    let fits = |world: &World| world.view(0).room.is_some_and(|room| room.plan.standing != PlanStatus::Waiting);
+    let fits = |world: &World| world.view(0).room.is_some_and(|room| room.plan.status != PlanStatus::Waiting);
     world.run(600_000.0, fits);
     let fitted = world.now();
     world.run(1_200_000.0, is_up);
@@ -144,13 +144,13 @@ fn dense() -> SimModel {
 
 fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
     let members = &world.view(0).room.unwrap().members;
-    members.iter().map(|member| (member.standing, member.standby.clone(), member.used.0)).collect()
+    members.iter().map(|member| (member.status, member.standby.clone(), member.used.0)).collect()
 }
 
 #[test]
 fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
     let slow = SimDevice { download: 50.0, ..SimDevice::lending(400) };
-    let mut world = World::new(1, dense(), Share::Fastest, slow);
+    let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.add(slow, 10.0);
     world.run(8_000.0, |_| false);
     let loads = (MemberStatus::Loading, Some("Loads its part in advance.".to_owned()));
@@ -178,11 +178,11 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
 #[test]
 fn a_device_that_loads_in_advance_was_timed_before() {
     let slow = SimDevice { download: 5.0, ..SimDevice::lending(620) };
-    let mut world = World::new(1, dense(), Share::Fastest, slow);
+    let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.run(10_000.0, |_| false);
     assert_eq!(seats(&world)[0].1.as_deref(), Some("Loads its part in advance."));
     world.add(SimDevice { download: 5_000.0, ..slow }, 10_000.0);
-    world.run(30_000.0, |world| world.view(0).room.unwrap().plan.standing != PlanStatus::Waiting);
+    world.run(30_000.0, |world| world.view(0).room.unwrap().plan.status != PlanStatus::Waiting);
     assert!(world.now() < 11_000.0, "the plan waited until {:.0} ms", world.now());
 }
 
@@ -190,7 +190,7 @@ fn a_device_that_loads_in_advance_was_timed_before() {
 #[test]
 fn a_room_that_became_too_small_keeps_what_it_holds() {
     let device = SimDevice { download: 50.0, ..SimDevice::lending(620) };
-    let mut world = World::new(1, dense(), Share::Fastest, device);
+    let mut world = World::new(1, dense(), Sharing::Fastest, device);
     let other = world.add(device, 10.0);
     world.run(60_000.0, is_up);
     assert!(is_up(&world));

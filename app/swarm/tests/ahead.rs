@@ -1,7 +1,7 @@
 //! One device that holds the whole model computes greedy tokens ahead: more tokens a second, and the same text.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, Share};
+use potluck_protocol::{AnswerStop, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_follow_up};
 
 const TEXT: &str = "how do bees find home?";
@@ -31,7 +31,7 @@ fn ended(world: &World, index: usize, request: u32) -> bool {
 
 #[test]
 fn readbacks_are_shared_by_several_tokens() {
-    let mut world = World::new(1, dense(), Share::Fastest, device(5.0));
+    let mut world = World::new(1, dense(), Sharing::Fastest, device(5.0));
     world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
     world.run(60_000.0, |world| ended(world, 0, 1));
     let answer = world.answer(0, 1).unwrap();
@@ -44,7 +44,7 @@ fn readbacks_are_shared_by_several_tokens() {
 /// Nobody waits for a slow device's tokens ahead: they come as they did.
 #[test]
 fn a_slow_device_writes_one_by_one() {
-    let mut world = World::new(1, dense(), Share::Fastest, device(5.0).at_speed(0.02));
+    let mut world = World::new(1, dense(), Sharing::Fastest, device(5.0).at_speed(0.02));
     world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
     world.run(60_000.0, |world| ended(world, 0, 1));
     let times = &world.answer(0, 1).unwrap().times;
@@ -57,7 +57,7 @@ fn a_slow_device_writes_one_by_one() {
 fn whatever_happens_the_text_is_that_of_one_by_one() {
     for seed in 0..300u64 {
         let hash = hash(seed);
-        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let beside = hash.is_multiple_of(3);
         let mut world = World::new(seed, dense(), share, device(2.0));
         let asker = world.add(SimDevice::default(), 10.0);

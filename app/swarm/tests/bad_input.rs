@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerStop, MemberStatus, Share};
-use potluck_swarm::Standing;
+use potluck_protocol::{AnswerStop, MemberStatus, Sharing};
+use potluck_swarm::Membership;
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, Wrong, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
@@ -34,7 +34,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
     let mut named = 0;
     for seed in 0..200u64 {
         let hash = hash(seed);
-        let share = if hash.is_multiple_of(2) { Share::Fastest } else { Share::Everyone };
+        let share = if hash.is_multiple_of(2) { Sharing::Fastest } else { Sharing::Everyone };
         let mut world = World::new(seed, dense(), share, SimDevice::lending(620));
         world.add(SimDevice::lending(620), 5.0);
         world.add(SimDevice::lending(620), 9.0);
@@ -56,7 +56,7 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
         if had_work {
             assert!(!has_work(&world), "{story}: the room goes on without it");
             let member = world.view(0).room.unwrap().members.iter().find(|member| member.peer == peer).unwrap();
-            assert_eq!(member.standing, MemberStatus::Failed, "{story}");
+            assert_eq!(member.status, MemberStatus::Failed, "{story}");
             let said = world.answer(asker, 1).unwrap().sentences.join(" ");
             let name = format!("Device {} sent numbers that cannot be right.", victim + 1);
             assert!(said.contains(&name), "{story}: {said:?}");
@@ -72,7 +72,7 @@ fn experts_with_wrong_sums_are_named_and_planned_around() {
     let model = SimModel { blocks: 3, experts: 8, state: 0 };
     for seed in 0..60u64 {
         let hash = hash(seed);
-        let mut world = World::new(seed, model.clone(), Share::Fastest, SimDevice::lending(530));
+        let mut world = World::new(seed, model.clone(), Sharing::Fastest, SimDevice::lending(530));
         let helpers = 3;
         for i in 0..helpers {
             world.add(SimDevice::lending(250), 10.0 * f64::from(i));
@@ -94,7 +94,7 @@ fn experts_with_wrong_sums_are_named_and_planned_around() {
 #[test]
 fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
     for wrong in [Wrong::NotFinite, Wrong::Short] {
-        let mut world = World::new(1, dense(), Share::Fastest, SimDevice::lending(2_000));
+        let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(2_000));
         world.prompt(0, 1, TEXT, TOKENS, 2_000.0);
         world.fault(Fault::Wrong(0, wrong), 2_100.0);
         world.run(20_000.0, |world| ended(world, 0, 1));
@@ -106,7 +106,7 @@ fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
 #[test]
 fn a_second_host_is_told_and_the_room_goes_on_with_the_first() {
     for seed in 0..100u64 {
-        let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(620));
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(620));
         // The second host may have a smaller id than the workers, or a larger one.
         let early = seed % 2 == 0;
         let mut second = 0;
@@ -124,7 +124,7 @@ fn a_second_host_is_told_and_the_room_goes_on_with_the_first() {
         let story = format!("seed {seed}");
         let told = world.closed(second).unwrap_or_default();
         assert_eq!(told, "Another tab hosts this room already. Open the room's link to take part.", "{story}");
-        assert_eq!(world.view(second).standing, Standing::Outside, "{story}");
+        assert_eq!(world.view(second).standing, Membership::Outside, "{story}");
         assert!(world.closed(0).is_none() && world.view(0).coordinator, "{story}: the first goes on");
         assert_undisturbed(&world, &dense(), asker, &story);
         assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}: nobody noticed");

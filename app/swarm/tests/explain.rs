@@ -1,7 +1,7 @@
 //! What people are told of a plan: what each part of a token takes, and what would help.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{PlanStatus, PlanView, Share};
+use potluck_protocol::{PlanStatus, PlanView, Sharing};
 use potluck_swarm::sim::{Link, SimDevice, SimModel, World};
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
@@ -19,11 +19,11 @@ const LATENCIES: [f64; 3] = [1.0, 12.0, 4.0];
 #[test]
 fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
     let device = |latency| SimDevice { noise: 0.1, ..SimDevice::lending(460) }.behind(Link::after(latency));
-    let mut world = World::new(1, dense(), Share::Everyone, device(LATENCIES[0]));
+    let mut world = World::new(1, dense(), Sharing::Everyone, device(LATENCIES[0]));
     LATENCIES[1..].iter().for_each(|latency| _ = world.add(device(*latency), 100.0));
     world.run(20_000.0, |_| false);
     let waiting = plan(&world);
-    assert_eq!((waiting.standing, waiting.hops.len()), (PlanStatus::Up, 3), "three stages, three messages");
+    assert_eq!((waiting.status, waiting.hops.len()), (PlanStatus::Up, 3), "three stages, three messages");
     assert!(waiting.hops.iter().all(|hop| hop.measured_ms == 0.0), "nothing was measured: {:?}", waiting.hops);
     world.prompt(0, 1, "a question", 60, 20_000.0);
     world.run(30_000.0, |_| false);
@@ -47,7 +47,7 @@ fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
 fn an_idle_line_is_measured_awake() {
     // Each leg takes 4 ms longer after a while without frames, and tokens do not leave it alone for so long.
     let link = Link { wake: 4.0, ..Link::after(1.0) };
-    let mut world = World::new(5, dense(), Share::Fastest, SimDevice::lending(460).behind(link));
+    let mut world = World::new(5, dense(), Sharing::Fastest, SimDevice::lending(460).behind(link));
     (0..2).for_each(|_| _ = world.add(SimDevice::lending(460).behind(link), 10.0));
     world.run(9_000.0, |_| false);
     let room = world.view(0).room.unwrap();
@@ -59,12 +59,12 @@ fn an_idle_line_is_measured_awake() {
 #[test]
 fn a_room_is_told_what_would_help() {
     // What is missing.
-    let mut world = World::new(2, dense(), Share::Fastest, SimDevice::lending(700));
+    let mut world = World::new(2, dense(), Sharing::Fastest, SimDevice::lending(700));
     world.run(20_000.0, |_| false);
     let expected = ["One more device with 380 bytes: the model fits.", "370 bytes more on Device 1: the model fits."];
     assert_eq!(plan(&world).help, expected);
     // A host that is quick, and so small that a slow device far away has to do the rest.
-    let mut world = World::new(3, dense(), Share::Fastest, SimDevice::lending(700));
+    let mut world = World::new(3, dense(), Sharing::Fastest, SimDevice::lending(700));
     let slow = SimDevice::lending(700).at_speed(0.2).behind(Link::after(20.0));
     world.add(slow, 100.0);
     world.run(20_000.0, |_| false);
@@ -83,7 +83,7 @@ fn a_room_is_told_what_would_help() {
 fn the_first_token_is_expected_as_prompts_before_were_read() {
     let device =
         |latency| SimDevice { noise: 0.02, in_use: 1.5, ..SimDevice::lending(620) }.behind(Link::after(latency));
-    for (share, latency) in [(Share::Fastest, 1.0), (Share::Everyone, 1.0), (Share::Everyone, 10.0)] {
+    for (share, latency) in [(Sharing::Fastest, 1.0), (Sharing::Everyone, 1.0), (Sharing::Everyone, 10.0)] {
         let mut world = World::new(1, dense(), share, device(latency));
         world.add(device(latency), 100.0);
         world.run(30_000.0, |_| false);

@@ -2,7 +2,7 @@
 //! it gives back what the wait takes.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, PlanStatus, Share};
+use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
 use potluck_swarm::sim::{SimDevice, SimModel, World};
 
 const TEXT: &str = "how do bees find home?";
@@ -42,7 +42,7 @@ struct Outcome {
 
 /// A plan runs. While everyone switches to another one that they hold, rows wait for a moment only.
 fn is_up(world: &World) -> bool {
-    let standing = world.view(0).room.map(|room| room.plan.standing);
+    let standing = world.view(0).room.map(|room| room.plan.status);
     matches!(standing, Some(PlanStatus::Up | PlanStatus::Committing))
 }
 
@@ -53,7 +53,7 @@ fn waits(world: &World) -> bool {
 fn room(seed: u64, setting: Setting) -> Outcome {
     let device = SimDevice { download: 160.0 / setting.load, ..SimDevice::lending(800) };
     let slow = device.at_speed(setting.speed);
-    let mut world = World::new(seed, SimModel { blocks: 12, experts: 0, state: 0 }, Share::Fastest, slow);
+    let mut world = World::new(seed, SimModel { blocks: 12, experts: 0, state: 0 }, Sharing::Fastest, slow);
     (1..3).for_each(|index| _ = world.add(slow, 200.0 * f64::from(index)));
     let asker = world.add(SimDevice::default(), 10.0);
     world.run(10.0 * MINUTE, is_up);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::KvCacheType;
-use potluck_protocol::{AnswerStop, PlanStatus, PlanView, Share};
+use potluck_protocol::{AnswerStop, PlanStatus, PlanView, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -25,7 +25,7 @@ fn plan(world: &World) -> PlanView {
 }
 
 fn state(world: &World) -> Option<KvCacheType> {
-    plan(world).plan.map(|plan| plan.state)
+    plan(world).plan.map(|plan| plan.kv_cache)
 }
 
 fn answered(world: &mut World) {
@@ -44,7 +44,7 @@ fn the_largest_type_that_fits_is_taken() {
         (WEIGHTS + EXACT / 4, KvCacheType::Q8_0),
         (WEIGHTS + EXACT / 8, KvCacheType::Q4_0),
     ] {
-        let mut world = World::new(1, model(), Share::Fastest, device(budget));
+        let mut world = World::new(1, model(), Sharing::Fastest, device(budget));
         world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
         answered(&mut world);
         assert_eq!(state(&world), Some(expected), "{budget} lent");
@@ -57,7 +57,7 @@ fn the_largest_type_that_fits_is_taken() {
 
 #[test]
 fn a_room_that_lost_a_device_goes_on_with_smaller_keys_and_values() {
-    let mut world = World::new(2, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
+    let mut world = World::new(2, model(), Sharing::Fastest, device(WEIGHTS + EXACT / 4));
     let helper = world.add(device(WEIGHTS + EXACT), 10.0);
     world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
     world.run(3_500.0, |_| false);
@@ -69,16 +69,16 @@ fn a_room_that_lost_a_device_goes_on_with_smaller_keys_and_values() {
 
 #[test]
 fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
-    let mut world = World::new(3, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
+    let mut world = World::new(3, model(), Sharing::Fastest, device(WEIGHTS + EXACT / 4));
     world.run(5_000.0, |_| false);
-    assert_eq!((plan(&world).standing, state(&world)), (PlanStatus::Up, Some(KvCacheType::Q8_0)));
+    assert_eq!((plan(&world).status, state(&world)), (PlanStatus::Up, Some(KvCacheType::Q8_0)));
     world.prompt(0, 1, TEXT, TOKENS, 5_010.0);
     world.add(device(WEIGHTS + EXACT), 5_020.0);
     world.run(400_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.tokens.len() > 2));
     assert_eq!(state(&world), Some(KvCacheType::Q8_0), "an answer is being given");
     answered(&mut world);
     assert_eq!(world.answer(0, 1).unwrap().recoveries, 0);
-    let exact = |world: &World| plan(world).standing == PlanStatus::Up && state(world) == Some(KvCacheType::F32);
+    let exact = |world: &World| plan(world).status == PlanStatus::Up && state(world) == Some(KvCacheType::F32);
     world.run(400_000.0, exact);
     assert!(exact(&world), "{:?}", plan(&world));
     world.prompt(0, 2, TEXT, TOKENS, 400_000.0);
@@ -88,14 +88,14 @@ fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
 
 #[test]
 fn a_wish_is_kept_and_what_would_fit_instead_is_said() {
-    let mut world = World::new(4, model(), Share::Fastest, device(WEIGHTS + EXACT / 4));
+    let mut world = World::new(4, model(), Sharing::Fastest, device(WEIGHTS + EXACT / 4));
     world.prefer_kv_cache(KvCacheType::F32);
     world.run(5_000.0, |_| false);
     let short = plan(&world);
-    assert_eq!((short.standing, &short.plan), (PlanStatus::Waiting, &None));
+    assert_eq!((short.status, &short.plan), (PlanStatus::Waiting, &None));
     assert!(short.reason.contains("With q8_0 keys and values it fits."), "{}", short.reason);
 
-    let mut world = World::new(4, model(), Share::Fastest, device(WEIGHTS + EXACT));
+    let mut world = World::new(4, model(), Sharing::Fastest, device(WEIGHTS + EXACT));
     world.prefer_kv_cache(KvCacheType::Q4_0);
     world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
     answered(&mut world);
@@ -105,10 +105,10 @@ fn a_wish_is_kept_and_what_would_fit_instead_is_said() {
 #[test]
 fn what_no_type_makes_fit_is_short_by_what_the_smallest_needs() {
     let lent = WEIGHTS + EXACT / 8 - 1;
-    let mut world = World::new(5, model(), Share::Fastest, device(lent));
+    let mut world = World::new(5, model(), Sharing::Fastest, device(lent));
     world.run(5_000.0, |_| false);
     let short = plan(&world);
-    assert_eq!(short.standing, PlanStatus::Waiting);
+    assert_eq!(short.status, PlanStatus::Waiting);
     assert_eq!(short.shortfall.map(|(needed, lent)| (needed.0, lent.0)), Some((lent + 1, lent)), "{}", short.reason);
 }
 
@@ -130,7 +130,7 @@ fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
         (device(half), Some(narrow(half)), KvCacheType::F16, "the host sees more than the other one"),
         (narrow(half), Some(device(WEIGHTS + EXACT)), KvCacheType::F32, "the other one can do it alone"),
     ] {
-        let mut world = World::new(1, model(), Share::Fastest, host);
+        let mut world = World::new(1, model(), Sharing::Fastest, host);
         if let Some(other) = other {
             world.add(other, 10.0);
         }
@@ -143,7 +143,7 @@ fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
 
 #[test]
 fn a_device_that_sees_too_little_is_told_so() {
-    let mut world = World::new(1, model(), Share::Fastest, device(WEIGHTS + EXACT));
+    let mut world = World::new(1, model(), Sharing::Fastest, device(WEIGHTS + EXACT));
     world.prefer_kv_cache(KvCacheType::F32);
     let narrow_one = world.add(narrow(WEIGHTS + EXACT), 10.0);
     world.run(20_000.0, |_| false);
@@ -152,11 +152,11 @@ fn a_device_that_sees_too_little_is_told_so() {
     let expected = "Its GPU sees 1 kB at once, and a block's keys take 1 kB: a shorter context would do.";
     assert_eq!(spare.as_deref(), Some(expected));
     // Without the other one nobody can take a block, and the room says why.
-    let mut world = World::new(1, model(), Share::Fastest, narrow(WEIGHTS + EXACT));
+    let mut world = World::new(1, model(), Sharing::Fastest, narrow(WEIGHTS + EXACT));
     world.prefer_kv_cache(KvCacheType::F32);
     world.run(20_000.0, |_| false);
     let plan = plan(&world);
-    assert_eq!(plan.standing, PlanStatus::Waiting);
+    assert_eq!(plan.status, PlanStatus::Waiting);
     assert!(plan.reason.contains("not every GPU sees the keys of a block at once"), "{}", plan.reason);
     assert!(plan.reason.contains("With f16 keys and values it fits."), "{}", plan.reason);
 }

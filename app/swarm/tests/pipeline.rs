@@ -1,7 +1,7 @@
 //! Several conversations in one pipeline: they share its stages and its pages, and none changes another's answer.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, Share};
+use potluck_protocol::{AnswerStop, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_song};
 
 fn dense() -> SimModel {
@@ -15,7 +15,7 @@ fn device(budget: Option<u64>, one_way: f64) -> SimDevice {
 
 /// Three stages (each device has room for two blocks and an end) and a guest that asks.
 fn three_stages(seed: u64, one_way: f64) -> (World, usize) {
-    let mut world = World::new(seed, dense(), Share::Fastest, device(Some(460), one_way));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(Some(460), one_way));
     world.add(device(Some(460), one_way), 10.0);
     world.add(device(Some(460), one_way), 20.0);
     let guest = world.add(device(None, one_way), 30.0);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_plan::PeerId;
-use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -33,7 +33,7 @@ fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tok
 
 fn stages(world: &World) -> usize {
     let plan = &world.view(0).room.unwrap().plan;
-    if plan.standing == PlanStatus::Up { plan.plan.as_ref().map_or(0, |plan| plan.stages.len()) } else { 0 }
+    if plan.status == PlanStatus::Up { plan.plan.as_ref().map_or(0, |plan| plan.stages.len()) } else { 0 }
 }
 
 /// What a person does who moves the slider: much is lent at first, and less a moment later, while the first plan loads.
@@ -43,7 +43,7 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
         let hash = hash(seed);
         // The engines take a little more than the model's sizes say.
         let device = SimDevice { padding: hash >> 50 & 15, ..SimDevice::lending(460) };
-        let mut world = World::new(seed, dense(), Share::Everyone, device);
+        let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         for index in 1..3 {
             let joins = 200.0 + (hash >> (8 * index)) as f64 % 400.0;
             let shrinks = joins + 20.0 + (hash >> (11 * index)) as f64 % 900.0;
@@ -52,7 +52,7 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
         }
         world.run(60_000.0, |_| false);
         let room = world.view(0).room.unwrap();
-        let lent: Vec<_> = room.members.iter().map(|member| (member.lent, member.standing)).collect();
+        let lent: Vec<_> = room.members.iter().map(|member| (member.lent, member.status)).collect();
         assert_eq!(stages(&world), 3, "seed {seed}: three stages must come up: {:?} {lent:?}", room.plan);
         world.prompt(1, 1, TEXT, TOKENS, 60_000.0);
         world.run(120_000.0, |world| answered(world, 1, 1));
@@ -65,7 +65,7 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
 fn a_load_that_never_ends_is_given_up_and_begun_again() {
     for seed in 0..100u64 {
         let device = SimDevice::lending(460);
-        let mut world = World::new(seed, dense(), Share::Everyone, device);
+        let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         let joins = |index: u64| 300.0 + (hash(seed) >> (8 * index)) as f64 % 400.0;
         (1..3).for_each(|index| _ = world.add(device, joins(index)));
         let stuck = (seed % 3) as usize;
@@ -82,11 +82,11 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
 /// A device that would only cost time is kept as a spare, and its people read what it would cost.
 #[test]
 fn a_spare_is_told_why() {
-    let mut world = World::new(1, dense(), Share::Fastest, SimDevice::lending(2_500));
+    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(2_500));
     world.add(SimDevice::lending(460).at_speed(0.05), 5_000.0);
     world.run(30_000.0, |_| false);
     let room = world.view(0).room.unwrap();
-    let spare = room.members.iter().find(|member| member.standing == MemberStatus::Spare).unwrap();
+    let spare = room.members.iter().find(|member| member.status == MemberStatus::Spare).unwrap();
     let why = spare.spare.as_deref().unwrap_or_default();
     assert!(
         why.starts_with("This device costs ") && why.ends_with("kept as a spare."),
@@ -113,7 +113,7 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     let mut swaps = 0;
     for seed in 0..150u64 {
         let hash = hash(seed);
-        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let mut world = World::new(seed, dense(), share, SimDevice::lending(1_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         world.prompt(asker, 1, SHORT, LONG, 1_000.0);
@@ -129,7 +129,7 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
         assert!(longest <= 3.0 * usual, "{story}: the longest gap is {longest:.0} ms, usual are {usual:.0} ms");
         let epoch = world.view(0).room.unwrap().plan.plan.as_ref().unwrap().epoch.0;
         let end = median(&gaps[gaps.len() - 10..]);
-        swaps += u32::from(epoch > 1 && (share == Share::Everyone || end < 0.8 * usual));
+        swaps += u32::from(epoch > 1 && (share == Sharing::Everyone || end < 0.8 * usual));
     }
     assert!(swaps >= 140, "the answers must move to the better plan while they are given; only {swaps} did");
 }
@@ -140,7 +140,7 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
 fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
     for seed in 0..150u64 {
         let hash = hash(seed);
-        let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(2_500).at_speed(0.05));
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(2_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         // Two pages each: the room is full.
         world.prompt(asker, 1, TEXT, TOKENS, 1_000.0);
@@ -161,7 +161,7 @@ fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
 
 /// Three devices of which any two hold the model, and a guest that asks. Its answer begins at 10 s.
 fn room_of_three(seed: u64) -> (World, usize) {
-    let mut world = World::new(seed, dense(), Share::Everyone, SimDevice::lending(620));
+    let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(620));
     world.add(SimDevice::lending(620), 5.0);
     world.add(SimDevice::lending(620), 9.0);
     let asker = world.add(SimDevice::default(), 10.0);

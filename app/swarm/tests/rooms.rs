@@ -1,8 +1,8 @@
 //! Rooms in the simulator: whatever happens, the answer is the undisturbed one.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Share};
-use potluck_swarm::Standing;
+use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
+use potluck_swarm::Membership;
 use potluck_swarm::sim::{Answer, Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -37,7 +37,7 @@ fn assert_undisturbed(answer: &Answer, model: &SimModel, story: &str) {
 /// Six dense blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 #[test]
 fn three_devices_answer_what_one_would() {
-    let mut world = World::new(1, dense(), Share::Fastest, device(460));
+    let mut world = World::new(1, dense(), Sharing::Fastest, device(460));
     world.add(device(460), 10.0);
     world.add(device(460), 20.0);
     let asker = world.add(guest(), 30.0);
@@ -45,17 +45,17 @@ fn three_devices_answer_what_one_would() {
     world.run(120_000.0, finished(asker));
     assert_undisturbed(world.answer(asker, 1).unwrap(), &dense(), "three stages");
     let room = world.view(0).room.unwrap().clone();
-    assert_eq!(room.plan.standing, PlanStatus::Up);
+    assert_eq!(room.plan.status, PlanStatus::Up);
     assert_eq!(room.plan.plan.unwrap().stages.len(), 3);
 }
 
 #[test]
 fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() {
-    let mut world = World::new(2, dense(), Share::Fastest, device(460));
+    let mut world = World::new(2, dense(), Sharing::Fastest, device(460));
     world.prompt(0, 1, TEXT, TOKENS, 500.0);
     world.run(5_000.0, |_| false);
     let plan = world.view(0).room.unwrap().plan.clone();
-    assert_eq!(plan.standing, PlanStatus::Waiting);
+    assert_eq!(plan.status, PlanStatus::Waiting);
     assert!(plan.reason.contains("610 bytes more"), "{}", plan.reason);
     world.add(device(400), 6_000.0);
     world.add(device(400), 6_000.0);
@@ -67,7 +67,7 @@ fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() 
 fn experts_on_other_peers_answer_what_one_device_would() {
     // A block is 100 + 5 + 8 × 20; the helpers hold experts only, 250 bytes each.
     let model = SimModel { blocks: 3, experts: 8, state: 0 };
-    let mut world = World::new(3, model.clone(), Share::Fastest, device(530));
+    let mut world = World::new(3, model.clone(), Sharing::Fastest, device(530));
     world.add(device(250), 10.0);
     world.add(device(250), 20.0);
     world.prompt(0, 1, TEXT, TOKENS, 5_000.0);
@@ -79,27 +79,27 @@ fn experts_on_other_peers_answer_what_one_device_would() {
 
 #[test]
 fn a_device_without_the_key_gets_nothing_until_the_host_lets_it_in() {
-    let mut world = World::new(4, dense(), Share::Everyone, device(2_000));
+    let mut world = World::new(4, dense(), Sharing::Everyone, device(2_000));
     let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
     world.run(3_000.0, |_| false);
-    assert_eq!(world.view(stranger).standing, Standing::Waiting);
+    assert_eq!(world.view(stranger).standing, Membership::Waiting);
     assert!(world.view(stranger).room.is_none(), "the room's picture is for those who are in");
-    assert_eq!(world.view(0).room.unwrap().members[1].standing, MemberStatus::Asking);
+    assert_eq!(world.view(0).room.unwrap().members[1].status, MemberStatus::Asking);
     world.admit(stranger, true);
     world.run(10_000.0, |_| false);
-    assert_eq!(world.view(stranger).standing, Standing::Inside);
+    assert_eq!(world.view(stranger).standing, Membership::Inside);
     let plan = world.view(0).room.unwrap().plan.plan.clone().unwrap();
     assert_eq!(plan.stages.len(), 2, "everyone takes part, the newcomer too");
 }
 
 #[test]
 fn a_device_that_is_turned_away_is_out() {
-    let mut world = World::new(5, dense(), Share::Everyone, device(2_000));
+    let mut world = World::new(5, dense(), Sharing::Everyone, device(2_000));
     let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
     world.run(1_000.0, |_| false);
     world.admit(stranger, false);
     world.run(3_000.0, |_| false);
-    assert_eq!(world.view(stranger).standing, Standing::Outside);
+    assert_eq!(world.view(stranger).standing, Membership::Outside);
 }
 
 /// One random fault in the middle of an answer; the devices left over always suffice.
@@ -109,7 +109,7 @@ fn thousands_of_rooms_survive_one_fault() {
     for seed in 0..3_000u64 {
         let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let model = if seed % 3 == 0 { SimModel { blocks: 4, experts: 6, state: 0 } } else { dense() };
-        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let budget = 620;
         let mut world = World::new(seed, model.clone(), share, device(budget));
         for i in 1..4 {
@@ -140,7 +140,7 @@ fn thousands_of_rooms_survive_one_fault() {
 #[test]
 fn joins_during_an_answer_do_not_disturb_it() {
     for seed in 0..500u64 {
-        let share = if seed % 2 == 0 { Share::Fastest } else { Share::Everyone };
+        let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let mut world = World::new(seed, dense(), share, device(1_100));
         world.prompt(0, 1, TEXT, TOKENS, 1_000.0);
         for i in 0..3 {
@@ -162,7 +162,7 @@ fn joins_during_an_answer_do_not_disturb_it() {
 #[test]
 fn a_host_that_reloads_answers_the_next_question_without_a_press() {
     for seed in 0..200u64 {
-        let mut world = World::new(seed, dense(), Share::Everyone, device(620));
+        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
         world.add(device(620), 5.0);
         world.add(device(620), 9.0);
         let asker = world.add(guest(), 12.0);
@@ -178,7 +178,7 @@ fn a_host_that_reloads_answers_the_next_question_without_a_press() {
 
 #[test]
 fn state_of_conversations_that_a_reloaded_host_forgot_is_freed() {
-    let mut world = World::new(7, dense(), Share::Everyone, device(620));
+    let mut world = World::new(7, dense(), Sharing::Everyone, device(620));
     world.add(device(620), 5.0);
     let asker = world.add(guest(), 12.0);
     world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);

@@ -1,7 +1,7 @@
 //! Standby plans: what a lost device held is there already, so the answer goes on at once.
 #![allow(clippy::unwrap_used)]
 
-use potluck_protocol::{AnswerStop, MemberStatus, Share};
+use potluck_protocol::{AnswerStop, MemberStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
@@ -51,7 +51,7 @@ fn any_may_leave(world: &World) -> bool {
 /// A room of five devices with standby plans, and a guest that asks a while later.
 fn covered_room(seed: u64) -> (World, usize, f64) {
     let hash = hash(seed);
-    let share = if seed.is_multiple_of(2) { Share::Fastest } else { Share::Everyone };
+    let share = if seed.is_multiple_of(2) { Sharing::Fastest } else { Sharing::Everyone };
     let link = Link { latency: [2.0, 10.0, 20.0][hash as usize % 3], jitter: 0.5, ..Link::default() };
     let mut world = World::new(seed, dense(), share, device().behind(link));
     for index in 1..5 {
@@ -166,13 +166,13 @@ fn orders_stay_when_the_room_is_looked_at_again() {
 /// Whoever holds what a lost device would need goes on holding it when somebody joins who would do as well.
 #[test]
 fn a_warm_spare_stays_warm_when_somebody_joins() {
-    let mut world = World::new(1, dense(), Share::Fastest, device());
+    let mut world = World::new(1, dense(), Sharing::Fastest, device());
     world.add(device(), 10.0);
     world.add(device().at_speed(0.5), 20.0);
     world.run(60_000.0, any_may_leave);
     let spares = |world: &World| -> Vec<String> {
         let members = &world.view(0).room.unwrap().members;
-        let spare = members.iter().filter(|member| member.standing == MemberStatus::Spare);
+        let spare = members.iter().filter(|member| member.status == MemberStatus::Spare);
         spare.filter_map(|member| Some(format!("{}: {}", member.name, member.standby.as_ref()?))).collect()
     };
     assert_eq!(spares(&world), ["Device 3: Warm standby for Device 2's part."]);
@@ -187,7 +187,7 @@ fn a_warm_spare_stays_warm_when_somebody_joins() {
 fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
     for seed in 0..50u64 {
         let slow = SimDevice { download: 5.0, ..device().at_speed(0.5) };
-        let mut world = World::new(seed, dense(), Share::Fastest, device());
+        let mut world = World::new(seed, dense(), Sharing::Fastest, device());
         world.add(device(), 10.0);
         let spare = world.add(slow, 20.0);
         world.run(30_000.0, |world| !standing_by(world).is_empty());
@@ -206,7 +206,7 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
 /// Without memory for a standby plan the room says what would help, and a loss is survived as before.
 #[test]
 fn a_room_without_memory_for_it_says_so() {
-    let mut world = World::new(1, dense(), Share::Fastest, SimDevice::lending(620));
+    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(620));
     world.add(SimDevice::lending(620), 10.0);
     world.run(20_000.0, |_| false);
     let reason = world.view(0).room.unwrap().plan.reason.clone();
@@ -219,7 +219,7 @@ fn a_room_without_memory_for_it_says_so() {
 fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
     for seed in 0..50u64 {
         let tight = SimDevice { padding: 1 + hash(seed) % 300, ..SimDevice::lending(1_070) };
-        let mut world = World::new(seed, dense(), Share::Everyone, tight);
+        let mut world = World::new(seed, dense(), Sharing::Everyone, tight);
         world.add(tight, 10.0);
         let asker = world.add(SimDevice::default(), 20.0);
         world.run(20_000.0, |_| false);

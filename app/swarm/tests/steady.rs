@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::PeerId;
-use potluck_protocol::{PlanStatus, Share};
+use potluck_protocol::{PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World};
 
 const TEXT: &str = "how do bees find home?";
@@ -15,7 +15,7 @@ const SETTLED: f64 = 45_000.0;
 /// A room of equal devices.
 #[derive(Clone, Copy, Debug)]
 struct Equals {
-    share: Share,
+    share: Sharing,
     devices: usize,
     device: SimDevice,
 }
@@ -49,7 +49,7 @@ impl Equals {
         while at < 10.0 * MINUTE {
             world.run(at, |_| false);
             let plan = &world.view(0).room.unwrap().plan;
-            assert_eq!(plan.standing, PlanStatus::Up, "seed {seed}: the room is up at {at:.0} ms");
+            assert_eq!(plan.status, PlanStatus::Up, "seed {seed}: the room is up at {at:.0} ms");
             seen.insert(plan.plan.as_ref().unwrap().epoch.0);
             at += 1_000.0;
         }
@@ -72,7 +72,7 @@ fn jittery(jitter: f64) -> SimDevice {
 /// Most of a token's time is work.
 #[test]
 fn slow_devices_on_jittery_lines_keep_their_plan() {
-    for (share, jitter) in [(Share::Fastest, 2.5), (Share::Everyone, 5.0)] {
+    for (share, jitter) in [(Sharing::Fastest, 2.5), (Sharing::Everyone, 5.0)] {
         Equals { share, devices: 5, device: jittery(jitter) }.assert_steady();
     }
 }
@@ -81,7 +81,7 @@ fn slow_devices_on_jittery_lines_keep_their_plan() {
 #[test]
 fn quick_devices_on_jittery_lines_keep_their_plan() {
     for jitter in [5.0, 20.0] {
-        let share = Share::Fastest;
+        let share = Sharing::Fastest;
         Equals { share, devices: 6, device: SimDevice { block_millis: 0.3, ..jittery(jitter) } }.assert_steady();
     }
 }
@@ -91,7 +91,7 @@ fn quick_devices_on_jittery_lines_keep_their_plan() {
 fn devices_that_are_slower_in_use_than_when_timed_keep_their_plan() {
     for in_use in [1.1, 1.25] {
         let device = SimDevice { in_use, noise: 0.02, ..jittery(2.5) };
-        Equals { share: Share::Fastest, devices: 7, device }.assert_steady();
+        Equals { share: Sharing::Fastest, devices: 7, device }.assert_steady();
     }
 }
 
@@ -101,7 +101,7 @@ fn counted_on(seed: u64, departures: u32, quicker: f64) -> (u32, Option<String>)
     let model = SimModel { blocks: 12, experts: 0, state: 0 };
     // The host keeps a few blocks, one of the workers has the rest.
     let device = SimDevice { budget: Some(1_900), noise: 0.02, ..DEVICE };
-    let mut world = World::new(seed, model, Share::Fastest, SimDevice { budget: Some(400), ..device });
+    let mut world = World::new(seed, model, Sharing::Fastest, SimDevice { budget: Some(400), ..device });
     let restless = world.add(device.at_speed(quicker), 100.0);
     world.add(device, 200.0);
     let asker = world.add(SimDevice::default(), 10.0);

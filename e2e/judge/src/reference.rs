@@ -3,12 +3,12 @@
 
 use anyhow::{Result, bail};
 use potluck_engine::Gpu;
-use potluck_plan::{LmHeadRequest, LmHeadTokens, KernelClass, Outcome, LogitsRequest};
+use potluck_plan::{KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome};
 use serde::Deserialize;
 
 use crate::{Room, Split, Verdict};
 
-const HEAD: LmHeadRequest = LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(1) };
+const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(1) };
 /// Rows of one chunk, as the coordinator cuts a prompt.
 const ROWS: usize = 64;
 

@@ -11,9 +11,9 @@ use potluck_engine::{Engine, Gpu, Piece, Settings};
 use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
-    BlockRange, Computed, ConversationId, LmHeadRequest, ExpertHolder, Input, KernelClass, ModelId, ModelShape, Outcome,
-    PeerId, Plan, PlanEpoch, Position, RemoteExperts, BatchToken, Stage, StageId, KvCacheType, Task, Then, Ticket, WireType,
-    Work,
+    BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, Input, KernelClass, KvCacheType, LmHeadRequest,
+    ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position, RemoteExperts, Stage, StageId, Task, Then, Ticket,
+    WireType, Work,
 };
 
 /// How a model is split over devices.
@@ -88,7 +88,8 @@ impl Room {
         head: LmHeadRequest,
     ) -> Result<Outcome> {
         let position = |i: usize| Position((base + i) as u32);
-        let rows: Vec<BatchToken> = (0..tokens.len()).map(|i| BatchToken { conversation, position: position(i) }).collect();
+        let rows: Vec<BatchToken> =
+            (0..tokens.len()).map(|i| BatchToken { conversation, position: position(i) }).collect();
         let mut input = Input::Tokens(tokens.to_vec());
         for stage in &self.plan.stages {
             let then = if self.plan.has_lm_head(stage.id) { Then::LmHead(head) } else { Then::Hidden };
@@ -230,6 +231,6 @@ fn plan(shape: &ModelShape, split: Split) -> Plan {
         stages,
         wire: WireType::F32,
         context: 1024,
-        state: KvCacheType::F32,
+        kv_cache: KvCacheType::F32,
     }
 }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use potluck_engine::Gpu;
-use potluck_plan::{Candidates, LmHeadRequest, LmHeadTokens, KernelClass, Outcome, LogitsRequest};
+use potluck_plan::{Candidates, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome};
 use serde::Serialize;
 
 use crate::{Golden, Prompt, Room, Split};
@@ -12,7 +12,7 @@ fn as_text<S: serde::Serializer>(bits: &u64, serializer: S) -> Result<S::Ok, S::
     serializer.collect_str(bits)
 }
 
-const HEAD: LmHeadRequest = LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(8) };
+const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(8) };
 
 /// How a room did.
 #[derive(Clone, Debug, Serialize)]

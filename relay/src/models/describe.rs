@@ -27,7 +27,7 @@ pub struct Facts {
     pub parameters: u64,
     /// Bytes of exact keys and values that a position takes in all blocks together, so that a page can say what fits before it
     /// reads a file; `None` where the header does not tell.
-    pub kv_cache_bytes_per_position: Option<u64>,
+    pub state_bytes_per_position: Option<u64>,
 }
 
 /// More blocks than any model has: a header that says so is not believed.
@@ -47,7 +47,7 @@ impl Facts {
             experts_used: of_architecture("expert_used_count").filter(|count| *count > 0),
             context: of_architecture("context_length"),
             licence: string(metadata, "general.license"),
-            kv_cache_bytes_per_position: kv_cache_bytes(metadata, architecture.as_deref()),
+            state_bytes_per_position: state_bytes(metadata, architecture.as_deref()),
             parameters: header.tensors.iter().map(|tensor| tensor.elements()).fold(0, u64::saturating_add),
             architecture,
         }
@@ -61,7 +61,7 @@ impl Facts {
 }
 
 /// Keys and values as 32-bit numbers.
-fn kv_cache_bytes(metadata: &Metadata, architecture: Option<&str>) -> Option<u64> {
+fn state_bytes(metadata: &Metadata, architecture: Option<&str>) -> Option<u64> {
     let key = |key: &str| Some(format!("{}.{key}", architecture?));
     let of = |name: &str| number(metadata, &key(name)?);
     let per_block = |name: &str, blocks: u64| metadata.u32_per_block(&key(name)?, blocks.try_into().ok()?).ok();
@@ -104,7 +104,7 @@ mod tests {
         let heads = ("attention.head_count", Value::from(8u32));
         let width = ("embedding_length", Value::from(512u32));
         let few = ("attention.head_count_kv", Value::from(2u32));
-        let of = |values: &[(&str, Value)]| kv_cache_bytes(&metadata(values), Some("llama"));
+        let of = |values: &[(&str, Value)]| state_bytes(&metadata(values), Some("llama"));
         // 64 numbers a head, 4 bytes each, keys and values, 2 blocks.
         assert_eq!(of(&[blocks.clone(), heads.clone(), width.clone(), few.clone()]), Some(2 * 64 * 4 * 2 * 2));
         assert_eq!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use potluck_plan::{BlockRange, Input, KernelClass, BatchToken, Then};
+use potluck_plan::{BatchToken, BlockRange, Input, KernelClass, Then};
 
 use crate::clock;
 use crate::engine::Engine;

@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::task::{Poll, Waker};
 
 use potluck_plan::{
-    BlockRange, Computed, ConversationId, FirstToken, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest,
-    Position, BatchToken, Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockRange, Computed, ConversationId, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 
 pub use kernels::{Clocked, KernelTime, KernelTimes};
@@ -156,7 +156,7 @@ impl Bench {
     /// # Errors
     /// The device is gone, or the context is too small.
     pub async fn run(&self, workload: Workload) -> Result<Run, EngineError> {
-        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let started = clock::now();
         let best = self.read(workload.depth, workload.prompt, head).await?;
         let read = clock::now();
@@ -185,7 +185,7 @@ impl Bench {
     /// # Errors
     /// The device is gone. The conversation must be at least so deep.
     pub async fn decode_kernels(&self, depth: u32) -> Result<KernelTimes, EngineError> {
-        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let token = Self::token(depth, self.vocabulary());
         self.engine.kernel_times(&rows(depth, 1), KernelClass::Decode, vec![token], head).await
     }
@@ -221,7 +221,7 @@ impl Bench {
             })
             .sum();
         let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
-        let state = core.settings.state;
+        let state = core.settings.kv_cache;
         let cached: u64 = blocks.iter().map(|block| kv_cache_bytes_per_position(&core.spec, block, state).0).sum();
         weights + cached * u64::from(position)
     }

@@ -28,7 +28,7 @@ impl Core {
     /// Attention of the rows in scratch: by splits of the context, or every query by itself.
     pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
-        let state = self.settings.state;
+        let state = self.settings.kv_cache;
         let Some([split, merge]) = self.profile.split(state, (a.head_dim / 4) as u16) else {
             return self.rowwise_attention(rec, block, batch);
         };

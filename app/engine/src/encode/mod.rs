@@ -156,7 +156,7 @@ impl Core {
             }
         }
 
-        let state = self.settings.state;
+        let state = self.settings.kv_cache;
         let keys = self.memory.whole(Key::Keys(block));
         let values = self.memory.whole(Key::Values(block));
         let rows = self.scratch(Scratch::Rows);
@@ -202,13 +202,13 @@ impl Core {
 
     /// Bytes of the keys (or the values) of one head at one position.
     fn head_bytes(&self, a: &AttentionSpec) -> u64 {
-        4 * u64::from(self.settings.state.head_words(a.head_dim))
+        4 * u64::from(self.settings.kv_cache.head_words(a.head_dim))
     }
 
     /// Every query of the batch by itself over the pages of its conversation.
     fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
-        let state = self.settings.state;
+        let state = self.settings.kv_cache;
         let keys = self.memory.whole(Key::Keys(block));
         let values = self.memory.whole(Key::Values(block));
         let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));

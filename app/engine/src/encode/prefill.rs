@@ -23,7 +23,7 @@ impl Core {
     pub(super) fn prefill_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let (heads, kv_heads, head_dim) = (a.heads, a.kv_heads, a.head_dim);
-        let Some(kernel) = self.profile.flash_attention(self.settings.state, (head_dim / 4) as u16) else {
+        let Some(kernel) = self.profile.flash_attention(self.settings.kv_cache, (head_dim / 4) as u16) else {
             return self.rowwise_attention(rec, block, batch);
         };
         let params = params::Attention { n: batch.n, heads, kv_heads, scale: 1.0 / (head_dim as f32).sqrt() };

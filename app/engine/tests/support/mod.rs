@@ -8,12 +8,12 @@ use std::rc::Rc;
 use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::{
-    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, FileRange, TokenMixerSpec, ModelSpec, RopePairs, RopeSpec,
-    TensorRole, UnitMap, UnitTensor,
+    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, FileRange, ModelSpec, RopePairs, RopeSpec, TensorRole,
+    TokenMixerSpec, UnitMap, UnitTensor,
 };
 use potluck_plan::{
-    BlockIndex, BlockRange, Candidates, Computed, ConversationId, ExpertId, LmHeadRequest, LmHeadTokens, Input, KernelClass,
-    Outcome, LogitsRequest, Position, BatchToken, Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, Candidates, Computed, ConversationId, ExpertId, Input, KernelClass,
+    LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 
 /// The device of this machine, with the kernels of a tier; a machine without one cannot run these tests.
@@ -219,7 +219,8 @@ impl Writer {
                 self.tensor(AttentionOutput, kind, hidden, q),
             ];
             if a.qkv_bias {
-                token_mixer.extend([(QueryBias, q), (KeyBias, kv), (ValueBias, kv)].map(|(r, n)| self.tensor(r, f32, 1, n)));
+                token_mixer
+                    .extend([(QueryBias, q), (KeyBias, kv), (ValueBias, kv)].map(|(r, n)| self.tensor(r, f32, 1, n)));
             }
             if a.qk_norm {
                 token_mixer.extend([QueryNorm, KeyNorm].map(|r| self.tensor(r, f32, 1, a.head_dim)));
@@ -368,11 +369,11 @@ pub fn forward(rows: Vec<BatchToken>, class: KernelClass, input: Input, blocks: 
 }
 
 pub fn logits(rows: LmHeadTokens) -> Then {
-    Then::LmHead(LmHeadRequest { rows, pick: LogitsRequest::Logits })
+    Then::LmHead(LmHeadRequest { tokens: rows, logits: LogitsRequest::Logits })
 }
 
 pub fn top(rows: LmHeadTokens, n: u16) -> Then {
-    Then::LmHead(LmHeadRequest { rows, pick: LogitsRequest::Top(n) })
+    Then::LmHead(LmHeadRequest { tokens: rows, logits: LogitsRequest::Top(n) })
 }
 
 /// Largest difference, relative to the reference's root mean square.

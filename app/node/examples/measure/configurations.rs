@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use potluck_panel::Share;
+use potluck_panel::Sharing;
 use potluck_planner::measures::Measure;
 
 /// One device of a room.
@@ -38,7 +38,7 @@ pub struct Configuration {
     /// One way from peer to peer, milliseconds; half of it on each leg.
     pub one_way_ms: f64,
     /// How the work is shared.
-    pub share: Share,
+    pub share: Sharing,
 }
 
 /// A room in which devices time themselves, and how long it stays.
@@ -133,11 +133,11 @@ const fn thin(room: f64, rate: f64) -> Device {
 }
 
 const fn fastest(name: &'static str, devices: &'static [Device], one_way_ms: f64) -> Configuration {
-    Configuration { name, devices, one_way_ms, share: Share::Fastest }
+    Configuration { name, devices, one_way_ms, share: Sharing::Fastest }
 }
 
 const fn everyone(name: &'static str, devices: &'static [Device], one_way_ms: f64) -> Configuration {
-    Configuration { name, devices, one_way_ms, share: Share::Everyone }
+    Configuration { name, devices, one_way_ms, share: Sharing::Everyone }
 }
 
 const ALONE: [Device; 1] = [device(1.1, 1)];

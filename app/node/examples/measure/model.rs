@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use potluck_gguf::{join, parse};
 use potluck_model::ModelSpec;
 use potluck_node::open::settings;
-use potluck_plan::{BlockShape, Bytes, ModelId, KvCacheType};
+use potluck_plan::{BlockShape, Bytes, KvCacheType, ModelId};
 
 /// Positions of context in every room.
 pub const CONTEXT: u32 = 256;

@@ -26,7 +26,7 @@ pub fn describe(
     ];
     let parameters = [
         ("tier", format!("{:?}", capabilities.tier)),
-        ("keys and values", format!("{:?}", settings.state)),
+        ("keys and values", format!("{:?}", settings.kv_cache)),
         ("context", settings.context.to_string()),
         ("rows of a prompt at once", settings.prefill_rows.to_string()),
         ("work under way", settings.in_flight.to_string()),

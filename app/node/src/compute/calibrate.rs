@@ -13,8 +13,8 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, EngineError, fixed_overhead};
 use potluck_model::UnitMap;
 use potluck_plan::{
-    BlockIndex, BlockRange, Bytes, Computed, ConversationId, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest,
-    Position, BatchToken, KvCacheType, Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, Bytes, Computed, ConversationId, Input, KernelClass, KvCacheType,
+    LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS, typical};
 use potluck_protocol::CalibrationRuns;
@@ -274,7 +274,7 @@ impl Compute {
         let Ranges { short, long, head } = ranges;
         let chunk = |blocks| forward(KernelClass::Prefill, CHUNK, width, blocks, Then::Hidden);
         let row = |blocks, then| forward(KernelClass::Decode, 1, width, blocks, then);
-        let pick = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(LogitsRequest::MOST) };
+        let pick = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(LogitsRequest::MOST) };
         let mut rows = vec![row(long, Then::Hidden), row(short, Then::Hidden)];
         rows.extend(head.then(|| row(short, Then::LmHead(pick))));
         self.warm_up(trial, &rows[0]).await?;

@@ -6,7 +6,7 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, Gpu};
 use potluck_gguf::synthetic::Synthetic;
 use potluck_plan::{
-    BlockRange, Computed, ConversationId, Input as Start, KernelClass, Position, BatchToken, Task, Then, Ticket, Work,
+    BatchToken, BlockRange, Computed, ConversationId, Input as Start, KernelClass, Position, Task, Then, Ticket, Work,
 };
 use serde::{Deserialize, Serialize};
 

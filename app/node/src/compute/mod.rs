@@ -16,7 +16,7 @@ use potluck_gguf::join;
 use potluck_gguf::synthetic::Synthetic;
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_panel::{DeviceReport, SelfTest, SelfTestState};
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, Outcome, KvCacheType, Task, Ticket, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, Task, Ticket, Work};
 use potluck_swarm::Event;
 
 pub use calibrate::CalibrateError;

@@ -215,7 +215,8 @@ struct Home {
 fn homes(units: &UnitMap, unit: WeightUnit) -> Vec<Home> {
     let (mut shared, mut own, mut end) = (Vec::new(), Vec::new(), 0);
     for (tensor, info) in units.tensors(unit).iter().enumerate() {
-        let table = (unit == WeightUnit::LmHead).then(|| offset_in(units.tensors(WeightUnit::Embedding), info)).flatten();
+        let table =
+            (unit == WeightUnit::LmHead).then(|| offset_in(units.tensors(WeightUnit::Embedding), info)).flatten();
         match table {
             Some(offset) => shared.push(Home { tensor, blob: WeightUnit::Embedding, offset }),
             None => {

@@ -16,9 +16,9 @@ use potluck_node::open::settings;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
     AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt,
-    RequestId, Role, SamplingChoice, Share, Status, ToNode, ToPage,
+    RequestId, Role, SamplingChoice, Sharing, Status, ToNode, ToPage,
 };
-use potluck_plan::{Bytes, ModelId, ModelShape, KvCacheType};
+use potluck_plan::{Bytes, KvCacheType, ModelId, ModelShape};
 use potluck_relay::limits::Limits;
 use potluck_relay::net::tls::Identity;
 use potluck_relay::{Config, Relay};
@@ -137,7 +137,7 @@ pub async fn host_with(
         budget,
         context: CONTEXT,
         cache: None,
-        share: Share::Fastest,
+        share: Sharing::Fastest,
         visible: false,
         resume: None,
     };
@@ -251,7 +251,7 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         key: String::new(),
         context: CONTEXT,
         state: None,
-        share: potluck_protocol::Share::Fastest,
+        share: potluck_protocol::Sharing::Fastest,
         last_epoch: Default::default(),
         in_advance: true,
         hidden: Vec::new(),

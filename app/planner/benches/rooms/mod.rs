@@ -1,6 +1,8 @@
 //! Rooms to search: every device distinct, memory so short that several are needed.
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType};
+use potluck_plan::{
+    BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+};
 use potluck_planner::{
     Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
 };
@@ -65,9 +67,9 @@ fn shape(blocks: usize, random: &mut Random) -> ModelShape {
         hidden: 4_096,
         vocabulary: 128_000,
         embedding: Bytes(400_000_000),
-        head: Bytes(400_000_000),
+        lm_head: Bytes(400_000_000),
         tied_lm_head: false,
-        state: KvCacheType::F32,
+        kv_cache: KvCacheType::F32,
         blocks: (0..blocks).map(|_| block()).collect(),
     }
 }

@@ -80,7 +80,7 @@ impl FromStr for Measure {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockShape, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType};
+    use potluck_plan::{BlockShape, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
 
     use super::*;
     use crate::{Access, Effort, Layers, Loading, Room, Sharing, plan};
@@ -100,9 +100,9 @@ mod tests {
             hidden: 1_000,
             vocabulary: 10,
             embedding: Bytes(10),
-            head: Bytes(0),
+            lm_head: Bytes(0),
             tied_lm_head: false,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
             blocks: vec![block; 4],
         };
         let layers = Layers::from_shape(&shape, 64, WireType::F32);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_plan::{
-    BlockIndex, BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType,
+    BlockIndex, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 
 use super::anneal::anneal;
@@ -48,9 +48,9 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
         hidden: 8 << random.below(8),
         vocabulary: 8,
         embedding: Bytes(random.below(150) as u64),
-        head: Bytes(random.below(150) as u64),
+        lm_head: Bytes(random.below(150) as u64),
         tied_lm_head: random.below(2) == 0,
-        state: KvCacheType::F32,
+        kv_cache: KvCacheType::F32,
         blocks: (0..blocks).map(|_| block(random)).collect(),
     };
     let layers = Layers::from_shape(&shape, 4, WireType::F32);

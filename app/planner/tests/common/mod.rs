@@ -1,7 +1,9 @@
 //! Small models and rooms.
 #![allow(dead_code)]
 
-use potluck_plan::{BlockShape, Bytes, FeedForwardShape, ModelId, ModelShape, PeerId, PlanEpoch, KvCacheType, WireType};
+use potluck_plan::{
+    BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
+};
 use potluck_planner::{Access, Device, Effort, Layers, Links, Loading, Planned, Room, Sharing, Shortfall, plan};
 
 /// Blocks of 40 + 60 bytes and one byte of state a position; both ends have 50 bytes.
@@ -16,9 +18,9 @@ pub fn dense(blocks: usize) -> ModelShape {
         hidden: 8,
         vocabulary: 8,
         embedding: Bytes(50),
-        head: Bytes(50),
+        lm_head: Bytes(50),
         tied_lm_head: false,
-        state: KvCacheType::F32,
+        kv_cache: KvCacheType::F32,
         blocks: vec![block; blocks],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use potluck_plan::{ConversationId, LmHeadRequest, LmHeadTokens, KernelClass, Millis, LogitsRequest, Plan, Position};
+use potluck_plan::{ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
 use super::ahead::Ahead;
@@ -227,8 +227,8 @@ impl Answering {
             base: Position(chunk.base as u32),
             class: chunk.class,
             tokens,
-            ahead: chunk.ahead,
-            head: chunk.last.then(|| LmHeadRequest { rows, pick: self.pick() }),
+            further_steps: chunk.ahead,
+            head: chunk.last.then(|| LmHeadRequest { tokens: rows, logits: self.pick() }),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),

@@ -42,7 +42,7 @@ impl ChunkSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BlockRange, ModelId, PeerId, PlanEpoch, Stage, StageId, KvCacheType, WireType};
+    use potluck_plan::{BlockRange, KvCacheType, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
 
     /// A block on each of so many devices.
     fn plan(devices: u16) -> Plan {
@@ -54,7 +54,7 @@ mod tests {
             stages,
             wire: WireType::F32,
             context: 64,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
         }
     }
 

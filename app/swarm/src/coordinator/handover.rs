@@ -181,7 +181,7 @@ impl Replay {
             base: Position(chunk.base as u32),
             class: chunk.class,
             tokens: chunk.tokens,
-            ahead: 0,
+            further_steps: 0,
             head: None,
             stage_millis: Vec::new(),
             wire: plan.wire,

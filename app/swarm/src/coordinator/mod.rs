@@ -20,7 +20,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, ModelId, PeerId, Plan, PlanEpoch};
-use potluck_protocol::{CalibrationRuns, Frame, LoadFault, LogitsResult, PromptRequest, RequestId, RoomView, Session, Share};
+use potluck_protocol::{
+    CalibrationRuns, Frame, LoadFault, LogitsResult, PromptRequest, RequestId, RoomView, Session, Sharing,
+};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -102,7 +104,7 @@ impl Coordinator {
         out.notice(Severity::Error, sentence);
     }
 
-    pub fn set_share(&mut self, share: Share, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn set_share(&mut self, share: Sharing, members: &mut Members, now: Millis, out: &mut Outbox) {
         self.command.share = share;
         self.replan(members, now, out);
     }

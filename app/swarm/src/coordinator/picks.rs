@@ -1,7 +1,7 @@
 //! What the last stage answers, and the tokens that are chosen from it.
 
 use potluck_plan::{Candidates, Millis};
-use potluck_protocol::{AnswerStop, LogitsResult, LmHeadOutput};
+use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;

@@ -9,12 +9,12 @@ mod forecasts;
 mod habits;
 mod help;
 mod in_place;
+mod kv_cache_type;
 mod learning;
 mod measures;
 mod patience;
 mod question;
 mod standbys;
-mod kv_cache_type;
 mod states;
 
 pub(super) use in_place::Use;

@@ -62,7 +62,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         let told = || members.get(stage.peer).map_or(0.0, |member| member.status.decode_millis);
         planning.measured_millis(plan.epoch, stage.id).unwrap_or_else(told)
     };
-    let shape = planned.zip(model).and_then(|(planned, model)| model.shape_with(planned.plan.state));
+    let shape = planned.zip(model).and_then(|(planned, model)| model.shape_with(planned.plan.kv_cache));
     let kv_cache_bytes = planned.zip(shape).map(|(planned, shape)| {
         let stages = planned.plan.stages.iter();
         stages.map(|stage| shape.kv_cache_bytes(stage.blocks, planned.plan.context)).collect()
@@ -70,7 +70,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
     let expected = planned.map(|planned| planning.expected(planned));
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
-        standing,
+        status: standing,
         plan: planned.map(|planned| planned.plan.clone()),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
         kv_cache_bytes: kv_cache_bytes.unwrap_or_default(),
@@ -131,7 +131,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         coordinator: peer == members.me,
         lent,
         used: member.status.used,
-        standing,
+        status: standing,
         loading,
         round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,

@@ -8,10 +8,10 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
-    StageId, Task, Then, Ticket, Work,
+    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position,
+    Stage, StageId, Task, Then, Ticket, Work,
 };
-use potluck_protocol::{Forward, Frame, PassId, LogitsResult, LmHeadOutput, StageFault, StageFaultKind};
+use potluck_protocol::{Forward, Frame, LmHeadOutput, LogitsResult, PassId, StageFault, StageFaultKind};
 
 use crate::Action;
 use crate::gather::Gather;
@@ -102,7 +102,7 @@ impl Executor {
             self.report(forward.stage, forward.conversation, Some(forward.pass), gap, out);
             return;
         }
-        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.ahead));
+        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.further_steps));
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
         let input = match self.plan.embeds(forward.stage) {
@@ -221,7 +221,7 @@ impl Executor {
         if let [job] = jobs
             && job.rows.tokens.len() == 1
         {
-            let millis = millis / f64::from(job.rows.ahead + 1);
+            let millis = millis / f64::from(job.rows.further_steps + 1);
             let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
             self.decode_millis = mean + 0.1 * (millis - mean);
         }

@@ -1,6 +1,9 @@
 //! One piece of work for rows of several jobs, and its result cut up again.
 
-use potluck_plan::{Candidates, FirstToken, LmHeadRequest, LmHeadTokens, Input, Outcome, LogitsRequest, Position, BatchToken, Task, Then};
+use potluck_plan::{
+    BatchToken, Candidates, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task,
+    Then,
+};
 
 use super::queue::Job;
 
@@ -15,7 +18,7 @@ pub(super) fn rows(jobs: &[Job]) -> Vec<BatchToken> {
 
 /// Greedy tokens one after another, if the job is a row with tokens ahead.
 pub(super) fn continuation(job: &Job) -> Option<Task> {
-    let (rows, steps) = (&job.rows, job.rows.ahead.saturating_add(1));
+    let (rows, steps) = (&job.rows, job.rows.further_steps.saturating_add(1));
     match rows.tokens[..] {
         [token] if steps > 1 => {
             let row = BatchToken { conversation: rows.conversation, position: rows.base };
@@ -42,8 +45,10 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
 
 /// What follows at the end of the plan: one job gets what it asked for, several get every row and are cut up later.
 pub(super) fn head(jobs: &[Job]) -> Then {
-    let most = |a: LmHeadRequest, b: LmHeadRequest| match (a.pick, b.pick) {
-        (LogitsRequest::Top(a), LogitsRequest::Top(b)) => LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(a.max(b)) },
+    let most = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
+        (LogitsRequest::Top(a), LogitsRequest::Top(b)) => {
+            LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(a.max(b)) }
+        }
         _ => a,
     };
     jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::LmHead)
@@ -67,10 +72,10 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
         }
         Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
             let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
-                if let Some(LmHeadRequest { rows: LmHeadTokens::Last, .. }) = job.rows.head {
+                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.rows.head {
                     rows.drain(..rows.len().saturating_sub(1));
                 }
-                if let Some(LmHeadRequest { pick: LogitsRequest::Top(most), .. }) = job.rows.head {
+                if let Some(LmHeadRequest { logits: LogitsRequest::Top(most), .. }) = job.rows.head {
                     rows.iter_mut().for_each(|row| keep_best(row, usize::from(most)));
                 }
                 Outcome::Candidates(rows)
@@ -119,7 +124,7 @@ mod tests {
             base: Position(base),
             class: KernelClass::Decode,
             tokens: vec![5; rows],
-            ahead: 0,
+            further_steps: 0,
             head: Some(head),
             stage_millis: Vec::new(),
             wire: WireType::F32,
@@ -134,10 +139,13 @@ mod tests {
 
     #[test]
     fn each_job_gets_the_rows_it_asked_for() {
-        let last = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) };
-        let all = LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(128) };
+        let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
+        let all = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) };
         let jobs = [job(1, 7, 2, last), job(2, 3, 3, all)];
-        assert_eq!(head(&jobs), Then::LmHead(LmHeadRequest { rows: LmHeadTokens::All, pick: LogitsRequest::Top(128) }));
+        assert_eq!(
+            head(&jobs),
+            Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) })
+        );
         let positions: Vec<(u32, u32)> = rows(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
         assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
@@ -148,7 +156,7 @@ mod tests {
 
     #[test]
     fn hidden_vectors_are_cut_at_the_jobs() {
-        let last = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) };
+        let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         assert_eq!(parts, Some(vec![Outcome::Hidden(vec![1.0, 2.0]), Outcome::Hidden(vec![3.0, 4.0, 5.0, 6.0])]));
@@ -156,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_result_of_the_wrong_size_fits_no_job() {
-        let last = LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) };
+        let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         for wrong in [Outcome::Hidden(vec![1.0; 4]), Outcome::Candidates(vec![candidates(1)])] {
             assert_eq!(split(&jobs, wrong), None);

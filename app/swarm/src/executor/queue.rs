@@ -112,9 +112,10 @@ impl StageQueue {
 
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
-        let head = |job: &Job| job.rows.head.map(|head| matches!(head.pick, LogitsRequest::Top(_)));
-        let decoded =
-            |job: &Job| job.rows.class == KernelClass::Decode && job.rows.ahead == 0 && head(job) != Some(false);
+        let head = |job: &Job| job.rows.head.map(|head| matches!(head.logits, LogitsRequest::Top(_)));
+        let decoded = |job: &Job| {
+            job.rows.class == KernelClass::Decode && job.rows.further_steps == 0 && head(job) != Some(false)
+        };
         decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
     }
 
@@ -140,8 +141,8 @@ mod tests {
             base: Position(0),
             class,
             tokens: vec![5; rows],
-            ahead: 0,
-            head: Some(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) }),
+            further_steps: 0,
+            head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),

@@ -3,7 +3,7 @@
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{Frame, Hello};
 
-use super::{Peer, Standing};
+use super::{Membership, Peer};
 use crate::members::Member;
 use crate::{Action, Severity};
 
@@ -133,7 +133,7 @@ impl Peer {
             coordinator.refresh(&self.members, now, true, &mut self.out);
         } else if member.hello.coordinator {
             self.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
-            self.standing = Standing::Waiting;
+            self.standing = Membership::Waiting;
         }
         self.worker.tick(&self.members, now, &mut self.out);
         self.out.act(Action::ViewChanged);

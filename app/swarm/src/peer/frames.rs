@@ -3,12 +3,12 @@
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::Frame;
 
-use super::{Peer, SECOND_HOST, Standing};
+use super::{Membership, Peer, SECOND_HOST};
 use crate::{Action, Destination, RelayRoute};
 
 impl Peer {
     pub(super) fn received(&mut self, route: RelayRoute, from: PeerId, frame: Frame, now: Millis) {
-        if from == self.identity.peer || self.standing == Standing::Outside {
+        if from == self.identity.peer || self.standing == Membership::Outside {
             return;
         }
         if self.members.heard(from)
@@ -68,12 +68,12 @@ impl Peer {
                 self.worker.calibrate(from, *model, &mut self.out);
             }
             Frame::Refused(sentence) if from_host => {
-                self.standing = Standing::Outside;
+                self.standing = Membership::Outside;
                 self.out.act(Action::Close { reason: Some(sentence) });
                 self.out.act(Action::ViewChanged);
             }
             Frame::Room(view) if from_host => {
-                self.standing = Standing::Inside;
+                self.standing = Membership::Inside;
                 self.guest.room = Some(*view);
                 self.out.act(Action::ViewChanged);
             }

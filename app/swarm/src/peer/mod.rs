@@ -34,7 +34,7 @@ const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's 
 
 /// How this peer stands in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum Membership {
     /// In no room.
     Outside,
     /// On its way in, or waiting for the host to let it in.
@@ -47,7 +47,7 @@ pub enum Standing {
 #[derive(Clone, Debug)]
 pub struct SwarmView<'a> {
     /// How this peer stands.
-    pub standing: Standing,
+    pub standing: Membership,
     /// It opened the room.
     pub coordinator: bool,
     /// What it lends.
@@ -65,7 +65,7 @@ pub struct SwarmView<'a> {
 /// A peer's state machine.
 pub struct Peer {
     identity: Identity,
-    standing: Standing,
+    standing: Membership,
     key: Option<String>,
     hidden: bool,
     connected: bool,
@@ -89,7 +89,7 @@ impl Peer {
         let me = identity.peer;
         Self {
             identity,
-            standing: Standing::Outside,
+            standing: Membership::Outside,
             key: None,
             hidden: false,
             connected: false,
@@ -162,7 +162,7 @@ impl Peer {
                 self.announce(now);
             }
             Event::Admit { peer, allow } => self.admit(peer, allow, now),
-            Event::SetShare(share) => {
+            Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.set_share(share, &mut self.members, now, &mut self.out);
                 }
@@ -220,14 +220,14 @@ impl Peer {
     }
 
     fn host(&mut self, command: HostCommand, now: Millis) {
-        self.standing = Standing::Inside;
+        self.standing = Membership::Inside;
         self.key = Some(command.key.clone());
         self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.out));
         self.announce(now);
     }
 
     fn join(&mut self, key: Option<String>, now: Millis) {
-        self.standing = Standing::Waiting;
+        self.standing = Membership::Waiting;
         self.key = key;
         self.announce(now);
     }
@@ -259,7 +259,7 @@ impl Peer {
         self.worker.stop(&mut self.out);
         self.coordinator = None;
         self.guest.room = None;
-        self.standing = Standing::Outside;
+        self.standing = Membership::Outside;
         self.members.known.clear();
         self.out.clear_routes();
         self.out.act(Action::Close { reason });
@@ -268,7 +268,7 @@ impl Peer {
 
     /// Tells everyone who we are, and ourselves.
     fn announce(&mut self, now: Millis) {
-        if self.standing == Standing::Outside {
+        if self.standing == Membership::Outside {
             return;
         }
         let hello = self.hello();
@@ -294,7 +294,7 @@ impl Peer {
 
     /// Somebody entered: it hears who we are and answers with its own hello.
     fn greet(&mut self, route: RelayRoute) {
-        if self.standing != Standing::Outside {
+        if self.standing != Membership::Outside {
             let frame = Frame::Hello(self.hello());
             self.out.act(Action::Send { to: Destination::Route(route), frame });
         }
@@ -312,7 +312,7 @@ impl Peer {
         let request = prompt.request;
         let host = match &self.coordinator {
             Some(_) => Some(self.identity.peer),
-            None => self.members.host().filter(|_| self.standing == Standing::Inside),
+            None => self.members.host().filter(|_| self.standing == Membership::Inside),
         };
         let Some(host) = host else {
             self.guest.fail(
@@ -347,7 +347,7 @@ impl Peer {
     }
 
     fn tick(&mut self, now: Millis) {
-        if self.standing == Standing::Outside {
+        if self.standing == Membership::Outside {
             return;
         }
         let me = self.identity.peer;
@@ -369,10 +369,10 @@ impl Peer {
                 coordinator.give_up_frozen(&mut self.members, now, &mut self.out);
             }
         }
-        if self.standing == Standing::Inside && self.coordinator.is_none() {
+        if self.standing == Membership::Inside && self.coordinator.is_none() {
             self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
         }
-        if self.standing == Standing::Waiting {
+        if self.standing == Membership::Waiting {
             self.guest.fail_abandoned(now, &mut self.out);
         }
         self.worker.tick(&self.members, now, &mut self.out);

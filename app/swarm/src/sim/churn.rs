@@ -1,7 +1,7 @@
 //! Rooms in which anything happens: devices, lines, faults and questions are drawn from a seed. Whatever happens, every
 //! answer is the undisturbed one, and it ends.
 
-use potluck_protocol::{AnswerStop, Share};
+use potluck_protocol::{AnswerStop, Sharing};
 
 use super::device::SimDevice;
 use super::engine::SimModel;
@@ -34,7 +34,7 @@ pub(crate) fn churn(seed: u64) -> Run {
     } else {
         SimModel { blocks: 6, experts: 0, state: 0 }
     };
-    let share = if random.below(2) == 0 { Share::Fastest } else { Share::Everyone };
+    let share = if random.below(2) == 0 { Sharing::Fastest } else { Sharing::Everyone };
     let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));
     let workers = 2 + random.below(3) as usize;
     for _ in 0..workers {
@@ -130,8 +130,8 @@ fn faults(workers: usize, questions: &[Question], random: &mut Random) -> Vec<(f
             6 => Fault::Freeze(anyone, long),
             7 => Fault::Cut(anyone, long),
             8 => Fault::Slow(worker, 1.0 + 7.0 * random.unit()),
-            9 => Fault::Share(Share::Everyone),
-            10 => Fault::Share(Share::Fastest),
+            9 => Fault::Sharing(Sharing::Everyone),
+            10 => Fault::Sharing(Sharing::Fastest),
             _ => {
                 faults.push((at + long, Fault::LendAgain(worker)));
                 Fault::StopLending(worker)

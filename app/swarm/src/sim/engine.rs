@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape, FirstToken,
-    LmHeadRequest, LmHeadTokens, Input, KernelClass, ModelId, ModelShape, Outcome, LogitsRequest, Position, Route, BatchToken, KvCacheType,
-    Task, Then, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape,
+    FirstToken, Input, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, ModelId, ModelShape,
+    Outcome, Position, Route, Task, Then, WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -40,7 +40,7 @@ impl SimModel {
     pub fn shapes(&self) -> Vec<ModelShape> {
         let shape = self.shape();
         let with = |(index, state): (u32, KvCacheType)| {
-            let mut shape = ModelShape { state, ..shape.clone() };
+            let mut shape = ModelShape { kv_cache: state, ..shape.clone() };
             shape.blocks.iter_mut().for_each(|block| block.kv_cache_per_position.0 >>= index);
             shape
         };
@@ -61,9 +61,9 @@ impl SimModel {
             hidden: WIDTH as u32,
             vocabulary: VOCABULARY as u32,
             embedding: Bytes(50),
-            head: Bytes(50),
+            lm_head: Bytes(50),
             tied_lm_head: false,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
             blocks: vec![block; usize::from(self.blocks)],
         }
     }
@@ -160,7 +160,7 @@ impl SimEngine {
                 class: KernelClass::Decode,
                 input: Input::Tokens(vec![token]),
                 blocks: BlockRange::new(0, model.blocks),
-                then: Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) }),
+                then: Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             };
             let Outcome::Candidates(best) = self.try_run(model, &task)? else { return Err("no candidates".into()) };
             token = best[0].ids[0];
@@ -250,7 +250,7 @@ impl SimEngine {
             }
             Then::LmHead(request) => {
                 self.need(WeightUnit::LmHead)?;
-                let first = match request.rows {
+                let first = match request.tokens {
                     LmHeadTokens::Last => hidden.len().saturating_sub(1),
                     LmHeadTokens::All => 0,
                 };

@@ -1,7 +1,7 @@
 //! What can go wrong with a room, and what it does to the world.
 
 use potluck_plan::Outcome;
-use potluck_protocol::Share;
+use potluck_protocol::Sharing;
 
 use crate::Event;
 
@@ -41,7 +41,7 @@ pub enum Fault {
     /// Its owner leaves the room; the others are told.
     Leave(usize),
     /// The host wants the work shared otherwise: not a fault, but another plan.
-    Share(Share),
+    Sharing(Sharing),
 }
 
 /// How results are wrong.
@@ -84,7 +84,7 @@ impl Fault {
             | Self::LendAgain(index)
             | Self::Lend(index, _)
             | Self::Leave(index) => Some(index),
-            Self::Share(_) => Some(0),
+            Self::Sharing(_) => Some(0),
             Self::RelayRestart(_) => None,
         }
     }
@@ -121,7 +121,7 @@ impl World {
             Fault::Slow(index, factor) => self.peers[index].slowed = factor,
             Fault::StuckLoad(index) => self.peers[index].stuck = true,
             Fault::Wrong(index, wrong) => self.peers[index].wrong = Some(wrong),
-            Fault::Share(share) => self.event(0, Event::SetShare(share)),
+            Fault::Sharing(share) => self.event(0, Event::SetSharing(share)),
             Fault::StopLending(index) => self.event(index, Event::StopContributing),
             Fault::LendAgain(index) => self.lend(index),
             Fault::Lend(index, budget) => {

@@ -30,7 +30,7 @@ impl World {
             Fault::LendAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
             Fault::StuckLoad(_) => (MarkKind::Pause, "loads for ever"),
-            Fault::Share(_) => (MarkKind::Plan, "wants the work shared otherwise"),
+            Fault::Sharing(_) => (MarkKind::Plan, "wants the work shared otherwise"),
         };
         self.timeline.mark(self.now, kind, format!("{name} {what}"));
     }
@@ -44,7 +44,7 @@ impl World {
             }
             return;
         };
-        let shown = (plan.epoch, room.plan.standing == PlanStatus::Up);
+        let shown = (plan.epoch, room.plan.status == PlanStatus::Up);
         if !shown.1 || self.shown_plan == Some(shown) {
             return;
         }

@@ -1,8 +1,8 @@
 //! What one undisturbed device would answer.
 
 use potluck_plan::{
-    BlockRange, Candidates, ConversationId, LmHeadRequest, LmHeadTokens, Input, KernelClass, Outcome, LogitsRequest, Position, BatchToken,
-    Task, Then, Ticket, WeightUnit, Work,
+    BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
+    Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 
 use super::engine::{SimEngine, SimModel};
@@ -71,8 +71,9 @@ impl<'a> Device<'a> {
     /// Passes rows through the model. Returns the token after the last one.
     fn rows(&mut self, tokens: &[u32], class: KernelClass) -> Option<u32> {
         let conversation = ConversationId(0);
-        let rows = (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
-        let then = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
+        let rows =
+            (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
+        let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
         let task = Task::Forward { rows, class, input, blocks, then };
         self.position += tokens.len() as u32;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    BlockRange, Bytes, Computed, ConversationId, LmHeadRequest, LmHeadTokens, Input, KernelClass, ModelId, Outcome, LogitsRequest,
-    Position, BatchToken, Task, Then, WeightUnit, Work,
+    BatchToken, BlockRange, Bytes, Computed, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, ModelId, Outcome, Position, Task, Then, WeightUnit, Work,
 };
 use potluck_planner::measures::{FEWEST_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
@@ -73,7 +73,7 @@ impl World {
             };
             (0..if millis < QUICK_MILLIS { RUNS } else { FEWEST_RUNS }).map(run).collect()
         };
-        let head = Then::LmHead(LmHeadRequest { rows: LmHeadTokens::Last, pick: LogitsRequest::Top(1) });
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let decode_long = runs(KernelClass::Decode, 1, long, Then::Hidden);
         let quick = decode_long.iter().all(|millis| *millis < QUICK_MILLIS);
         let mut chunk =
@@ -145,7 +145,7 @@ impl World {
         let Some((load, _)) = peer.load.take_if(|_| peer.loads == number) else { return };
         let epoch = load.epoch;
         let shapes = self.model.shapes();
-        let Some(shape) = shapes.iter().find(|shape| shape.state == load.state) else { return };
+        let Some(shape) = shapes.iter().find(|shape| shape.kv_cache == load.state) else { return };
         let bytes = resident_bytes(shape, &load.units, load.context);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));

@@ -1,6 +1,6 @@
 //! Bugs on purpose, one at a time: a simulator that does not find them proves nothing.
 
-use potluck_protocol::Share;
+use potluck_protocol::Sharing;
 
 use super::churn::churn;
 use super::device::SimDevice;
@@ -39,7 +39,7 @@ fn a_tab_goes_on(seed: u64) -> Option<String> {
         let budget = 560 + 20 * random.below(10);
         SimDevice::lending(budget).at_speed([1.0, 0.5, 0.25][random.below(3) as usize]).behind(link)
     };
-    let mut world = World::new(seed, model.clone(), Share::Everyone, device(&mut random));
+    let mut world = World::new(seed, model.clone(), Sharing::Everyone, device(&mut random));
     for _ in 0..3 + random.below(2) {
         let device = device(&mut random);
         world.add(device, 100.0);

@@ -1,7 +1,7 @@
 //! The scenarios that tell one story each.
 
 use potluck_panel::Timeline;
-use potluck_protocol::{AnswerStop, PlanStatus, Share};
+use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
 
 use super::device::SimDevice;
 use super::engine::SimModel;
@@ -81,13 +81,13 @@ fn longest_pause(timeline: &Timeline) -> f64 {
 }
 
 pub(super) fn two_devices(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Share::Fastest, device(1_200));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
     world.add(device(1_200), 200.0);
     chatting(world, seed, 30_000.0, vec!["two equal devices, neither holds the model alone".into()])
 }
 
 pub(super) fn phone_joins(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Share::Fastest, device(1_200));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
     world.add(device(1_200), 200.0);
     let phone = world.add(phone(1_200), 15_000.0);
     world.fault(Fault::Leave(phone), 45_000.0);
@@ -95,7 +95,7 @@ pub(super) fn phone_joins(seed: u64) -> Run {
 }
 
 pub(super) fn kill_during_answer(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Share::Fastest, device(1_200));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
     let worker = world.add(device(1_200), 200.0);
     world.add(device(1_200).at_speed(0.5), 400.0);
     world.fault(Fault::Kill(worker), 12_000.0);
@@ -106,7 +106,7 @@ pub(super) fn kill_during_answer(seed: u64) -> Run {
 pub(super) fn standby(seed: u64) -> Run {
     const LONGEST_MILLIS: f64 = 3_000.0;
     let slow_line = SimDevice { download: 100.0, prefill_millis: 0.25, ..device(1_200) };
-    let mut world = World::new(seed, dense(), Share::Fastest, slow_line);
+    let mut world = World::new(seed, dense(), Sharing::Fastest, slow_line);
     let worker = world.add(slow_line, 200.0);
     world.add(slow_line.at_speed(0.8), 400.0);
     world.fault(Fault::Kill(worker), 60_000.0);
@@ -118,7 +118,7 @@ pub(super) fn standby(seed: u64) -> Run {
 }
 
 pub(super) fn frozen_tab(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Share::Fastest, device(1_200));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
     let worker = world.add(device(1_200), 200.0);
     world.add(device(1_200).at_speed(0.5), 400.0);
     world.fault(Fault::Freeze(worker, 12_000.0), 12_000.0);
@@ -126,7 +126,7 @@ pub(super) fn frozen_tab(seed: u64) -> Run {
 }
 
 pub(super) fn partition(seed: u64) -> Run {
-    let mut world = World::new(seed, dense(), Share::Fastest, device(1_200));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(1_200));
     let workers: Vec<usize> = (0..3).map(|i| world.add(device(1_200), 200.0 + 50.0 * f64::from(i))).collect();
     for worker in &workers[..2] {
         world.fault(Fault::Cut(*worker, 15_000.0), 12_000.0);
@@ -136,7 +136,7 @@ pub(super) fn partition(seed: u64) -> Run {
 
 pub(super) fn case_study(seed: u64) -> Run {
     // The paper's Aidos, Thor and Agx: speeds about 3 : 2 : 1.
-    let mut world = World::new(seed, dense(), Share::Fastest, device(400));
+    let mut world = World::new(seed, dense(), Sharing::Fastest, device(400));
     let fast = world.add(device(1_900).at_speed(1.5), 100.0);
     let middle = world.add(device(1_900), 100.0);
     world.add(device(1_900).at_speed(0.5), 100.0);
@@ -153,7 +153,7 @@ pub(super) fn case_study(seed: u64) -> Run {
 /// Three stages, each on a device that the two others cannot replace.
 fn three_stages(seed: u64, latency: f64) -> World {
     let near = device(900).behind(Link::after(latency / 2.0));
-    let mut world = World::new(seed, dense(), Share::Everyone, near);
+    let mut world = World::new(seed, dense(), Sharing::Everyone, near);
     world.add(near, 100.0);
     world.add(near, 100.0);
     world
@@ -193,7 +193,8 @@ fn rate_of(seed: u64, conversations: u32) -> (f64, Run) {
 }
 
 pub(super) fn latency_slope(seed: u64) -> Run {
-    let mut story = vec!["stages, network_hops, milliseconds a token at 0, 10, 20, 30, 40, 50 ms one way, slope".into()];
+    let mut story =
+        vec!["stages, network_hops, milliseconds a token at 0, 10, 20, 30, 40, 50 ms one way, slope".into()];
     let mut failure = None;
     let mut last = None;
     for stages in 1..=5 {
@@ -225,14 +226,14 @@ struct SlopePoint {
 /// Milliseconds a decoded token in a room of so many stages whose messages take `latency` from peer to peer.
 fn slope_point(seed: u64, stages: u32, latency: f64) -> SlopePoint {
     let near = SimDevice { noise: 0.0, ..device(3_000) }.behind(Link::after(latency / 2.0));
-    let mut world = World::new(seed, dense(), Share::Everyone, near);
+    let mut world = World::new(seed, dense(), Sharing::Everyone, near);
     for _ in 1..stages {
         world.add(near, 100.0);
     }
     world.prompt(0, 1, &TEXT[..40], TOKENS, 8_000.0);
     world.run(600_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.end.is_some()));
     let room = world.view(0).room;
-    let up = room.filter(|room| room.plan.standing == PlanStatus::Up);
+    let up = room.filter(|room| room.plan.status == PlanStatus::Up);
     let network_hops = up.and_then(|room| Some(room.plan.plan.as_ref()?.network_hops(room.host))).unwrap_or_default();
     let token_millis = world.answer(0, 1).and_then(|answer| answer.token_millis(0)).unwrap_or_default();
     SlopePoint { token_millis, network_hops, run: Run::new(seed, &world, Vec::new(), None) }

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
-use potluck_plan::{Millis, PlanEpoch, KvCacheType};
-use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Share};
+use potluck_plan::{KvCacheType, Millis, PlanEpoch};
+use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Sharing};
 
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
@@ -14,7 +14,7 @@ use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
 use super::relay::{Relay, Uplink};
-use crate::{Event, HostCommand, RelayRoute, Standing, SwarmView};
+use crate::{Event, HostCommand, Membership, RelayRoute, SwarmView};
 
 /// A driver tells its state machine the time this often.
 const TICK_MILLIS: f64 = 200.0;
@@ -65,7 +65,7 @@ pub struct World {
     pub(super) timeline: Timeline,
     pub(super) shown_plan: Option<(PlanEpoch, bool)>,
     chats: Vec<Chat>,
-    share: Share,
+    share: Sharing,
     state: Option<KvCacheType>,
     in_advance: bool,
     due: BinaryHeap<Due>,
@@ -77,7 +77,7 @@ pub struct World {
 
 impl World {
     /// A world with a host, which is the first device.
-    pub fn new(seed: u64, model: SimModel, share: Share, host: SimDevice) -> Self {
+    pub fn new(seed: u64, model: SimModel, share: Sharing, host: SimDevice) -> Self {
         let mut world = Self {
             model,
             peers: Vec::new(),
@@ -263,7 +263,7 @@ impl World {
             Happening::Event(event) => self.event(index, event),
             Happening::AtPeer(route, event) => self.at_peer(index, route, event),
             // The page has no Send while it is not in a room with a host.
-            Happening::Prompt(prompt) if self.view(index).standing != Standing::Inside => {
+            Happening::Prompt(prompt) if self.view(index).standing != Membership::Inside => {
                 self.schedule(self.now + TICK_MILLIS, index, Happening::Prompt(prompt));
             }
             Happening::Prompt(prompt) => {

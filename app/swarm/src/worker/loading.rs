@@ -56,7 +56,7 @@ impl Worker {
     /// Brings the GPU to what the plans need now. What is held to stand by stays where it fits beside, and goes otherwise.
     pub(super) fn load(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
         let (Some((prepare, units)), Some(contribution)) = (self.of_plans(out.me), self.contribution) else { return };
-        let (model, context, state) = (prepare.model.clone(), prepare.plan.context, prepare.plan.state);
+        let (model, context, state) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
             true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), out),

@@ -1,7 +1,7 @@
 //! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Whatever a plan
 //! needs goes first: its loading interrupts this one, and its memory is taken from this.
 
-use potluck_plan::{Bytes, ModelId, PeerId, PlanEpoch, KvCacheType, WeightUnit};
+use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
 
 use super::Worker;
@@ -29,12 +29,12 @@ enum Progress {
 type Sizes = (ModelId, u32, KvCacheType);
 
 fn sizes(prepare: &Prepare) -> Sizes {
-    (prepare.plan.model, prepare.plan.context, prepare.plan.state)
+    (prepare.plan.model, prepare.plan.context, prepare.plan.kv_cache)
 }
 
 impl Standby {
     fn sizes(&self) -> Sizes {
-        (self.order.model.id, self.order.context, self.order.state)
+        (self.order.model.id, self.order.context, self.order.kv_cache)
     }
 
     /// Everything of the order beside these units fits a budget.
@@ -125,7 +125,7 @@ impl Worker {
             let sentence = "what it is to hold besides its part does not fit into what it lends now".to_owned();
             return self.stop_standing_by(LoadFault::NoRoom(sentence), out);
         }
-        let (epoch, model, context, state) = (order.epoch, order.model.clone(), order.context, order.state);
+        let (epoch, model, context, state) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
         out.act(Action::Load(LoadRequest { epoch, model, units: both, context, state, budget }));

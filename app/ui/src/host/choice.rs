@@ -1,7 +1,7 @@
 //! What is chosen in the picker, while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{CacheType, HostChoice, ModelSource, Share};
+use potluck_panel::{CacheType, HostChoice, ModelSource, Sharing};
 
 use super::verdict::Case;
 use crate::{relay::Model, state::Store};
@@ -59,7 +59,7 @@ pub struct Choice {
     /// How keys and values are stored; nothing for the largest type that fits.
     pub cache: RwSignal<Option<CacheType>>,
     /// How work is shared out; nothing for what suits the model.
-    pub share: RwSignal<Option<Share>>,
+    pub share: RwSignal<Option<Sharing>>,
     /// Bytes this device lends.
     pub lend: RwSignal<u64>,
     /// On everyone's door.
@@ -99,10 +99,10 @@ impl Choice {
     }
 
     /// Everyone takes part in the embedded model, so that a second device is seen to work; else the fastest plan.
-    pub fn shared(self) -> Share {
+    pub fn shared(self) -> Sharing {
         let embedded =
             self.tab.get() == Tab::Here && self.model.with(|model| model.as_ref().is_some_and(Model::comes_along));
-        self.share.get().unwrap_or(if embedded { Share::Everyone } else { Share::Fastest })
+        self.share.get().unwrap_or(if embedded { Sharing::Everyone } else { Sharing::Fastest })
     }
 
     /// The room's context: what was chosen, or less if the model has less.

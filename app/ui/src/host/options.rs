@@ -1,7 +1,7 @@
 //! How much to lend, how to share the work, how much context.
 
 use leptos::prelude::*;
-use potluck_panel::{CacheType, Share};
+use potluck_panel::{CacheType, Sharing};
 
 use super::choice::Choice;
 use crate::{
@@ -25,7 +25,7 @@ pub fn Options(choice: Choice) -> impl IntoView {
 
 #[component]
 fn ShareChoice(choice: Choice) -> impl IntoView {
-    let option = move |share: Share, name: &'static str, cost: &'static str| {
+    let option = move |share: Sharing, name: &'static str, cost: &'static str| {
         let chosen = move || choice.shared() == share;
         view! {
             <label class="card option-card" class:card-chosen=chosen>
@@ -44,8 +44,8 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
         <fieldset class="group">
             <legend>"Share the work"</legend>
             <div class="option-cards">
-                {option(Share::Fastest, "Fastest", "The plan that answers soonest. Slower devices wait as spares.")}
-                {option(Share::Everyone, "Everyone takes part", "Each device gets work. Each one adds a hop, so answers come slower.")}
+                {option(Sharing::Fastest, "Fastest", "The plan that answers soonest. Slower devices wait as spares.")}
+                {option(Sharing::Everyone, "Everyone takes part", "Each device gets work. Each one adds a hop, so answers come slower.")}
             </div>
         </fieldset>
     }

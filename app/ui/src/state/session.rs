@@ -63,7 +63,7 @@ impl Place {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use potluck_panel::{ModelSource, Share};
+    use potluck_panel::{ModelSource, Sharing};
 
     #[test]
     fn a_host_comes_back_to_its_own_room_with_what_it_lends_now() {
@@ -72,7 +72,7 @@ mod tests {
             budget: 1,
             context: 4096,
             cache: None,
-            share: Share::Everyone,
+            share: Sharing::Everyone,
             visible: true,
             resume: None,
         };

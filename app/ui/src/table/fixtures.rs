@@ -1,6 +1,6 @@
 //! Snapshots for the tests of the table.
 
-use potluck_panel::{DeviceKind, HopReport, Member, MemberState, PlanReport, PlanState, Roles, Share, StageReport};
+use potluck_panel::{DeviceKind, HopReport, Member, MemberState, PlanReport, PlanState, Roles, Sharing, StageReport};
 
 /// A device that works.
 pub fn member(peer: &str, is_self: bool) -> Member {
@@ -58,7 +58,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         token_ms: 0.0,
         measured_token_ms: 0.0,
         forecast: None,
-        share: Share::Everyone,
+        share: Sharing::Everyone,
         waiting: None,
         reason: String::new(),
         help: vec![],

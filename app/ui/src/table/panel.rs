@@ -1,7 +1,7 @@
 //! Everything about the table: the model, the drawing, this device, the list.
 
 use leptos::prelude::*;
-use potluck_panel::{Connection, PlanReport, Share, Status, ToNode};
+use potluck_panel::{Connection, PlanReport, Sharing, Status, ToNode};
 
 use super::{
     admit::Admissions,
@@ -148,7 +148,7 @@ fn ShareSwitch() -> impl IntoView {
     });
     let change = move |event| {
         let everyone = event_target_checked(&event);
-        store.send(ToNode::SetShare(if everyone { Share::Everyone } else { Share::Fastest }));
+        store.send(ToNode::SetSharing(if everyone { Sharing::Everyone } else { Sharing::Fastest }));
     };
     view! {
         <Show when=move || share.get().is_some()>
@@ -157,7 +157,7 @@ fn ShareSwitch() -> impl IntoView {
                     type="checkbox"
                     role="switch"
                     class="switch"
-                    prop:checked=move || share.get() == Some(Share::Everyone)
+                    prop:checked=move || share.get() == Some(Sharing::Everyone)
                     on:change=change
                 />
                 <span>"Everyone takes part"<small class="hint">"Off: the fastest plan, others wait as spares"</small></span>

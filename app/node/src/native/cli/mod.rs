@@ -72,7 +72,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         key: String::new(),
         context: options.context,
         state: options.cache_type.map(crate::convert::state),
-        share: crate::convert::share(options.share),
+        share: options.share,
         last_epoch: Default::default(),
         in_advance: true,
         hidden: Vec::new(),

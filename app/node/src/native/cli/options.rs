@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use potluck_engine::Tier;
-use potluck_panel::{CacheType, Share};
+use potluck_panel::{CacheType, Sharing};
 use potluck_planner::measures::Measure;
 use thiserror::Error;
 
@@ -104,7 +104,7 @@ pub struct Options {
     /// How keys and values are stored; nothing for the largest type that fits.
     pub cache_type: Option<CacheType>,
     /// How work is shared.
-    pub share: Share,
+    pub share: Sharing,
     /// What others see.
     pub name: String,
     /// Part of the adapter's name.
@@ -136,7 +136,7 @@ impl Default for Options {
             budget: 4_000_000_000,
             context: 4096,
             cache_type: None,
-            share: Share::Fastest,
+            share: Sharing::Fastest,
             name: "Native peer".to_owned(),
             gpu: None,
             gpu_index: 0,
@@ -217,8 +217,8 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("share") => {
                 let value = parser.value()?.string()?;
                 options.share = match value.as_str() {
-                    "fastest" => Share::Fastest,
-                    "everyone" => Share::Everyone,
+                    "fastest" => Sharing::Fastest,
+                    "everyone" => Sharing::Everyone,
                     _ => return Err(UsageError::Bad { what: "way to share (fastest or everyone)", value }),
                 };
             }
@@ -334,7 +334,7 @@ mod tests {
         let Command::Host { model, relay, room, options, .. } = read(&line).unwrap() else { panic!("a host") };
         assert_eq!((model.as_str(), relay.as_str()), ("tiny", "http://localhost:1"));
         assert_eq!(room, Some(("abc".to_owned(), "k".to_owned())));
-        assert_eq!((options.budget, options.share), (1_500_000_000, Share::Everyone));
+        assert_eq!((options.budget, options.share), (1_500_000_000, Sharing::Everyone));
     }
 
     #[test]

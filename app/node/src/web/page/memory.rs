@@ -32,7 +32,7 @@ impl Memory {
                     new.clone_into(name);
                 }
             }
-            ToNode::SetShare(share) => {
+            ToNode::SetSharing(share) => {
                 if let Some((ToNode::Host(choice), _)) = &mut self.room {
                     choice.share = *share;
                 }

@@ -49,7 +49,7 @@ impl Planning {
             "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
             return None;
         }
-        let running = self.active().map(|plan| plan.state);
+        let running = self.active().map(|plan| plan.kv_cache);
         let quiet = wishes.used.is_quiet(wishes.now);
         let mut shortfall = None;
         for model in kv_cache_type::choices(wishes.model, wishes.command.state, running, !quiet) {
@@ -180,7 +180,7 @@ impl Planning {
 
     /// Every peer has room for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
-        let Some(active) = self.active().filter(|active| active.state == plan.state) else { return false };
+        let Some(active) = self.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
         plan.peers().into_iter().all(|peer| {
             let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
             let both: BTreeSet<WeightUnit> =
@@ -195,14 +195,14 @@ impl Planning {
 /// All devices of a plan still lend enough for their parts, and it is of the type and length that the room plans with.
 pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
     let is_seen = |stage: &Stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks));
-    (plan.context, plan.state) == (room.context, room.shape.state)
+    (plan.context, plan.kv_cache) == (room.context, room.shape.kv_cache)
         && fits(plan, room, room.shape)
         && plan.stages.iter().all(is_seen)
 }
 
 /// All devices of a plan that runs still lend enough for it, whatever type the room plans with now.
 fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
-    let shape = model.shapes.iter().find(|shape| shape.state == plan.state);
+    let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
     plan.context == room.context && shape.is_some_and(|shape| fits(plan, room, shape))
 }
 
@@ -235,5 +235,5 @@ fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
 
 /// The same parts on the same peers, whatever the epoch.
 fn same_placement(a: &Plan, b: &Plan) -> bool {
-    a.model == b.model && a.stages == b.stages && a.wire == b.wire && (a.context, a.state) == (b.context, b.state)
+    a.model == b.model && a.stages == b.stages && a.wire == b.wire && (a.context, a.kv_cache) == (b.context, b.kv_cache)
 }

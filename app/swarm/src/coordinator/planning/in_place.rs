@@ -44,7 +44,7 @@ impl InPlace {
     /// back in tokens what loading it takes, if the room is used as much again as it was under the active plan. One that is
     /// better for something else than time only waits until nobody is there.
     pub fn refusal(&self, room: &Room<'_>, better: &Planned, active: &Plan, used: Use, now: Millis) -> Option<String> {
-        let is_for_time = better.plan.state == active.state
+        let is_for_time = better.plan.kv_cache == active.kv_cache
             && (room.sharing == Sharing::Fastest || better.plan.peers().len() == active.peers().len());
         let saved = predict(room, active).token_millis - better.prediction.token_millis;
         let expected = used.tokens.saturating_sub(self.before) + NEXT_ANSWER;

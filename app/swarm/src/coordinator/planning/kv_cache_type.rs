@@ -24,9 +24,9 @@ pub(super) fn choices(
         (None, Some(running)) => state <= running,
         (None, None) => true,
     };
-    let allowed = model.shapes.iter().filter(|shape| allowed(shape.state));
+    let allowed = model.shapes.iter().filter(|shape| allowed(shape.kv_cache));
     allowed
-        .map(|shape| match shape.state == model.shape.state {
+        .map(|shape| match shape.kv_cache == model.shape.kv_cache {
             true => model.clone(),
             false => Arc::new(OpenedModel { shape: shape.clone(), ..OpenedModel::clone(model) }),
         })
@@ -35,7 +35,7 @@ pub(super) fn choices(
 
 /// Why the model cannot have the type that the host wished.
 pub(super) fn refusal(model: &OpenedModel, wish: Option<KvCacheType>) -> String {
-    let names: Vec<&str> = model.shapes.iter().map(|shape| shape.state.name()).collect();
+    let names: Vec<&str> = model.shapes.iter().map(|shape| shape.kv_cache.name()).collect();
     format!(
         "This model's keys and values cannot be stored as {}; choose {} or Automatic.",
         wish.unwrap_or_default(),
@@ -50,10 +50,10 @@ pub(super) fn what_would_fit(
     command: &HostCommand,
     fits: impl Fn(&OpenedModel, &HostCommand) -> bool,
 ) -> Option<String> {
-    let smaller = model.shapes.iter().filter(|shape| shape.state > model.shape.state);
+    let smaller = model.shapes.iter().filter(|shape| shape.kv_cache > model.shape.kv_cache);
     let smaller = smaller.map(|shape| OpenedModel { shape: shape.clone(), ..model.clone() });
     if let Some(model) = smaller.into_iter().find(|model| fits(model, command)) {
-        return Some(format!("With {} keys and values it fits.", model.shape.state));
+        return Some(format!("With {} keys and values it fits.", model.shape.kv_cache));
     }
     let shorter = std::iter::successors(Some(command.context / 2), |context| Some(context / 2));
     let shorter = shorter.take_while(|context| *context >= LEAST_CONTEXT);

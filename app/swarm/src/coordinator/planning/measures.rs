@@ -317,7 +317,7 @@ impl Drift {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{BlockRange, ModelId, ModelShape, Stage, KvCacheType, WireType};
+    use potluck_plan::{BlockRange, KvCacheType, ModelId, ModelShape, Stage, WireType};
     use potluck_planner::{Effort, Loading, Sharing, predict};
 
     use super::*;
@@ -369,7 +369,7 @@ mod tests {
             stages: vec![Stage::new(StageId(0), peer, BlockRange::new(0, 6))],
             wire: WireType::F32,
             context: 64,
-            state: KvCacheType::F32,
+            kv_cache: KvCacheType::F32,
         };
         let pass = |compute: f64| DecodePass {
             steps: 1,

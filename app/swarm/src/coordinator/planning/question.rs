@@ -2,7 +2,6 @@
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Layers, Links, Loading, Room, Sharing};
-use potluck_protocol::Share;
 
 use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
@@ -34,10 +33,7 @@ impl<'a> Question<'a> {
             model,
             links,
             coordinator: members.me,
-            sharing: match command.share {
-                Share::Fastest => Sharing::Fastest,
-                Share::Everyone => Sharing::Everyone,
-            },
+            sharing: command.share,
             context: command.context,
         }
     }

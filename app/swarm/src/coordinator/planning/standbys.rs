@@ -333,5 +333,5 @@ impl Planning {
 
 fn standby_order(epoch: PlanEpoch, model: &OpenedModel, context: u32, units: Vec<WeightUnit>) -> StandbyOrder {
     let (shape, overhead, model) = (model.shape.clone(), model.overhead, model.card.clone());
-    StandbyOrder { epoch, model, state: shape.state, shape, overhead, context, units, in_advance: false }
+    StandbyOrder { epoch, model, kv_cache: shape.kv_cache, shape, overhead, context, units, in_advance: false }
 }

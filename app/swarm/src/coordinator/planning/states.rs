@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::Planned;
-use potluck_protocol::{Frame, LoadPhase, Prepare, Share};
+use potluck_protocol::{Frame, LoadPhase, Prepare, Sharing};
 
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -19,7 +19,7 @@ const STUCK_MILLIS: f64 = 120_000.0;
 pub(crate) struct Active {
     pub planned: Planned,
     /// How work was to be shared out when it was made.
-    pub share: Share,
+    pub share: Sharing,
     /// Peers that have not said yet that they switched.
     awaited: BTreeSet<PeerId>,
     told: Millis,
@@ -37,7 +37,7 @@ pub(crate) enum Purpose {
 /// The plan that is prepared beside it.
 pub(crate) struct Inactive {
     pub planned: Planned,
-    pub share: Share,
+    pub share: Sharing,
     pub purpose: Purpose,
     order: Prepare,
     /// Peers that load.
@@ -48,7 +48,7 @@ pub(crate) struct Inactive {
 }
 
 impl Inactive {
-    pub fn new(planned: Planned, share: Share, order: Prepare, purpose: Purpose) -> Self {
+    pub fn new(planned: Planned, share: Sharing, order: Prepare, purpose: Purpose) -> Self {
         let awaited = planned.plan.peers();
         Self { planned, share, purpose, order, awaited, progress: BTreeMap::new(), told: Millis(0.0) }
     }

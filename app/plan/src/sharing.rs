@@ -1,0 +1,12 @@
+//! How a room's work is shared among its devices.
+
+use serde::{Deserialize, Serialize};
+
+/// How work is shared among the devices that contribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Sharing {
+    /// The plan with the fewest milliseconds per token. Devices that would only slow it down stay spares.
+    Fastest,
+    /// Every device gets at least one block while there are blocks. The slowest stage is made as fast as possible.
+    Everyone,
+}
