@@ -8,7 +8,7 @@ use crate::Job;
 /// How a fused decode kernel divides its work. Every form adds in the same order and gives the same bits, so that which one is
 /// used is a question of speed alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Form {
+pub struct KernelVariant {
     /// Results that a team of threads makes at a time: 1, 2 or 4.
     pub results: u8,
     /// Teams of a workgroup: 1 to 8.
@@ -18,22 +18,22 @@ pub struct Form {
     pub shuffle: u8,
 }
 
-impl Form {
+impl KernelVariant {
     /// Threads of a team.
     pub const TEAM: u32 = 32;
 
-    const fn new(results: u8, teams: u8, shuffle: u8) -> Form {
-        Form { results, teams, shuffle }
+    const fn new(results: u8, teams: u8, shuffle: u8) -> KernelVariant {
+        KernelVariant { results, teams, shuffle }
     }
 
     /// What is good on most devices, and used where nothing was measured.
-    pub fn portable(job: Job) -> Form {
+    pub fn portable(job: Job) -> KernelVariant {
         Self::new(if job.gates() { 1 } else { 2 }, 4, 1)
     }
 
     /// Forms worth trying for a job, the portable one first, on a device whose subgroups have so many threads at least (0 or 1 if it
     /// has none).
-    pub fn candidates(job: Job, subgroup: u32) -> Vec<Form> {
+    pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
         let shuffle = Self::shuffle_in(subgroup);
         // Results and teams; more results read a vector less often, fewer make more workgroups.
         let shapes: &[(u8, u8)] =
@@ -65,18 +65,18 @@ impl Form {
     }
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for KernelVariant {
     /// `1x4/32`: results × teams / threads of a shuffle.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}/{}", self.results, self.teams, self.shuffle)
     }
 }
 
-impl FromStr for Form {
+impl FromStr for KernelVariant {
     type Err = ();
 
     /// Reads what [`Form`] displays; only forms that there are kernels for.
-    fn from_str(text: &str) -> Result<Form, ()> {
+    fn from_str(text: &str) -> Result<KernelVariant, ()> {
         let (shape, shuffle) = text.split_once('/').ok_or(())?;
         let (results, teams) = shape.split_once('x').ok_or(())?;
         let number = |text: &str| text.parse::<u8>().map_err(|_| ());
@@ -91,15 +91,15 @@ impl FromStr for Form {
 
 #[cfg(test)]
 mod tests {
-    use super::Form;
+    use super::KernelVariant;
     use crate::Job;
 
     #[test]
     fn the_portable_form_comes_first_and_needs_no_subgroups() {
         for job in Job::ALL {
             for subgroup in [0, 1, 4, 8, 16, 32, 64, 128] {
-                let all = Form::candidates(job, subgroup);
-                assert_eq!(all[0], Form::portable(job));
+                let all = KernelVariant::candidates(job, subgroup);
+                assert_eq!(all[0], KernelVariant::portable(job));
                 assert_eq!(all[0].shuffle, 1);
                 assert!(all.iter().all(|form| u32::from(form.shuffle) <= subgroup.max(1)), "{job:?} {subgroup}");
                 let mut unlike = all.clone();
@@ -112,17 +112,17 @@ mod tests {
 
     #[test]
     fn forms_read_back_and_others_are_refused() {
-        for form in Form::candidates(Job::Added, 32) {
+        for form in KernelVariant::candidates(Job::Added, 32) {
             assert_eq!(form.to_string().parse(), Ok(form));
         }
         for other in ["", "2x4", "3x4/1", "2x4/3", "2x16/1", "2x4/64", "2x4/1 ", "-2x4/1", "2x4/"] {
-            assert_eq!(other.parse::<Form>(), Err(()), "{other}");
+            assert_eq!(other.parse::<KernelVariant>(), Err(()), "{other}");
         }
     }
 
     #[test]
     fn shuffles_stay_inside_a_subgroup_and_a_team() {
-        let reach: Vec<u8> = [0, 1, 3, 4, 8, 24, 32, 64].into_iter().map(Form::shuffle_in).collect();
+        let reach: Vec<u8> = [0, 1, 3, 4, 8, 24, 32, 64].into_iter().map(KernelVariant::shuffle_in).collect();
         assert_eq!(reach, [1, 1, 2, 4, 8, 16, 32, 32]);
     }
 }

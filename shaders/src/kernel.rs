@@ -6,7 +6,7 @@ use potluck_plan::KvCacheType;
 
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Form, Format, Lanes, MAX_EXPERTS, Tile, TileKind};
+use crate::{Format, KernelVariant, Lanes, MAX_EXPERTS, Tile, TileKind};
 
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,7 +124,7 @@ pub enum Kernel {
         /// What else.
         job: Job,
         /// Among which threads. All forms give the same bits.
-        form: Form,
+        form: KernelVariant,
     },
     /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
     Split {
@@ -262,7 +262,7 @@ impl Kernel {
 
     /// The fused kernel of the portable form.
     pub fn fused(format: Format, rows: u8, job: Job) -> Kernel {
-        Self::Fused { format, rows, job, form: Form::portable(job) }
+        Self::Fused { format, rows, job, form: KernelVariant::portable(job) }
     }
 
     /// Values that a thread of a fused kernel reads at a time.
@@ -404,7 +404,7 @@ impl Kernel {
             Self::MatVec { format, strategy: VectorStrategy::Coop | VectorStrategy::Broadcast, rows, operand } => {
                 Some(Self::MatVec { format, strategy: VectorStrategy::Lone, rows, operand })
             }
-            Self::Fused { format, rows, job, form } if form != Form::portable(job) => {
+            Self::Fused { format, rows, job, form } if form != KernelVariant::portable(job) => {
                 Some(Self::fused(format, rows, job))
             }
             Self::Fused { format, rows, job, .. } => {
@@ -461,7 +461,7 @@ impl Kernel {
                 format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
             Self::Fused { format, rows, job, form } => {
-                let how = if form == Form::portable(job) { String::new() } else { format!(" {form}") };
+                let how = if form == KernelVariant::portable(job) { String::new() } else { format!(" {form}") };
                 format!("fused {} {job:?} ×{rows}{how}", format.name())
             }
             Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
@@ -622,7 +622,7 @@ impl Kernel {
                     define("SHUFFLES", shuffle.ilog2().to_string());
                 }
                 let flags = [
-                    ("SHARES", shuffle < Form::TEAM),
+                    ("SHARES", shuffle < KernelVariant::TEAM),
                     ("WIDE", self.is_wide()),
                     ("SHORT", format.block_values() < 16),
                     ("NORM", job.norms()),
@@ -684,9 +684,11 @@ impl Kernel {
                 all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
                 // Forms have nothing to do with formats but for the words that one reads at a time.
                 if [Format::Q4_K, Format::Q6_K].contains(&format) {
-                    let forms: BTreeSet<Form> =
-                        [1, 4, 8, 16, 32].into_iter().flat_map(|subgroup| Form::candidates(job, subgroup)).collect();
-                    let forms = forms.into_iter().filter(|form| *form != Form::portable(job));
+                    let forms: BTreeSet<KernelVariant> = [1, 4, 8, 16, 32]
+                        .into_iter()
+                        .flat_map(|subgroup| KernelVariant::candidates(job, subgroup))
+                        .collect();
+                    let forms = forms.into_iter().filter(|form| *form != KernelVariant::portable(job));
                     all.extend(forms.map(|form| Self::Fused { format, rows: 1, job, form }));
                 }
             }

@@ -12,7 +12,7 @@ mod preprocess;
 pub mod reference;
 mod tile;
 
-pub use form::Form;
+pub use form::KernelVariant;
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
 pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 pub use potluck_plan::KvCacheType;

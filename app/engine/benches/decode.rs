@@ -137,7 +137,7 @@ fn main() {
         let model = model(&synthetic);
         let settings = Settings { context: prompt + tokens + 64, ..Settings::default() };
         let mut bench = Bench::empty(&gpu, &model.spec, &model.units, settings);
-        bench.engine.hold(&model.all_units()).unwrap();
+        bench.engine.reserve(&model.all_units()).unwrap();
         load(&bench.engine, &model);
         block_on(bench.engine.prepare()).unwrap();
         let verdict = block_on(bench.engine.self_test()).unwrap();

@@ -41,7 +41,7 @@ fn main() -> Result<(), Error> {
     let settings = Settings { context, ..Settings::default() };
     let engine = Engine::new(&gpu, spec, units.clone(), settings, answers.receiver())?;
     let held: BTreeSet<WeightUnit> = units.units().collect();
-    engine.hold(&held)?;
+    engine.reserve(&held)?;
     block_on(load(&engine, &units, bytes.as_ref()))?;
     block_on(engine.prepare())?;
     let rate = block_on(engine.streaming_rate())?;

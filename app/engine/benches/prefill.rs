@@ -76,7 +76,7 @@ fn main() {
 }
 
 fn run(gpu: &Gpu, model: Model, prompt: u32) {
-    let settings = Settings { context: prompt + 64, prefill_rows: prompt, ..Settings::default() };
+    let settings = Settings { context: prompt + 64, prefill_tokens: prompt, ..Settings::default() };
     let mut bench = Bench::new(gpu, &model, &model.all_units(), settings);
     let begin = Instant::now();
     block_on(bench.engine.prepare()).unwrap();

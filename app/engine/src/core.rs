@@ -85,8 +85,8 @@ impl Core {
         if settings.tuned {
             profile.set_tuning(gpu.tuning());
         }
-        let prefill_rows = settings.prefill_rows.min(profile.most_prefill_rows());
-        let settings = Settings { prefill_rows, ..settings };
+        let prefill_rows = settings.prefill_tokens.min(profile.most_prefill_rows());
+        let settings = Settings { prefill_tokens: prefill_rows, ..settings };
         let layout = Layout::plan(&spec, &units, &BTreeSet::new(), &settings, limits)?;
         let mut memory = Memory::default();
         let uniforms = memory.create(

@@ -88,7 +88,7 @@ impl Engine {
 
     /// Allocates what new units need, frees what dropped ones had; units that stay keep their bytes. Results under way
     /// still arrive.
-    pub fn hold(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
+    pub fn reserve(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
         self.inner.core.borrow_mut().hold(units)
     }
 
@@ -99,7 +99,7 @@ impl Engine {
     }
 
     /// Units asked for.
-    pub fn held(&self) -> BTreeSet<WeightUnit> {
+    pub fn reserved(&self) -> BTreeSet<WeightUnit> {
         self.inner.core.borrow().held.clone()
     }
 
@@ -114,12 +114,12 @@ impl Engine {
     }
 
     /// True once a unit is finished.
-    pub fn resident(&self, unit: WeightUnit) -> bool {
+    pub fn is_resident(&self, unit: WeightUnit) -> bool {
         self.inner.core.borrow().resident.contains(&unit)
     }
 
     /// All held units are to be brought again, into the memory they have: for measuring a load.
-    pub fn forget_weights(&self) {
+    pub fn invalidate_weights(&self) {
         self.inner.core.borrow_mut().forget_weights();
     }
 

@@ -10,7 +10,7 @@ use crate::error::GpuError;
 use crate::subgroups;
 use crate::tuning::Tuning;
 use crate::usage::Usage;
-use crate::warm::Warmer;
+use crate::warm::KeepAlive;
 
 /// Which adapter to open.
 #[derive(Clone, Debug, Default)]
@@ -88,7 +88,7 @@ pub struct Gpu {
     error: Arc<Mutex<Option<String>>>,
     tuning: Arc<Mutex<Tuning>>,
     usage: Arc<Usage>,
-    warmer: Arc<Warmer>,
+    warmer: Arc<KeepAlive>,
 }
 
 impl Gpu {
@@ -151,7 +151,7 @@ impl Gpu {
     }
 
     /// What keeps the GPU warm.
-    pub(crate) fn warmer(&self) -> &Warmer {
+    pub(crate) fn warmer(&self) -> &KeepAlive {
         &self.warmer
     }
 

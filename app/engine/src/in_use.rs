@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Form, Format, Job, Kernel, Operand, Pairs, Tile, TileKind};
+use potluck_shaders::{Format, Job, Kernel, KernelVariant, Operand, Pairs, Tile, TileKind};
 
 use crate::core::Core;
 use crate::tensors::Shape;
@@ -71,9 +71,9 @@ impl Core {
         for kernel in self.kernels_in_use() {
             match kernel {
                 Kernel::Fused { format, rows: 1, job, form }
-                    if form == Form::portable(job) && !decodes(format, job) =>
+                    if form == KernelVariant::portable(job) && !decodes(format, job) =>
                 {
-                    let forms = Form::candidates(job, self.gpu.capabilities().subgroup).into_iter().skip(1);
+                    let forms = KernelVariant::candidates(job, self.gpu.capabilities().subgroup).into_iter().skip(1);
                     let forms = forms.map(|form| Kernel::Fused { format, rows: 1, job, form });
                     all.insert(kernel, forms.collect());
                 }

@@ -177,12 +177,12 @@ impl Layout {
     ) -> Result<Layout, LayoutError> {
         let mut settings = settings.clone();
         loop {
-            let fewer = settings.prefill_rows / 2;
+            let fewer = settings.prefill_tokens / 2;
             match Self::plan_rows(spec, units, held, &settings, limits) {
                 Err(LayoutError::TooLarge { .. } | LayoutError::BufferLimit { .. })
                     if fewer >= Settings::LEAST_PREFILL_ROWS =>
                 {
-                    settings.prefill_rows = fewer;
+                    settings.prefill_tokens = fewer;
                 }
                 planned => return planned,
             }
@@ -262,8 +262,8 @@ pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32,
 /// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that
 /// has more to spare computes more rows of a prompt at a time.
 pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
-    let prefill_rows = settings.prefill_rows.min(Settings::LEAST_PREFILL_ROWS);
-    let settings = &Settings { prefill_rows, ..settings.clone() };
+    let prefill_rows = settings.prefill_tokens.min(Settings::LEAST_PREFILL_ROWS);
+    let settings = &Settings { prefill_tokens: prefill_rows, ..settings.clone() };
     let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
         .into_iter()
         .chain((0..spec.blocks.len() as u16).flat_map(|b| {

@@ -116,7 +116,7 @@ impl Engine {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn dispatch_times(&self, task: &Task) -> Result<Vec<DispatchTime>, EngineError> {
         const REPEAT: usize = 20;
-        let Task::Forward { rows, class, input, blocks, then } = task else {
+        let Task::Forward { batch: rows, class, input, blocks, then } = task else {
             return Err(EngineError::NoRows);
         };
         let mut core = self.inner.core.borrow_mut();

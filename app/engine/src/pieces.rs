@@ -15,7 +15,7 @@ pub struct Joining {
 /// A task in pieces of at most `most` rows, in order.
 pub fn cut(task: Task, most: usize) -> Vec<Task> {
     match task {
-        Task::Forward { rows, class, input, blocks, then } if rows.len() > most => {
+        Task::Forward { batch: rows, class, input, blocks, then } if rows.len() > most => {
             let count = rows.len();
             let width = if let Input::Hidden(values) = &input { values.len() / count } else { 1 };
             let piece = |first: usize| {
@@ -28,7 +28,7 @@ pub fn cut(task: Task, most: usize) -> Vec<Task> {
                     Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) if end < count => Then::Nothing,
                     then => then,
                 };
-                Task::Forward { rows: rows[first..end].to_vec(), class, input, blocks, then }
+                Task::Forward { batch: rows[first..end].to_vec(), class, input, blocks, then }
             };
             (0..count).step_by(most).map(piece).collect()
         }
@@ -95,7 +95,7 @@ mod tests {
 
     fn forward(count: u32, input: Input, then: Then) -> Task {
         let rows = (0..count).map(|p| BatchToken { conversation: ConversationId(1), position: Position(p) }).collect();
-        Task::Forward { rows, class: KernelClass::Prefill, input, blocks: BlockRange::new(0, 1), then }
+        Task::Forward { batch: rows, class: KernelClass::Prefill, input, blocks: BlockRange::new(0, 1), then }
     }
 
     #[test]
@@ -105,7 +105,7 @@ mod tests {
         let seen: Vec<_> = pieces
             .iter()
             .map(|piece| match piece {
-                Task::Forward { rows, input: Input::Tokens(tokens), then, .. } => (rows.len(), tokens[0], *then),
+                Task::Forward { batch: rows, input: Input::Tokens(tokens), then, .. } => (rows.len(), tokens[0], *then),
                 other => panic!("{other:?}"),
             })
             .collect();

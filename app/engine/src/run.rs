@@ -163,7 +163,7 @@ impl Core {
                 self.need(WeightUnit::LmHead)?;
                 match request.logits {
                     LogitsRequest::Top(n)
-                        if n == 0 || n > LogitsRequest::MOST || u32::from(n) > self.spec.vocabulary =>
+                        if n == 0 || n > LogitsRequest::MAX_TOP || u32::from(n) > self.spec.vocabulary =>
                     {
                         Err(EngineError::BadPick(n))
                     }
@@ -179,7 +179,7 @@ impl Core {
     }
 
     fn check_continue(&self, token: FirstToken, steps: u16) -> Result<(), EngineError> {
-        if steps == 0 || steps > Work::STEPS {
+        if steps == 0 || steps > Work::MAX_STEPS {
             return Err(EngineError::BadSteps(steps));
         }
         match token {
@@ -287,7 +287,7 @@ impl Core {
         let nudged = self.is_nudged(&work.task);
         let mut encoded = None;
         let runs = match work.task {
-            Task::Forward { rows, class, input, blocks, then } => {
+            Task::Forward { batch: rows, class, input, blocks, then } => {
                 let program = self.forward(&rows, class, &input, blocks, then)?;
                 encoded = self.ready.take(&program, reach(&rows), &result.parts, &target);
                 self.ready.expect(&program, reach(&rows), &result.parts, bytes);
@@ -552,7 +552,7 @@ fn reach(rows: &[BatchToken]) -> u32 {
 
 fn rows_of(task: &Task) -> usize {
     match task {
-        Task::Forward { rows, .. } => rows.len(),
+        Task::Forward { batch: rows, .. } => rows.len(),
         Task::Continue { .. } => 1,
         Task::Experts { routes, .. } => routes.len(),
     }

@@ -11,7 +11,7 @@ pub struct Settings {
     pub context: u32,
     /// Rows of a prompt computed at a time. Where the budget is too small for them, the engine halves them, down to
     /// [`Settings::LEAST_PREFILL_ROWS`]; longer pieces of work are cut.
-    pub prefill_rows: u32,
+    pub prefill_tokens: u32,
     /// Most rows whose logits exist at a time; the most that `LogitsRequest::Logits` returns.
     pub head_rows: u32,
     /// Type of the keys and values.
@@ -36,7 +36,7 @@ impl Default for Settings {
         Self {
             budget: Bytes(u64::MAX),
             context: 4096,
-            prefill_rows: potluck_plan::Work::PREFILL_TOKENS as u32,
+            prefill_tokens: potluck_plan::Work::PREFILL_TOKENS as u32,
             head_rows: 16,
             kv_cache: KvCacheType::F32,
             tuned: true,

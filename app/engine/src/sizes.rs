@@ -50,7 +50,7 @@ impl Widths {
 }
 
 pub(crate) fn rows_at_once(settings: &Settings) -> u64 {
-    u64::from(settings.prefill_rows).max(potluck_plan::Work::DECODE_TOKENS as u64)
+    u64::from(settings.prefill_tokens).max(potluck_plan::Work::DECODE_TOKENS as u64)
 }
 
 /// Most rows whose logits exist at a time.
@@ -119,13 +119,13 @@ pub(crate) fn scratch_sizes(
         (Scratch::Pairs, pairs * 4),
         (Scratch::Logits, logits * vocabulary * 4),
         (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),
-        (Scratch::Candidates, if head { rows * u64::from(potluck_plan::LogitsRequest::MOST) * 8 } else { 0 }),
+        (Scratch::Candidates, if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 }),
         (Scratch::Rows, rows * 16),
         (Scratch::Pages, u64::from(page_count(settings)) * 4),
         (Scratch::Tokens, rows * 4),
         (Scratch::Tables, tables),
         (Scratch::Next, Chosen::SLOTS as u64 * ALIGNMENT),
-        (Scratch::Ahead, u64::from(potluck_plan::Work::STEPS) * 16),
+        (Scratch::Ahead, u64::from(potluck_plan::Work::MAX_STEPS) * 16),
     ];
     let mut sizes = BTreeMap::new();
     for (scratch, bytes) in needed {
@@ -145,7 +145,7 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
     let rows = rows_at_once(settings).min(RESULT_ROWS);
     let routed = rows * (2 * w.hidden * 4 + 2 * w.used * 4);
     let head = held.contains(&WeightUnit::LmHead);
-    let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MOST) * 8 } else { 0 };
+    let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 };
     let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
     (align(routed.max(candidates)), if head { align(logits) } else { 0 })
 }

@@ -21,7 +21,7 @@ const LOOK: std::time::Duration = std::time::Duration::from_micros(100);
 
 /// What keeps one device's GPU warm, and until when.
 #[derive(Debug, Default)]
-pub struct Warmer {
+pub struct KeepAlive {
     /// On [`clock::now`].
     until: Mutex<f64>,
     runs: AtomicBool,
@@ -31,7 +31,7 @@ pub struct Warmer {
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-impl Warmer {
+impl KeepAlive {
     fn set(&self, until: f64) {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = until;
     }
@@ -44,7 +44,7 @@ impl Warmer {
 impl Gpu {
     /// For so many milliseconds from now on short work that changes nothing keeps the GPU's clock up whenever nobody in this
     /// program uses the adapter. Whoever began it ends it with [`Gpu::let_rest`].
-    pub fn keep_warm(&self, millis: f64) {
+    pub fn keep_alive(&self, millis: f64) {
         let warmer = self.warmer();
         warmer.set(clock::now() + millis);
         if millis > 0.0 && !self.lost() && !warmer.runs.swap(true, Ordering::AcqRel) {
@@ -54,7 +54,7 @@ impl Gpu {
 
     /// Nothing keeps the GPU warm any more. Natively nothing of it is under way either, afterwards: a program that ends while a
     /// thread is inside the driver crashes.
-    pub fn let_rest(&self) {
+    pub fn stop_keep_alive(&self) {
         self.warmer().set(f64::MIN);
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(thread) = self.warmer().thread.lock().unwrap_or_else(PoisonError::into_inner).take() {

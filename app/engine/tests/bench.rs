@@ -15,7 +15,7 @@ use support::{Model, Recipe, gpu_as, load};
 fn bench(gpu: &Gpu, model: &Model, settings: Settings) -> Bench {
     let answers = Answers::default();
     let engine = Engine::new(gpu, model.spec.clone(), model.units.clone(), settings, answers.receiver()).unwrap();
-    engine.hold(&model.all_units()).unwrap();
+    engine.reserve(&model.all_units()).unwrap();
     load(&engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
     block_on(engine.prepare()).unwrap();
     Bench::new(engine, answers)

@@ -33,7 +33,7 @@ fn judge(path: &Path, tier: Tier) {
     let state = golden["reference"]["cache"].as_str().unwrap().parse().unwrap();
     let settings = Settings { context: 128, kv_cache: state, ..Settings::default() };
     let mut bench = Bench::empty(&gpu, &model.spec, &model.units, settings);
-    bench.engine.hold(&model.all_units()).unwrap();
+    bench.engine.reserve(&model.all_units()).unwrap();
     load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
     let end = model.spec.blocks.len() as u16;
     let (mut checked, mut worst) = (0, 0.0f64);

@@ -14,7 +14,7 @@ use potluck_plan::{
 use support::{Bench, Recipe, forward, gpu_as, gpu_with, logits, rows, top};
 
 fn small() -> Settings {
-    Settings { context: 64, prefill_rows: 16, ..Settings::default() }
+    Settings { context: 64, prefill_tokens: 16, ..Settings::default() }
 }
 
 /// Prefill and decode of a few tokens.
@@ -66,7 +66,7 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
     assert_eq!(plan(&tight, &all).unwrap_err(), LayoutError::TooLarge { needed: layout.total, budget });
     let bench = Bench::empty(&gpu, &model.spec, &model.units, tight.clone());
     assert_eq!(
-        bench.engine.hold(&all).unwrap_err(),
+        bench.engine.reserve(&all).unwrap_err(),
         EngineError::Layout(LayoutError::TooLarge { needed: layout.total, budget })
     );
     // Without one expert it fits, and what it needs is the sum of its parts.
@@ -170,7 +170,7 @@ fn pieces_outside_their_tensor_are_refused() {
     let bench = Bench::empty(&gpu_as(None), &model.spec, &model.units, small());
     let unit = WeightUnit::Embedding;
     let len = model.unit_bytes(unit);
-    bench.engine.hold(&[unit].into()).unwrap();
+    bench.engine.reserve(&[unit].into()).unwrap();
     let good = Piece { unit, tensor: 0, tensor_offset: 0, staging_offset: 0, len: 8 };
     let other = WeightUnit::LmHead;
     for (piece, expected) in [
@@ -211,7 +211,7 @@ fn a_lost_device_answers_everything() {
 fn results_longer_than_their_buffer_come_in_pieces_with_the_same_bits() {
     let model = Recipe::new(Architecture::Qwen3Moe, TensorType::Q8_0).build();
     let gpu = gpu_as(None);
-    let settings = Settings { context: 512, prefill_rows: 512, ..Settings::default() };
+    let settings = Settings { context: 512, prefill_tokens: 512, ..Settings::default() };
     let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings.clone());
     let layout =
         Layout::plan(&model.spec, &model.units, &model.all_units(), &settings, &gpu.capabilities().limits).unwrap();
@@ -253,7 +253,7 @@ fn staging_buffers_are_there_only_during_a_load() {
     bench.engine.poll();
     assert_eq!(engine.staging_count(), 0, "it goes when it comes back");
     // The next load makes new ones, and one that was closed while it was under way does its copy.
-    engine.forget_weights();
+    engine.invalidate_weights();
     support::load(&engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
     engine.close_staging();
     futures::executor::block_on(engine.uploaded()).unwrap();

@@ -113,7 +113,7 @@ fn keeping_the_gpu_warm_between_rows_changes_no_bit() {
     let end = model.spec.blocks.len() as u16;
     for (cut, expected) in CUTS.into_iter().zip(whole) {
         let before = gpu.warmed();
-        gpu.keep_warm(60_000.0);
+        gpu.keep_alive(60_000.0);
         // Other tests may use the adapter meanwhile: nobody warms it then. The row comes in the middle of such work.
         while gpu.warmed() == before {
             std::thread::yield_now();
@@ -122,7 +122,7 @@ fn keeping_the_gpu_warm_between_rows_changes_no_bit() {
         assert_eq!(bench.hidden(row), expected, "rows {cut:?}");
     }
     bench.engine.destroy();
-    gpu.let_rest();
+    gpu.stop_keep_alive();
     let after = gpu.warmed();
     std::thread::sleep(std::time::Duration::from_millis(5));
     assert_eq!(gpu.warmed(), after, "nothing runs on");
@@ -157,7 +157,7 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
     assert_eq!(used(&bench), 6, "the step is the same in both conversations");
 
     // Memory that changes takes what was encoded with it.
-    bench.engine.hold(&model.all_units()).unwrap();
+    bench.engine.reserve(&model.all_units()).unwrap();
     assert_eq!(step(&mut bench, 2, (42, 43)), step(&mut beside, 2, (42, 43)), "after the memory was made anew");
     assert_eq!(used(&bench), 6);
 
@@ -407,7 +407,7 @@ fn units_that_stay_keep_their_bytes() {
         .copied()
         .filter(|unit| !matches!(unit, WeightUnit::Expert(_, ExpertId(1 | 4)) | WeightUnit::Embedding));
     let mut bench = Bench::new(&gpu, &model, &some.collect(), settings());
-    bench.engine.hold(&all).unwrap();
+    bench.engine.reserve(&all).unwrap();
     let missing = bench.engine.missing();
     assert_eq!(missing.len(), 2 * 3 + 1, "{missing:?}");
     assert!(!bench.engine.needs(WeightUnit::Embedding, 0), "the tied head brought the table");

@@ -9,14 +9,14 @@ use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{Input, KernelClass, LmHeadTokens, Outcome, Task};
-use potluck_shaders::{Form, Tile};
+use potluck_shaders::{KernelVariant, Tile};
 use support::{Bench, Model, Recipe, forward, gpu_as, logits, rows};
 
 /// More than any machine needs.
 const PATIENT: f64 = 600_000.0;
 
 fn settings(tuned: bool) -> Settings {
-    Settings { context: 256, prefill_rows: 64, tuned, ..Settings::default() }
+    Settings { context: 256, prefill_tokens: 64, tuned, ..Settings::default() }
 }
 
 fn models() -> Vec<Model> {
@@ -50,7 +50,7 @@ fn choose(gpu: &Gpu, shapes: &[Shape], pick: impl Fn(usize) -> usize) {
     for &shape in shapes {
         let choice = match shape {
             Shape::Decode { job, .. } => {
-                let forms = Form::candidates(job, gpu.capabilities().subgroup);
+                let forms = KernelVariant::candidates(job, gpu.capabilities().subgroup);
                 Choice::Form(forms[pick(forms.len())])
             }
             Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES[pick(Tile::CANDIDATES.len())]),
@@ -77,7 +77,7 @@ fn whatever_is_chosen_the_bits_stay() {
             // A wrong choice would be found here and left out, and nothing would be shown.
             let verdict = block_on(chosen.engine.self_test()).unwrap();
             assert!(verdict.usable && !verdict.fallback && verdict.rows_agree, "{verdict:?}");
-            let forms = Form::candidates(potluck_shaders::Job::Added, gpu.capabilities().subgroup);
+            let forms = KernelVariant::candidates(potluck_shaders::Job::Added, gpu.capabilities().subgroup);
             let name = format!("Added ×1 {}", forms[number.min(forms.len() - 1)]);
             assert!(
                 number == 0 || verdict.kernels.iter().any(|kernel| kernel.name.ends_with(&name)),

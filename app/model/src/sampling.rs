@@ -52,7 +52,7 @@ impl Sampling {
         if self.is_greedy() && !self.penalizes() {
             LogitsRequest::Top(1)
         } else {
-            LogitsRequest::Top(LogitsRequest::MOST)
+            LogitsRequest::Top(LogitsRequest::MAX_TOP)
         }
     }
 
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn a_penalty_looks_back_as_far_as_its_window() {
         let greedy = Sampling { repetition_penalty: 2.0, penalty_window: 2, ..Sampling::greedy() };
-        assert_eq!(greedy.request(), LogitsRequest::Top(LogitsRequest::MOST), "the best may be penalized");
+        assert_eq!(greedy.request(), LogitsRequest::Top(LogitsRequest::MAX_TOP), "the best may be penalized");
         assert_eq!(greedy.pick_from_logits(&[3.0, 2.0], &[0, 1, 1]), Some(0), "0 is outside the window");
         assert_eq!(greedy.pick_from_logits(&[3.0, 2.0], &[1, 0, 0]), Some(1));
         assert_eq!(greedy.pick_from_logits(&[-1.0, -1.5], &[0]), Some(1), "negative logits get lower too");

@@ -50,8 +50,8 @@ impl RoomName {
 /// The whole snapshot.
 pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
     let picture = view.and_then(|view| view.room);
-    let inside = view.is_some_and(|view| view.standing == Membership::Inside);
-    let standing = view.map(|view| view.standing);
+    let inside = view.is_some_and(|view| view.membership == Membership::Inside);
+    let standing = view.map(|view| view.membership);
     panel::Status {
         build: panel::BUILD.to_owned(),
         peer: own.peer.to_string(),
@@ -139,7 +139,7 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
         token_ms: view.token_ms,
         measured_token_ms: view.measured_token_ms,
         forecast: view.forecast.as_ref().map(forecast),
-        share: picture.share,
+        sharing: picture.sharing,
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {
             needed: needed.0,
             lent: lent.0,
@@ -290,7 +290,7 @@ mod tests {
             host: PeerId([1; 16]),
             model: None,
             context: 64,
-            share: wire::Sharing::Fastest,
+            sharing: wire::Sharing::Fastest,
             plan: wire::PlanView { shortfall: Some((Bytes(80), Bytes(0))), ..wire::PlanView::default() },
             members: Vec::new(),
             tokens_per_second: 0.0,

@@ -105,7 +105,7 @@ fn a_missing_model_and_a_missing_relay_are_said() {
             budget: 0,
             context: CONTEXT,
             cache: None,
-            share: Sharing::Fastest,
+            sharing: Sharing::Fastest,
             visible: false,
             resume: None,
         };

@@ -148,7 +148,7 @@ pub struct HostChoice {
     #[serde(default)]
     pub cache: Option<CacheType>,
     /// How work is shared out.
-    pub share: Sharing,
+    pub sharing: Sharing,
     /// Listed on the door of everyone on this relay.
     pub visible: bool,
     /// The room and key to re-open after a reload.

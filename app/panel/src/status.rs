@@ -143,7 +143,7 @@ pub struct PlanReport {
     /// What the newest answer's tokens were foretold to take after its first ones, and took.
     pub forecast: Option<ForecastReport>,
     /// How the host wants work shared.
-    pub share: Sharing,
+    pub sharing: Sharing,
     /// Why there is no plan, and what would help.
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.

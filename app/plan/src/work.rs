@@ -90,7 +90,7 @@ pub enum LogitsRequest {
 
 impl LogitsRequest {
     /// Largest `n` of [`LogitsRequest::Top`].
-    pub const MOST: u16 = 128;
+    pub const MAX_TOP: u16 = 128;
 }
 
 /// The experts a router chose for one row, in its order (largest weight first).
@@ -106,7 +106,7 @@ pub enum Task {
     /// Rows through consecutive blocks, all of whose experts are the engine's own.
     Forward {
         /// The rows, positions ascending within a conversation.
-        rows: Vec<BatchToken>,
+        batch: Vec<BatchToken>,
         /// Kernels to use.
         class: KernelClass,
         /// What they start from.
@@ -153,7 +153,7 @@ impl Work {
     /// Most rows of class [`KernelClass::Decode`] in one piece of work.
     pub const DECODE_TOKENS: usize = 16;
     /// Most steps of one [`Task::Continue`].
-    pub const STEPS: u16 = 8;
+    pub const MAX_STEPS: u16 = 8;
     /// Most rows of class [`KernelClass::Prefill`] in one piece of work. An engine that has less room cuts it.
     pub const PREFILL_TOKENS: usize = 512;
 }

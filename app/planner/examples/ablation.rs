@@ -8,7 +8,7 @@ use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
     StageId, WireType,
 };
-use potluck_planner::{Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
+use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
 
 /// Coordinator of all rooms; it lends nothing.
 const SERVER: PeerId = PeerId([0; 16]);
@@ -59,7 +59,7 @@ impl TestBed {
                 let latency_millis = if without == Without::Latency { 0.0 } else { bench.latency };
                 let (up, down) = if without == Without::Bandwidth { (1e12, 1e12) } else { bench.bandwidth };
                 let way = |bandwidth| Link { latency_millis, bandwidth };
-                links.set_access(peer, Access { up: way(up), down: way(down) });
+                links.set_access(peer, AccessLink { up: way(up), down: way(down) });
                 let session = if without == Without::Session { 0.0 } else { bench.session_millis };
                 let mut device = Device::declared(peer, Bytes(bench.budget), 0.0, session);
                 let decode = if without == Without::Speed { mean } else { bench.speed };

@@ -209,7 +209,7 @@ mod tests {
     fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
         use potluck_plan::{BlockShape, KvCacheType, ModelId, ModelShape, PlanEpoch, WireType};
 
-        use crate::{Access, Effort, Layers, Links, Loading, Sharing};
+        use crate::{AccessLink, Effort, Layers, Links, Loading, Sharing};
         let peer = |index: u8| PeerId([index; 16]);
         let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
         let block = BlockShape { token_mixer: Bytes(500), kv_cache_per_position: Bytes(0), feed_forward };
@@ -228,7 +228,7 @@ mod tests {
         device.pauses = vec![(20.0, 2.0)];
         let millis = |latency: f64| {
             let mut links = Links::default();
-            links.set_access(peer(1), Access::latency(latency));
+            links.set_access(peer(1), AccessLink::latency(latency));
             let devices = [device.clone()];
             let room = Room {
                 shape: &shape,

@@ -4,7 +4,7 @@ use potluck_plan::{Bytes, PeerId};
 
 use crate::cost::predict;
 use crate::planned::best_stages;
-use crate::{Access, Device, Effort, Link, Links, Room, TAU, placement};
+use crate::{AccessLink, Device, Effort, Link, Links, Room, TAU, placement};
 
 /// Something that would help.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,11 +147,11 @@ fn middle(devices: &[Device]) -> Option<&Device> {
 }
 
 /// The middle one of the others' ways to the relay.
-fn middle_access(room: &Room<'_>) -> Access {
+fn middle_access(room: &Room<'_>) -> AccessLink {
     let others = room.devices.iter().filter(|device| device.peer != room.coordinator);
     let mut ways: Vec<(Link, Link)> =
         others.map(|device| (room.links.up(device.peer), room.links.down(device.peer))).collect();
     ways.sort_by(|a, b| a.0.latency_millis.total_cmp(&b.0.latency_millis));
     ways.get(ways.len() / 2)
-        .map_or(Access { up: Link::NONE, down: Link::NONE }, |(up, down)| Access { up: *up, down: *down })
+        .map_or(AccessLink { up: Link::NONE, down: Link::NONE }, |(up, down)| AccessLink { up: *up, down: *down })
 }

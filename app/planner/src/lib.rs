@@ -36,7 +36,7 @@ pub use initialization::{
     plan_penalty_millis,
 };
 pub use layers::{Layer, LayerRange, Layers};
-pub use links::{Access, Link, Links};
+pub use links::{AccessLink, Link, Links};
 pub use planned::{Planned, Shortfall, plan};
 pub use potluck_plan::Sharing;
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};

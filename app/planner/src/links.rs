@@ -15,7 +15,7 @@ pub struct Link {
 
 /// A peer's way to the relay and back; a message between two peers takes one of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Access {
+pub struct AccessLink {
     /// To the relay.
     pub up: Link,
     /// From the relay.
@@ -46,7 +46,7 @@ impl Link {
     }
 }
 
-impl Access {
+impl AccessLink {
     /// The same way in both directions, of which only the latency (one way) is known.
     pub fn latency(latency_millis: f64) -> Self {
         Self { up: Link::latency(latency_millis), down: Link::latency(latency_millis) }
@@ -61,13 +61,13 @@ fn latency(link: &Link) -> f64 {
 /// What is known of all ways. A measured pair wins over the two legs through the relay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
-    access: BTreeMap<PeerId, Access>,
+    access: BTreeMap<PeerId, AccessLink>,
     pairs: BTreeMap<(PeerId, PeerId), Link>,
 }
 
 impl Links {
     /// Tells a peer's way to the relay.
-    pub fn set_access(&mut self, peer: PeerId, access: Access) {
+    pub fn set_access(&mut self, peer: PeerId, access: AccessLink) {
         self.access.insert(peer, access);
     }
 
@@ -79,7 +79,7 @@ impl Links {
     /// Changes every way and every leg.
     pub(crate) fn change(&mut self, change: impl Fn(Link) -> Link) {
         for access in self.access.values_mut() {
-            *access = Access { up: change(access.up), down: change(access.down) };
+            *access = AccessLink { up: change(access.up), down: change(access.down) };
         }
         self.pairs.values_mut().for_each(|link| *link = change(*link));
     }

@@ -95,7 +95,7 @@ pub struct LogitsResult {
     /// Position of the first row.
     pub base: Position,
     /// Number of rows that are through all stages.
-    pub rows: u32,
+    pub tokens: u32,
     /// What of the head was asked for.
     pub result: LmHeadOutput,
     /// Milliseconds of the engine at each stage, in order.

@@ -262,5 +262,5 @@ pub struct PieceRequest {
 
 impl PieceRequest {
     /// Largest piece: small enough that a token's frame never waits long behind it.
-    pub const MOST: u32 = 256 * 1024;
+    pub const MAX_LEN: u32 = 256 * 1024;
 }

@@ -191,7 +191,7 @@ pub struct RoomView {
     /// Positions of context, all conversations together.
     pub context: u32,
     /// How work is shared out.
-    pub share: Sharing,
+    pub sharing: Sharing,
     /// The plan.
     pub plan: PlanView,
     /// Everyone, the host first.

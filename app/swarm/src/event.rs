@@ -148,9 +148,9 @@ pub struct HostCommand {
     /// Positions of context, all conversations together.
     pub context: u32,
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
-    pub state: Option<KvCacheType>,
+    pub kv_cache: Option<KvCacheType>,
     /// How work is shared out.
-    pub share: Sharing,
+    pub sharing: Sharing,
     /// Larger than every plan epoch this host has used (kept over reloads), or 0.
     pub last_epoch: PlanEpoch,
     /// Devices load the part that they will most probably get while the model does not fit yet.
@@ -260,7 +260,7 @@ pub struct LoadRequest {
     /// Positions of state to reserve for every block whose mixer is held.
     pub context: u32,
     /// How keys and values are stored.
-    pub state: KvCacheType,
+    pub kv_cache: KvCacheType,
     /// Most bytes to use in all.
     pub budget: Bytes,
 }

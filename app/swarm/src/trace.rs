@@ -144,7 +144,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
         }
         Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
         Frame::LogitsResult(picked) => {
-            let (pass, base, rows, stages) = (picked.pass, picked.base.0, picked.rows, &picked.stage_millis);
+            let (pass, base, rows, stages) = (picked.pass, picked.base.0, picked.tokens, &picked.stage_millis);
             format!("picked {pass:?} base {base} rows {rows} stages {stages:.3?} ms")
         }
         Frame::StageFault(fault) => format!("fault {:?} {:?} {:?}", fault.stage, fault.pass, fault.kind),

@@ -124,7 +124,7 @@ fn a_second_host_is_told_and_the_room_goes_on_with_the_first() {
         let story = format!("seed {seed}");
         let told = world.closed(second).unwrap_or_default();
         assert_eq!(told, "Another tab hosts this room already. Open the room's link to take part.", "{story}");
-        assert_eq!(world.view(second).standing, Membership::Outside, "{story}");
+        assert_eq!(world.view(second).membership, Membership::Outside, "{story}");
         assert!(world.closed(0).is_none() && world.view(0).coordinator, "{story}: the first goes on");
         assert_undisturbed(&world, &dense(), asker, &story);
         assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}: nobody noticed");

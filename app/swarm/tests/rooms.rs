@@ -82,12 +82,12 @@ fn a_device_without_the_key_gets_nothing_until_the_host_lets_it_in() {
     let mut world = World::new(4, dense(), Sharing::Everyone, device(2_000));
     let stranger = world.add(SimDevice { invited: false, ..device(2_000) }, 10.0);
     world.run(3_000.0, |_| false);
-    assert_eq!(world.view(stranger).standing, Membership::Waiting);
+    assert_eq!(world.view(stranger).membership, Membership::Waiting);
     assert!(world.view(stranger).room.is_none(), "the room's picture is for those who are in");
     assert_eq!(world.view(0).room.unwrap().members[1].status, MemberStatus::Asking);
     world.admit(stranger, true);
     world.run(10_000.0, |_| false);
-    assert_eq!(world.view(stranger).standing, Membership::Inside);
+    assert_eq!(world.view(stranger).membership, Membership::Inside);
     let plan = world.view(0).room.unwrap().plan.plan.clone().unwrap();
     assert_eq!(plan.stages.len(), 2, "everyone takes part, the newcomer too");
 }
@@ -99,7 +99,7 @@ fn a_device_that_is_turned_away_is_out() {
     world.run(1_000.0, |_| false);
     world.admit(stranger, false);
     world.run(3_000.0, |_| false);
-    assert_eq!(world.view(stranger).standing, Membership::Outside);
+    assert_eq!(world.view(stranger).membership, Membership::Outside);
 }
 
 /// One random fault in the middle of an answer; the devices left over always suffice.

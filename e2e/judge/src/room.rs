@@ -57,7 +57,7 @@ impl Room {
         for peer in plan.peers() {
             let held: BTreeSet<_> = plan.units_for(peer, &shape).into_iter().collect();
             let device = Device::open(gpu, spec.clone(), units.clone()).await?;
-            device.engine.hold(&held)?;
+            device.engine.reserve(&held)?;
             device.load(file).await?;
             engines.insert(peer, device);
         }
@@ -113,7 +113,7 @@ impl Room {
         let mut cursor = stage.blocks.start;
         for remote in &stage.remote {
             let blocks = BlockRange::new(cursor, remote.block.0);
-            let task = Task::Forward { rows: rows.to_vec(), class, input, blocks, then: Then::Route(remote.block) };
+            let task = Task::Forward { batch: rows.to_vec(), class, input, blocks, then: Then::Route(remote.block) };
             let Outcome::Routed { mut residual, normed, routes } = device.run(task).await? else {
                 bail!("a routed block did not come back routed");
             };
@@ -132,7 +132,7 @@ impl Room {
             cursor = remote.block.0 + 1;
         }
         let blocks = BlockRange::new(cursor, stage.blocks.end);
-        device.run(Task::Forward { rows: rows.to_vec(), class, input, blocks, then }).await
+        device.run(Task::Forward { batch: rows.to_vec(), class, input, blocks, then }).await
     }
 }
 

@@ -9,7 +9,7 @@ mod outside;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Form, Kernel, Operand, reference};
+use potluck_shaders::{Kernel, KernelVariant, Operand, reference};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -219,7 +219,9 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
             let key = format!("{format:?} {strategy:?} {operand:?}");
             *first.entry(key).or_insert(output) == output
         }
-        Kernel::Fused { format, rows: 1 | 4, job, form } if !job.of_experts() && form == Form::portable(job) => {
+        Kernel::Fused { format, rows: 1 | 4, job, form }
+            if !job.of_experts() && form == KernelVariant::portable(job) =>
+        {
             let key = format!("{format:?} {job:?}");
             *first.entry(key).or_insert(output) == output
         }
@@ -235,7 +237,8 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
         let both = output.len().min(first.len());
         (output[..both] != first[..both]).then_some(case.probe.kernel)
     };
-    let is_portable = |kernel| !matches!(kernel, Kernel::Fused { job, form, .. } if form != Form::portable(job));
+    let is_portable =
+        |kernel| !matches!(kernel, Kernel::Fused { job, form, .. } if form != KernelVariant::portable(job));
     let (portable, others): (Vec<_>, Vec<_>) =
         cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {

@@ -5,7 +5,7 @@
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Form, Format, Job, Kernel, Lanes, Operand, Tile, VectorStrategy, params};
+use potluck_shaders::{Format, Job, Kernel, KernelVariant, Lanes, Operand, Tile, VectorStrategy, params};
 
 use super::data::{Matrices, Random, raw};
 use super::{Case, Expected, cases};
@@ -123,7 +123,7 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
     for format in [Format::Q4_K, Format::Q6_K, Format::F32] {
         for job in Job::ALL {
-            let candidates = Form::candidates(job, subgroup).into_iter().skip(1);
+            let candidates = KernelVariant::candidates(job, subgroup).into_iter().skip(1);
             let candidates: Vec<Kernel> = candidates.map(|form| Kernel::Fused { format, rows: 1, job, form }).collect();
             block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates, f64::INFINITY)).unwrap();
             let core = engine.inner.core.borrow();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Form, Kernel, NO_SLOT, Operand, Tile, TileKind, params};
+use potluck_shaders::{Kernel, KernelVariant, NO_SLOT, Operand, Tile, TileKind, params};
 
 use super::race::Race;
 use super::{Choice, Shape, Tuned};
@@ -102,7 +102,7 @@ impl Product {
     fn candidates(&self, core: &Core) -> Vec<(Choice, Kernel)> {
         match (self.shape, self.kernel) {
             (Shape::Decode { format, job, .. }, _) => {
-                let forms = Form::candidates(job, core.gpu.capabilities().subgroup).into_iter();
+                let forms = KernelVariant::candidates(job, core.gpu.capabilities().subgroup).into_iter();
                 forms.map(|form| (Choice::Form(form), Kernel::Fused { format, rows: 1, job, form })).collect()
             }
             (Shape::Prefill { rows, vectors, .. }, Kernel::MatMul { format, operand, .. }) => {

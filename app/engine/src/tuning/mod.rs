@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use potluck_shaders::{Form, Format, Job, Tile};
+use potluck_shaders::{Format, Job, KernelVariant, Tile};
 
 /// A product of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,7 +48,7 @@ impl Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// By a form of the fused kernel.
-    Form(Form),
+    Form(KernelVariant),
     /// By a tile.
     Tile(Tile),
 }
@@ -115,7 +115,7 @@ fn read_line(line: &str) -> Option<(Shape, Tuned)> {
     let choice = match shape {
         // A gated result has two matrix rows.
         Shape::Decode { job, .. } => {
-            let known = [1, 2, 4, 8, 16, 32].into_iter().flat_map(|subgroup| Form::candidates(job, subgroup));
+            let known = [1, 2, 4, 8, 16, 32].into_iter().flat_map(|subgroup| KernelVariant::candidates(job, subgroup));
             let form = choice.parse().ok()?;
             Choice::Form(known.into_iter().find(|known| *known == form)?)
         }
@@ -186,7 +186,7 @@ mod tests {
         let mut tuning = Tuning::default();
         let (format, rows, cols) = (Format::Q4_K, 8192, 2048);
         for job in Job::ALL {
-            let form = *Form::candidates(job, 32).last().unwrap();
+            let form = *KernelVariant::candidates(job, 32).last().unwrap();
             tuning.set(Shape::Decode { format, job, rows, cols }, Tuned { choice: Choice::Form(form), gain: 1.25 });
         }
         for (vectors, tile) in [(64, Tile::V64R128), (512, Tile::V128R64)] {

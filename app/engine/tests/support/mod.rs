@@ -285,7 +285,7 @@ pub type Bytes<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 impl Bench {
     pub fn new(gpu: &Gpu, model: &Model, units: &BTreeSet<WeightUnit>, settings: Settings) -> Bench {
         let bench = Self::empty(gpu, &model.spec, &model.units, settings);
-        bench.engine.hold(units).unwrap();
+        bench.engine.reserve(units).unwrap();
         load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
         bench
     }
@@ -365,7 +365,7 @@ pub fn rows(positions: std::ops::Range<u32>) -> Vec<BatchToken> {
 }
 
 pub fn forward(rows: Vec<BatchToken>, class: KernelClass, input: Input, blocks: (u16, u16), then: Then) -> Task {
-    Task::Forward { rows, class, input, blocks: BlockRange::new(blocks.0, blocks.1), then }
+    Task::Forward { batch: rows, class, input, blocks: BlockRange::new(blocks.0, blocks.1), then }
 }
 
 pub fn logits(rows: LmHeadTokens) -> Then {

@@ -137,7 +137,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         budget: budget(0),
         context: CONTEXT,
         cache: None,
-        share: configuration.share,
+        sharing: configuration.share,
         visible: false,
         resume: None,
     }));

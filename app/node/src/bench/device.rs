@@ -28,7 +28,7 @@ pub fn describe(
         ("tier", format!("{:?}", capabilities.tier)),
         ("keys and values", format!("{:?}", settings.kv_cache)),
         ("context", settings.context.to_string()),
-        ("rows of a prompt at once", settings.prefill_rows.to_string()),
+        ("rows of a prompt at once", settings.prefill_tokens.to_string()),
         ("work under way", settings.in_flight.to_string()),
         ("threads of a subgroup", capabilities.subgroup.to_string()),
         ("kernels tuned", if settings.tuned { "yes" } else { "no" }.to_owned()),

@@ -134,7 +134,7 @@ impl Compute {
                 None => None,
             };
             // A load that is under way is waited for: what it brings is timed.
-            if room.as_ref().is_some_and(|engine| !engine.missing().is_empty() || engine.held().is_empty()) {
+            if room.as_ref().is_some_and(|engine| !engine.missing().is_empty() || engine.reserved().is_empty()) {
                 self.platform.clock.sleep(LOOK).await;
                 continue;
             }
@@ -173,7 +173,7 @@ impl Compute {
         let has_lm_head = |slot: &super::Slot| {
             slot.model == key.model
                 && slot.engine.missing().is_empty()
-                && slot.engine.held().contains(&WeightUnit::LmHead)
+                && slot.engine.reserved().contains(&WeightUnit::LmHead)
         };
         if kept.runs.decode_lm_head.is_empty() && self.slot.borrow().as_ref().is_some_and(has_lm_head) {
             return None;
@@ -218,7 +218,7 @@ impl Compute {
         engine: Engine,
         early: &dyn Fn(CalibrationRuns),
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
-        let held = engine.held();
+        let held = engine.reserved();
         let has = |block| units_of(&model.units, block).iter().all(|unit| held.contains(unit));
         let run = longest_run(model.card.blocks, has);
         let ranges = ranges(run, held.contains(&WeightUnit::LmHead), |_| true).ok_or(CalibrateError::TooFewBlocks)?;
@@ -257,7 +257,7 @@ impl Compute {
         if ranges.head {
             units.insert(WeightUnit::LmHead);
         }
-        trial.engine.hold(&units)?;
+        trial.engine.reserve(&units)?;
         units.iter().try_for_each(|unit| trial.engine.finish(*unit))?;
         trial.engine.prepare().await?;
         self.time_ranges(&mut trial, ranges, model.spec.hidden as usize, early).await
@@ -274,7 +274,7 @@ impl Compute {
         let Ranges { short, long, head } = ranges;
         let chunk = |blocks| forward(KernelClass::Prefill, CHUNK, width, blocks, Then::Hidden);
         let row = |blocks, then| forward(KernelClass::Decode, 1, width, blocks, then);
-        let pick = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(LogitsRequest::MOST) };
+        let pick = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(LogitsRequest::MAX_TOP) };
         let mut rows = vec![row(long, Then::Hidden), row(short, Then::Hidden)];
         rows.extend(head.then(|| row(short, Then::LmHead(pick))));
         self.warm_up(trial, &rows[0]).await?;
@@ -441,7 +441,7 @@ fn ranges_with_head(
 fn forward(class: KernelClass, count: u32, width: usize, blocks: BlockRange, then: Then) -> Task {
     let input = Input::Hidden(vec![0.0; width * count as usize]);
     let rows = (0..count).map(|position| BatchToken { conversation: TRIAL, position: Position(position) }).collect();
-    Task::Forward { rows, class, input, blocks, then }
+    Task::Forward { batch: rows, class, input, blocks, then }
 }
 
 #[cfg(test)]

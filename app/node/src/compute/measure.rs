@@ -136,7 +136,7 @@ impl Compute {
 fn nothing(ticket: u64) -> Work {
     let hidden = Synthetic::default().hidden as usize;
     let task = Task::Forward {
-        rows: vec![BatchToken { conversation: ConversationId(0), position: Position(0) }],
+        batch: vec![BatchToken { conversation: ConversationId(0), position: Position(0) }],
         class: KernelClass::Decode,
         input: Start::Hidden(vec![0.0; hidden]),
         blocks: BlockRange::new(0, 0),

@@ -416,7 +416,7 @@ fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, St
     let (spec, units) = ModelSpec::from_gguf(&model).map_err(|error| sentence(&error))?;
     let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64, KvCacheType::F32), Box::new(on_result));
     let engine = engine.map_err(|error| sentence(&error))?;
-    engine.hold(&BTreeSet::new()).map_err(|error| sentence(&error))?;
+    engine.reserve(&BTreeSet::new()).map_err(|error| sentence(&error))?;
     Ok(engine)
 }
 

@@ -78,20 +78,20 @@ impl Compute {
             }
             let is_alone = !self.platform.store.is_awaited(name.clone()).await;
             if is_alone {
-                gpu.keep_warm(left);
+                gpu.keep_alive(left);
             } else {
-                gpu.let_rest();
+                gpu.stop_keep_alive();
             }
             self.platform.clock.sleep(LOOK.min(left)).await;
         }
-        gpu.let_rest();
+        gpu.stop_keep_alive();
     }
 
     /// The GPU is about to be closed, or the program to end.
     pub fn end_warming(&self) {
         self.warmth.until.set(f64::MIN);
         if let Some(gpu) = self.gpu.borrow().as_ref() {
-            gpu.let_rest();
+            gpu.stop_keep_alive();
         }
     }
 }

@@ -96,7 +96,7 @@ pub struct Load {
 impl Load {
     /// True if every wanted unit is on the GPU already.
     pub fn holds(&self, wanted: &BTreeSet<WeightUnit>) -> bool {
-        wanted.iter().all(|unit| self.engine.resident(*unit))
+        wanted.iter().all(|unit| self.engine.is_resident(*unit))
     }
 
     /// True if the held units need no kernel besides those that are compiled.
@@ -110,7 +110,7 @@ impl Load {
     /// Too little memory.
     pub fn hold(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Bytes, LoadError> {
         self.progress.phase(LoadPhase::Find);
-        let layout = self.engine.hold(wanted)?;
+        let layout = self.engine.reserve(wanted)?;
         self.progress.used(layout.total);
         Ok(layout.weights())
     }

@@ -46,11 +46,11 @@ impl Load {
             return Ok(None);
         }
         self.progress.phase(LoadPhase::Upload);
-        self.engine.forget_weights();
+        self.engine.invalidate_weights();
         let jobs = || self.jobs(|blob| manners.keep.then(|| bytes(blob)));
         let read = if manners.keep { self.read_blobs(jobs()?).await? } else { self.read_file(jobs()?).await? };
         let (bytes, upload) = self.upload_blanks(jobs()?).await?;
-        self.engine.forget_weights();
+        self.engine.invalidate_weights();
         let load = self
             .timed(async {
                 self.hold(wanted)?;

@@ -123,7 +123,7 @@ impl Node {
         let inputs = self.inputs.clone();
         let refuse = |sentence: &str| inputs.event(Event::PieceRead { peer, id, bytes: Err(sentence.to_owned()) });
         match (file, end) {
-            _ if len > PieceRequest::MOST => refuse("more bytes than allowed were asked for at once."),
+            _ if len > PieceRequest::MAX_LEN => refuse("more bytes than allowed were asked for at once."),
             (None, _) => refuse("it has no such file."),
             (Some(file), Some(end)) if end <= file.len() => {
                 let inputs = self.inputs.clone();
@@ -184,7 +184,7 @@ impl LoadTask {
     }
 
     fn load(&self, model: &Model, progress: &Rc<Progress>) -> Result<Load, LoadError> {
-        let LoadRequest { context, state, budget, .. } = self.request;
+        let LoadRequest { context, kv_cache: state, budget, .. } = self.request;
         let (engine, units) = self.compute.engine_for(model, (context, state), budget)?;
         let inputs = self.inputs.clone();
         Ok(Load {

@@ -75,7 +75,7 @@ impl PieceSource {
     }
 
     async fn piece(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
-        let len = u32::try_from(range.len).unwrap_or(u32::MAX).min(PieceRequest::MOST);
+        let len = u32::try_from(range.len).unwrap_or(u32::MAX).min(PieceRequest::MAX_LEN);
         let mut failure = SourceError::HostSilent(PATIENCE_SECONDS * TRIES);
         for _ in 0..TRIES {
             let (id, receiver) = self.desk.ask(range, len);
@@ -109,7 +109,7 @@ impl Source for PieceSource {
 
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>> {
         Box::pin(async move {
-            let most = u64::from(PieceRequest::MOST);
+            let most = u64::from(PieceRequest::MAX_LEN);
             if range.len <= most {
                 return self.piece(range).await;
             }
@@ -126,6 +126,6 @@ impl Source for PieceSource {
     }
 
     fn manners(&self) -> Manners {
-        Manners { bytes: u64::from(PieceRequest::MOST), parallel: OPEN, keep: true }
+        Manners { bytes: u64::from(PieceRequest::MAX_LEN), parallel: OPEN, keep: true }
     }
 }

@@ -4,7 +4,7 @@ use potluck_plan::{
     BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 use potluck_planner::{
-    Access, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
+    AccessLink, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
 };
 
 /// What is asked of a room.
@@ -87,7 +87,7 @@ pub fn search(case: &Case) -> f64 {
     };
     let devices: Vec<Device> = (0..case.workers)
         .map(|id| {
-            links.set_access(peer(id), Access { up: link(random), down: link(random) });
+            links.set_access(peer(id), AccessLink { up: link(random), down: link(random) });
             let budget = Bytes(800_000_000 + (random.unit() * 1.5e9) as u64);
             let mut device = Device::declared(peer(id), budget, 0.0, 0.5 + 3.0 * random.unit());
             device.speed = Speed { decode: 1e6 * (0.1 + random.unit()), prefill: 1e7 };

@@ -83,7 +83,7 @@ mod tests {
     use potluck_plan::{BlockShape, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
 
     use super::*;
-    use crate::{Access, Effort, Layers, Loading, Room, Sharing, plan};
+    use crate::{AccessLink, Effort, Layers, Loading, Room, Sharing, plan};
 
     fn peer(index: u8) -> PeerId {
         PeerId([index; 16])
@@ -109,7 +109,7 @@ mod tests {
         let device = |index, lends, speed| Device::declared(peer(index), Bytes(lends), speed * 1e6, 0.1);
         let line = |latency_millis, bandwidth| {
             let link = Link { latency_millis, bandwidth };
-            Access { up: link, down: link }
+            AccessLink { up: link, down: link }
         };
         let (slow, far, thin) = (peer(2), peer(3), peer(4));
         let second = |hidden: Option<Measure>, speed_of_slow: f64| {

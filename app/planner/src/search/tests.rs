@@ -10,7 +10,7 @@ use super::anneal::anneal;
 use super::*;
 use crate::initialization::{SESSION_START_MILLIS, penalty_millis};
 use crate::room::paused_millis;
-use crate::{Access, Device, Layers, Link, Links, Planned, Speed, plan};
+use crate::{AccessLink, Device, Layers, Link, Links, Planned, Speed, plan};
 
 /// Tie-breaks that the search adds: at most so many milliseconds in these rooms.
 const TIES: f64 = 1e-3;
@@ -62,7 +62,7 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
         .map(|id| {
             let peer = PeerId([id; 16]);
             if id > 0 {
-                links.set_access(peer, Access { up: link(random), down: link(random) });
+                links.set_access(peer, AccessLink { up: link(random), down: link(random) });
             }
             let share = 0.2 + random.unit();
             let mut device = Device::declared(peer, Bytes((all as f64 * share) as u64), 0.0, random.unit() * 5.0);
@@ -415,7 +415,7 @@ fn equal_devices_are_searched_as_one_kind() {
         (0..20).map(|id| Device { peer: PeerId([id + 1; 16]), ..kinds[usize::from(id % 2)].clone() }).collect();
     for device in &mut instance.devices {
         device.budget = Bytes(instance.layers.memory(instance.layers.all()).0 / 5);
-        instance.links.set_access(device.peer, Access::latency(3.0));
+        instance.links.set_access(device.peer, AccessLink::latency(3.0));
     }
     let room = instance.room(Sharing::Fastest, Loading::Ignored);
     let chain = Chain::new(&room);

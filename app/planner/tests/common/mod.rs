@@ -4,7 +4,7 @@
 use potluck_plan::{
     BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
-use potluck_planner::{Access, Device, Effort, Layers, Links, Loading, Planned, Room, Sharing, Shortfall, plan};
+use potluck_planner::{AccessLink, Device, Effort, Layers, Links, Loading, Planned, Room, Sharing, Shortfall, plan};
 
 /// Blocks of 40 + 60 bytes and one byte of state a position; both ends have 50 bytes.
 pub fn dense(blocks: usize) -> ModelShape {
@@ -48,7 +48,7 @@ pub fn device(id: u8, budget: u64, bandwidth: f64) -> Device {
 pub fn star(devices: &[Device], latency_millis: f64) -> Links {
     let mut links = Links::default();
     for device in devices.iter().filter(|device| device.peer != peer(0)) {
-        links.set_access(device.peer, Access::latency(latency_millis));
+        links.set_access(device.peer, AccessLink::latency(latency_millis));
     }
     links
 }

@@ -25,7 +25,7 @@ impl Ahead {
     /// Tokens to compute behind the next one, `most` at most.
     pub fn tokens(self, most: usize) -> u16 {
         let fitting = self.token_millis.map_or(0, |millis| (BURST_MILLIS / millis.max(0.1)) as usize);
-        fitting.saturating_sub(1).min(most).min(usize::from(Work::STEPS) - 1) as u16
+        fitting.saturating_sub(1).min(most).min(usize::from(Work::MAX_STEPS) - 1) as u16
     }
 }
 

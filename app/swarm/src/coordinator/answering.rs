@@ -344,7 +344,7 @@ impl Answering {
     fn pick(&self) -> LogitsRequest {
         let sampling = &self.prompt.sampling;
         let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
-        LogitsRequest::Top(if greedy { 1 } else { LogitsRequest::MOST })
+        LogitsRequest::Top(if greedy { 1 } else { LogitsRequest::MAX_TOP })
     }
 
     pub fn timings(&self, now: Millis) -> Timings {

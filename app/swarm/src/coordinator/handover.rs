@@ -18,7 +18,7 @@ const ROWS: usize = 16;
 /// So many rows may be missing at the switch: they are sent together with the next one. Not fewer than one round trip can
 /// add with drafts or tokens ahead, or a replay would never catch up.
 const LAG: usize = MOST_DRAFTS + 1;
-const _: () = assert!(LAG >= Work::STEPS as usize);
+const _: () = assert!(LAG >= Work::MAX_STEPS as usize);
 /// Nothing came back for so long: the rows are sent again.
 const STALL_MILLIS: f64 = 10_000.0;
 

@@ -105,7 +105,7 @@ impl Coordinator {
     }
 
     pub fn set_share(&mut self, share: Sharing, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.command.share = share;
+        self.command.sharing = share;
         self.replan(members, now, out);
     }
 

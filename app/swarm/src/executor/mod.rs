@@ -177,7 +177,7 @@ impl Executor {
         let ahead = piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
         let task = ahead.unwrap_or_else(|| {
             let (rows, input) = (piece::rows(&jobs), piece::input(inputs));
-            Task::Forward { rows, class, input, blocks, then }
+            Task::Forward { batch: rows, class, input, blocks, then }
         });
         self.compute(task, Purpose::Rows(jobs), out);
     }
@@ -279,7 +279,7 @@ impl Executor {
         self.queue(stage).left(conversation);
         let rows = tokens.len() as u32;
         stage_millis.push(job.millis);
-        let picked = LogitsResult { epoch, pass, conversation, base, rows, result, stage_millis };
+        let picked = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
         out.send(self.coordinator, Frame::LogitsResult(picked));
     }
 

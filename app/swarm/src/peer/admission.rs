@@ -133,7 +133,7 @@ impl Peer {
             coordinator.refresh(&self.members, now, true, &mut self.out);
         } else if member.hello.coordinator {
             self.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
-            self.standing = Membership::Waiting;
+            self.membership = Membership::Waiting;
         }
         self.worker.tick(&self.members, now, &mut self.out);
         self.out.act(Action::ViewChanged);

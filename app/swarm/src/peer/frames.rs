@@ -8,7 +8,7 @@ use crate::{Action, Destination, RelayRoute};
 
 impl Peer {
     pub(super) fn received(&mut self, route: RelayRoute, from: PeerId, frame: Frame, now: Millis) {
-        if from == self.identity.peer || self.standing == Membership::Outside {
+        if from == self.identity.peer || self.membership == Membership::Outside {
             return;
         }
         if self.members.heard(from)
@@ -68,12 +68,12 @@ impl Peer {
                 self.worker.calibrate(from, *model, &mut self.out);
             }
             Frame::Refused(sentence) if from_host => {
-                self.standing = Membership::Outside;
+                self.membership = Membership::Outside;
                 self.out.act(Action::Close { reason: Some(sentence) });
                 self.out.act(Action::ViewChanged);
             }
             Frame::Room(view) if from_host => {
-                self.standing = Membership::Inside;
+                self.membership = Membership::Inside;
                 self.guest.room = Some(*view);
                 self.out.act(Action::ViewChanged);
             }

@@ -47,7 +47,7 @@ pub enum Membership {
 #[derive(Clone, Debug)]
 pub struct SwarmView<'a> {
     /// How this peer stands.
-    pub standing: Membership,
+    pub membership: Membership,
     /// It opened the room.
     pub coordinator: bool,
     /// What it lends.
@@ -65,7 +65,7 @@ pub struct SwarmView<'a> {
 /// A peer's state machine.
 pub struct Peer {
     identity: Identity,
-    standing: Membership,
+    membership: Membership,
     key: Option<String>,
     hidden: bool,
     connected: bool,
@@ -89,7 +89,7 @@ impl Peer {
         let me = identity.peer;
         Self {
             identity,
-            standing: Membership::Outside,
+            membership: Membership::Outside,
             key: None,
             hidden: false,
             connected: false,
@@ -123,7 +123,7 @@ impl Peer {
     /// What the page shows.
     pub fn view(&self) -> SwarmView<'_> {
         SwarmView {
-            standing: self.standing,
+            membership: self.membership,
             coordinator: self.coordinator.is_some(),
             contribution: self.worker.contribution,
             room: match &self.coordinator {
@@ -220,14 +220,14 @@ impl Peer {
     }
 
     fn host(&mut self, command: HostCommand, now: Millis) {
-        self.standing = Membership::Inside;
+        self.membership = Membership::Inside;
         self.key = Some(command.key.clone());
         self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.out));
         self.announce(now);
     }
 
     fn join(&mut self, key: Option<String>, now: Millis) {
-        self.standing = Membership::Waiting;
+        self.membership = Membership::Waiting;
         self.key = key;
         self.announce(now);
     }
@@ -259,7 +259,7 @@ impl Peer {
         self.worker.stop(&mut self.out);
         self.coordinator = None;
         self.guest.room = None;
-        self.standing = Membership::Outside;
+        self.membership = Membership::Outside;
         self.members.known.clear();
         self.out.clear_routes();
         self.out.act(Action::Close { reason });
@@ -268,7 +268,7 @@ impl Peer {
 
     /// Tells everyone who we are, and ourselves.
     fn announce(&mut self, now: Millis) {
-        if self.standing == Membership::Outside {
+        if self.membership == Membership::Outside {
             return;
         }
         let hello = self.hello();
@@ -294,7 +294,7 @@ impl Peer {
 
     /// Somebody entered: it hears who we are and answers with its own hello.
     fn greet(&mut self, route: RelayRoute) {
-        if self.standing != Membership::Outside {
+        if self.membership != Membership::Outside {
             let frame = Frame::Hello(self.hello());
             self.out.act(Action::Send { to: Destination::Route(route), frame });
         }
@@ -312,7 +312,7 @@ impl Peer {
         let request = prompt.request;
         let host = match &self.coordinator {
             Some(_) => Some(self.identity.peer),
-            None => self.members.host().filter(|_| self.standing == Membership::Inside),
+            None => self.members.host().filter(|_| self.membership == Membership::Inside),
         };
         let Some(host) = host else {
             self.guest.fail(
@@ -347,7 +347,7 @@ impl Peer {
     }
 
     fn tick(&mut self, now: Millis) {
-        if self.standing == Membership::Outside {
+        if self.membership == Membership::Outside {
             return;
         }
         let me = self.identity.peer;
@@ -369,10 +369,10 @@ impl Peer {
                 coordinator.give_up_frozen(&mut self.members, now, &mut self.out);
             }
         }
-        if self.standing == Membership::Inside && self.coordinator.is_none() {
+        if self.membership == Membership::Inside && self.coordinator.is_none() {
             self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
         }
-        if self.standing == Membership::Waiting {
+        if self.membership == Membership::Waiting {
             self.guest.fail_abandoned(now, &mut self.out);
         }
         self.worker.tick(&self.members, now, &mut self.out);

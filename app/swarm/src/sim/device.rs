@@ -95,7 +95,7 @@ impl SimDevice {
         let shape = model.shape();
         let blocks = |bytes: Bytes| bytes.0 as f64 / BLOCK_BYTES;
         let (rows, class, read) = match task {
-            Task::Forward { rows, class, blocks: range, then, .. } => {
+            Task::Forward { batch: rows, class, blocks: range, then, .. } => {
                 let active = |block: u16| shape.blocks[usize::from(block)].active_weights();
                 let range: f64 = range.iter().map(|block| blocks(active(block.0))).sum();
                 let end = match then {

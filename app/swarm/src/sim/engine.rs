@@ -113,7 +113,7 @@ impl SimEngine {
 
     fn try_run(&mut self, model: &SimModel, task: &Task) -> Result<Outcome, String> {
         match task {
-            Task::Forward { rows, class, input, blocks, then } => {
+            Task::Forward { batch: rows, class, input, blocks, then } => {
                 let mut hidden = self.enter(rows, input)?;
                 for block in blocks.iter() {
                     for (row, value) in rows.iter().zip(&mut hidden) {
@@ -156,7 +156,7 @@ impl SimEngine {
         for step in 0..u32::from(steps) {
             let row = BatchToken { position: Position(row.position.0 + step), ..row };
             let task = Task::Forward {
-                rows: vec![row],
+                batch: vec![row],
                 class: KernelClass::Decode,
                 input: Input::Tokens(vec![token]),
                 blocks: BlockRange::new(0, model.blocks),

@@ -75,7 +75,7 @@ impl<'a> Device<'a> {
             (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
         let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
-        let task = Task::Forward { rows, class, input, blocks, then };
+        let task = Task::Forward { batch: rows, class, input, blocks, then };
         self.position += tokens.len() as u32;
         match self.engine.run(self.model, &Work { ticket: Ticket(0), task }) {
             Outcome::Candidates(picked) => picked.first()?.ids.first().copied(),

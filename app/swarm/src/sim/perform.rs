@@ -63,7 +63,7 @@ impl World {
             let row = |position| BatchToken { conversation: ConversationId(0), position: Position(position) };
             let rows: Vec<BatchToken> = (0..rows).map(row).collect();
             let input = Input::Hidden(Vec::new());
-            let task = Task::Forward { rows, class, input, blocks, then };
+            let task = Task::Forward { batch: rows, class, input, blocks, then };
             let peer = &self.peers[index];
             let millis = peer.device.millis(&self.model, &task) * peer.slowed;
             let run = |_| {
@@ -145,7 +145,7 @@ impl World {
         let Some((load, _)) = peer.load.take_if(|_| peer.loads == number) else { return };
         let epoch = load.epoch;
         let shapes = self.model.shapes();
-        let Some(shape) = shapes.iter().find(|shape| shape.kv_cache == load.state) else { return };
+        let Some(shape) = shapes.iter().find(|shape| shape.kv_cache == load.kv_cache) else { return };
         let bytes = resident_bytes(shape, &load.units, load.context);
         if bytes > load.budget {
             self.violation = Some(format!("device {index} was told to hold {bytes} of {} for {epoch:?}", load.budget));

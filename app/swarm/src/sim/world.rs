@@ -263,7 +263,7 @@ impl World {
             Happening::Event(event) => self.event(index, event),
             Happening::AtPeer(route, event) => self.at_peer(index, route, event),
             // The page has no Send while it is not in a room with a host.
-            Happening::Prompt(prompt) if self.view(index).standing != Membership::Inside => {
+            Happening::Prompt(prompt) if self.view(index).membership != Membership::Inside => {
                 self.schedule(self.now + TICK_MILLIS, index, Happening::Prompt(prompt));
             }
             Happening::Prompt(prompt) => {
@@ -288,8 +288,8 @@ impl World {
                 source: ModelSource::Relay { name: "sim".into() },
                 key: "key".into(),
                 context: CONTEXT,
-                state: self.state,
-                share: self.share,
+                kv_cache: self.state,
+                sharing: self.share,
                 last_epoch: PlanEpoch(0),
                 in_advance: self.in_advance,
                 hidden: Vec::new(),

@@ -63,7 +63,14 @@ impl Worker {
             false => self.interrupt_standby(),
         }
         let units = both.unwrap_or(units);
-        out.act(Action::Load(LoadRequest { epoch, model, units, context, state, budget: contribution.budget }));
+        out.act(Action::Load(LoadRequest {
+            epoch,
+            model,
+            units,
+            context,
+            kv_cache: state,
+            budget: contribution.budget,
+        }));
     }
 
     /// Nothing is to be loaded for a plan: what no plan needs goes, and what is to be held to stand by is loaded.

@@ -128,7 +128,7 @@ impl Worker {
         let (epoch, model, context, state) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, state, budget }));
+        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: state, budget }));
     }
 
     pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {

@@ -137,7 +137,7 @@ impl Choice {
             budget: self.lend.get(),
             context: self.context(),
             cache: self.cache.get(),
-            share: self.shared(),
+            sharing: self.shared(),
             visible: self.visible.get(),
             resume: None,
         })

@@ -72,7 +72,7 @@ mod tests {
             budget: 1,
             context: 4096,
             cache: None,
-            share: Sharing::Everyone,
+            sharing: Sharing::Everyone,
             visible: true,
             resume: None,
         };

@@ -58,7 +58,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         token_ms: 0.0,
         measured_token_ms: 0.0,
         forecast: None,
-        share: Sharing::Everyone,
+        sharing: Sharing::Everyone,
         waiting: None,
         reason: String::new(),
         help: vec![],

@@ -143,7 +143,7 @@ fn ShareSwitch() -> impl IntoView {
     let share = Memo::new(move |_| {
         store.status.with(|status| {
             let host = status.role.coordinator;
-            status.plan.as_ref().filter(|_| host).map(|plan| plan.share)
+            status.plan.as_ref().filter(|_| host).map(|plan| plan.sharing)
         })
     });
     let change = move |event| {

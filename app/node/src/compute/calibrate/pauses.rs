@@ -99,7 +99,7 @@ impl Compute {
         let gpu = self.gpu.borrow().clone().filter(|_| meanwhile == Meanwhile::Warm);
         if let Some(gpu) = gpu {
             // Through the row that follows: what ends just before it would not be in its way.
-            gpu.keep_warm(millis + LASTING);
+            gpu.keep_alive(millis + LASTING);
         }
         self.platform.clock.sleep(millis).await;
     }

@@ -52,7 +52,7 @@ impl Planning {
         let running = self.active().map(|plan| plan.kv_cache);
         let quiet = wishes.used.is_quiet(wishes.now);
         let mut shortfall = None;
-        for model in kv_cache_type::choices(wishes.model, wishes.command.state, running, !quiet) {
+        for model in kv_cache_type::choices(wishes.model, wishes.command.kv_cache, running, !quiet) {
             let question = Question::new(self, &model, wishes.command, members);
             let room = question.room(epoch);
             let found = match self.active {
@@ -71,7 +71,7 @@ impl Planning {
         }
         self.abandon(out);
         match shortfall {
-            None => self.reason = kv_cache_type::refusal(wishes.model, wishes.command.state),
+            None => self.reason = kv_cache_type::refusal(wishes.model, wishes.command.kv_cache),
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
                     let question = Question::new(self, model, command, members);
@@ -93,7 +93,7 @@ impl Planning {
     }
 
     fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
-        let share = wishes.command.share;
+        let share = wishes.command.sharing;
         let measures = &self.measures;
         let is_better = |planned: &Planned, old: &Plan| {
             let (new_peers, old_peers) = (planned.plan.peers(), old.peers());
@@ -173,7 +173,7 @@ impl Planning {
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
             idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
         }
-        let mut inactive = Inactive::new(planned, wishes.command.share, order, purpose);
+        let mut inactive = Inactive::new(planned, wishes.command.sharing, order, purpose);
         inactive.tell(wishes.now, out);
         self.inactive = Some(inactive);
     }

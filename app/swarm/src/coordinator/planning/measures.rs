@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{Bytes, Millis, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, legs};
 use potluck_planner::{
-    Access, Device, HopCost, Layers, Link, Links, Prediction, Room, Seen, SeenStage, Speed, share_ways,
+    AccessLink, Device, HopCost, Layers, Link, Links, Prediction, Room, Seen, SeenStage, Speed, share_ways,
 };
 
 use super::Planning;
@@ -179,7 +179,7 @@ impl Measures {
             let bandwidth = 2.0 * bandwidth(peer).unwrap_or(usual);
             let latency_millis = (leg + self.hop_millis() / 2.0).max(LEAST_MILLIS);
             let leg = Link { latency_millis, bandwidth };
-            links.set_access(peer, Access { up: leg, down: leg });
+            links.set_access(peer, AccessLink { up: leg, down: leg });
         }
         links
     }
@@ -362,7 +362,7 @@ mod tests {
         device.pauses = vec![(20.0, 3.0)];
         let link = Link { latency_millis: 10.0, bandwidth: 1e9 };
         let mut links = Links::default();
-        links.set_access(peer, Access { up: link, down: link });
+        links.set_access(peer, AccessLink { up: link, down: link });
         let plan = Plan {
             epoch: PlanEpoch(1),
             model: ModelId([0; 32]),

@@ -33,7 +33,7 @@ impl<'a> Question<'a> {
             model,
             links,
             coordinator: members.me,
-            sharing: command.share,
+            sharing: command.sharing,
             context: command.context,
         }
     }
