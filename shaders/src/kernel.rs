@@ -552,8 +552,10 @@ impl Kernel {
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
-            Self::Norm(strategy) | Self::Router(strategy) | Self::Top(strategy) => {
+            Self::Norm(strategy) | Self::Top(strategy) => define("STRATEGY", format!("{strategy:?}")),
+            Self::Router(strategy) => {
                 define("STRATEGY", format!("{strategy:?}"));
+                define("EXPERTS", MAX_EXPERTS.to_string());
             }
             Self::MatVec { format, strategy, rows, operand } => {
                 define("FORMAT", format.name().into());
