@@ -106,7 +106,7 @@ pub struct LogitsResult {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LmHeadOutput {
     /// No head was asked for; the rows are through.
-    Through,
+    NotRequested,
     /// The best candidates of each row that passed the head.
     Candidates(Vec<Candidates>),
     /// All logits, rows × vocabulary, in the tail (f32).

@@ -35,8 +35,8 @@ pub struct OpenedModel {
 
 impl OpenedModel {
     /// Its sizes with a type of keys and values, if it can have it.
-    pub fn shape_with(&self, state: KvCacheType) -> Option<&ModelShape> {
-        self.shapes.iter().find(|shape| shape.kv_cache == state)
+    pub fn shape_with(&self, kv_cache: KvCacheType) -> Option<&ModelShape> {
+        self.shapes.iter().find(|shape| shape.kv_cache == kv_cache)
     }
 }
 

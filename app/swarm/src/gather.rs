@@ -3,7 +3,7 @@
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, KernelClass, Millis, RemoteExperts, Route};
 
 /// A holder that has not answered for so long is asked no more; the next one in order of preference is.
-pub(crate) const PATIENCE_MILLIS: f64 = 10_000.0;
+pub(crate) const HOLDER_TIMEOUT_MILLIS: f64 = 10_000.0;
 
 /// One block's experts for some rows, being gathered.
 pub(crate) struct Gather {

@@ -10,7 +10,7 @@ use potluck_protocol::{Hello, WorkerStatus};
 const GRACE_MILLIS: f64 = 1_500.0;
 /// The same while somebody waits for an answer that needs the peer: a line that broke is dialled again after half a second at
 /// the earliest, and whoever is back later is given work again.
-const HELD_UP_MILLIS: f64 = 100.0;
+const URGENT_GRACE_MILLIS: f64 = 100.0;
 /// The same after our own connection was lost: the others may take a while to be back too.
 const GRACE_AFTER_OUTAGE_MILLIS: f64 = 10_000.0;
 /// Nothing heard for so long: shown as silent.
@@ -30,22 +30,22 @@ const LAST_RETRY_MILLIS: f64 = 60_000.0;
 /// Wrong results count as so many failures.
 const WRONG_FAILURES: u32 = 4;
 /// Below this share of its loan a device is not planned with.
-const LEAST_TRUST: f64 = 0.5;
+const MIN_TRUST: f64 = 0.5;
 
 /// So many heartbeats follow one that measures an idle line.
 const ECHOES: u8 = 2;
 
 /// Bytes of the first probe of a line: no more than a token's frame, for a slow line must not fall silent behind it.
-const FIRST_PROBE: usize = 2 * 1024;
+const FIRST_PROBE_BYTES: usize = 2 * 1024;
 /// Bytes of the largest one, on a quick line.
-const MOST_PROBE: usize = 128 * 1024;
+const MAX_PROBE_BYTES: usize = 128 * 1024;
 /// A probe that took longer to come back, in milliseconds, is not followed by a larger one: whatever held it up, a line that
 /// carries more for so long carries nothing else.
 const LARGER_MILLIS: f64 = 500.0;
 /// So many probes tell how quick a line is.
 const PROBES: usize = 3;
 /// More are not sent: on a line that is quicker than the clock is fine none of them tells anything.
-const MOST_PROBES: u32 = 8;
+const MAX_PROBES: u32 = 8;
 
 pub(crate) struct Member {
     pub hello: Hello,
@@ -89,7 +89,7 @@ impl Member {
             ended: None,
             link: LinkMeasure::default(),
             echoes: 0,
-            probe: FIRST_PROBE,
+            probe: FIRST_PROBE_BYTES,
             probes: 0,
             probing: false,
             frozen: false,
@@ -100,7 +100,7 @@ impl Member {
     }
 
     /// It lends something else: what was learnt of the loan before does not count.
-    pub fn lends_anew(&mut self) {
+    pub fn contribution_changed(&mut self) {
         self.failed_until = None;
         self.failures = 0;
         self.trust = 1.0;
@@ -125,9 +125,9 @@ impl Member {
 
     /// Bytes of a probe that is worth sending: its way is known, how much passes at a time is not.
     pub fn next_probe(&self) -> Option<usize> {
-        let wanted = self.lends()
+        let wanted = self.is_available()
             && !self.probing
-            && self.probes < MOST_PROBES
+            && self.probes < MAX_PROBES
             && self.link.latency_millis().is_some()
             && self.link.transfers() < PROBES;
         wanted.then_some(self.probe)
@@ -148,7 +148,7 @@ impl Member {
     pub fn probed(&mut self, bytes: u64, millis: f64, back: f64) {
         self.probes += 1;
         if !self.link.transfer(bytes, millis) && back < LARGER_MILLIS {
-            self.probe = (self.probe * 8).min(MOST_PROBE);
+            self.probe = (self.probe * 8).min(MAX_PROBE_BYTES);
         }
     }
 
@@ -168,13 +168,13 @@ impl Member {
     /// Its engine needed more than was planned: next time it gets less, and at last none for a while.
     pub fn overflow(&mut self, now: Millis) {
         self.trust *= 0.9;
-        if self.trust < LEAST_TRUST {
+        if self.trust < MIN_TRUST {
             self.fail(now);
         }
     }
 
     /// It can be given work.
-    pub fn lends(&self) -> bool {
+    pub fn is_available(&self) -> bool {
         let is_here = self.away_until.is_none() && !self.frozen;
         self.admitted && self.hello.contribution.is_some() && is_here && self.failed_until.is_none()
     }
@@ -210,7 +210,7 @@ impl Members {
     }
 
     /// Members whose time to be asked again has come. True if there is one.
-    pub fn ask_again(&mut self, now: Millis) -> bool {
+    pub fn take_retries(&mut self, now: Millis) -> bool {
         let waits = |member: &mut Member| member.failed_until.take_if(|until| now.0 >= until.0).is_some();
         self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0
     }
@@ -262,9 +262,9 @@ impl Members {
     }
 
     /// Somebody waits for these peers: whose connection ended is not waited for any longer.
-    pub fn hurry(&mut self, peers: impl IntoIterator<Item = PeerId>, now: Millis) {
+    pub fn cut_grace_short(&mut self, peers: impl IntoIterator<Item = PeerId>, now: Millis) {
         for peer in peers {
-            let is_over = |member: &&mut Member| member.ended.is_some_and(|at| now.0 - at.0 >= HELD_UP_MILLIS);
+            let is_over = |member: &&mut Member| member.ended.is_some_and(|at| now.0 - at.0 >= URGENT_GRACE_MILLIS);
             if let Some(member) = self.other(peer).filter(is_over) {
                 member.away_until = Some(now);
             }

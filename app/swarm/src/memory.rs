@@ -9,8 +9,8 @@ pub(crate) fn resident_bytes(shape: &ModelShape, units: &[WeightUnit], context: 
     let bytes = |unit: &WeightUnit| match unit {
         WeightUnit::LmHead if one_table => Bytes::ZERO,
         WeightUnit::TokenMixer(block) => {
-            let state = shape.blocks.get(usize::from(block.0)).map_or(0, |block| block.kv_cache_per_position.0);
-            shape.unit_bytes(*unit).saturating_add(Bytes(state.saturating_mul(u64::from(context))))
+            let kv_cache = shape.blocks.get(usize::from(block.0)).map_or(0, |block| block.kv_cache_per_position.0);
+            shape.unit_bytes(*unit).saturating_add(Bytes(kv_cache.saturating_mul(u64::from(context))))
         }
         unit => shape.unit_bytes(*unit),
     };

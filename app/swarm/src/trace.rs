@@ -143,8 +143,8 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
         }
         Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
-        Frame::LogitsResult(picked) => {
-            let (pass, base, rows, stages) = (picked.pass, picked.base.0, picked.tokens, &picked.stage_millis);
+        Frame::LogitsResult(reply) => {
+            let (pass, base, rows, stages) = (reply.pass, reply.base.0, reply.tokens, &reply.stage_millis);
             format!("picked {pass:?} base {base} rows {rows} stages {stages:.3?} ms")
         }
         Frame::StageFault(fault) => format!("fault {:?} {:?} {:?}", fault.stage, fault.pass, fault.kind),

@@ -28,10 +28,10 @@ fn is_up(world: &World) -> bool {
 
 /// Devices that come one by one, seconds apart, until the model fits; sometimes another one besides, or one that leaves before
 /// the last comes.
-fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
+fn room(seed: u64, in_advance: bool, max: usize) -> (World, SimModel, f64) {
     let mut draw = Draw(seed);
     let experts = if draw.below(4) == 0 { 6 } else { 0 };
-    let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, state: 0 };
+    let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, kv_bytes: 0 };
     let share = if draw.below(3) == 0 { Sharing::Everyone } else { Sharing::Fastest };
     let block = if experts > 0 { 225 } else { 160 };
     let whole = u64::from(model.blocks) * block + 100;
@@ -40,7 +40,7 @@ fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
         let link = Link { latency: [1.0, 5.0, 20.0][draw.below(3) as usize], jitter: 1.0, ..Link::default() };
         let budget = (whole as f64 * part * (0.75 + draw.below(50) as f64 / 100.0)) as u64 + block + 60;
         let speed = [1.0, 1.0, 0.5, 3.0][draw.below(4) as usize];
-        (SimDevice { download, noise: 0.05, ..SimDevice::lending(budget) }.at_speed(speed).behind(link), budget)
+        (SimDevice { download, noise: 0.05, ..SimDevice::with_budget(budget) }.at_speed(speed).behind(link), budget)
     };
     let parts = 2 + seed % 3;
     let share_of = 1.0 / parts as f64;
@@ -57,7 +57,7 @@ fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
     }
     let mut at = 0.0;
     let (mut indices, mut there) = (Vec::new(), 0.0f64);
-    devices.truncate(most);
+    devices.truncate(max);
     let last = devices.len().saturating_sub(1);
     for (index, device) in devices.into_iter().enumerate() {
         at += 500.0 + draw.below(30_000) as f64;
@@ -120,10 +120,10 @@ fn the_room_is_up_sooner_and_never_much_later() {
         let ((fits, without), (_, with)) = (times(seed, false), times(seed, true));
         let (with, without) = (with - fits, without - fits);
         let later = with - without;
-        let most = 1_000.0 + block_millis(seed);
+        let max = 1_000.0 + block_millis(seed);
         assert!(
-            later <= most,
-            "seed {seed}: up {with:.0} ms after the model fitted, {without:.0} without; allowed {most:.0}"
+            later <= max,
+            "seed {seed}: up {with:.0} ms after the model fitted, {without:.0} without; allowed {max:.0}"
         );
         sooner += u32::from(later < -0.1 * without);
         worst = worst.max(later);
@@ -139,7 +139,7 @@ fn the_room_is_up_sooner_and_never_much_later() {
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
@@ -149,16 +149,16 @@ fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
 
 #[test]
 fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
-    let slow = SimDevice { download: 50.0, ..SimDevice::lending(400) };
+    let slow = SimDevice { download: 50.0, ..SimDevice::with_budget(400) };
     let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.add(slow, 10.0);
     world.run(8_000.0, |_| false);
     let loads = (MemberStatus::Loading, Some("Loads its part in advance.".to_owned()));
-    let told: Vec<_> = seats(&world).into_iter().map(|(standing, sentence, _)| (standing, sentence)).collect();
+    let told: Vec<_> = seats(&world).into_iter().map(|(status, sentence, _)| (status, sentence)).collect();
     assert_eq!(told, [loads.clone(), loads]);
     world.run(30_000.0, |_| false);
     let told = seats(&world);
-    assert!(told.iter().all(|(standing, ..)| *standing == MemberStatus::Spare), "{told:?}");
+    assert!(told.iter().all(|(status, ..)| *status == MemberStatus::Spare), "{told:?}");
     assert!(
         told.iter().all(|(_, sentence, _)| sentence.as_deref() == Some("Has loaded its part in advance.")),
         "{told:?}"
@@ -166,7 +166,7 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
     // Two blocks with an end, or two blocks: neither device lends more.
     assert!(told.iter().all(|(_, _, used)| (320..=370).contains(used)), "{told:?}");
     // Somebody comes who needs nobody.
-    world.add(SimDevice { download: 5_000.0, ..SimDevice::lending(3_000).at_speed(8.0) }, 30_000.0);
+    world.add(SimDevice { download: 5_000.0, ..SimDevice::with_budget(3_000).at_speed(8.0) }, 30_000.0);
     world.run(40_000.0, |_| false);
     assert!(is_up(&world));
     let told = seats(&world);
@@ -177,7 +177,7 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
 /// Who is alone is timed before it loads, so that whoever comes next does not wait for that.
 #[test]
 fn a_device_that_loads_in_advance_was_timed_before() {
-    let slow = SimDevice { download: 5.0, ..SimDevice::lending(620) };
+    let slow = SimDevice { download: 5.0, ..SimDevice::with_budget(620) };
     let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.run(10_000.0, |_| false);
     assert_eq!(seats(&world)[0].1.as_deref(), Some("Loads its part in advance."));
@@ -189,7 +189,7 @@ fn a_device_that_loads_in_advance_was_timed_before() {
 /// A room that has become too small keeps what it holds, and who comes back finds it so.
 #[test]
 fn a_room_that_became_too_small_keeps_what_it_holds() {
-    let device = SimDevice { download: 50.0, ..SimDevice::lending(620) };
+    let device = SimDevice { download: 50.0, ..SimDevice::with_budget(620) };
     let mut world = World::new(1, dense(), Sharing::Fastest, device);
     let other = world.add(device, 10.0);
     world.run(60_000.0, is_up);

@@ -42,8 +42,8 @@ struct Outcome {
 
 /// A plan runs. While everyone switches to another one that they hold, rows wait for a moment only.
 fn is_up(world: &World) -> bool {
-    let standing = world.view(0).room.map(|room| room.plan.status);
-    matches!(standing, Some(PlanStatus::Up | PlanStatus::Committing))
+    let status = world.view(0).room.map(|room| room.plan.status);
+    matches!(status, Some(PlanStatus::Up | PlanStatus::Committing))
 }
 
 fn waits(world: &World) -> bool {
@@ -51,9 +51,9 @@ fn waits(world: &World) -> bool {
 }
 
 fn room(seed: u64, setting: Setting) -> Outcome {
-    let device = SimDevice { download: 160.0 / setting.load, ..SimDevice::lending(800) };
+    let device = SimDevice { download: 160.0 / setting.load, ..SimDevice::with_budget(800) };
     let slow = device.at_speed(setting.speed);
-    let mut world = World::new(seed, SimModel { blocks: 12, experts: 0, state: 0 }, Sharing::Fastest, slow);
+    let mut world = World::new(seed, SimModel { blocks: 12, experts: 0, kv_bytes: 0 }, Sharing::Fastest, slow);
     (1..3).for_each(|index| _ = world.add(slow, 200.0 * f64::from(index)));
     let asker = world.add(SimDevice::default(), 10.0);
     world.run(10.0 * MINUTE, is_up);

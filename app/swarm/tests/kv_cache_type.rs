@@ -13,18 +13,18 @@ const WEIGHTS: u64 = 6 * 160 + 100 + 10;
 const EXACT: u64 = 6 * 256 * 8;
 
 fn model() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 8 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 8 }
 }
 
 fn device(budget: u64) -> SimDevice {
-    SimDevice::lending(budget)
+    SimDevice::with_budget(budget)
 }
 
 fn plan(world: &World) -> PlanView {
     world.view(0).room.unwrap().plan.clone()
 }
 
-fn state(world: &World) -> Option<KvCacheType> {
+fn kv_cache(world: &World) -> Option<KvCacheType> {
     plan(world).plan.map(|plan| plan.kv_cache)
 }
 
@@ -47,10 +47,10 @@ fn the_largest_type_that_fits_is_taken() {
         let mut world = World::new(1, model(), Sharing::Fastest, device(budget));
         world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
         answered(&mut world);
-        assert_eq!(state(&world), Some(expected), "{budget} lent");
+        assert_eq!(kv_cache(&world), Some(expected), "{budget} lent");
         let plan = plan(&world);
         let bytes: u64 = plan.kv_cache_bytes.iter().map(|bytes| bytes.0).sum();
-        let halvings = KvCacheType::ALL.iter().position(|state| *state == expected).unwrap();
+        let halvings = KvCacheType::ALL.iter().position(|kv_cache| *kv_cache == expected).unwrap();
         assert_eq!((bytes, plan.overhead.0), (EXACT >> halvings, 10));
     }
 }
@@ -61,24 +61,24 @@ fn a_room_that_lost_a_device_goes_on_with_smaller_keys_and_values() {
     let helper = world.add(device(WEIGHTS + EXACT), 10.0);
     world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
     world.run(3_500.0, |_| false);
-    assert_eq!(state(&world), Some(KvCacheType::F32), "together they have room for exact ones");
+    assert_eq!(kv_cache(&world), Some(KvCacheType::F32), "together they have room for exact ones");
     world.fault(Fault::Kill(helper), 3_600.0);
     answered(&mut world);
-    assert_eq!(state(&world), Some(KvCacheType::Q8_0));
+    assert_eq!(kv_cache(&world), Some(KvCacheType::Q8_0));
 }
 
 #[test]
 fn when_more_is_lent_an_answer_keeps_its_type_and_the_next_one_is_exact() {
     let mut world = World::new(3, model(), Sharing::Fastest, device(WEIGHTS + EXACT / 4));
     world.run(5_000.0, |_| false);
-    assert_eq!((plan(&world).status, state(&world)), (PlanStatus::Up, Some(KvCacheType::Q8_0)));
+    assert_eq!((plan(&world).status, kv_cache(&world)), (PlanStatus::Up, Some(KvCacheType::Q8_0)));
     world.prompt(0, 1, TEXT, TOKENS, 5_010.0);
     world.add(device(WEIGHTS + EXACT), 5_020.0);
     world.run(400_000.0, |world| world.answer(0, 1).is_some_and(|answer| answer.tokens.len() > 2));
-    assert_eq!(state(&world), Some(KvCacheType::Q8_0), "an answer is being given");
+    assert_eq!(kv_cache(&world), Some(KvCacheType::Q8_0), "an answer is being given");
     answered(&mut world);
     assert_eq!(world.answer(0, 1).unwrap().recoveries, 0);
-    let exact = |world: &World| plan(world).status == PlanStatus::Up && state(world) == Some(KvCacheType::F32);
+    let exact = |world: &World| plan(world).status == PlanStatus::Up && kv_cache(world) == Some(KvCacheType::F32);
     world.run(400_000.0, exact);
     assert!(exact(&world), "{:?}", plan(&world));
     world.prompt(0, 2, TEXT, TOKENS, 400_000.0);
@@ -99,7 +99,7 @@ fn a_wish_is_kept_and_what_would_fit_instead_is_said() {
     world.prefer_kv_cache(KvCacheType::Q4_0);
     world.prompt(0, 1, TEXT, TOKENS, 3_000.0);
     answered(&mut world);
-    assert_eq!(state(&world), Some(KvCacheType::Q4_0));
+    assert_eq!(kv_cache(&world), Some(KvCacheType::Q4_0));
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn narrow(budget: u64) -> SimDevice {
 fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
     // Alone it takes the next type; with others it depends on who has work.
     let half = WEIGHTS / 2 + EXACT / 2 + 200;
-    for (host, other, expected, story) in [
+    for (host, other, expected, event_log) in [
         (narrow(WEIGHTS + EXACT), None, KvCacheType::F16, "alone"),
         (narrow(half), Some(device(half)), KvCacheType::F16, "both are needed, and one sees too little"),
         (device(half), Some(narrow(half)), KvCacheType::F16, "the host sees more than the other one"),
@@ -136,8 +136,8 @@ fn keys_and_values_are_of_a_type_that_the_devices_with_work_see_at_once() {
         }
         world.prompt(0, 1, TEXT, TOKENS, 10_000.0);
         answered(&mut world);
-        assert_eq!(state(&world), Some(expected), "{story}");
-        assert_eq!(world.violation(), None, "{story}");
+        assert_eq!(kv_cache(&world), Some(expected), "{event_log}");
+        assert_eq!(world.violation(), None, "{event_log}");
     }
 }
 

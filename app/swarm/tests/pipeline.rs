@@ -2,10 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use potluck_protocol::{AnswerStop, Sharing};
-use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_song};
+use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_sampled};
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 /// Two legs make a way from peer to peer.
@@ -24,11 +24,11 @@ fn three_stages(seed: u64, one_way: f64) -> (World, usize) {
     (world, guest)
 }
 
-fn assert_undisturbed(world: &World, asker: usize, request: u32, text: &str, tokens: u32, story: &str) {
+fn assert_undisturbed(world: &World, asker: usize, request: u32, text: &str, tokens: u32, event_log: &str) {
     let prompt: Vec<u32> = text.bytes().map(u32::from).collect();
     let answer = world.answer(asker, request).unwrap();
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: question {request} must be answered: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, tokens as usize), "{story}: question {request}");
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: question {request} must be answered: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, tokens as usize), "{event_log}: question {request}");
 }
 
 fn all_ended(asker: usize, requests: std::ops::RangeInclusive<u32>) -> impl Fn(&World) -> bool {
@@ -124,8 +124,8 @@ fn many_questions_of_many_askers_survive_a_fault() {
         world.run(400_000.0, both);
         for asker in [guest, 0] {
             for request in 1..=5 {
-                let story = format!("seed {seed}, {fault:?}, asker {asker}, spare {spare}");
-                assert_undisturbed(&world, asker, request, &text(asker, request), 30, &story);
+                let event_log = format!("seed {seed}, {fault:?}, asker {asker}, spare {spare}");
+                assert_undisturbed(&world, asker, request, &text(asker, request), 30, &event_log);
             }
         }
     }
@@ -177,13 +177,13 @@ fn drafts_give_several_tokens_a_round_trip_and_the_same_answer() {
     let rate = |song: bool| {
         let (mut world, guest) = three_stages(1, 20.0);
         match song {
-            true => world.ask_for_song(guest, 1, TEXT, TOKENS, 7, 5_000.0),
+            true => world.ask_sampled(guest, 1, TEXT, TOKENS, 7, 5_000.0),
             false => world.prompt(guest, 1, TEXT, TOKENS, 5_000.0),
         }
         world.run(120_000.0, all_ended(guest, 1..=1));
         let answer = world.answer(guest, 1).unwrap();
         let expected = match song {
-            true => undisturbed_song(&dense(), &prompt, TOKENS as usize, 7),
+            true => undisturbed_sampled(&dense(), &prompt, TOKENS as usize, 7),
             false => undisturbed(&dense(), &prompt, TOKENS as usize),
         };
         assert_eq!(answer.tokens, expected, "song: {song}");
@@ -202,7 +202,7 @@ fn drafts_survive_faults_and_neighbours() {
         let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let text = |request: u32| format!("la la {request} la la");
         for request in 1..=3 {
-            world.ask_for_song(guest, request, &text(request), 40, seed, 5_000.0 + f64::from(request) * 50.0);
+            world.ask_sampled(guest, request, &text(request), 40, seed, 5_000.0 + f64::from(request) * 50.0);
         }
         let back = 200.0 + (hash >> 30) as f64 % 3_000.0;
         let victim = 1 + (hash >> 9) as usize % 2;
@@ -217,9 +217,9 @@ fn drafts_survive_faults_and_neighbours() {
         for request in 1..=3 {
             let prompt: Vec<u32> = text(request).bytes().map(u32::from).collect();
             let answer = world.answer(guest, request).unwrap();
-            let story = format!("seed {seed}, {fault:?}, song {request}: {answer:?}");
-            assert_eq!(answer.end, Some(AnswerStop::Length), "{story}");
-            assert_eq!(answer.tokens, undisturbed_song(&dense(), &prompt, 40, seed), "{story}");
+            let event_log = format!("seed {seed}, {fault:?}, song {request}: {answer:?}");
+            assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}");
+            assert_eq!(answer.tokens, undisturbed_sampled(&dense(), &prompt, 40, seed), "{event_log}");
         }
     }
 }

@@ -12,7 +12,7 @@ const SHORT: &str = "how do bees find home?";
 const LONG: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn hash(seed: u64) -> u64 {
@@ -24,11 +24,15 @@ fn answered(world: &World, index: usize, request: u32) -> bool {
     world.answer(index, request).is_some_and(|answer| answer.end.is_some())
 }
 
-fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tokens: u32, story: &str) {
+fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tokens: u32, event_log: &str) {
     let (model, prompt) = (&dense(), text.bytes().map(u32::from).collect::<Vec<_>>());
-    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{story}: no answer"));
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(model, &prompt, tokens as usize), "{story}: the answer must be undisturbed");
+    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{event_log}: no answer"));
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
+    assert_eq!(
+        answer.tokens,
+        undisturbed(model, &prompt, tokens as usize),
+        "{event_log}: the answer must be undisturbed"
+    );
 }
 
 fn stages(world: &World) -> usize {
@@ -42,13 +46,13 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
     for seed in 0..300u64 {
         let hash = hash(seed);
         // The engines take a little more than the model's sizes say.
-        let device = SimDevice { padding: hash >> 50 & 15, ..SimDevice::lending(460) };
+        let device = SimDevice { padding: hash >> 50 & 15, ..SimDevice::with_budget(460) };
         let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         for index in 1..3 {
             let joins = 200.0 + (hash >> (8 * index)) as f64 % 400.0;
             let shrinks = joins + 20.0 + (hash >> (11 * index)) as f64 % 900.0;
             world.add(SimDevice { budget: Some(2_000), ..device }, joins);
-            world.fault(Fault::Lend(index, 460), shrinks);
+            world.fault(Fault::SetBudget(index, 460), shrinks);
         }
         world.run(60_000.0, |_| false);
         let room = world.view(0).room.unwrap();
@@ -64,7 +68,7 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
 #[test]
 fn a_load_that_never_ends_is_given_up_and_begun_again() {
     for seed in 0..100u64 {
-        let device = SimDevice::lending(460);
+        let device = SimDevice::with_budget(460);
         let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         let joins = |index: u64| 300.0 + (hash(seed) >> (8 * index)) as f64 % 400.0;
         (1..3).for_each(|index| _ = world.add(device, joins(index)));
@@ -82,8 +86,8 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
 /// A device that would only cost time is kept as a spare, and its people read what it would cost.
 #[test]
 fn a_spare_is_told_why() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(2_500));
-    world.add(SimDevice::lending(460).at_speed(0.05), 5_000.0);
+    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(2_500));
+    world.add(SimDevice::with_budget(460).at_speed(0.05), 5_000.0);
     world.run(30_000.0, |_| false);
     let room = world.view(0).room.unwrap();
     let spare = room.members.iter().find(|member| member.status == MemberStatus::Spare).unwrap();
@@ -114,19 +118,19 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     for seed in 0..150u64 {
         let hash = hash(seed);
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
-        let mut world = World::new(seed, dense(), share, SimDevice::lending(1_500).at_speed(0.05));
+        let mut world = World::new(seed, dense(), share, SimDevice::with_budget(1_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         world.prompt(asker, 1, SHORT, LONG, 1_000.0);
-        world.add(SimDevice::lending(2_500), 3_000.0 + (hash % 1_000) as f64);
+        world.add(SimDevice::with_budget(2_500), 3_000.0 + (hash % 1_000) as f64);
         world.run(60_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, {share:?}");
-        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+        let event_log = format!("seed {seed}, {share:?}");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &event_log);
         let answer = world.answer(asker, 1).unwrap();
-        assert_eq!(answer.recoveries, 0, "{story}: nothing was lost");
+        assert_eq!(answer.recoveries, 0, "{event_log}: nothing was lost");
         let gaps = gaps(&world, asker, 1);
         let usual = median(&gaps[..10]);
         let longest = gaps.iter().copied().fold(0.0, f64::max);
-        assert!(longest <= 3.0 * usual, "{story}: the longest gap is {longest:.0} ms, usual are {usual:.0} ms");
+        assert!(longest <= 3.0 * usual, "{event_log}: the longest gap is {longest:.0} ms, usual are {usual:.0} ms");
         let epoch = world.view(0).room.unwrap().plan.plan.as_ref().unwrap().epoch.0;
         let end = median(&gaps[gaps.len() - 10..]);
         swaps += u32::from(epoch > 1 && (share == Sharing::Everyone || end < 0.8 * usual));
@@ -140,30 +144,30 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
 fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
     for seed in 0..150u64 {
         let hash = hash(seed);
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(2_500).at_speed(0.05));
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(2_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         // Two pages each: the room is full.
         world.prompt(asker, 1, TEXT, TOKENS, 1_000.0);
         world.prompt(asker, 2, SHORT, LONG, 8_000.0);
         let joins = 15_000.0 + (hash % 2_000) as f64;
-        world.add(SimDevice::lending(2_500), joins);
+        world.add(SimDevice::with_budget(2_500), joins);
         // Both devices time some blocks first.
         world.run(joins + 2_500.0, |_| false);
-        let story = format!("seed {seed}, a device joined at {joins:.0} ms");
-        assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{story}");
-        assert_eq!(stages(&world), 2, "{story}: the answer must have moved");
+        let event_log = format!("seed {seed}, a device joined at {joins:.0} ms");
+        assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{event_log}");
+        assert_eq!(stages(&world), 2, "{event_log}: the answer must have moved");
         world.run(60_000.0, |world| answered(world, asker, 2));
-        assert_undisturbed(&world, asker, 1, TEXT, TOKENS, &story);
-        assert_undisturbed(&world, asker, 2, SHORT, LONG, &story);
-        assert_eq!(world.answer(asker, 2).unwrap().recoveries, 0, "{story}: nothing was lost");
+        assert_undisturbed(&world, asker, 1, TEXT, TOKENS, &event_log);
+        assert_undisturbed(&world, asker, 2, SHORT, LONG, &event_log);
+        assert_eq!(world.answer(asker, 2).unwrap().recoveries, 0, "{event_log}: nothing was lost");
     }
 }
 
 /// Three devices of which any two hold the model, and a guest that asks. Its answer begins at 10 s.
 fn room_of_three(seed: u64) -> (World, usize) {
-    let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(620));
-    world.add(SimDevice::lending(620), 5.0);
-    world.add(SimDevice::lending(620), 9.0);
+    let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+    world.add(SimDevice::with_budget(620), 5.0);
+    world.add(SimDevice::with_budget(620), 9.0);
     let asker = world.add(SimDevice::default(), 10.0);
     world.prompt(asker, 1, SHORT, LONG, 10_000.0);
     (world, asker)
@@ -177,12 +181,12 @@ fn noticed_within(millis: f64, fault: impl Fn(usize) -> Fault) {
         let (victim, at) = (1 + hash as usize % 2, 10_200.0 + (hash >> 8) as f64 % 1_000.0);
         world.fault(fault(victim), at);
         world.run(at + millis, |_| false);
-        let story = format!("seed {seed}, {:?} at {at:.0} ms", fault(victim));
+        let event_log = format!("seed {seed}, {:?} at {at:.0} ms", fault(victim));
         let lost = PeerId([victim as u8 + 1; 16]);
         let plan = world.view(0).room.unwrap().plan.plan.clone();
-        assert!(plan.is_none_or(|plan| !plan.peers().contains(&lost)), "{story}: noticed after {millis} ms");
+        assert!(plan.is_none_or(|plan| !plan.peers().contains(&lost)), "{event_log}: noticed after {millis} ms");
         world.run(60_000.0, |world| answered(world, asker, 1));
-        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &event_log);
     }
 }
 
@@ -205,9 +209,9 @@ fn nobody_is_given_up(fault: impl Fn(u64) -> Fault) {
         let fault = fault(hash);
         world.fault(fault, 10_200.0 + (hash >> 8) as f64 % 1_000.0);
         world.run(60_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, {fault:?}");
-        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
-        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}: nobody was lost");
+        let event_log = format!("seed {seed}, {fault:?}");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &event_log);
+        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{event_log}: nobody was lost");
     }
 }
 

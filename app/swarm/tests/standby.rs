@@ -8,7 +8,7 @@ const TEXT: &str = "a question that is a little longer than one chunk of sixty-f
 const TOKENS: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn hash(seed: u64) -> u64 {
@@ -20,18 +20,18 @@ fn hash(seed: u64) -> u64 {
 /// for a while.
 fn device() -> SimDevice {
     let link = Link { latency: 5.0, jitter: 0.5, ..Link::default() };
-    SimDevice { download: 100.0, ..SimDevice::lending(620) }.behind(link)
+    SimDevice { download: 100.0, ..SimDevice::with_budget(620) }.behind(link)
 }
 
 fn answered(world: &World, index: usize, request: u32) -> bool {
     world.answer(index, request).is_some_and(|answer| answer.end.is_some())
 }
 
-fn assert_undisturbed(world: &World, index: usize, request: u32, story: &str) {
+fn assert_undisturbed(world: &World, index: usize, request: u32, event_log: &str) {
     let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
-    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{story}: no answer"));
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize), "{story}: it must be undisturbed");
+    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{event_log}: no answer"));
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize), "{event_log}: it must be undisturbed");
 }
 
 /// Devices with work besides the host, by their index.
@@ -88,22 +88,22 @@ fn with_a_standby_the_next_token_comes_within_a_second() {
             _ => (Fault::DeviceLost(victim), 0.0),
         };
         world.fault(fault, at);
-        let story = format!("seed {seed}, {fault:?} at {at:.0} ms");
+        let event_log = format!("seed {seed}, {fault:?} at {at:.0} ms");
         world.run(at, |_| false);
-        assert!(!answered(&world, asker, 1), "{story}: it must strike in the middle of the answer");
+        assert!(!answered(&world, asker, 1), "{event_log}: it must strike in the middle of the answer");
         let known = match known_after > 0.0 {
             true => {
                 world.run(at + known_after, |world| !self::working(world).contains(&victim));
-                assert!(!self::working(&world).contains(&victim), "{story}: known after {known_after} ms");
+                assert!(!self::working(&world).contains(&victim), "{event_log}: known after {known_after} ms");
                 world.now()
             }
             // It says so itself.
             false => at,
         };
         world.run(at + 60_000.0, |world| answered(world, asker, 1));
-        assert_undisturbed(&world, asker, 1, &story);
+        assert_undisturbed(&world, asker, 1, &event_log);
         let waited = resumed(&world, asker, 1, known) - known;
-        assert!(waited < 1_000.0, "{story}: the next token came {waited:.0} ms after the loss was known");
+        assert!(waited < 1_000.0, "{event_log}: the next token came {waited:.0} ms after the loss was known");
         longest = longest.max(waited);
     }
     println!("the longest wait for the next token, from the moment the loss was known: {longest:.0} ms");
@@ -123,10 +123,10 @@ fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
         let at = asked - 300.0 + (hash >> 16) as f64 % 600.0;
         world.fault(Fault::Kill(victim), at);
         world.run(asked + 60_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, device {victim} killed {:.0} ms after the question", at - asked);
-        assert_undisturbed(&world, asker, 1, &story);
+        let event_log = format!("seed {seed}, device {victim} killed {:.0} ms after the question", at - asked);
+        assert_undisturbed(&world, asker, 1, &event_log);
         let waited = world.answer(asker, 1).unwrap().times[0] - asked;
-        assert!(waited < 1_000.0, "{story}: the first token came after {waited:.0} ms");
+        assert!(waited < 1_000.0, "{event_log}: the first token came after {waited:.0} ms");
         waits.push(waited);
     }
     println!("first tokens after at most {:.0} ms", waits.iter().copied().fold(0.0, f64::max));
@@ -194,7 +194,7 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
         world.run(world.now() + (hash(seed) % 5_000) as f64, |_| false);
         assert_eq!(standing_by(&world), ["It loads a copy of Device 2's part, to stand by."], "seed {seed}");
         // Its line is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
-        let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::lending(2_000).at_speed(4.0) };
+        let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::with_budget(2_000).at_speed(4.0) };
         let joins = world.now();
         let newcomer = world.add(quick, joins);
         world.run(joins + 5_000.0, |world| working(world) == [newcomer]);
@@ -206,8 +206,8 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
 /// Without memory for a standby plan the room says what would help, and a loss is survived as before.
 #[test]
 fn a_room_without_memory_for_it_says_so() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(620));
-    world.add(SimDevice::lending(620), 10.0);
+    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(620));
+    world.add(SimDevice::with_budget(620), 10.0);
     world.run(20_000.0, |_| false);
     let reason = world.view(0).room.unwrap().plan.reason.clone();
     assert!(reason.contains("If Device 2 leaves, its part has to be loaded anew; "), "{reason}");
@@ -218,7 +218,7 @@ fn a_room_without_memory_for_it_says_so() {
 #[test]
 fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
     for seed in 0..50u64 {
-        let tight = SimDevice { padding: 1 + hash(seed) % 300, ..SimDevice::lending(1_070) };
+        let tight = SimDevice { padding: 1 + hash(seed) % 300, ..SimDevice::with_budget(1_070) };
         let mut world = World::new(seed, dense(), Sharing::Everyone, tight);
         world.add(tight, 10.0);
         let asker = world.add(SimDevice::default(), 20.0);
@@ -226,10 +226,10 @@ fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
         let (before, epoch) = (working(&world), world.view(0).room.unwrap().plan.plan.clone().unwrap().epoch);
         world.prompt(asker, 1, TEXT, TOKENS, 20_000.0);
         world.run(120_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, {} bytes of padding", tight.padding);
-        assert_undisturbed(&world, asker, 1, &story);
-        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}");
-        assert_eq!(working(&world), before, "{story}");
-        assert_eq!(world.view(0).room.unwrap().plan.plan.clone().unwrap().epoch, epoch, "{story}: no other plan");
+        let event_log = format!("seed {seed}, {} bytes of padding", tight.padding);
+        assert_undisturbed(&world, asker, 1, &event_log);
+        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{event_log}");
+        assert_eq!(working(&world), before, "{event_log}");
+        assert_eq!(world.view(0).room.unwrap().plan.plan.clone().unwrap().epoch, epoch, "{event_log}: no other plan");
     }
 }

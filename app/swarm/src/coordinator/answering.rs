@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use potluck_plan::{ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
-use super::ahead::Ahead;
 use super::conversations::{Conversation, left_in_page, pages};
-use super::draft::{Acceptance, DraftCost, MOST as MOST_DRAFTS, look_up};
+use super::draft::{Acceptance, DraftCost, MAX_DRAFTS, look_up};
 use super::handover::Replay;
+use super::multi_step::MultiStep;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
 use crate::language::TextStream;
+use crate::mutation::{Mutation, has_mutation};
 use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
 
 /// Positions an answer is expected to grow by before another one ends: what is set aside when the next one is let in.
 const EXPECTED_GROWTH: usize = 64;
@@ -28,7 +28,7 @@ pub(super) struct Pass {
     /// What the rows behind them guess.
     pub drafts: Vec<u32>,
     /// Tokens that are computed behind them.
-    pub ahead: u16,
+    pub further_steps: u16,
     sent: Millis,
     /// A decoded row, alone but for its drafts.
     is_decode: bool,
@@ -50,12 +50,12 @@ pub(super) struct DecodePass {
 impl Pass {
     /// Rows of a log that is replayed.
     pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
-        Self { id, end, drafts: Vec::new(), ahead: 0, sent: now, is_decode: false }
+        Self { id, end, drafts: Vec::new(), further_steps: 0, sent: now, is_decode: false }
     }
 
     /// Positions of state it leaves behind, right or wrong.
     fn held(&self) -> usize {
-        self.end + self.drafts.len() + usize::from(self.ahead)
+        self.end + self.drafts.len() + usize::from(self.further_steps)
     }
 
     /// How long it was under way, if it was a token with its drafts.
@@ -66,14 +66,14 @@ impl Pass {
 
 /// Rows of a prompt that passed the stages while no other answer was given.
 pub(super) struct PrefillPass {
-    pub rows: usize,
+    pub tokens: usize,
     /// Milliseconds of the engine at each stage.
     pub stage_millis: Vec<f64>,
 }
 
 /// Rows of a prompt that came through, so many milliseconds after the ones before them.
 pub(super) struct Reading {
-    pub rows: usize,
+    pub tokens: usize,
     pub millis: f64,
 }
 
@@ -144,15 +144,15 @@ impl Answering {
     }
 
     /// Rows that may be sent now, `window` chunks at most being under way.
-    pub fn next_chunk(&self, window: usize, prefill_rows: usize) -> Option<Chunk> {
+    pub fn next_chunk(&self, window: usize, prefill_tokens: usize) -> Option<Chunk> {
         match self.paused || self.under_way.len() >= window {
             true => None,
-            false => self.conversation.log.chunk(self.sent, prefill_rows),
+            false => self.conversation.log.chunk(self.sent, prefill_tokens),
         }
     }
 
     /// Rows that may be computed behind a chunk, if it is the newest token. They never begin a page.
-    fn most_further(&self, chunk: &Chunk) -> usize {
+    fn max_further_steps(&self, chunk: &Chunk) -> usize {
         if chunk.class != KernelClass::Decode || !chunk.last || chunk.tokens.len() != 1 {
             return 0;
         }
@@ -163,21 +163,25 @@ impl Answering {
     }
 
     /// Greedy tokens to compute behind a chunk.
-    pub fn ahead(&self, chunk: &Chunk, ahead: Ahead) -> u16 {
-        if self.pick() == LogitsRequest::Top(1) { ahead.tokens(self.most_further(chunk)) } else { 0 }
+    pub fn further_steps(&self, chunk: &Chunk, multi_step: MultiStep) -> u16 {
+        if self.logits_request() == LogitsRequest::Top(1) {
+            multi_step.further_steps(self.max_further_steps(chunk))
+        } else {
+            0
+        }
     }
 
     /// Guesses for the rows behind a chunk, if guesses pay.
     pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Vec<u32> {
-        let most = self.most_further(chunk);
-        if most == 0 {
+        let max = self.max_further_steps(chunk);
+        if max == 0 {
             return Vec::new();
         }
         if self.guess.is_empty() {
-            self.guess = look_up(self.conversation.log.tokens(), MOST_DRAFTS).into();
+            self.guess = look_up(self.conversation.log.tokens(), MAX_DRAFTS).into();
         }
-        let most = self.guess.len().min(most);
-        let length = cost.best_length(self.acceptance, network_hops, most);
+        let max = self.guess.len().min(max);
+        let length = cost.best_length(self.acceptance, network_hops, max);
         self.guess.iter().copied().take(length).collect()
     }
 
@@ -206,17 +210,17 @@ impl Answering {
         }
         self.sent = chunk.base + chunk.tokens.len();
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
-        let rows = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
+        let lm_head_tokens = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
         self.under_way.push_back(Pass {
             id: pass,
             end: self.sent,
             drafts: chunk.drafts,
-            ahead: chunk.ahead,
+            further_steps: chunk.further_steps,
             sent: now,
             is_decode,
         });
-        let held = chunk.base + tokens.len() + usize::from(chunk.ahead);
+        let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
         self.conversation.held = self.conversation.held.max(held);
         let forward = Forward {
             epoch: plan.epoch,
@@ -227,8 +231,8 @@ impl Answering {
             base: Position(chunk.base as u32),
             class: chunk.class,
             tokens,
-            further_steps: chunk.ahead,
-            head: chunk.last.then(|| LmHeadRequest { tokens: rows, logits: self.pick() }),
+            further_steps: chunk.further_steps,
+            head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
@@ -244,8 +248,8 @@ impl Answering {
     /// How fast the prompt is read, if `pass` comes through now and is part of it.
     pub fn reading(&self, id: PassId, now: Millis) -> Option<Reading> {
         let pass = self.under_way.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
-        let rows = pass.end.saturating_sub(self.conversation.log.computed());
-        Some(Reading { rows, millis: now.0 - self.progress.0 })
+        let tokens = pass.end.saturating_sub(self.conversation.log.computed());
+        Some(Reading { tokens, millis: now.0 - self.progress.0 })
     }
 
     /// These rows are under way.
@@ -254,8 +258,8 @@ impl Answering {
     }
 
     /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.
-    pub fn through(&mut self, id: PassId, now: Millis) -> Option<Pass> {
-        let counts = |pass: &mut Pass| pass.id == id || is_planted(Bug::ReplyTwice);
+    pub fn completed(&mut self, id: PassId, now: Millis) -> Option<Pass> {
+        let counts = |pass: &mut Pass| pass.id == id || has_mutation(Mutation::ReplyTwice);
         let pass = self.under_way.pop_front_if(counts)?;
         self.progress = now;
         self.conversation.log.set_computed(pass.end);
@@ -296,13 +300,13 @@ impl Answering {
     }
 
     /// Pages it may come to need.
-    pub fn most_pages(&self) -> usize {
+    pub fn max_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
         pages(self.conversation.log.len().saturating_add(left).min(self.context)).max(self.pages())
     }
 
     /// Whatever is under way is sent again.
-    pub fn send_again(&mut self) {
+    pub fn resend(&mut self) {
         self.rewind(self.conversation.log.computed());
     }
 
@@ -332,7 +336,7 @@ impl Answering {
 
     pub fn report_reading(&self, out: &mut Outbox) {
         let done = self.conversation.log.computed().min(self.prompt_tokens);
-        self.transcript.tell(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), out);
+        self.transcript.send(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), out);
     }
 
     /// A token was chosen.
@@ -341,7 +345,7 @@ impl Answering {
         self.last_token = now;
     }
 
-    fn pick(&self) -> LogitsRequest {
+    fn logits_request(&self) -> LogitsRequest {
         let sampling = &self.prompt.sampling;
         let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
         LogitsRequest::Top(if greedy { 1 } else { LogitsRequest::MAX_TOP })

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, VecDeque};
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
-use super::ahead::{self, Ahead};
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
 use super::draft::DraftCost;
 use super::handover::Replay;
+use super::multi_step::{self, MultiStep};
 use super::queue::{Question, Queue};
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
@@ -20,7 +20,7 @@ use crate::outbox::Outbox;
 /// Chunks of prompts under way at once, so that all stages work.
 const WINDOW: usize = 4;
 /// Answers given at once.
-const MOST_AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// Answers kept after their end, for askers that lost pieces.
 const KEPT_TRANSCRIPTS: usize = 32;
 
@@ -36,7 +36,7 @@ pub(super) struct Answers {
     rebuilt: Vec<ConversationId>,
     reserved: usize,
     pub(super) draft_cost: DraftCost,
-    pub(super) ahead: Ahead,
+    pub(super) multi_step: MultiStep,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
     /// Tokens written in all.
@@ -63,7 +63,7 @@ impl Answers {
             return;
         }
         if self.queue.push(Question { asker, prompt, asked: now, tokens: None }) {
-            self.tell_positions(out);
+            self.send_positions(out);
         } else {
             let sentence = "Too many questions are waiting in this room; ask again in a moment.".to_owned();
             self.refuse(asker, request, AnswerStop::Failed(sentence), out);
@@ -101,7 +101,7 @@ impl Answers {
     }
 
     /// Where everyone stands who waits: first those who gave up their state for others.
-    fn tell_positions(&self, out: &mut Outbox) {
+    fn send_positions(&self, out: &mut Outbox) {
         let paused = self.active.iter().filter(|active| active.paused).map(|active| &active.transcript);
         let paused = paused.map(|transcript| (transcript.asker, transcript.request));
         let running = self.running();
@@ -132,7 +132,7 @@ impl Answers {
             admitted = true;
         }
         if resumed || admitted {
-            self.tell_positions(out);
+            self.send_positions(out);
         }
         self.send(plan, total, now, out);
     }
@@ -140,7 +140,7 @@ impl Answers {
     /// The next question, if there is room for it. Nobody overtakes one that does not fit yet, or it might wait forever.
     fn next_question(&mut self, model: &OpenedModel, context: usize, out: &mut Outbox) -> Option<Question> {
         while !self.queue.is_empty()
-            && self.active.len() < MOST_AT_ONCE
+            && self.active.len() < MAX_CONCURRENT
             && !self.active.iter().any(|active| active.paused)
         {
             let running = self.running();
@@ -207,21 +207,21 @@ impl Answers {
     fn send(&mut self, plan: &Plan, total: usize, now: Millis, out: &mut Outbox) {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
-        let prefill_rows = self.chunk_size.rows(plan);
-        let alone = self.active.len() == 1 && self.queue.is_empty() && ahead::is_possible(plan, out.me);
+        let prefill_tokens = self.chunk_size.tokens(plan);
+        let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, out.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
-                let Some(mut chunk) = self.active[index].next_chunk(window, prefill_rows) else { continue };
+                let Some(mut chunk) = self.active[index].next_chunk(window, prefill_tokens) else { continue };
                 if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
                     continue;
                 }
                 let (pass, live) = (self.next_pass(), self.live(Some(index)));
                 let answering = &mut self.active[index];
                 if alone {
-                    chunk.ahead = answering.ahead(&chunk, self.ahead);
+                    chunk.further_steps = answering.further_steps(&chunk, self.multi_step);
                 }
-                if chunk.ahead == 0 {
+                if chunk.further_steps == 0 {
                     chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(out.me));
                 }
                 answering.send(chunk, pass, live, plan, now, out);
@@ -247,7 +247,7 @@ impl Answers {
             let Some(youngest) = self.active.iter().rposition(|active| !active.paused) else { return false };
             self.active[youngest].paused = true;
             self.active[youngest].kv_cache_lost();
-            self.tell_positions(out);
+            self.send_positions(out);
             if youngest == index {
                 return false;
             }
@@ -268,7 +268,7 @@ impl Answers {
             self.finish(index, AnswerStop::Stopped, now, out);
         } else if self.queue.take(asker, request).is_some() {
             self.refuse(asker, request, AnswerStop::Stopped, out);
-            self.tell_positions(out);
+            self.send_positions(out);
         }
     }
 
@@ -296,13 +296,13 @@ impl Answers {
             self.finish(index, AnswerStop::Stopped, now, out);
         }
         self.conversations.drop_asker(peer);
-        self.tell_positions(out);
+        self.send_positions(out);
     }
 
     /// The plan is gone; the answers go on when there is a new one.
-    pub fn tell_recovering(&self, reason: &str, out: &mut Outbox) {
+    pub fn send_recovering(&self, reason: &str, out: &mut Outbox) {
         for active in self.active.iter().filter(|active| !active.paused) {
-            active.transcript.tell(AnswerPart::Recovering(reason.to_owned()), out);
+            active.transcript.send(AnswerPart::Recovering(reason.to_owned()), out);
         }
     }
 
@@ -311,7 +311,7 @@ impl Answers {
         self.chunk_size = ChunkSize::default();
         self.conversations.kv_cache_lost();
         self.draft_cost = DraftCost::default();
-        self.ahead = Ahead::default();
+        self.multi_step = MultiStep::default();
         self.active.iter_mut().for_each(Answering::kv_cache_lost);
     }
 
@@ -338,7 +338,7 @@ impl Answers {
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserve_nothing();
         self.draft_cost = DraftCost::default();
-        self.ahead = Ahead::default();
+        self.multi_step = MultiStep::default();
         self.chunk_size = ChunkSize::default();
         self.conversations.kv_cache_lost();
         self.conversations.rename();
@@ -353,7 +353,7 @@ impl Answers {
     pub fn unexpected(&self, conversation: ConversationId, plan: &Plan) -> Option<(u32, u32, usize)> {
         let [only] = &self.active[..] else { return None };
         let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
-        is_new.then(|| (only.to_read() as u32, self.chunk_size.rows(plan) as u32, WINDOW))
+        is_new.then(|| (only.to_read() as u32, self.chunk_size.tokens(plan) as u32, WINDOW))
     }
 
     /// What the first token of an answer is expected to take.
@@ -380,9 +380,9 @@ impl Answers {
         self.active.iter().any(|active| active.is_stalled(now))
     }
 
-    pub fn send_again(&mut self) {
+    pub fn resend(&mut self) {
         self.chunk_size = ChunkSize::default();
-        self.active.iter_mut().for_each(Answering::send_again);
+        self.active.iter_mut().for_each(Answering::resend);
     }
 }
 

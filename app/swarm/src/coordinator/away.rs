@@ -6,7 +6,7 @@ use potluck_plan::{Millis, PeerId};
 use potluck_protocol::Session;
 
 /// So long their questions and conversations are kept.
-const PATIENCE_MILLIS: f64 = 60_000.0;
+const MAX_ABSENCE_MILLIS: f64 = 60_000.0;
 
 #[derive(Default)]
 pub(super) struct AwayAskers {
@@ -25,7 +25,7 @@ impl AwayAskers {
 
     /// Removes and returns who stayed away for too long.
     pub fn give_up(&mut self, now: Millis) -> Vec<PeerId> {
-        let over = self.left.iter().filter(|(_, (_, since))| now.0 - since.0 > PATIENCE_MILLIS);
+        let over = self.left.iter().filter(|(_, (_, since))| now.0 - since.0 > MAX_ABSENCE_MILLIS);
         let over: Vec<PeerId> = over.map(|(peer, _)| *peer).collect();
         self.left.retain(|peer, _| !over.contains(peer));
         over

@@ -6,7 +6,7 @@ use potluck_plan::{Plan, Work};
 /// What reading one chunk should take.
 const CHUNK_MILLIS: f64 = 200.0;
 /// Chunks begin with so few rows, and are multiples of this.
-const FEWEST_ROWS: usize = 64;
+const MIN_TOKENS: usize = 64;
 /// One measurement makes chunks so many times longer at most.
 const GROWTH: usize = 4;
 
@@ -16,26 +16,26 @@ pub(super) struct ChunkSize(usize);
 
 impl Default for ChunkSize {
     fn default() -> Self {
-        Self(FEWEST_ROWS)
+        Self(MIN_TOKENS)
     }
 }
 
 impl ChunkSize {
     /// Rows of the next chunk. Devices in a line work on several chunks at a time, and their frames stay short: they always get
     /// few rows.
-    pub fn rows(self, plan: &Plan) -> usize {
-        if plan.peers().len() == 1 { self.0 } else { FEWEST_ROWS }
+    pub fn tokens(self, plan: &Plan) -> usize {
+        if plan.peers().len() == 1 { self.0 } else { MIN_TOKENS }
     }
 
     /// So many rows came through, so long after the ones before them.
-    pub fn measured(&mut self, rows: usize, millis: f64) {
+    pub fn measured(&mut self, tokens: usize, millis: f64) {
         // The end of a prompt says little: small chunks cost more a row.
-        if rows < FEWEST_ROWS {
+        if tokens < MIN_TOKENS {
             return;
         }
-        let fitting = rows as f64 * CHUNK_MILLIS / millis.max(1.0);
-        let most = (self.0 * GROWTH).min(Work::PREFILL_TOKENS);
-        self.0 = (fitting.min(most as f64) as usize / FEWEST_ROWS * FEWEST_ROWS).max(FEWEST_ROWS);
+        let fitting = tokens as f64 * CHUNK_MILLIS / millis.max(1.0);
+        let max = (self.0 * GROWTH).min(Work::PREFILL_TOKENS);
+        self.0 = (fitting.min(max as f64) as usize / MIN_TOKENS * MIN_TOKENS).max(MIN_TOKENS);
     }
 }
 
@@ -61,28 +61,28 @@ mod tests {
     #[test]
     fn a_fast_device_is_fed_long_chunks_after_a_few_measurements() {
         let mut size = ChunkSize::default();
-        assert_eq!(size.rows(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1)), 64);
         size.measured(64, 20.0);
-        assert_eq!(size.rows(&plan(1)), 256);
+        assert_eq!(size.tokens(&plan(1)), 256);
         size.measured(256, 30.0);
-        assert_eq!(size.rows(&plan(1)), Work::PREFILL_TOKENS);
-        assert_eq!(size.rows(&plan(2)), 64, "two devices work on two chunks at a time");
+        assert_eq!(size.tokens(&plan(1)), Work::PREFILL_TOKENS);
+        assert_eq!(size.tokens(&plan(2)), 64, "two devices work on two chunks at a time");
     }
 
     #[test]
     fn a_slow_device_keeps_short_chunks_and_a_slowed_one_gets_them_back() {
         let mut size = ChunkSize::default();
         size.measured(64, 2_000.0);
-        assert_eq!(size.rows(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1)), 64);
         size.measured(64, 1.0);
         size.measured(256, 5_000.0);
-        assert_eq!(size.rows(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1)), 64);
     }
 
     #[test]
     fn the_end_of_a_prompt_says_nothing() {
         let mut size = ChunkSize::default();
         size.measured(3, 1.0);
-        assert_eq!(size.rows(&plan(1)), 64);
+        assert_eq!(size.tokens(&plan(1)), 64);
     }
 }

@@ -66,10 +66,10 @@ impl Conversations {
 
     /// Forgets those used longest ago until the others hold at most so many pages. Stages free what they hold of them
     /// when the next rows come.
-    pub fn shrink_to(&mut self, most: usize) {
+    pub fn shrink_to(&mut self, max: usize) {
         // One without state only costs its log, but there must not be any number of them.
         let cost = |kept: &Conversation| pages(kept.held).max(1);
-        while self.kept.values().map(cost).sum::<usize>() > most {
+        while self.kept.values().map(cost).sum::<usize>() > max {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
             if oldest.and_then(|key| self.kept.remove(&key)).is_none() {
                 return;

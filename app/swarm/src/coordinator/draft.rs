@@ -6,7 +6,7 @@
 /// Runs of so many tokens are looked up, the longest first.
 const RUNS: [usize; 2] = [3, 2];
 /// Most draft tokens in one pass: half a piece of decoded rows, so that two conversations can share one.
-pub(super) const MOST: usize = 7;
+pub(super) const MAX_DRAFTS: usize = 7;
 /// How much one new observation counts.
 const NEWEST: f64 = 0.125;
 
@@ -64,11 +64,11 @@ impl DraftCost {
 
     /// The number of draft tokens, at most `most`, that gives the most tokens a second. Before anything is measured, a row more
     /// counts little against `network_hops` between devices, and much without any.
-    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, most: usize) -> usize {
+    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, max: usize) -> usize {
         let further = self.further.unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
         let mut best = (0, 1.0);
         let (mut tokens, mut chance) = (1.0, 1.0);
-        for length in 1..=most.min(MOST) {
+        for length in 1..=max.min(MAX_DRAFTS) {
             chance *= acceptance.0;
             tokens += chance;
             let rate = tokens / (1.0 + further * length as f64);

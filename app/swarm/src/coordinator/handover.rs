@@ -9,16 +9,16 @@ use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
 use super::answers::Answers;
-use super::draft::MOST as MOST_DRAFTS;
+use super::draft::MAX_DRAFTS;
 use super::token_log::Chunk;
 use crate::outbox::Outbox;
 
 /// Rows of one piece of the replay: few, because rows of answers wait behind it.
-const ROWS: usize = 16;
+const REPLAY_TOKENS: usize = 16;
 /// So many rows may be missing at the switch: they are sent together with the next one. Not fewer than one round trip can
 /// add with drafts or tokens ahead, or a replay would never catch up.
-const LAG: usize = MOST_DRAFTS + 1;
-const _: () = assert!(LAG >= Work::MAX_STEPS as usize);
+const MAX_LAG: usize = MAX_DRAFTS + 1;
+const _: () = assert!(MAX_LAG >= Work::MAX_STEPS as usize);
 /// Nothing came back for so long: the rows are sent again.
 const STALL_MILLIS: f64 = 10_000.0;
 
@@ -47,7 +47,7 @@ impl Handover {
     /// Replays one piece more, if none is under way.
     pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, now: Millis, out: &mut Outbox) {
         self.follow(answers, total);
-        self.replays.values_mut().for_each(|replay| replay.send_again(now));
+        self.replays.values_mut().for_each(|replay| replay.resend(now));
         if self.replays.values().any(|replay| !replay.under_way.is_empty()) {
             return;
         }
@@ -65,20 +65,20 @@ impl Handover {
     /// Begins to follow new answers where their state fits twice, and forgets ended ones.
     fn follow(&mut self, answers: &mut Answers, total: usize) {
         self.replays.retain(|conversation, _| answers.index_of(*conversation).is_some());
-        let mut taken: usize = answers.active.iter().map(Answering::most_pages).sum();
+        let mut taken: usize = answers.active.iter().map(Answering::max_pages).sum();
         let mut reserved: usize = answers
             .active
             .iter()
             .filter(|active| self.replays.contains_key(&active.conversation.id))
-            .map(Answering::most_pages)
+            .map(Answering::max_pages)
             .sum();
         for index in 0..answers.active.len() {
             let active = &answers.active[index];
-            let (conversation, most) = (active.conversation.id, active.most_pages());
+            let (conversation, max) = (active.conversation.id, active.max_pages());
             if let Some(replay) = self.replays.get_mut(&conversation) {
                 replay.keep_to(active.conversation.log.tokens());
-            } else if !active.paused && taken + reserved + most <= total {
-                reserved += most;
+            } else if !active.paused && taken + reserved + max <= total {
+                reserved += max;
                 let id = answers.conversations.fresh_id();
                 self.replays.insert(conversation, Replay::new(id));
             }
@@ -93,14 +93,14 @@ impl Handover {
         answers.active.iter().filter(|active| !active.paused).all(|active| {
             let replay = self.replays.get(&active.conversation.id);
             replay.is_some_and(|replay| {
-                replay.tokens.len() - replay.computed <= LAG
-                    && replay.tokens.len() + LAG >= active.conversation.log.computed()
+                replay.tokens.len() - replay.computed <= MAX_LAG
+                    && replay.tokens.len() + MAX_LAG >= active.conversation.log.computed()
             })
         })
     }
 
     /// Rows on the new plan are through.
-    pub fn through(&mut self, conversation: ConversationId, pass: PassId) {
+    pub fn completed(&mut self, conversation: ConversationId, pass: PassId) {
         let replay = self.replays.values_mut().find(|replay| replay.id == conversation);
         if let Some(replay) = replay
             && let Some(pass) = replay.under_way.pop_front_if(|oldest| oldest.id == pass)
@@ -145,7 +145,7 @@ impl Replay {
         }
     }
 
-    fn send_again(&mut self, now: Millis) {
+    fn resend(&mut self, now: Millis) {
         if !self.under_way.is_empty() && now.0 - self.sent.0 > STALL_MILLIS {
             self.rewind(self.computed);
         }
@@ -154,7 +154,7 @@ impl Replay {
     /// The last token of the log is left for the switch: its head is wanted then.
     fn next_chunk(&self, active: &Answering) -> Option<Chunk> {
         let log = &active.conversation.log;
-        let mut chunk = log.chunk(self.sent(), ROWS)?;
+        let mut chunk = log.chunk(self.sent(), REPLAY_TOKENS)?;
         chunk.tokens.truncate((log.len() - 1).saturating_sub(chunk.base));
         (!chunk.tokens.is_empty()).then_some(chunk)
     }

@@ -1,6 +1,5 @@
 //! The coordinator: the room's model, its plan, its token logs and its answers.
 
-mod ahead;
 mod answering;
 mod answers;
 mod away;
@@ -9,7 +8,8 @@ mod conversations;
 mod draft;
 mod faults;
 mod handover;
-mod picks;
+mod logits;
+mod multi_step;
 mod planning;
 mod queue;
 mod token_log;
@@ -33,7 +33,7 @@ use answering::DecodePass;
 use answers::Answers;
 use away::AwayAskers;
 use handover::Handover;
-use planning::{Planning, Use, Wishes};
+use planning::{PlanRequest, Planning, Usage};
 
 pub(crate) struct Coordinator {
     pub command: HostCommand,
@@ -53,7 +53,7 @@ pub(crate) struct Coordinator {
     /// Tokens that passed a plan, and when: nothing is learnt from them on the way to the next token.
     passed: Vec<(PlanEpoch, DecodePass, Millis)>,
     /// When devices were told to expect rows.
-    expected: Millis,
+    announced: Millis,
 }
 
 /// The room's picture is sent at most this often.
@@ -80,7 +80,7 @@ impl Coordinator {
             sent: None,
             counted: Millis(f64::MIN),
             passed: Vec::new(),
-            expected: Millis(f64::MIN),
+            announced: Millis(f64::MIN),
         }
     }
 
@@ -111,10 +111,11 @@ impl Coordinator {
 
     /// Members, contributions or wishes changed.
     pub fn replan(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
-        let used = self.used();
+        let usage = self.usage();
         if let Some(model) = &self.model {
-            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), used, now };
-            if let Some(model) = self.planning.replan(wishes, members, out) {
+            let request =
+                PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage, now };
+            if let Some(model) = self.planning.replan(request, members, out) {
                 self.model = Some(model);
             }
         }
@@ -223,7 +224,7 @@ impl Coordinator {
     /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there, else the one
     /// that stands by for the loss of this peer, else a new one is made.
     fn recover(&mut self, lost: Option<PeerId>, reason: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.answers.tell_recovering(reason, out);
+        self.answers.send_recovering(reason, out);
         let has_other = self.planning.prepared_plan().is_some();
         if has_other {
             self.try_commit(members, now, out);
@@ -231,10 +232,10 @@ impl Coordinator {
             self.answers.kv_cache_lost();
             self.keep_handover(None);
         }
-        let used = self.used();
+        let usage = self.usage();
         let Some(model) = &self.model else { return };
-        let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), used, now };
-        let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, wishes, members, out));
+        let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage, now };
+        let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, request, members, out));
         if let Some(peer) = lost {
             self.planning.standbys.forget(peer);
         }
@@ -280,20 +281,20 @@ impl Coordinator {
     /// Somebody writes a question, and is about to wait. Not told to devices for every letter of several people.
     pub fn writing(&mut self, now: Millis, out: &mut Outbox) {
         self.waited = now;
-        if now.0 - self.expected.0 >= EXPECT_MILLIS {
-            self.expect_rows(now, out);
+        if now.0 - self.announced.0 >= EXPECT_MILLIS {
+            self.announce_work(now, out);
         }
     }
 
     /// The devices of the running plan are about to get rows.
-    fn expect_rows(&mut self, now: Millis, out: &mut Outbox) {
-        self.expected = now;
+    fn announce_work(&mut self, now: Millis, out: &mut Outbox) {
+        self.announced = now;
         let peers = self.planning.active().map(Plan::peers).unwrap_or_default();
         peers.into_iter().for_each(|peer| out.send(peer, Frame::Expect));
     }
 
     pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
-        self.expect_rows(now, out);
+        self.announce_work(now, out);
         self.waited = now;
         self.answers.ask(asker, prompt, now, out);
         self.continue_answers(now, out);
@@ -309,23 +310,30 @@ impl Coordinator {
         self.after_answer(members, now, out);
     }
 
-    pub fn picked(&mut self, from: PeerId, picked: LogitsResult, members: &mut Members, now: Millis, out: &mut Outbox) {
-        if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == picked.epoch) {
-            handover.through(picked.conversation, picked.pass);
+    pub fn logits_result(
+        &mut self,
+        from: PeerId,
+        reply: LogitsResult,
+        members: &mut Members,
+        now: Millis,
+        out: &mut Outbox,
+    ) {
+        if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == reply.epoch) {
+            handover.completed(reply.conversation, reply.pass);
             self.try_commit(members, now, out);
             self.continue_answers(now, out);
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
-        if picked.epoch != plan.epoch || plan.stages.last().is_none_or(|last| last.peer != from) {
+        if reply.epoch != plan.epoch || plan.stages.last().is_none_or(|last| last.peer != from) {
             return;
         }
-        let conversation = picked.conversation;
+        let conversation = reply.conversation;
         if let Some(reading) = self.answers.unexpected(conversation, plan) {
             let millis = self.planning.first_token_millis(model, &self.command, members, plan, reading);
             self.answers.expect(conversation, millis);
         }
-        let good = self.answers.picked(picked, model, now, out);
+        let good = self.answers.logits_result(reply, model, now, out);
         let epoch = plan.epoch;
         self.passed.extend(self.answers.passed.take().map(|pass| (epoch, pass, now)));
         if let Some(read) = self.answers.read.take() {
@@ -349,8 +357,8 @@ impl Coordinator {
     }
 
     /// How the room is used, for plans that nobody is answered under while they are loaded.
-    fn used(&self) -> Use {
-        Use { waits: self.answers.are_awaited(), waited: self.waited, tokens: self.answers.tokens }
+    fn usage(&self) -> Usage {
+        Usage { waits: self.answers.are_awaited(), waited: self.waited, tokens: self.answers.tokens }
     }
 
     fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
@@ -364,11 +372,11 @@ impl Coordinator {
     /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
     pub fn back(&mut self, peer: PeerId, now: Millis, out: &mut Outbox) {
         self.planning.ask(peer, out);
-        self.send_again(now, out);
+        self.resend(now, out);
     }
 
-    fn send_again(&mut self, now: Millis, out: &mut Outbox) {
-        self.answers.send_again();
+    fn resend(&mut self, now: Millis, out: &mut Outbox) {
+        self.answers.resend();
         self.continue_answers(now, out);
     }
 
@@ -380,7 +388,7 @@ impl Coordinator {
         if self.answers.is_stalled(now) {
             let peers = self.planning.active().map(|plan| plan.peers()).unwrap_or_default();
             peers.into_iter().for_each(|peer| self.planning.ask(peer, out));
-            self.send_again(now, out);
+            self.resend(now, out);
         }
         for peer in self.away.give_up(now) {
             self.answers.drop_asker(peer, now, out);
@@ -397,17 +405,18 @@ impl Coordinator {
             if self.is_idle() {
                 self.planning.time_alone(&model, members, now, out);
             }
-            let asked_again = members.ask_again(now);
+            let asked_again = members.take_retries(now);
             if self.planning.is_due(&model, &self.command, members, now) || asked_again {
                 self.replan(members, now, out);
             }
         }
         self.after_answer(members, now, out);
-        let used = self.used();
+        let usage = self.usage();
         if let Some(model) = &self.model {
-            let wishes = Wishes { model, command: &self.command, answering: self.answers.is_answering(), used, now };
-            self.planning.stand_by(wishes, members, out);
-            self.planning.look_for_help(wishes, members);
+            let request =
+                PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage, now };
+            self.planning.stand_by(request, members, out);
+            self.planning.look_for_help(request, members);
         }
         self.refresh(members, now, false, out);
     }

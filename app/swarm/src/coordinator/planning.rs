@@ -4,20 +4,20 @@
 mod advance;
 mod calibrating;
 mod choosing;
+mod churn_history;
 mod downloads;
 mod forecasts;
-mod habits;
 mod help;
+mod hysteresis;
 mod in_place;
 mod kv_cache_type;
 mod learning;
 mod measures;
-mod patience;
-mod question;
+mod planner_input;
 mod standbys;
 mod states;
 
-pub(super) use in_place::Use;
+pub(super) use in_place::Usage;
 pub(super) use standbys::StandsBy;
 use states::Purpose;
 pub(super) use states::{Active, Inactive};
@@ -29,13 +29,13 @@ use potluck_planner::{Planned, Shortfall};
 use potluck_protocol::{Frame, LoadFault, PlanStatus};
 
 use calibrating::Calibrating;
+use churn_history::ChurnHistory;
 use downloads::Downloads;
 use forecasts::Forecasts;
-use habits::Habits;
 use help::Helpful;
+use hysteresis::Hysteresis;
 use in_place::InPlace;
 use measures::{Drift, Measures};
-use patience::Patience;
 use standbys::StandbyPlans;
 
 use crate::event::{HostCommand, OpenedModel};
@@ -67,20 +67,20 @@ pub(super) struct Planning {
     measures: Measures,
     forecasts: Forecasts,
     drift: Drift,
-    patience: Patience,
-    habits: Habits,
+    hysteresis: Hysteresis,
+    churn_history: ChurnHistory,
     helpful: Helpful,
     predicted: Millis,
 }
 
 /// What planning needs to know besides the members.
 #[derive(Clone, Copy)]
-pub(super) struct Wishes<'a> {
+pub(super) struct PlanRequest<'a> {
     pub model: &'a Arc<OpenedModel>,
     pub command: &'a HostCommand,
     /// Rows of answers pass the active plan now.
     pub answering: bool,
-    pub used: Use,
+    pub usage: Usage,
     pub now: Millis,
 }
 
@@ -104,8 +104,8 @@ impl Planning {
             measures: Measures::default(),
             forecasts: Forecasts::default(),
             drift: Drift::default(),
-            patience: Patience::default(),
-            habits: Habits::default(),
+            hysteresis: Hysteresis::default(),
+            churn_history: ChurnHistory::default(),
             helpful: Helpful::default(),
             predicted: Millis(0.0),
         }
@@ -156,12 +156,12 @@ impl Planning {
 
     /// A device that lent its GPU is gone, or lends it no more.
     pub fn leaves(&mut self, peer: PeerId, now: Millis) {
-        self.habits.leaves(peer, now);
+        self.churn_history.leaves(peer, now);
     }
 
     /// How often a device left lately.
     pub fn departures(&self, peer: PeerId) -> u32 {
-        self.habits.departures(peer)
+        self.churn_history.departures(peer)
     }
 
     /// A peer is gone. True if the active plan is gone with it.
@@ -258,7 +258,7 @@ impl Planning {
         }
         self.last = Some(active.planned.plan.clone());
         self.active = Some(active);
-        self.patience.over();
+        self.hysteresis.over();
         self.in_place.plan_changed(tokens);
         self.unfit_beside = None;
         self.standbys.plan_changed();
@@ -267,13 +267,13 @@ impl Planning {
     /// Time goes by: what members say of their downloads is noted. Orders whose answers are missing are given again: they or
     /// the answers may be lost.
     pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        self.habits.tick(now);
+        self.churn_history.tick(now);
         self.downloads.listen(members);
         if let Some(inactive) = &mut self.inactive {
-            inactive.tell_again(now, out);
+            inactive.resend_orders(now, out);
         }
         if let Some(active) = &mut self.active {
-            active.tell_again(now, out);
+            active.resend_orders(now, out);
         }
     }
 

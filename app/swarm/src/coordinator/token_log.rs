@@ -2,7 +2,7 @@
 
 use potluck_plan::{KernelClass, Work};
 
-use crate::planted::{Bug, is_planted};
+use crate::mutation::{Mutation, has_mutation};
 
 /// Tokens of a conversation, and which kernels computed each of them.
 #[derive(Clone, Debug, Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Chunk {
     /// Guesses for the rows behind them; the log knows none.
     pub drafts: Vec<u32>,
     /// Greedy tokens to compute behind them, instead of guesses.
-    pub ahead: u16,
+    pub further_steps: u16,
     pub class: KernelClass,
     /// It ends the log: its last row's head is wanted.
     pub last: bool,
@@ -90,17 +90,17 @@ impl TokenLog {
     }
 
     /// The rows from `base`: the longest run of one kernel class, cut as it was cut the first time.
-    pub fn chunk(&self, base: usize, prefill_rows: usize) -> Option<Chunk> {
+    pub fn chunk(&self, base: usize, prefill_tokens: usize) -> Option<Chunk> {
         let class = *self.classes.get(base)?;
-        let most = match class {
-            KernelClass::Prefill => prefill_rows,
+        let max = match class {
+            KernelClass::Prefill => prefill_tokens,
             KernelClass::Decode => Work::DECODE_TOKENS,
         };
-        let len = self.classes[base..].iter().take(most).take_while(|other| **other == class).count();
-        let late = usize::from(is_planted(Bug::ReplayOffByOne) && len < most && base + len < self.tokens.len());
+        let len = self.classes[base..].iter().take(max).take_while(|other| **other == class).count();
+        let late = usize::from(has_mutation(Mutation::ReplayOffByOne) && len < max && base + len < self.tokens.len());
         let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
-        Some(Chunk { base, tokens, drafts: Vec::new(), ahead: 0, class, last: base + len == self.tokens.len() })
+        Some(Chunk { base, tokens, drafts: Vec::new(), further_steps: 0, class, last: base + len == self.tokens.len() })
     }
 }
 

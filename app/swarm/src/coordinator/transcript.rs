@@ -32,7 +32,7 @@ impl Transcript {
     }
 
     /// Something that need not be kept.
-    pub fn tell(&self, part: AnswerPart, out: &mut Outbox) {
+    pub fn send(&self, part: AnswerPart, out: &mut Outbox) {
         out.send(self.asker, Frame::Answer(self.request, part));
     }
 
@@ -43,14 +43,14 @@ impl Transcript {
 
     fn send_piece(&self, index: usize, out: &mut Outbox) {
         if let Some((delta, tokens)) = self.pieces.get(index) {
-            self.tell(AnswerPart::Text { index: index as u32, delta: delta.clone(), tokens: tokens.clone() }, out);
+            self.send(AnswerPart::Text { index: index as u32, delta: delta.clone(), tokens: tokens.clone() }, out);
         }
     }
 
     fn send_end(&self, out: &mut Outbox) {
         if let Some((stop, timings)) = &self.end {
             let pieces = self.pieces.len() as u32;
-            self.tell(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings }, out);
+            self.send(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings }, out);
         }
     }
 }

@@ -4,7 +4,7 @@ use potluck_plan::{ExpertHolder, Input, Millis, Outcome, PeerId, RemoteExperts, 
 use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
 
 use super::{Executor, Purpose, Waiting, are_numbers, is_here};
-use crate::gather::PATIENCE_MILLIS;
+use crate::gather::HOLDER_TIMEOUT_MILLIS;
 use crate::members::Members;
 use crate::outbox::Outbox;
 
@@ -24,7 +24,7 @@ impl Executor {
     }
 
     fn remote(&self, waiting: &Waiting) -> Option<RemoteExperts> {
-        let (_, stage) = self.plan.stage(waiting.job.rows.stage)?;
+        let (_, stage) = self.plan.stage(waiting.job.forward.stage)?;
         stage.remote_experts(waiting.gather.block).cloned()
     }
 
@@ -96,7 +96,7 @@ impl Executor {
         let Some(Waiting { mut job, gather }) = self.waiting.remove(&id) else { return };
         job.cursor = gather.block.0 + 1;
         match gather.combine() {
-            Some(hidden) => self.queue(job.rows.stage).go_on(job, Input::Hidden(hidden)),
+            Some(hidden) => self.queue(job.forward.stage).go_on(job, Input::Hidden(hidden)),
             None => self.fail_job(&job, StageFaultKind::Failed("the experts' sums do not fit".to_owned()), out),
         }
     }
@@ -116,7 +116,7 @@ impl Executor {
     pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
         let here = is_here(members);
         let overdue = |part: &crate::gather::Part| {
-            part.sum.is_none() && (!here(part.holder) || now.0 - part.asked.0 > PATIENCE_MILLIS)
+            part.sum.is_none() && (!here(part.holder) || now.0 - part.asked.0 > HOLDER_TIMEOUT_MILLIS)
         };
         let late: Vec<u64> = self
             .waiting

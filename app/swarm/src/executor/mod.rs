@@ -23,7 +23,7 @@ use queue::{Job, StageQueue};
 /// What a ticket is for.
 enum Purpose {
     /// Rows of a stage, of one or several conversations.
-    Rows(Vec<Job>),
+    Batch(Vec<Job>),
     OwnExperts {
         gather: u64,
     },
@@ -91,7 +91,7 @@ impl Executor {
             return;
         };
         let cursor = stage.blocks.start;
-        if let Some(peer) = self.sender_of_bad_rows(&forward) {
+        if let Some(peer) = self.sender_of_bad_input(&forward) {
             self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), out);
             return;
         }
@@ -109,11 +109,11 @@ impl Executor {
             true => Input::Tokens(forward.tokens.clone()),
             false => Input::Hidden(std::mem::take(&mut forward.hidden)),
         };
-        self.queue(forward.stage).arrive(Job { rows: forward, cursor, millis: 0.0, dropped: false }, input);
+        self.queue(forward.stage).arrive(Job { forward, cursor, millis: 0.0, dropped: false }, input);
     }
 
     /// The peer of the stage before, if its rows cannot be used.
-    fn sender_of_bad_rows(&self, forward: &Forward) -> Option<PeerId> {
+    fn sender_of_bad_input(&self, forward: &Forward) -> Option<PeerId> {
         let (index, _) = self.plan.stage(forward.stage)?;
         let before = self.plan.stages.get(index.checked_sub(1)?)?;
         (!are_numbers(&forward.hidden, forward.tokens.len() * self.width)).then_some(before.peer)
@@ -134,11 +134,11 @@ impl Executor {
     fn forget(&mut self, conversation: ConversationId) {
         self.newest.remove(&conversation);
         self.lengths.retain(|(_, known), _| *known != conversation);
-        self.waiting.retain(|_, waiting| waiting.job.rows.conversation != conversation);
-        self.queues.values_mut().for_each(|queue| queue.drop_rows(conversation));
+        self.waiting.retain(|_, waiting| waiting.job.forward.conversation != conversation);
+        self.queues.values_mut().for_each(|queue| queue.drop_conversation(conversation));
         for purpose in self.tickets.values_mut() {
-            if let Purpose::Rows(jobs) = purpose {
-                jobs.iter_mut().for_each(|job| job.dropped |= job.rows.conversation == conversation);
+            if let Purpose::Batch(jobs) = purpose {
+                jobs.iter_mut().for_each(|job| job.dropped |= job.forward.conversation == conversation);
             }
         }
     }
@@ -166,20 +166,21 @@ impl Executor {
     /// The longest piece of the stage that needs nobody else.
     fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, out: &mut Outbox) {
         let Some(first) = jobs.first() else { return };
-        let Some((_, stage)) = self.plan.stage(first.rows.stage) else { return };
+        let Some((_, stage)) = self.plan.stage(first.forward.stage) else { return };
         let remote = stage.remote.iter().find(|remote| remote.block.0 >= first.cursor);
         let (end, then) = match (remote, self.plan.has_lm_head(stage.id)) {
             (Some(remote), _) => (remote.block.0, Then::Route(remote.block)),
             (None, false) => (stage.blocks.end, Then::Hidden),
             (None, true) => (stage.blocks.end, piece::head(&jobs)),
         };
-        let (class, blocks) = (first.rows.class, BlockRange::new(first.cursor, end));
-        let ahead = piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
-        let task = ahead.unwrap_or_else(|| {
-            let (rows, input) = (piece::rows(&jobs), piece::input(inputs));
-            Task::Forward { batch: rows, class, input, blocks, then }
+        let (class, blocks) = (first.forward.class, BlockRange::new(first.cursor, end));
+        let continuation =
+            piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
+        let task = continuation.unwrap_or_else(|| {
+            let (batch, input) = (piece::batch(&jobs), piece::input(inputs));
+            Task::Forward { batch, class, input, blocks, then }
         });
-        self.compute(task, Purpose::Rows(jobs), out);
+        self.compute(task, Purpose::Batch(jobs), out);
     }
 
     fn compute(&mut self, task: Task, purpose: Purpose, out: &mut Outbox) {
@@ -193,17 +194,17 @@ impl Executor {
     pub fn computed(&mut self, computed: potluck_plan::Computed, members: &Members, now: Millis, out: &mut Outbox) {
         let (outcome, millis) = (computed.outcome, computed.millis);
         match self.tickets.remove(&computed.ticket) {
-            Some(Purpose::Rows(jobs)) => {
+            Some(Purpose::Batch(jobs)) => {
                 self.measure(&jobs, millis);
                 if let Some(first) = jobs.first() {
-                    self.queue(first.rows.stage).answered();
+                    self.queue(first.forward.stage).answered();
                 }
                 let outcomes = piece::split(&jobs, outcome).map(|outcomes| outcomes.into_iter().map(Some));
                 let outcomes: Vec<Option<Outcome>> =
                     outcomes.map_or_else(|| jobs.iter().map(|_| None).collect(), Iterator::collect);
                 for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
                     match outcome {
-                        Some(outcome) => self.rows_computed(job, outcome, millis, members, now, out),
+                        Some(outcome) => self.batch_computed(job, outcome, millis, members, now, out),
                         None => self.fail_job(&job, StageFaultKind::BadResult(self.me), out),
                     }
                 }
@@ -219,15 +220,15 @@ impl Executor {
 
     fn measure(&mut self, jobs: &[Job], millis: f64) {
         if let [job] = jobs
-            && job.rows.tokens.len() == 1
+            && job.forward.tokens.len() == 1
         {
-            let millis = millis / f64::from(job.rows.further_steps + 1);
+            let millis = millis / f64::from(job.forward.further_steps + 1);
             let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
             self.decode_millis = mean + 0.1 * (millis - mean);
         }
     }
 
-    fn rows_computed(
+    fn batch_computed(
         &mut self,
         mut job: Job,
         outcome: Outcome,
@@ -239,12 +240,12 @@ impl Executor {
         job.millis += millis;
         match outcome {
             Outcome::Hidden(hidden) => self.hand_on(job, hidden, out),
-            Outcome::Done => self.picked(job, LmHeadOutput::Through, out),
-            Outcome::Candidates(rows) => self.picked(job, LmHeadOutput::Candidates(rows), out),
-            Outcome::Logits(logits) => self.picked(job, LmHeadOutput::Logits(logits), out),
+            Outcome::Done => self.send_logits_result(job, LmHeadOutput::NotRequested, out),
+            Outcome::Candidates(candidates) => self.send_logits_result(job, LmHeadOutput::Candidates(candidates), out),
+            Outcome::Logits(logits) => self.send_logits_result(job, LmHeadOutput::Logits(logits), out),
             Outcome::Routed { residual, normed, routes } => {
                 let block = potluck_plan::BlockIndex(self.routed_block(&job));
-                let gather = Gather::new(block, job.rows.class, residual, normed, routes);
+                let gather = Gather::new(block, job.forward.class, residual, normed, routes);
                 self.gather(Waiting { job, gather }, members, now, out);
             }
             Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, out),
@@ -256,40 +257,40 @@ impl Executor {
     }
 
     fn routed_block(&self, job: &Job) -> u16 {
-        let stage = self.plan.stage(job.rows.stage);
+        let stage = self.plan.stage(job.forward.stage);
         let remote = stage.and_then(|(_, stage)| stage.remote.iter().find(|remote| remote.block.0 >= job.cursor));
         remote.map_or(job.cursor, |remote| remote.block.0)
     }
 
     fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, out: &mut Outbox) {
-        let id = job.rows.stage;
-        self.queue(id).left(job.rows.conversation);
+        let id = job.forward.stage;
+        self.queue(id).left(job.forward.conversation);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
-            job.rows.stage = next;
-            job.rows.hidden = hidden;
-            job.rows.stage_millis.push(job.millis);
-            out.send(peer, Frame::Forward(job.rows));
+            job.forward.stage = next;
+            job.forward.hidden = hidden;
+            job.forward.stage_millis.push(job.millis);
+            out.send(peer, Frame::Forward(job.forward));
         }
     }
 
-    fn picked(&mut self, job: Job, result: LmHeadOutput, out: &mut Outbox) {
-        let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.rows;
+    fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, out: &mut Outbox) {
+        let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.forward;
         self.queue(stage).left(conversation);
         let rows = tokens.len() as u32;
         stage_millis.push(job.millis);
-        let picked = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
-        out.send(self.coordinator, Frame::LogitsResult(picked));
+        let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
+        out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
     }
 
     fn fail_job(&mut self, job: &Job, kind: StageFaultKind, out: &mut Outbox) {
-        let (stage, conversation) = (job.rows.stage, job.rows.conversation);
+        let (stage, conversation) = (job.forward.stage, job.forward.conversation);
         let length = self.lengths.entry((stage, conversation)).or_default();
-        *length = (*length).min(job.rows.base.0);
+        *length = (*length).min(job.forward.base.0);
         // What waits behind the failed rows would leave a gap.
-        self.queue(stage).drop_rows(conversation);
-        self.report(stage, conversation, Some(job.rows.pass), kind, out);
+        self.queue(stage).drop_conversation(conversation);
+        self.report(stage, conversation, Some(job.forward.pass), kind, out);
     }
 
     /// Tells the coordinator that a stage cannot go on.

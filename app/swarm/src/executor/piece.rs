@@ -8,20 +8,20 @@ use potluck_plan::{
 use super::queue::Job;
 
 /// The rows of all jobs, in order.
-pub(super) fn rows(jobs: &[Job]) -> Vec<BatchToken> {
+pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
     let rows = jobs.iter().flat_map(|job| {
-        let (conversation, base) = (job.rows.conversation, job.rows.base.0);
-        (0..job.rows.tokens.len() as u32).map(move |i| BatchToken { conversation, position: Position(base + i) })
+        let (conversation, base) = (job.forward.conversation, job.forward.base.0);
+        (0..job.forward.tokens.len() as u32).map(move |i| BatchToken { conversation, position: Position(base + i) })
     });
     rows.collect()
 }
 
 /// Greedy tokens one after another, if the job is a row with tokens ahead.
 pub(super) fn continuation(job: &Job) -> Option<Task> {
-    let (rows, steps) = (&job.rows, job.rows.further_steps.saturating_add(1));
-    match rows.tokens[..] {
+    let (forward, steps) = (&job.forward, job.forward.further_steps.saturating_add(1));
+    match forward.tokens[..] {
         [token] if steps > 1 => {
-            let row = BatchToken { conversation: rows.conversation, position: rows.base };
+            let row = BatchToken { conversation: forward.conversation, position: forward.base };
             Some(Task::Continue { row, token: FirstToken::Given(token), steps })
         }
         _ => None,
@@ -45,13 +45,13 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
 
 /// What follows at the end of the plan: one job gets what it asked for, several get every row and are cut up later.
 pub(super) fn head(jobs: &[Job]) -> Then {
-    let most = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
+    let max = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
         (LogitsRequest::Top(a), LogitsRequest::Top(b)) => {
             LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(a.max(b)) }
         }
         _ => a,
     };
-    jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::LmHead)
+    jobs.iter().filter_map(|job| job.forward.head).reduce(max).map_or(Then::Nothing, Then::LmHead)
 }
 
 /// Each job's part of the result; `None` if it does not fit them.
@@ -59,7 +59,7 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     if jobs.len() == 1 {
         return Some(vec![outcome]);
     }
-    let counts: Vec<usize> = jobs.iter().map(|job| job.rows.tokens.len()).collect();
+    let counts: Vec<usize> = jobs.iter().map(|job| job.forward.tokens.len()).collect();
     let total: usize = counts.iter().sum();
     match outcome {
         Outcome::Hidden(hidden) => cut(hidden, &counts).map(|parts| parts.into_iter().map(Outcome::Hidden).collect()),
@@ -72,11 +72,11 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
         }
         Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
             let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
-                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.rows.head {
+                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.forward.head {
                     rows.drain(..rows.len().saturating_sub(1));
                 }
-                if let Some(LmHeadRequest { logits: LogitsRequest::Top(most), .. }) = job.rows.head {
-                    rows.iter_mut().for_each(|row| keep_best(row, usize::from(most)));
+                if let Some(LmHeadRequest { logits: LogitsRequest::Top(max), .. }) = job.forward.head {
+                    rows.iter_mut().for_each(|row| keep_best(row, usize::from(max)));
                 }
                 Outcome::Candidates(rows)
             };
@@ -89,9 +89,9 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     }
 }
 
-fn keep_best(row: &mut Candidates, most: usize) {
-    row.ids.truncate(most);
-    row.logits.truncate(most);
+fn keep_best(row: &mut Candidates, max: usize) {
+    row.ids.truncate(max);
+    row.logits.truncate(max);
 }
 
 /// Cuts values of `counts.sum()` rows, all equally long, into the rows of each job.
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn job(conversation: u32, base: u32, rows: usize, head: LmHeadRequest) -> Job {
-        let rows = Forward {
+        let forward = Forward {
             epoch: PlanEpoch(1),
             stage: StageId(0),
             pass: PassId(1),
@@ -130,7 +130,7 @@ mod tests {
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        Job { rows, cursor: 0, millis: 0.0, dropped: false }
+        Job { forward, cursor: 0, millis: 0.0, dropped: false }
     }
 
     fn candidates(id: u32) -> Candidates {
@@ -146,7 +146,7 @@ mod tests {
             head(&jobs),
             Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) })
         );
-        let positions: Vec<(u32, u32)> = rows(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
+        let positions: Vec<(u32, u32)> = batch(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
         assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
         let first = Candidates { ids: vec![11], logits: vec![1.0] };

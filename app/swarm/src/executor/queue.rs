@@ -12,7 +12,7 @@ const IN_ENGINE: usize = 2;
 /// Rows on their way through one stage.
 pub(super) struct Job {
     /// The frame that brought them, without the hidden vectors.
-    pub rows: Forward,
+    pub forward: Forward,
     /// Next block to compute.
     pub cursor: u16,
     /// Milliseconds of the engine in this stage so far.
@@ -59,8 +59,8 @@ impl StageQueue {
     }
 
     /// Drops what waits of a conversation.
-    pub fn drop_rows(&mut self, conversation: ConversationId) {
-        self.waiting.retain(|waiting| waiting.job.rows.conversation != conversation);
+    pub fn drop_conversation(&mut self, conversation: ConversationId) {
+        self.waiting.retain(|waiting| waiting.job.forward.conversation != conversation);
         self.inside.remove(&conversation);
     }
 
@@ -78,15 +78,15 @@ impl StageQueue {
             Some(KernelClass::Decode) => KernelClass::Prefill,
             _ => KernelClass::Decode,
         };
-        let class = |index: &usize| self.waiting[*index].job.rows.class;
+        let class = |index: &usize| self.waiting[*index].job.forward.class;
         let Some(first) = startable.iter().find(|index| class(index) == wanted).or(startable.first()).copied() else {
             return Vec::new();
         };
         let mut chosen = vec![first];
-        let mut rows = self.rows(first);
+        let mut tokens = self.tokens(first);
         for index in startable.into_iter().filter(|index| *index > first) {
-            if self.may_join(first, index) && rows + self.rows(index) <= Work::DECODE_TOKENS {
-                rows += self.rows(index);
+            if self.may_join(first, index) && tokens + self.tokens(index) <= Work::DECODE_TOKENS {
+                tokens += self.tokens(index);
                 chosen.push(index);
             }
         }
@@ -98,29 +98,29 @@ impl StageQueue {
         }
         piece.reverse();
         if in_order {
-            self.inside.extend(piece.iter().map(|(job, _)| job.rows.conversation));
+            self.inside.extend(piece.iter().map(|(job, _)| job.forward.conversation));
         }
         piece
     }
 
     fn may_start(&self, index: usize) -> bool {
         let Waiting { job, continued, .. } = &self.waiting[index];
-        let conversation = job.rows.conversation;
-        let is_earlier = |waiting: &Waiting| waiting.job.rows.conversation == conversation;
+        let conversation = job.forward.conversation;
+        let is_earlier = |waiting: &Waiting| waiting.job.forward.conversation == conversation;
         *continued || !self.inside.contains(&conversation) && !self.waiting.range(..index).any(is_earlier)
     }
 
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
-        let head = |job: &Job| job.rows.head.map(|head| matches!(head.logits, LogitsRequest::Top(_)));
+        let head = |job: &Job| job.forward.head.map(|head| matches!(head.logits, LogitsRequest::Top(_)));
         let decoded = |job: &Job| {
-            job.rows.class == KernelClass::Decode && job.rows.further_steps == 0 && head(job) != Some(false)
+            job.forward.class == KernelClass::Decode && job.forward.further_steps == 0 && head(job) != Some(false)
         };
         decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
     }
 
-    fn rows(&self, index: usize) -> usize {
-        self.waiting[index].job.rows.tokens.len()
+    fn tokens(&self, index: usize) -> usize {
+        self.waiting[index].job.forward.tokens.len()
     }
 }
 
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     fn job(conversation: u32, class: KernelClass, rows: usize) -> (Job, Input) {
-        let rows = Forward {
+        let forward = Forward {
             epoch: PlanEpoch(1),
             stage: StageId(0),
             pass: PassId(1),
@@ -147,8 +147,8 @@ mod tests {
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        let input = Input::Tokens(rows.tokens.clone());
-        (Job { rows, cursor: 0, millis: 0.0, dropped: false }, input)
+        let input = Input::Tokens(forward.tokens.clone());
+        (Job { forward, cursor: 0, millis: 0.0, dropped: false }, input)
     }
 
     fn queue(jobs: &[(u32, KernelClass, usize)]) -> StageQueue {
@@ -162,7 +162,7 @@ mod tests {
 
     fn next(queue: &mut StageQueue, in_order: bool) -> Vec<u32> {
         let piece = queue.next(in_order);
-        piece.iter().map(|(job, _)| job.rows.conversation.0).collect()
+        piece.iter().map(|(job, _)| job.forward.conversation.0).collect()
     }
 
     use KernelClass::{Decode, Prefill};

@@ -23,7 +23,7 @@ impl Peer {
         }
         let known = self.members.known.get(&peer);
         let is_new = known.is_none();
-        let lent_before = known.and_then(|known| known.hello.contribution);
+        let contribution_before = known.and_then(|known| known.hello.contribution);
         let is_host = hello.coordinator && peer != me;
         let (contribution, key, session) = (hello.contribution, hello.key.clone(), hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
@@ -31,8 +31,8 @@ impl Peer {
         member.hello = hello;
         member.silent = 0.0;
         (member.away_until, member.ended) = (None, None);
-        if contribution != lent_before {
-            member.lends_anew();
+        if contribution != contribution_before {
+            member.contribution_changed();
         }
         if is_new && peer != me {
             // It may not have heard of us.
@@ -61,9 +61,9 @@ impl Peer {
         if returned && !restarted {
             coordinator.back(peer, now, &mut self.out);
         }
-        if contribution != lent_before || is_new || returned {
-            if lent_before.is_some() && contribution.is_none() {
-                self.stopped_lending(peer, now);
+        if contribution != contribution_before || is_new || returned {
+            if contribution_before.is_some() && contribution.is_none() {
+                self.stopped_contributing(peer, now);
             } else {
                 coordinator.replan(&mut self.members, now, &mut self.out);
             }
@@ -98,7 +98,7 @@ impl Peer {
     }
 
     /// A peer lends no more, but stays.
-    pub(super) fn stopped_lending(&mut self, peer: PeerId, now: Millis) {
+    pub(super) fn stopped_contributing(&mut self, peer: PeerId, now: Millis) {
         let name = self.members.name(peer);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.withdrawn(peer, &name, &mut self.members, now, &mut self.out);

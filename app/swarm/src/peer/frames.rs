@@ -108,7 +108,7 @@ impl Peer {
             Frame::PrepareFailed(epoch, fault) => coordinator.prepare_failed(from, epoch, fault, members, now, out),
             Frame::Calibrated(model, answer) => coordinator.calibrated(from, model, *answer, members, now, out),
             Frame::Committed(epoch) => coordinator.committed(from, epoch, now, out),
-            Frame::LogitsResult(picked) => coordinator.picked(from, picked, members, now, out),
+            Frame::LogitsResult(reply) => coordinator.logits_result(from, reply, members, now, out),
             Frame::StageFault(fault) => coordinator.fault(from, fault, members, now, out),
             Frame::Writing => coordinator.writing(now, out),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, now, out),

@@ -25,9 +25,9 @@ const HEARTBEAT_MILLIS: f64 = 1_000.0;
 /// After so long without work a device counts as idle.
 const IDLE_MILLIS: f64 = 1_500.0;
 /// In a larger room each line is measured by one heartbeat at a time: there are enough of them.
-const MOST_ECHOING: usize = 12;
+const MAX_ECHO_MEMBERS: usize = 12;
 /// More ways than these are not told: a room that large is planned from fewer.
-const MOST_ROUND_TRIPS: usize = 64;
+const MAX_ROUND_TRIPS: usize = 64;
 
 /// What a host is told that enters a room with a host.
 const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
@@ -241,7 +241,7 @@ impl Peer {
         self.worker.stop(&mut self.out);
         self.announce(now);
         let me = self.identity.peer;
-        self.stopped_lending(me, now);
+        self.stopped_contributing(me, now);
     }
 
     fn leave(&mut self) {
@@ -359,7 +359,7 @@ impl Peer {
         }
         if self.connected {
             let awaited = self.coordinator.as_ref().map(Coordinator::awaited).unwrap_or_default();
-            self.members.hurry(awaited, now);
+            self.members.cut_grace_short(awaited, now);
             for (peer, member) in self.members.give_up(now) {
                 self.out.set_route(peer, None);
                 self.gone(peer, &member, now);
@@ -390,7 +390,7 @@ impl Peer {
         let me = self.identity.peer;
         let is_idle = self.is_idle(now);
         let probes = self.coordinator.is_some() && is_idle;
-        let echoes = is_idle && self.members.known.len() <= MOST_ECHOING;
+        let echoes = is_idle && self.members.known.len() <= MAX_ECHO_MEMBERS;
         for (peer, member) in self.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
             self.out.send(*peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
             if echoes {
@@ -405,8 +405,8 @@ impl Peer {
 
     /// What others are told of this device with every heartbeat.
     fn status(&self) -> Option<WorkerStatus> {
-        let way = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
-        let round_trips = self.members.known.iter().filter_map(way).take(MOST_ROUND_TRIPS).collect();
+        let round_trip = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
+        let round_trips = self.members.known.iter().filter_map(round_trip).take(MAX_ROUND_TRIPS).collect();
         Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
     }
 

@@ -64,7 +64,7 @@ impl Default for SimDevice {
 
 impl SimDevice {
     /// A device that lends so many bytes.
-    pub fn lending(budget: u64) -> Self {
+    pub fn with_budget(budget: u64) -> Self {
         Self { budget: Some(budget), ..Self::default() }
     }
 
@@ -94,8 +94,8 @@ impl SimDevice {
     pub(crate) fn millis(&self, model: &SimModel, task: &Task) -> f64 {
         let shape = model.shape();
         let blocks = |bytes: Bytes| bytes.0 as f64 / BLOCK_BYTES;
-        let (rows, class, read) = match task {
-            Task::Forward { batch: rows, class, blocks: range, then, .. } => {
+        let (tokens, class, read) = match task {
+            Task::Forward { batch, class, blocks: range, then, .. } => {
                 let active = |block: u16| shape.blocks[usize::from(block)].active_weights();
                 let range: f64 = range.iter().map(|block| blocks(active(block.0))).sum();
                 let end = match then {
@@ -103,7 +103,7 @@ impl SimDevice {
                     Then::Route(block) => blocks(shape.blocks[usize::from(block.0)].token_mixer),
                     Then::Hidden | Then::Nothing => 0.0,
                 };
-                (rows.len(), *class, range + end)
+                (batch.len(), *class, range + end)
             }
             Task::Continue { steps, .. } => {
                 let all: f64 = shape.blocks.iter().map(|block| blocks(block.active_weights())).sum();
@@ -111,11 +111,11 @@ impl SimDevice {
             }
             Task::Experts { class, routes, block, .. } => {
                 let expert = shape.blocks[usize::from(block.0)].expert_bytes();
-                let most = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);
-                (routes.len(), *class, blocks(expert) * most as f64)
+                let max = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);
+                (routes.len(), *class, blocks(expert) * max as f64)
             }
         };
-        let further = rows.saturating_sub(1) as f64;
+        let further = tokens.saturating_sub(1) as f64;
         let further = match class {
             KernelClass::Decode => further * self.block_millis * 0.25,
             KernelClass::Prefill => further * self.prefill_millis,
@@ -128,11 +128,11 @@ impl SimDevice {
         &self,
         model: &SimModel,
         units: &[WeightUnit],
-        held: &BTreeSet<WeightUnit>,
+        resident: &BTreeSet<WeightUnit>,
         cached: &BTreeSet<WeightUnit>,
     ) -> f64 {
         let shape = model.shape();
-        let wanted = units.iter().filter(|unit| !held.contains(*unit));
+        let wanted = units.iter().filter(|unit| !resident.contains(*unit));
         let seconds = wanted.map(|unit| {
             let rate = if cached.contains(unit) { self.download * CACHE_SPEED } else { self.download };
             shape.unit_bytes(*unit).0 as f64 / rate

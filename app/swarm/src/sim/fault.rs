@@ -7,7 +7,7 @@ use crate::Event;
 
 use super::engine::SimEngine;
 use super::peer::SimPeer;
-use super::world::{Happening, World};
+use super::world::{Scheduled, World};
 
 /// What can go wrong. Devices by their index, times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,11 +33,11 @@ pub enum Fault {
     /// From now on what its GPU computes is wrong.
     Wrong(usize, Wrong),
     /// Its owner presses Stop contributing.
-    StopLending(usize),
+    StopContributing(usize),
     /// Its owner lends it again.
-    LendAgain(usize),
+    ContributeAgain(usize),
     /// Its owner changes how many bytes it lends.
-    Lend(usize, u64),
+    SetBudget(usize, u64),
     /// Its owner leaves the room; the others are told.
     Leave(usize),
     /// The host wants the work shared otherwise: not a fault, but another plan.
@@ -54,14 +54,14 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    pub(super) fn spoil(self, outcome: &mut Outcome) {
-        let spoil = |values: &mut Vec<f32>| match self {
+    pub(super) fn corrupt(self, outcome: &mut Outcome) {
+        let corrupt = |values: &mut Vec<f32>| match self {
             Self::NotFinite => values.iter_mut().take(1).for_each(|value| *value = f32::NAN),
             Self::Short => drop(values.pop()),
         };
         match outcome {
-            Outcome::Hidden(values) | Outcome::Sum(values) => spoil(values),
-            Outcome::Candidates(rows) => rows.iter_mut().for_each(|row| spoil(&mut row.logits)),
+            Outcome::Hidden(values) | Outcome::Sum(values) => corrupt(values),
+            Outcome::Candidates(rows) => rows.iter_mut().for_each(|row| corrupt(&mut row.logits)),
             _ => {}
         }
     }
@@ -80,9 +80,9 @@ impl Fault {
             | Self::Slow(index, _)
             | Self::StuckLoad(index)
             | Self::Wrong(index, _)
-            | Self::StopLending(index)
-            | Self::LendAgain(index)
-            | Self::Lend(index, _)
+            | Self::StopContributing(index)
+            | Self::ContributeAgain(index)
+            | Self::SetBudget(index, _)
             | Self::Leave(index) => Some(index),
             Self::Sharing(_) => Some(0),
             Self::RelayRestart(_) => None,
@@ -91,20 +91,20 @@ impl Fault {
 
     /// The device is away afterwards and does not come back by itself.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Kill(_) | Self::Leave(_) | Self::StopLending(_))
+        matches!(self, Self::Kill(_) | Self::Leave(_) | Self::StopContributing(_))
     }
 }
 
 impl World {
-    pub(super) fn strike(&mut self, fault: Fault) {
-        self.note(fault);
+    pub(super) fn inject(&mut self, fault: Fault) {
+        self.annotate(fault);
         match fault {
             Fault::Kill(index) => self.kill(index),
             Fault::Reload(index, back) => {
                 self.kill(index);
                 let peer = &mut self.peers[index];
                 peer.machine = peer.fresh_machine();
-                self.schedule(self.now + back, index, Happening::Enter);
+                self.schedule(self.now + back, index, Scheduled::Enter);
             }
             Fault::Outage(index, back) => self.outage(index, back),
             Fault::RelayRestart(back) => (0..self.peers.len()).for_each(|index| self.outage(index, back)),
@@ -122,11 +122,11 @@ impl World {
             Fault::StuckLoad(index) => self.peers[index].stuck = true,
             Fault::Wrong(index, wrong) => self.peers[index].wrong = Some(wrong),
             Fault::Sharing(share) => self.event(0, Event::SetSharing(share)),
-            Fault::StopLending(index) => self.event(index, Event::StopContributing),
-            Fault::LendAgain(index) => self.lend(index),
-            Fault::Lend(index, budget) => {
+            Fault::StopContributing(index) => self.event(index, Event::StopContributing),
+            Fault::ContributeAgain(index) => self.contribute(index),
+            Fault::SetBudget(index, budget) => {
                 self.peers[index].device.budget = Some(budget);
-                self.lend(index);
+                self.contribute(index);
             }
             Fault::Leave(index) => {
                 self.event(index, Event::Leave);
@@ -151,7 +151,7 @@ impl World {
         }
         self.drop_line(index);
         self.event(index, Event::Disconnected);
-        self.schedule(self.now + back, index, Happening::Dial);
+        self.schedule(self.now + back, index, Scheduled::Dial);
     }
 }
 

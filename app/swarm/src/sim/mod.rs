@@ -5,18 +5,18 @@
 //! conversation, on the blocks it passed and on the kernel class of each row. A lost, doubled, reordered or stale row
 //! changes the answer, so "the answer is the undisturbed one" is a strong statement here.
 
+mod annotations;
 mod churn;
 mod device;
 mod engine;
 mod fault;
 mod language;
+#[cfg(test)]
+mod mutations;
 mod network;
-mod notes;
 mod oracle;
 mod peer;
 mod perform;
-#[cfg(test)]
-mod planted_bugs;
 mod random;
 mod relay;
 mod scenario;
@@ -27,7 +27,7 @@ pub use device::SimDevice;
 pub use engine::SimModel;
 pub use fault::{Fault, Wrong};
 pub use network::Link;
-pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_song};
+pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_sampled};
 pub use peer::Answer;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};
 pub use world::World;

@@ -13,7 +13,7 @@ const RESEND_MILLIS: f64 = 200.0;
 /// A line on which nothing came for so long sleeps.
 const ASLEEP_MILLIS: f64 = 50.0;
 /// A packet lost so often ends the connection.
-const MOST_TRIES: u32 = 6;
+const MAX_TRIES: u32 = 6;
 
 /// A peer's line to the relay, both directions alike but for their bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,12 +81,12 @@ impl Lane {
                 self.last = self.last.max(self.free + delay + again);
                 Passage::Arrives(self.last)
             }
-            None => Passage::Breaks(self.free + RESEND_MILLIS * f64::from(2u32.pow(MOST_TRIES) - 1)),
+            None => Passage::Breaks(self.free + RESEND_MILLIS * f64::from(2u32.pow(MAX_TRIES) - 1)),
         }
     }
 
     /// Nothing arrives before `until`: the line is cut. Returns when a frame due now arrives instead.
-    pub fn held(&mut self, until: f64) -> f64 {
+    pub fn hold_until(&mut self, until: f64) -> f64 {
         self.last = self.last.max(until);
         self.last
     }
@@ -97,7 +97,7 @@ fn resent(bytes: usize, link: &Link, random: &mut Random) -> Option<f64> {
     let packets = bytes.div_ceil(PACKET).max(1) as i32;
     let mut lost = 1.0 - (1.0 - link.loss).powi(packets);
     let (mut wait, mut total) = (RESEND_MILLIS + 2.0 * link.latency, 0.0);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         if random.unit() >= lost {
             return Some(total);
         }

@@ -123,7 +123,8 @@ impl SimPeer {
 
     /// When what it loads is there; at the beginning of time if it loads nothing.
     pub fn load_ends(&self, model: &SimModel) -> f64 {
-        let millis = |load: &LoadRequest| self.device.load_millis(model, &load.units, self.engine.held(), &self.stored);
+        let millis =
+            |load: &LoadRequest| self.device.load_millis(model, &load.units, self.engine.resident(), &self.stored);
         self.load.as_ref().filter(|(_, since)| since.is_finite()).map_or(0.0, |(load, since)| since + millis(load))
     }
 
@@ -132,13 +133,13 @@ impl SimPeer {
         let Some((load, since)) = self.load.take() else { return };
         let mut left = now - since;
         let missing: Vec<WeightUnit> =
-            load.units.into_iter().filter(|unit| !self.engine.held().contains(unit)).collect();
+            load.units.into_iter().filter(|unit| !self.engine.resident().contains(unit)).collect();
         for unit in missing {
             left -= self.device.load_millis(model, &[unit], &BTreeSet::new(), &self.stored);
             if left < 0.0 {
                 break;
             }
-            self.engine.bring(unit);
+            self.engine.load_unit(unit);
             self.stored.insert(unit);
         }
     }

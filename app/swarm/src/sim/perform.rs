@@ -11,7 +11,7 @@ use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadRe
 
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
-use super::world::{Happening, World};
+use super::world::{Scheduled, World};
 use crate::memory::resident_bytes;
 use crate::{Action, Event, LoadRequest, OpenedModel};
 
@@ -28,7 +28,7 @@ impl World {
             Action::Send { to, frame } => self.send(index, to, frame),
             Action::OpenModel(source) => {
                 let model = Arc::new(opened(&self.model, source));
-                self.schedule(self.now + OPEN_MILLIS, index, Happening::Event(Event::ModelOpened(model)));
+                self.schedule(self.now + OPEN_MILLIS, index, Scheduled::Event(Event::ModelOpened(model)));
             }
             Action::Calibrate { model, .. } => self.calibrate(index, model.id),
             Action::Load(load) => self.load(index, load),
@@ -44,7 +44,7 @@ impl World {
                 let tokens = self.peers[index].answers.entry(request).or_default().record(part, now);
                 self.timeline.tokens(now, tokens as u32);
                 if ended {
-                    self.ask_again(index, request);
+                    self.continue_chat(index, request);
                 }
             }
             Action::Close { reason } => {
@@ -59,11 +59,11 @@ impl World {
     fn calibrate(&mut self, index: usize, model: ModelId) {
         let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
         let mut spent = 0.0;
-        let mut runs = |class: KernelClass, rows: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
+        let mut runs = |class: KernelClass, tokens: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
             let row = |position| BatchToken { conversation: ConversationId(0), position: Position(position) };
-            let rows: Vec<BatchToken> = (0..rows).map(row).collect();
+            let batch: Vec<BatchToken> = (0..tokens).map(row).collect();
             let input = Input::Hidden(Vec::new());
-            let task = Task::Forward { batch: rows, class, input, blocks, then };
+            let task = Task::Forward { batch, class, input, blocks, then };
             let peer = &self.peers[index];
             let millis = peer.device.millis(&self.model, &task) * peer.slowed;
             let run = |_| {
@@ -94,16 +94,16 @@ impl World {
             prefill_long,
         };
         let at = self.peers[index].load_ends(&self.model).max(self.now) + spent;
-        self.schedule(at, index, Happening::Event(Event::Calibrated(model, Ok(calibration))));
+        self.schedule(at, index, Scheduled::Event(Event::Calibrated(model, Ok(calibration))));
     }
 
     fn load(&mut self, index: usize, load: LoadRequest) {
         let peer = &mut self.peers[index];
         peer.interrupt_load(&self.model, self.now);
-        let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
+        let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.resident(), &peer.stored);
         let wanted: Vec<WeightUnit> =
-            load.units.iter().filter(|unit| peer.engine.held().contains(unit)).copied().collect();
-        peer.engine.hold(&wanted);
+            load.units.iter().filter(|unit| peer.engine.resident().contains(unit)).copied().collect();
+        peer.engine.set_resident(&wanted);
         peer.loads += 1;
         let number = peer.loads;
         if std::mem::take(&mut peer.stuck) {
@@ -112,19 +112,19 @@ impl World {
             return;
         }
         peer.load = Some((load, self.now));
-        self.schedule(self.now + millis, index, Happening::Loaded(number));
+        self.schedule(self.now + millis, index, Scheduled::Loaded(number));
     }
 
     /// How far a device's load is, as a driver tells now and then.
-    pub(super) fn tell_progress(&mut self, index: usize) {
+    pub(super) fn report_progress(&mut self, index: usize) {
         let peer = &self.peers[index];
         let Some((load, since)) = peer.load.as_ref().filter(|(_, since)| since.is_finite()) else { return };
         let ends = peer.load_ends(&self.model);
-        let held = peer.engine.held();
+        let resident = peer.engine.resident();
         let missing: Bytes = load
             .units
             .iter()
-            .filter(|unit| !held.contains(unit))
+            .filter(|unit| !resident.contains(unit))
             .map(|unit| self.model.shape().unit_bytes(*unit))
             .sum();
         let share = if ends > *since { ((self.now - since) / (ends - since)).min(1.0) } else { 1.0 };
@@ -166,7 +166,7 @@ impl World {
             self.event(index, Event::LoadFailed(epoch, LoadFault::NoRoom(sentence)));
             return;
         }
-        peer.engine.hold(&load.units);
+        peer.engine.set_resident(&load.units);
         peer.stored.extend(&load.units);
         self.event(index, Event::Loaded(epoch));
     }
@@ -177,7 +177,7 @@ impl World {
         let peer = &mut self.peers[index];
         let mut outcome = peer.engine.run(&self.model, work);
         if let Some(wrong) = peer.wrong {
-            wrong.spoil(&mut outcome);
+            wrong.corrupt(&mut outcome);
         }
         if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
@@ -187,7 +187,7 @@ impl World {
         peer.engine_free = peer.engine_free.max(self.now) + millis;
         let at = peer.engine_free;
         let computed = Computed { ticket: work.ticket, outcome, millis };
-        self.schedule(at, index, Happening::Event(Event::Computed(computed)));
+        self.schedule(at, index, Scheduled::Event(Event::Computed(computed)));
     }
 }
 

@@ -6,11 +6,11 @@ use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
 use super::network::{Lane, Passage};
-use super::world::{Happening, World};
+use super::world::{Scheduled, World};
 use crate::{Destination, Event, RelayRoute};
 
 /// The relay ends a connection on which nothing moved for so long (its pings: 2 s apart, 4 may be missed).
-const RELAY_PATIENCE_MILLIS: f64 = 10_000.0;
+const RELAY_TIMEOUT_MILLIS: f64 = 10_000.0;
 /// A driver dials again after so long.
 const REDIAL_MILLIS: f64 = 1_000.0;
 /// Bytes that are counted where the length of a frame does not matter.
@@ -50,7 +50,7 @@ impl World {
         }
         if self.now < peer.cut_until {
             let again = peer.cut_until + REDIAL_MILLIS;
-            self.schedule(again, index, Happening::Dial);
+            self.schedule(again, index, Scheduled::Dial);
             return;
         }
         self.relay.next_route += 1;
@@ -89,10 +89,10 @@ impl World {
         let peer = &mut self.peers[index];
         peer.cut_until = peer.cut_until.max(self.now + millis);
         if let Some(line) = &peer.line
-            && millis > RELAY_PATIENCE_MILLIS
+            && millis > RELAY_TIMEOUT_MILLIS
         {
             let route = line.route;
-            self.schedule(self.now + RELAY_PATIENCE_MILLIS, index, Happening::GivenUp(route));
+            self.schedule(self.now + RELAY_TIMEOUT_MILLIS, index, Scheduled::GivenUp(route));
         }
     }
 
@@ -101,8 +101,8 @@ impl World {
         self.left(route);
         if self.peers[index].line.take_if(|line| line.route == route).is_some() {
             let back = self.peers[index].cut_until.max(self.now);
-            self.schedule(back, index, Happening::Event(Event::Disconnected));
-            self.schedule(back + REDIAL_MILLIS, index, Happening::Dial);
+            self.schedule(back, index, Scheduled::Event(Event::Disconnected));
+            self.schedule(back + REDIAL_MILLIS, index, Scheduled::Dial);
         }
     }
 
@@ -111,8 +111,8 @@ impl World {
         let Some(line) = &mut self.peers[index].line else { return };
         let route = line.route;
         match line.up.pass(now, bytes, link.up, &link, &mut self.random) {
-            Passage::Arrives(at) => self.schedule(at, index, Happening::AtRelay(route, what)),
-            Passage::Breaks(at) => self.schedule(at, index, Happening::GivenUp(route)),
+            Passage::Arrives(at) => self.schedule(at, index, Scheduled::AtRelay(route, what)),
+            Passage::Breaks(at) => self.schedule(at, index, Scheduled::GivenUp(route)),
         }
     }
 
@@ -123,7 +123,7 @@ impl World {
         }
         if self.now < self.peers[index].cut_until {
             let until = self.peers[index].cut_until;
-            self.schedule(until, index, Happening::AtRelay(route, what));
+            self.schedule(until, index, Scheduled::AtRelay(route, what));
             return;
         }
         match what {
@@ -154,8 +154,8 @@ impl World {
         let (now, link) = (self.now, self.peers[index].device.link);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };
         match line.down.pass(now, bytes, link.down, &link, &mut self.random) {
-            Passage::Arrives(at) => self.schedule(at, index, Happening::AtPeer(route, event)),
-            Passage::Breaks(at) => self.schedule(at, index, Happening::GivenUp(route)),
+            Passage::Arrives(at) => self.schedule(at, index, Scheduled::AtPeer(route, event)),
+            Passage::Breaks(at) => self.schedule(at, index, Scheduled::GivenUp(route)),
         }
     }
 
@@ -164,8 +164,8 @@ impl World {
         let (now, until) = (self.now, self.peers[index].cut_until);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };
         if now < until {
-            let at = line.down.held(until);
-            self.schedule(at, index, Happening::AtPeer(route, event));
+            let at = line.down.hold_until(until);
+            self.schedule(at, index, Scheduled::AtPeer(route, event));
         } else {
             self.event(index, event);
         }

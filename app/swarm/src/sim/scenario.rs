@@ -11,7 +11,7 @@ pub struct Run {
     /// The seed that it was drawn from.
     pub seed: u64,
     /// What was set up, happened and was measured, a line each.
-    pub story: Vec<String>,
+    pub event_log: Vec<String>,
     /// What is wrong, if something is.
     pub failure: Option<String>,
     /// Tokens over time.
@@ -23,11 +23,11 @@ pub struct Run {
 }
 
 impl Run {
-    pub(super) fn new(seed: u64, world: &World, story: Vec<String>, failure: Option<String>) -> Self {
+    pub(super) fn new(seed: u64, world: &World, event_log: Vec<String>, failure: Option<String>) -> Self {
         let mut timeline = world.timeline().clone();
         timeline.until(world.now());
         let recoveries = world.answers().map(|(_, answer)| answer.recoveries).sum();
-        Self { seed, story, failure, timeline, fingerprint: world.fingerprint(), recoveries }
+        Self { seed, event_log, failure, timeline, fingerprint: world.fingerprint(), recoveries }
     }
 }
 

@@ -56,7 +56,7 @@ impl Worker {
     /// Brings the GPU to what the plans need now. What is held to stand by stays where it fits beside, and goes otherwise.
     pub(super) fn load(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
         let (Some((prepare, units)), Some(contribution)) = (self.of_plans(out.me), self.contribution) else { return };
-        let (model, context, state) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
+        let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
             true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), out),
@@ -68,13 +68,13 @@ impl Worker {
             model,
             units,
             context,
-            kv_cache: state,
+            kv_cache: kv_cache,
             budget: contribution.budget,
         }));
     }
 
     /// Nothing is to be loaded for a plan: what no plan needs goes, and what is to be held to stand by is loaded.
-    pub(super) fn settle(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub(super) fn reconcile(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
         match self.waits_to_stand_by() {
             true => self.load_standby(out),
             false => self.load(epoch, out),
@@ -114,7 +114,7 @@ impl Worker {
             out.notice(Severity::Warning, fault.sentence());
             out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
             out.act(Action::ViewChanged);
-            self.settle(epoch, out);
+            self.reconcile(epoch, out);
         } else if self.loads_standby(epoch) {
             self.stop_standing_by(fault, out);
             self.load(epoch, out);

@@ -15,8 +15,8 @@ use standby::Standby;
 use crate::Action;
 use crate::executor::Executor;
 use crate::members::Members;
+use crate::mutation::{Mutation, has_mutation};
 use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
 
 /// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
 const EPOCH_SHIFT: u32 = 32;
@@ -195,7 +195,7 @@ impl Worker {
         if self.switch(epoch, out) {
             if trims || self.waits_to_stand_by() {
                 // What only the older plan needed goes now.
-                self.settle(epoch, out);
+                self.reconcile(epoch, out);
             }
         } else if self.active.as_ref().is_some_and(|active| active.executor.epoch() < epoch) && self.inactive.is_none()
         {
@@ -238,7 +238,7 @@ impl Worker {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch) {
             self.drop_inactive(out);
             self.loading = None;
-            self.settle(epoch, out);
+            self.reconcile(epoch, out);
             out.act(Action::ViewChanged);
         }
     }
@@ -320,5 +320,5 @@ impl Worker {
 
 /// A frame of an older plan that is taken for one of this plan: a bug on purpose.
 fn is_stale(active: &Active, epoch: PlanEpoch) -> bool {
-    is_planted(Bug::StaleEpoch) && epoch < active.executor.epoch()
+    has_mutation(Mutation::StaleEpoch) && epoch < active.executor.epoch()
 }

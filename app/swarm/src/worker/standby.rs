@@ -125,10 +125,10 @@ impl Worker {
             let sentence = "what it is to hold besides its part does not fit into what it lends now".to_owned();
             return self.stop_standing_by(LoadFault::NoRoom(sentence), out);
         }
-        let (epoch, model, context, state) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
+        let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: state, budget }));
+        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: kv_cache, budget }));
     }
 
     pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {

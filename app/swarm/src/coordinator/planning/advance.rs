@@ -8,7 +8,7 @@ use potluck_planner::{Room, SESSION_START_MILLIS, load_millis};
 use potluck_protocol::LoadReport;
 
 use super::standbys::Advance;
-use super::{Planning, Wishes};
+use super::{PlanRequest, Planning};
 use crate::members::Members;
 use crate::outbox::Outbox;
 
@@ -18,20 +18,25 @@ const NEARLY: f64 = 2.0;
 impl Planning {
     /// The model does not fit, the host wishes it, and every device that is there was timed: a device that loads cannot be
     /// timed, and whoever comes next would wait for that.
-    pub(super) fn may_load_in_advance(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> bool {
-        if !wishes.command.in_advance || self.shortfall.is_none() || self.waits {
+    pub(super) fn may_load_in_advance(
+        &mut self,
+        request: PlanRequest<'_>,
+        members: &Members,
+        out: &mut Outbox,
+    ) -> bool {
+        if !request.command.in_advance || self.shortfall.is_none() || self.waits {
             return false;
         }
-        self.calibrating.ask_all(wishes.model, members, wishes.now, out);
-        !self.calibrating.is_waited_for(members, wishes.now)
+        self.calibrating.ask_all(request.model, members, request.now, out);
+        !self.calibrating.is_waited_for(members, request.now)
     }
 
     /// A plan is prepared: it takes the place of what is loaded in advance.
-    pub(super) fn end_advance(&mut self, plan: &Plan, members: &Members, wishes: Wishes<'_>, out: &mut Outbox) {
+    pub(super) fn end_advance(&mut self, plan: &Plan, members: &Members, request: PlanRequest<'_>, out: &mut Outbox) {
         let epoch = self.next_epoch(members);
         if self.standbys.end_advance(&plan.peers(), epoch) {
             self.epoch = epoch;
-            self.standbys.tell(wishes.now, out);
+            self.standbys.send_orders(request.now, out);
         }
     }
 
@@ -56,12 +61,12 @@ impl Planning {
                 false => held.extend(of(plan)),
             }
         }
-        if let Some(Advance { order, is_loaded, brought }) = self.standbys.advance(peer) {
-            let brought = brought.iter().filter_map(|unit| unit.block()).collect();
+        if let Some(Advance { order, is_loaded, already_loaded }) = self.standbys.advance(peer) {
+            let already_loaded = already_loaded.iter().filter_map(|unit| unit.block()).collect();
             let report = report.filter(|_| !is_loaded);
             match is_loaded {
                 true => held.extend(order.units.iter().filter_map(|unit| unit.block())),
-                false => held.extend(loaded(&order.units, &brought, report, shape)),
+                false => held.extend(loaded(&order.units, &already_loaded, report, shape)),
             }
         }
         held

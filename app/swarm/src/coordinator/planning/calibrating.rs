@@ -12,10 +12,10 @@ use crate::members::{Member, Members};
 use crate::outbox::Outbox;
 
 /// Planning waits so long for a device's times; they count as well when they come later.
-const PATIENCE_MILLIS: f64 = 5_000.0;
+const TIMEOUT_MILLIS: f64 = 5_000.0;
 
 /// More pauses than these are not looked at.
-const MOST_PAUSES: usize = 8;
+const MAX_PAUSES: usize = 8;
 
 /// What a device's times say.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,15 +50,16 @@ impl Calibrating {
     /// Asks those who lend and were not asked yet, if there is a choice to make at all: one device alone is given
     /// everything, however quick it is.
     pub fn ask(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        if members.known.values().filter(|member| member.lends()).count() > 1 {
+        if members.known.values().filter(|member| member.is_available()).count() > 1 {
             self.ask_all(model, members, now, out);
         }
     }
 
     /// Asks everyone who lends and was not asked yet.
     pub fn ask_all(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        let lending: Vec<(&PeerId, &Member)> = members.known.iter().filter(|(_, member)| member.lends()).collect();
-        for (peer, member) in lending {
+        let with_budget: Vec<(&PeerId, &Member)> =
+            members.known.iter().filter(|(_, member)| member.is_available()).collect();
+        for (peer, member) in with_budget {
             let adapter = &member.hello.adapter;
             if self.asked.get(peer).is_none_or(|asked| asked.adapter != *adapter) {
                 self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: now, answer: None });
@@ -69,9 +70,9 @@ impl Calibrating {
 
     /// Somebody's times may still come in time.
     pub fn is_waited_for(&self, members: &Members, now: Millis) -> bool {
-        let lends = |peer: &PeerId| members.get(*peer).is_some_and(Member::lends);
-        let waits = |asked: &Asked| asked.answer.is_none() && now.0 - asked.at.0 < PATIENCE_MILLIS;
-        self.asked.iter().any(|(peer, asked)| waits(asked) && lends(peer))
+        let is_available = |peer: &PeerId| members.get(*peer).is_some_and(Member::is_available);
+        let waits = |asked: &Asked| asked.answer.is_none() && now.0 - asked.at.0 < TIMEOUT_MILLIS;
+        self.asked.iter().any(|(peer, asked)| waits(asked) && is_available(peer))
     }
 
     /// A device's times. False if nobody waits for them.
@@ -115,9 +116,9 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     }
     let (short_cost, long_cost) = (layers.decode_cost(short), layers.decode_cost(long));
     let busy = Decode::of(&runs.decode_short, &runs.decode_long, &runs.decode_lm_head, short_cost, long_cost)?;
-    let rows = f64::from(runs.chunk);
+    let tokens = f64::from(runs.chunk);
     let prefill = Calibration::of(&runs.prefill_short, &runs.prefill_long)
-        .solve(layers.prefill_cost(short) * rows, layers.prefill_cost(long) * rows);
+        .solve(layers.prefill_cost(short) * tokens, layers.prefill_cost(long) * tokens);
     let decode = after_pauses(runs, short_cost, long_cost).unwrap_or(busy);
     Some(Profile {
         session_millis: decode.session_millis,
@@ -153,7 +154,7 @@ impl Decode {
 fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
     let busy = typical(&runs.decode_long);
     let after = |(pause, runs): &(f64, Vec<f64>)| (*pause, typical(&settled(runs)) / busy);
-    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MOST_PAUSES).map(after).collect();
+    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MAX_PAUSES).map(after).collect();
     pauses.retain(|(pause, factor)| pause.is_finite() && factor.is_finite() && *pause > 0.0);
     pauses.sort_by(|a, b| a.0.total_cmp(&b.0));
     pauses
@@ -189,7 +190,7 @@ mod tests {
     use crate::sim::SimModel;
 
     fn layers() -> Layers {
-        Layers::from_shape(&SimModel { blocks: 6, experts: 0, state: 0 }.shape(), 64, WireType::F32)
+        Layers::from_shape(&SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape(), 64, WireType::F32)
     }
 
     /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the head.

@@ -7,10 +7,10 @@ use potluck_plan::{Millis, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, TAU};
 use potluck_protocol::{Frame, Prepare};
 
-use super::measures::way_noise;
-use super::question::Question;
+use super::measures::path_noise;
+use super::planner_input::PlannerInput;
 use super::states::{Inactive, Purpose};
-use super::{Planning, Wishes, kv_cache_type};
+use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 use crate::memory::resident_bytes;
@@ -23,9 +23,9 @@ impl Planning {
     /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
     /// than planned, or just now and then.
     pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
-        let slower = self.predict_anew(model, command, members, now);
+        let slower = self.update_prediction(model, command, members, now);
         if slower {
-            self.patience.drifted();
+            self.hysteresis.drifted();
         }
         let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
         let known = self.waits && !self.calibrating.is_waited_for(members, now);
@@ -33,28 +33,33 @@ impl Planning {
     }
 
     /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
-    pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> Option<Arc<OpenedModel>> {
+    pub fn replan(
+        &mut self,
+        request: PlanRequest<'_>,
+        members: &Members,
+        out: &mut Outbox,
+    ) -> Option<Arc<OpenedModel>> {
         if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !members.is_here(*peer))) {
             // It is back in a moment, or given up: until then nothing is planned without it.
             self.checked = Millis(f64::MIN);
             return None;
         }
-        self.checked = wishes.now;
+        self.checked = request.now;
         let epoch = self.next_epoch(members);
-        self.calibrating.ask(wishes.model, members, wishes.now, out);
+        self.calibrating.ask(request.model, members, request.now, out);
         // An answer whose plan is lost does not wait.
-        let urgent = wishes.answering && self.active.is_none();
-        self.waits = !urgent && self.calibrating.is_waited_for(members, wishes.now);
+        let urgent = request.answering && self.active.is_none();
+        self.waits = !urgent && self.calibrating.is_waited_for(members, request.now);
         if self.waits {
             "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
             return None;
         }
         let running = self.active().map(|plan| plan.kv_cache);
-        let quiet = wishes.used.is_quiet(wishes.now);
+        let quiet = request.usage.is_quiet(request.now);
         let mut shortfall = None;
-        for model in kv_cache_type::choices(wishes.model, wishes.command.kv_cache, running, !quiet) {
-            let question = Question::new(self, &model, wishes.command, members);
-            let room = question.room(epoch);
+        for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
+            let input = PlannerInput::new(self, &model, request.command, members);
+            let room = input.room(epoch);
             let found = match self.active {
                 Some(_) => potluck_planner::plan(&room),
                 // Everybody waits: what is there already counts.
@@ -64,20 +69,20 @@ impl Planning {
                 Err(short) => shortfall = Some((model, short)),
                 Ok(planned) => {
                     self.shortfall = None;
-                    self.propose(planned, &room, Wishes { model: &model, ..wishes }, members, out);
+                    self.propose(planned, &room, PlanRequest { model: &model, ..request }, members, out);
                     return Some(model);
                 }
             }
         }
         self.abandon(out);
         match shortfall {
-            None => self.reason = kv_cache_type::refusal(wishes.model, wishes.command.kv_cache),
+            None => self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache),
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
-                    let question = Question::new(self, model, command, members);
-                    potluck_planner::plan(&question.room(epoch)).is_ok()
+                    let input = PlannerInput::new(self, model, command, members);
+                    potluck_planner::plan(&input.room(epoch)).is_ok()
                 };
-                if let Some(help) = kv_cache_type::what_would_fit(&model, wishes.command, fits) {
+                if let Some(help) = kv_cache_type::what_would_fit(&model, request.command, fits) {
                     short.sentence = format!("{} {help}", short.sentence);
                 }
                 self.shortfall = Some(short);
@@ -92,24 +97,31 @@ impl Planning {
         PlanEpoch(self.epoch.max(newest).0 + 1)
     }
 
-    fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
-        let share = wishes.command.sharing;
+    fn propose(
+        &mut self,
+        planned: Planned,
+        room: &Room<'_>,
+        request: PlanRequest<'_>,
+        members: &Members,
+        out: &mut Outbox,
+    ) {
+        let share = request.command.sharing;
         let measures = &self.measures;
         let is_better = |planned: &Planned, old: &Plan| {
             let (new_peers, old_peers) = (planned.plan.peers(), old.peers());
             let exchanged = new_peers.symmetric_difference(&old_peers).copied();
             let noise = Noise {
                 share: measures.spread(new_peers.union(&old_peers).copied()),
-                millis: exchanged.map(|peer| way_noise(members, peer)).sum(),
+                millis: exchanged.map(|peer| path_noise(members, peer)).sum(),
             };
             is_better(planned, old, room, noise)
         };
         let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
         let timed = self.calibrating.timed();
-        let patience = &mut self.patience;
+        let hysteresis = &mut self.hysteresis;
         let kept = active.filter(|active| {
             let is_better = is_better(&planned, &active.planned.plan);
-            !patience.is_over(room, timed, is_better, wishes.now) && active.share == share
+            !hysteresis.is_over(room, timed, is_better, request.now) && active.share == share
         });
         if let Some(active) = kept {
             // Who came since may be a spare, and measures are newer.
@@ -128,25 +140,25 @@ impl Planning {
             return;
         }
         let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
-        let keep_active = !unfit && self.fits_beside(&planned.plan, wishes.model, members);
+        let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, members);
         if let Some(active) = self.active.as_mut().filter(|_| !keep_active) {
             // One that can stay does so until another one is worth a wait, and nobody is there to wait.
             let old = active.planned.plan.clone();
-            let can_stay = active.share == share && is_held(&old, room, wishes.model);
-            let why_not = self.in_place.refusal(room, &planned, &old, wishes.used, wishes.now);
+            let can_stay = active.share == share && is_held(&old, room, request.model);
+            let why_not = self.in_place.refusal(room, &planned, &old, request.usage, request.now);
             if can_stay && let Some(sentence) = why_not {
                 active.planned = Planned::describe(room, old);
                 active.planned.reason = format!("{} {sentence}", active.planned.reason);
                 self.drift.expect(active.epoch(), &active.planned.prediction);
                 return;
             }
-            if wishes.answering {
+            if request.answering {
                 self.replan_when_idle = true;
                 return;
             }
             self.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, members, out);
+        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, request, members, out);
     }
 
     /// Has everyone prepare a plan, while the plan `keep` goes on.
@@ -155,17 +167,17 @@ impl Planning {
         planned: Planned,
         keep: Option<PlanEpoch>,
         purpose: Purpose,
-        wishes: Wishes<'_>,
+        request: PlanRequest<'_>,
         members: &Members,
         out: &mut Outbox,
     ) {
         self.epoch = planned.plan.epoch;
-        self.end_advance(&planned.plan, members, wishes, out);
+        self.end_advance(&planned.plan, members, request, out);
         let order = Prepare {
             plan: planned.plan.clone(),
-            model: wishes.model.card.clone(),
-            shape: wishes.model.shape.clone(),
-            overhead: wishes.model.overhead,
+            model: request.model.card.clone(),
+            shape: request.model.shape.clone(),
+            overhead: request.model.overhead,
             keep,
         };
         if let Some(replaced) = self.inactive.take() {
@@ -173,8 +185,8 @@ impl Planning {
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
             idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
         }
-        let mut inactive = Inactive::new(planned, wishes.command.sharing, order, purpose);
-        inactive.tell(wishes.now, out);
+        let mut inactive = Inactive::new(planned, request.command.sharing, order, purpose);
+        inactive.send_orders(request.now, out);
         self.inactive = Some(inactive);
     }
 

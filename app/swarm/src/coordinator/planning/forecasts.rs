@@ -14,7 +14,7 @@ pub(super) struct Forecasts {
     epoch: PlanEpoch,
     before_ms: f64,
     looked_at: Total,
-    foretold_ms: Option<f64>,
+    forecast_ms: Option<f64>,
     rest: Total,
 }
 
@@ -42,7 +42,7 @@ impl Forecasts {
         if pass.is_first || self.epoch != epoch {
             *self = Self { epoch, before_ms: before, ..Self::default() };
         }
-        if self.foretold_ms.is_some() {
+        if self.forecast_ms.is_some() {
             self.rest.add(pass);
             return false;
         }
@@ -51,13 +51,13 @@ impl Forecasts {
     }
 
     /// The next tokens are expected to take so many milliseconds.
-    pub fn foretell(&mut self, millis: f64) {
-        self.foretold_ms = Some(millis);
+    pub fn set(&mut self, millis: f64) {
+        self.forecast_ms = Some(millis);
     }
 
     /// What was foretold last, for the plan that runs.
     pub fn view(&self, epoch: PlanEpoch) -> Option<ForecastView> {
-        let forecast_ms = self.foretold_ms.filter(|_| self.epoch == epoch)?;
+        let forecast_ms = self.forecast_ms.filter(|_| self.epoch == epoch)?;
         Some(ForecastView {
             tokens: self.looked_at.tokens,
             before_ms: self.before_ms,
@@ -85,15 +85,15 @@ mod tests {
             let is_time = forecasts.passed(epoch, &pass(token == 0, 10.0), 9.0);
             assert_eq!(is_time, token + 1 == LOOKED_AT, "token {token}");
         }
-        forecasts.foretell(12.0);
-        let told = |rest_tokens, rest_ms| {
+        forecasts.set(12.0);
+        let view_of = |rest_tokens, rest_ms| {
             let (tokens, before_ms, measured_ms, forecast_ms) = (LOOKED_AT, 9.0, 10.0, 12.0);
             Some(ForecastView { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms })
         };
-        assert_eq!(forecasts.view(epoch), told(0, 0.0));
-        let told_again = [11.0, 15.0].map(|millis| forecasts.passed(epoch, &pass(false, millis), 9.0));
-        assert_eq!(told_again, [false; 2], "told once");
-        assert_eq!(forecasts.view(epoch), told(2, 13.0));
+        assert_eq!(forecasts.view(epoch), view_of(0, 0.0));
+        let due_again = [11.0, 15.0].map(|millis| forecasts.passed(epoch, &pass(false, millis), 9.0));
+        assert_eq!(due_again, [false; 2], "told once");
+        assert_eq!(forecasts.view(epoch), view_of(2, 13.0));
         assert_eq!(forecasts.view(PlanEpoch(5)), None, "another plan runs");
         forecasts.passed(epoch, &pass(true, 10.0), 9.0);
         assert_eq!(forecasts.view(epoch), None, "another answer");

@@ -3,16 +3,16 @@
 use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::{Gain, Help, what_would_help};
 
-use super::question::Question;
-use super::{Planning, Wishes};
+use super::planner_input::PlannerInput;
+use super::{PlanRequest, Planning};
 use crate::members::Members;
 
 /// The room must be the same for so long before it is looked at: devices often come together, and measures settle.
 const SETTLE_MILLIS: f64 = 1_500.0;
 /// Speeds change: what was found is looked at again after so long.
-const AGAIN_MILLIS: f64 = 30_000.0;
+const REFRESH_MILLIS: f64 = 30_000.0;
 /// Fewer milliseconds a token are not worth a sentence.
-const LEAST_MILLIS: f64 = 1.0;
+const MIN_GAIN_MILLIS: f64 = 1.0;
 
 /// What was found, and for which room.
 #[derive(Default)]
@@ -41,7 +41,7 @@ impl Helpful {
             *self = Self { room: Some(room), since: now, ..Self::default() };
         }
         match self.found {
-            Some(found) => now.0 - found.0 >= AGAIN_MILLIS,
+            Some(found) => now.0 - found.0 >= REFRESH_MILLIS,
             None => now.0 - self.since.0 >= SETTLE_MILLIS,
         }
     }
@@ -49,18 +49,18 @@ impl Helpful {
 
 impl Planning {
     /// Looks for what would help, where that is not known. It takes as long as several plans, so answers go first.
-    pub fn look_for_help(&mut self, wishes: Wishes<'_>, members: &Members) {
+    pub fn look_for_help(&mut self, request: PlanRequest<'_>, members: &Members) {
         let is_settled = self.inactive.is_none() && self.active.is_some() == self.up().is_some() && !self.waits;
-        if !is_settled || wishes.answering || (self.active.is_none() && self.shortfall.is_none()) {
+        if !is_settled || request.answering || (self.active.is_none() && self.shortfall.is_none()) {
             return;
         }
-        let lends = members.known.iter().filter(|(_, member)| member.lends());
-        let lent = lends.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
+        let is_available = members.known.iter().filter(|(_, member)| member.is_available());
+        let lent = is_available.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
         let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: lent.collect() };
-        if self.helpful.is_due(basis, wishes.now) {
-            let question = Question::new(self, wishes.model, wishes.command, members);
-            let found = what_would_help(&question.room(self.next_epoch(members)));
-            self.helpful.found = Some(wishes.now);
+        if self.helpful.is_due(basis, request.now) {
+            let input = PlannerInput::new(self, request.model, request.command, members);
+            let found = what_would_help(&input.room(self.next_epoch(members)));
+            self.helpful.found = Some(request.now);
             self.helpful.sentences = sentences(&found, members);
         }
     }
@@ -80,7 +80,7 @@ fn sentence(help: &Help, members: &Members) -> Option<String> {
     };
     match gain {
         Gain::Fits => Some(format!("{bring}: the model fits.")),
-        Gain::Saves { millis } if *millis >= LEAST_MILLIS => Some(format!("{bring}: {millis:.0} ms a token less.")),
+        Gain::Saves { millis } if *millis >= MIN_GAIN_MILLIS => Some(format!("{bring}: {millis:.0} ms a token less.")),
         Gain::Saves { .. } => None,
     }
 }
@@ -126,6 +126,6 @@ mod tests {
         assert!(!is_due(1, SETTLE_MILLIS + 200.0), "nothing has changed");
         assert!(!is_due(2, 10_000.0), "another room has to settle");
         assert!(is_due(2, 10_000.0 + SETTLE_MILLIS));
-        assert!(is_due(2, 10_000.0 + SETTLE_MILLIS + AGAIN_MILLIS));
+        assert!(is_due(2, 10_000.0 + SETTLE_MILLIS + REFRESH_MILLIS));
     }
 }

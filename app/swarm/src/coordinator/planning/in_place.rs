@@ -11,7 +11,7 @@ const NEXT_ANSWER: u64 = 200;
 
 /// How a room was used.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use {
+pub(crate) struct Usage {
     /// Somebody waits for an answer, or for a place in the queue.
     pub waits: bool,
     /// When somebody last did.
@@ -20,7 +20,7 @@ pub(crate) struct Use {
     pub tokens: u64,
 }
 
-impl Use {
+impl Usage {
     /// Nobody waits, and nobody has for a while.
     pub(super) fn is_quiet(&self, now: Millis) -> bool {
         !self.waits && now.0 - self.waited.0 >= QUIET_MILLIS
@@ -43,14 +43,21 @@ impl InPlace {
     /// Why the better plan does not take the place of the active one now, in one sentence; nothing if it does. It must give
     /// back in tokens what loading it takes, if the room is used as much again as it was under the active plan. One that is
     /// better for something else than time only waits until nobody is there.
-    pub fn refusal(&self, room: &Room<'_>, better: &Planned, active: &Plan, used: Use, now: Millis) -> Option<String> {
+    pub fn refusal(
+        &self,
+        room: &Room<'_>,
+        better: &Planned,
+        active: &Plan,
+        usage: Usage,
+        now: Millis,
+    ) -> Option<String> {
         let is_for_time = better.plan.kv_cache == active.kv_cache
             && (room.sharing == Sharing::Fastest || better.plan.peers().len() == active.peers().len());
         let saved = predict(room, active).token_millis - better.prediction.token_millis;
-        let expected = used.tokens.saturating_sub(self.before) + NEXT_ANSWER;
+        let expected = usage.tokens.saturating_sub(self.before) + NEXT_ANSWER;
         let wait = load_millis(room, &better.plan).into_iter().fold(0.0, f64::max);
         let pays = !is_for_time || saved * expected as f64 >= wait;
-        let until = match (pays, used.is_quiet(now)) {
+        let until = match (pays, usage.is_quiet(now)) {
             (true, true) => return None,
             (true, false) => "it waits until nobody has asked for a while",
             (false, _) => "the room was not used enough yet to give that back",
@@ -66,11 +73,11 @@ mod tests {
 
     #[test]
     fn a_room_is_quiet_half_a_minute_after_the_last_answer() {
-        let used = Use { waits: false, waited: Millis(10_000.0), tokens: 40 };
-        assert!(!used.is_quiet(Millis(10_000.0 + QUIET_MILLIS - 1.0)));
-        assert!(used.is_quiet(Millis(10_000.0 + QUIET_MILLIS)));
-        assert!(!Use { waits: true, ..used }.is_quiet(Millis(1e9)), "somebody waits");
-        let unused = Use { waited: Millis(f64::MIN), ..used };
+        let usage = Usage { waits: false, waited: Millis(10_000.0), tokens: 40 };
+        assert!(!usage.is_quiet(Millis(10_000.0 + QUIET_MILLIS - 1.0)));
+        assert!(usage.is_quiet(Millis(10_000.0 + QUIET_MILLIS)));
+        assert!(!Usage { waits: true, ..usage }.is_quiet(Millis(1e9)), "somebody waits");
+        let unused = Usage { waited: Millis(f64::MIN), ..usage };
         assert!(unused.is_quiet(Millis(0.0)), "nobody ever asked");
     }
 }

@@ -7,21 +7,21 @@ use potluck_plan::KvCacheType;
 use crate::event::{HostCommand, OpenedModel};
 
 /// Shorter contexts are not offered.
-const LEAST_CONTEXT: u32 = 512;
+const MIN_CONTEXT: u32 = 512;
 
 /// The model with each type of keys and values that may be planned with now, in order of preference. Another type than that of
 /// the plan that runs means loading anew on every device, and computing every conversation again: so a plan that runs gets
 /// no smaller one, and a larger one only between answers.
 pub(super) fn choices(
     model: &Arc<OpenedModel>,
-    wish: Option<KvCacheType>,
+    preferred: Option<KvCacheType>,
     running: Option<KvCacheType>,
     answering: bool,
 ) -> Vec<Arc<OpenedModel>> {
-    let allowed = |state: KvCacheType| match (wish, running) {
-        (Some(wish), _) => state == wish,
-        (None, Some(running)) if answering => state == running,
-        (None, Some(running)) => state <= running,
+    let allowed = |kv_cache: KvCacheType| match (preferred, running) {
+        (Some(preferred), _) => kv_cache == preferred,
+        (None, Some(running)) if answering => kv_cache == running,
+        (None, Some(running)) => kv_cache <= running,
         (None, None) => true,
     };
     let allowed = model.shapes.iter().filter(|shape| allowed(shape.kv_cache));
@@ -34,11 +34,11 @@ pub(super) fn choices(
 }
 
 /// Why the model cannot have the type that the host wished.
-pub(super) fn refusal(model: &OpenedModel, wish: Option<KvCacheType>) -> String {
+pub(super) fn refusal(model: &OpenedModel, preferred: Option<KvCacheType>) -> String {
     let names: Vec<&str> = model.shapes.iter().map(|shape| shape.kv_cache.name()).collect();
     format!(
         "This model's keys and values cannot be stored as {}; choose {} or Automatic.",
-        wish.unwrap_or_default(),
+        preferred.unwrap_or_default(),
         names.join(", ")
     )
 }
@@ -56,7 +56,7 @@ pub(super) fn what_would_fit(
         return Some(format!("With {} keys and values it fits.", model.shape.kv_cache));
     }
     let shorter = std::iter::successors(Some(command.context / 2), |context| Some(context / 2));
-    let shorter = shorter.take_while(|context| *context >= LEAST_CONTEXT);
+    let shorter = shorter.take_while(|context| *context >= MIN_CONTEXT);
     let fitting =
         shorter.map(|context| HostCommand { context, ..command.clone() }).find(|command| fits(model, command));
     fitting.map(|command| format!("A context of {} tokens fits.", command.context))

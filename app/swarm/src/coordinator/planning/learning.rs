@@ -6,7 +6,7 @@ use potluck_protocol::{CalibrationRuns, ForecastView, HopView};
 
 use super::Planning;
 use super::measures::Measures;
-use super::question::Question;
+use super::planner_input::PlannerInput;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
@@ -21,7 +21,7 @@ impl Planning {
         let first = !self.calibrating.has_answered(peer);
         let counts = self.calibrating.answered(peer, answer);
         if counts && first {
-            self.measures.timed_anew(peer);
+            self.measures.recalibrated(peer);
         }
         counts
     }
@@ -37,12 +37,12 @@ impl Planning {
     ) {
         let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
         let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
-        let question = Question::new(self, model, command, members);
-        self.measures.learn(&question.room(plan.epoch), &plan, pass, now);
+        let input = PlannerInput::new(self, model, command, members);
+        self.measures.learn(&input.room(plan.epoch), &plan, pass, now);
         if self.forecasts.passed(plan.epoch, pass, before) {
-            let question = Question::new(self, model, command, members);
-            let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
-            self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
+            let input = PlannerInput::new(self, model, command, members);
+            let steady = potluck_planner::predict(&input.room(plan.epoch), &plan);
+            self.forecasts.set(expected(&self.measures, &steady, &plan).token_millis);
         }
     }
 
@@ -50,8 +50,8 @@ impl Planning {
     pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
         let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
         let plan = active.planned.plan.clone();
-        let question = Question::new(self, model, command, members);
-        self.measures.learn_prefill(&question.room(plan.epoch), &plan, pass);
+        let input = PlannerInput::new(self, model, command, members);
+        self.measures.learn_prefill(&input.room(plan.epoch), &plan, pass);
     }
 
     /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
@@ -64,8 +64,8 @@ impl Planning {
         plan: &Plan,
         (tokens, chunk, window): (u32, u32, usize),
     ) -> f64 {
-        let question = Question::new(self, model, command, members);
-        potluck_planner::first_token_millis(&question.room(plan.epoch), plan, tokens, chunk, window)
+        let input = PlannerInput::new(self, model, command, members);
+        potluck_planner::first_token_millis(&input.room(plan.epoch), plan, tokens, chunk, window)
     }
 
     /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
@@ -74,7 +74,7 @@ impl Planning {
     }
 
     /// What the newest answer's tokens were foretold to take, for a plan that runs.
-    pub fn foretold(&self, planned: &Planned) -> Option<ForecastView> {
+    pub fn forecast(&self, planned: &Planned) -> Option<ForecastView> {
         self.forecasts.view(planned.plan.epoch)
     }
 
@@ -110,7 +110,7 @@ impl Planning {
 
     /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
     /// chosen for.
-    pub(super) fn predict_anew(
+    pub(super) fn update_prediction(
         &mut self,
         model: &OpenedModel,
         command: &HostCommand,
@@ -121,10 +121,10 @@ impl Planning {
             return false;
         }
         self.predicted = now;
-        let question = Question::new(self, model, command, members);
+        let input = PlannerInput::new(self, model, command, members);
         let Some(active) = self.active.as_mut().filter(|active| active.is_up()) else { return false };
         let (epoch, plan) = (active.epoch(), &active.planned.plan);
-        active.planned.prediction = potluck_planner::predict(&question.room(epoch), plan);
+        active.planned.prediction = potluck_planner::predict(&input.room(epoch), plan);
         self.drift.is_far(epoch, &active.planned.prediction, now)
     }
 }

@@ -19,13 +19,13 @@ const ENOUGH: usize = 3;
 /// tokens and wake up, frames are made and read (0.3 to 0.5 between native peers, BENCHMARKS.md).
 const HOP_MILLIS: f64 = 0.4;
 /// Rows of a prompt's chunk from which its speed is told.
-const LEAST_ROWS: usize = 64;
+const MIN_PREFILL_TOKENS: usize = 64;
 /// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
-const LEAST_MILLIS: f64 = 0.01;
+const MIN_HOP_MILLIS: f64 = 0.01;
 /// A device that has become slower by more than this has a reason of its own: the others are not taken to be as slow.
-const MOST_IN_USE: f64 = 1.3;
+const MAX_SLOWDOWN: f64 = 1.3;
 /// Most of a measured spread that a better plan has to win by.
-const MOST_SPREAD: f64 = 0.25;
+const MAX_SPREAD: f64 = 0.25;
 
 /// Measured in use.
 #[derive(Default)]
@@ -36,7 +36,7 @@ pub(super) struct Measures {
     /// What each stage takes for a decoded row, on one plan.
     stages: BTreeMap<StageId, StageUse>,
     /// Milliseconds that a token spends on all its messages, on the same plan.
-    ways: Ring<SPEEDS>,
+    paths: Ring<SPEEDS>,
     epoch: PlanEpoch,
     /// Since when tokens have followed one another, and when the last one came.
     used: Option<(Millis, Millis)>,
@@ -60,7 +60,7 @@ const VARYING: f64 = 1.2;
 
 impl Measures {
     /// A device was timed: what it took before is compared with another overhead.
-    pub fn timed_anew(&mut self, peer: PeerId) {
+    pub fn recalibrated(&mut self, peer: PeerId) {
         self.peers.remove(&peer);
     }
 
@@ -72,7 +72,7 @@ impl Measures {
     /// Milliseconds of each message on this plan, 0 before the first token. One clock sees only all of them together, so
     /// each gets what it is expected to take and an equal share of the rest.
     pub fn hop_millis_of(&self, epoch: PlanEpoch, hops: &[HopCost]) -> Vec<f64> {
-        match self.ways.median().filter(|_| self.epoch == epoch) {
+        match self.paths.median().filter(|_| self.epoch == epoch) {
             Some(all) => share_ways(hops, all),
             None => vec![0.0; hops.len()],
         }
@@ -88,7 +88,7 @@ impl Measures {
             Some(SeenStage { millis: used.millis.median()?, is_settled: used.is_settled })
         };
         let stages = plan.stages.iter().map(of).collect::<Option<Vec<_>>>()?;
-        Some(Seen { stages, ways_millis: self.ways.median().unwrap_or(0.0) })
+        Some(Seen { stages, ways_millis: self.paths.median().unwrap_or(0.0) })
     }
 
     /// A decoded row passed all stages alone.
@@ -103,7 +103,7 @@ impl Measures {
         if self.epoch != plan.epoch {
             self.epoch = plan.epoch;
             self.stages.clear();
-            self.ways = Ring::default();
+            self.paths = Ring::default();
         }
         let steps = f64::from(pass.steps);
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
@@ -123,7 +123,7 @@ impl Measures {
         let hops = potluck_planner::predict(room, plan).hops;
         if !hops.is_empty() {
             let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>();
-            self.ways.push(on_the_way.max(LEAST_MILLIS * hops.len() as f64));
+            self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
             let expected: f64 = hops.iter().map(HopCost::millis).sum();
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
         }
@@ -132,13 +132,13 @@ impl Measures {
     /// A prompt's chunk passed all stages. Few rows say little: the weights are read for them as for many.
     pub fn learn_prefill(&mut self, room: &Room<'_>, plan: &Plan, pass: &PrefillPass) {
         let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
-        if pass.rows < LEAST_ROWS || pass.stage_millis.len() != plan.stages.len() || !measurable {
+        if pass.tokens < MIN_PREFILL_TOKENS || pass.stage_millis.len() != plan.stages.len() || !measurable {
             return;
         }
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
             if let Some(device) = room.device(stage.peer) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
-                let cost = room.layers.stage_prefill(plan, stage) * pass.rows as f64;
+                let cost = room.layers.stage_prefill(plan, stage) * pass.tokens as f64;
                 self.peers.entry(stage.peer).or_insert_with(fresh).prefilled(cost, *millis);
             }
         }
@@ -152,7 +152,7 @@ impl Measures {
     /// By so large a share single measurements of these devices differ: what a better plan must win by, besides.
     pub fn spread(&self, peers: impl IntoIterator<Item = PeerId>) -> f64 {
         let spreads = peers.into_iter().filter_map(|peer| self.peers.get(&peer)?.spread());
-        spreads.fold(0.0, f64::max).min(MOST_SPREAD)
+        spreads.fold(0.0, f64::max).min(MAX_SPREAD)
     }
 
     /// So many times as quick as they were timed devices usually are in use.
@@ -162,7 +162,7 @@ impl Measures {
             Some(measure.speed().decode / profile.as_ref()?.speed.decode)
         };
         let usual = middle(devices.iter().filter_map(ratio).collect()).unwrap_or(1.0);
-        if usual.is_finite() { usual.clamp(1.0 / MOST_IN_USE, MOST_IN_USE) } else { 1.0 }
+        if usual.is_finite() { usual.clamp(1.0 / MAX_SLOWDOWN, MAX_SLOWDOWN) } else { 1.0 }
     }
 
     /// The ways between members: each has a leg to the relay, found from the round trips that it and others measured.
@@ -172,48 +172,48 @@ impl Measures {
         let usual = middle(members.known.keys().filter_map(|peer| bandwidth(*peer)).collect());
         let usual = usual.unwrap_or(Link::BANDWIDTH / 2.0);
         let known = legs(&one_way(members));
-        let usual_leg = middle(known.values().copied().collect()).unwrap_or(0.0);
+        let usual_access = middle(known.values().copied().collect()).unwrap_or(0.0);
         for peer in members.known.keys().copied() {
-            let leg = known.get(&peer).copied().unwrap_or(usual_leg);
+            let access = known.get(&peer).copied().unwrap_or(usual_access);
             // A probe passes two legs, and which of them was the slower one is not known.
             let bandwidth = 2.0 * bandwidth(peer).unwrap_or(usual);
-            let latency_millis = (leg + self.hop_millis() / 2.0).max(LEAST_MILLIS);
-            let leg = Link { latency_millis, bandwidth };
-            links.set_access(peer, AccessLink { up: leg, down: leg });
+            let latency_millis = (access + self.hop_millis() / 2.0).max(MIN_HOP_MILLIS);
+            let access = Link { latency_millis, bandwidth };
+            links.set_access(peer, AccessLink { up: access, down: access });
         }
         links
     }
 }
 
 /// Milliseconds by which what a peer's line adds to a token may be wrong: each token passes it in both directions.
-pub(super) fn way_noise(members: &Members, peer: PeerId) -> f64 {
+pub(super) fn path_noise(members: &Members, peer: PeerId) -> f64 {
     2.0 * members.get(peer).and_then(|member| member.link.noise_millis()).unwrap_or(0.0)
 }
 
 /// Milliseconds of one way between two members, through the relay.
 fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
-    let mut ways: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
+    let mut paths: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
     let mut put = |a: PeerId, b: PeerId, millis: f64| {
         // Two that measured each other: the quieter moment counts.
-        let way = ways.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
-        *way = way.min(millis);
+        let path = paths.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
+        *path = path.min(millis);
     };
     for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
         if let Some(millis) = member.link.latency_millis() {
             put(members.me, *peer, millis);
         }
-        let told = member.status.round_trips.iter();
+        let reported = member.status.round_trips.iter();
         // Its way to us is our way to it, which we measured ourselves.
-        let told = told.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
-        told.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
+        let reported = reported.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
+        reported.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
     }
-    ways
+    paths
 }
 
 impl Planning {
     /// Everyone who can be given work.
     pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
-        let declared = members.known.iter().filter(|(_, member)| member.lends()).filter_map(|(peer, member)| {
+        let declared = members.known.iter().filter(|(_, member)| member.is_available()).filter_map(|(peer, member)| {
             let lent = member.hello.contribution.as_ref()?;
             let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
             let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
@@ -221,7 +221,7 @@ impl Planning {
             self.downloads.apply(&mut device);
             device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
-            device.presence.departures = self.habits.departures(*peer);
+            device.presence.departures = self.churn_history.departures(*peer);
             Some((device, self.calibrating.profile(*peer, layers)))
         });
         let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
@@ -329,7 +329,7 @@ mod tests {
         let hops = [HopCost { from, to, latency_millis: 4.0, transfer_millis: 0.0 }];
         let mut measures = Measures { epoch: PlanEpoch(3), ..Measures::default() };
         assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [0.0], "nothing is measured");
-        measures.ways.push(14.0);
+        measures.paths.push(14.0);
         assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [14.0]);
         assert_eq!(measures.hop_millis_of(PlanEpoch(2), &hops), [0.0], "that was another plan");
     }
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn what_is_measured_before_the_clock_has_settled_does_not_count() {
         let peer = PeerId([1; 16]);
-        let shape = SimModel { blocks: 6, experts: 0, state: 0 }.shape();
+        let shape = SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape();
         let layers = Layers::from_shape(&shape, 64, WireType::F32);
         // 10 ms for the model, and three times as long after pauses.
         let cost = layers.decode_cost(BlockRange::new(0, 6));

@@ -12,9 +12,9 @@ use potluck_planner::{Device, Exposed, Planned, Room, Standby, in_advance, stand
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::choosing::can_run;
-use super::question::Question;
+use super::planner_input::PlannerInput;
 use super::states::Purpose;
-use super::{Planning, Wishes};
+use super::{PlanRequest, Planning};
 use crate::event::OpenedModel;
 use crate::members::Members;
 use crate::outbox::Outbox;
@@ -23,7 +23,7 @@ use crate::outbox::Outbox;
 /// ended may be back.
 const SETTLE_MILLIS: f64 = 2_000.0;
 /// An order that is not answered for so long is given again.
-const AGAIN_MILLIS: f64 = 5_000.0;
+const RESEND_MILLIS: f64 = 5_000.0;
 /// Who could not do what was ordered gets no other order for so long, unless the plan changes.
 const REFUSED_MILLIS: f64 = 60_000.0;
 /// What a device may hold at most, as a share of what it lends, shrinks so much when its engine has no room.
@@ -40,7 +40,7 @@ pub(crate) struct StandbyPlans {
     exposed: Vec<Exposed>,
     orders: BTreeMap<PeerId, Order>,
     refusals: BTreeMap<PeerId, Refusal>,
-    told: Millis,
+    sent_at: Millis,
 }
 
 /// What standby plans are made for.
@@ -65,7 +65,7 @@ struct Order {
     /// The device has not said yet that it holds everything.
     awaited: bool,
     /// Units of it that an order before it had brought.
-    brought: BTreeSet<WeightUnit>,
+    already_loaded: BTreeSet<WeightUnit>,
 }
 
 /// A device that could not do what was ordered, as long as it lends this.
@@ -81,7 +81,7 @@ pub(super) struct Advance<'a> {
     /// It has all of it.
     pub is_loaded: bool,
     /// What an order before this one had brought.
-    pub brought: &'a BTreeSet<WeightUnit>,
+    pub already_loaded: &'a BTreeSet<WeightUnit>,
 }
 
 /// For whose loss a device stands by.
@@ -138,15 +138,15 @@ impl StandbyPlans {
         true
     }
 
-    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
-        if now.0 - self.told.0 >= AGAIN_MILLIS {
-            self.tell(now, out);
+    pub fn resend_orders(&mut self, now: Millis, out: &mut Outbox) {
+        if now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.send_orders(now, out);
         }
     }
 
-    pub(super) fn tell(&mut self, now: Millis, out: &mut Outbox) {
+    pub(super) fn send_orders(&mut self, now: Millis, out: &mut Outbox) {
         for (peer, order) in self.orders.iter().filter(|(_, order)| order.awaited) {
-            self.told = now;
+            self.sent_at = now;
             out.send(*peer, Frame::StandBy(Box::new(order.order.clone())));
         }
     }
@@ -218,8 +218,8 @@ impl StandbyPlans {
             let known = self.orders.get(&peer).map(|order| order.order.units.iter().collect::<BTreeSet<_>>());
             let Some(lent) = lent.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
             let before = self.orders.get(&peer).filter(|before| !before.awaited).map(|before| &before.order.units);
-            let brought = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
-            self.orders.insert(peer, Order { order: order(units), lent: *lent, awaited: true, brought });
+            let already_loaded = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
+            self.orders.insert(peer, Order { order: order(units), lent: *lent, awaited: true, already_loaded });
             is_new = true;
         }
         is_new
@@ -228,7 +228,7 @@ impl StandbyPlans {
     /// What a device loads while more of them are awaited, if it does.
     pub(super) fn advance(&self, peer: PeerId) -> Option<Advance<'_>> {
         let order = self.orders.get(&peer).filter(|order| order.order.in_advance && !order.order.units.is_empty())?;
-        Some(Advance { order: &order.order, is_loaded: !order.awaited, brought: &order.brought })
+        Some(Advance { order: &order.order, is_loaded: !order.awaited, already_loaded: &order.already_loaded })
     }
 
     /// A plan comes: nothing is loaded in advance any more. Who is part of the plan is told by it, and the others by an order
@@ -274,59 +274,59 @@ impl StandbyPlans {
 impl Planning {
     /// Looks whether devices should stand by for others, and orders it. Plans go first: nothing is ordered while one is
     /// prepared.
-    pub fn stand_by(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
-        self.standbys.tell_again(wishes.now, out);
+    pub fn stand_by(&mut self, request: PlanRequest<'_>, members: &Members, out: &mut Outbox) {
+        self.standbys.resend_orders(request.now, out);
         if self.inactive.is_some() || self.active.is_some() != self.up().is_some() {
             return;
         }
-        if self.active.is_none() && !self.may_load_in_advance(wishes, members, out) {
+        if self.active.is_none() && !self.may_load_in_advance(request, members, out) {
             return;
         }
-        let mut question = Question::new(self, wishes.model, wishes.command, members);
-        let devices = question.devices();
+        let mut input = PlannerInput::new(self, request.model, request.command, members);
+        let devices = input.devices();
         let lent: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        self.standbys.limit(devices, wishes.now);
+        self.standbys.limit(devices, request.now);
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
         let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: may_hold };
-        if !self.standbys.is_due(&basis, wishes.now) {
+        if !self.standbys.is_due(&basis, request.now) {
             return;
         }
         let epoch = self.next_epoch(members);
-        let room = question.room(epoch);
+        let room = input.room(epoch);
         let active = self.active.as_ref().map(|active| &active.planned.plan);
         let (units, in_advance) = match active {
             Some(active) => (self.standbys.make(&room, active), false),
             None => (in_advance(&room), true),
         };
         self.standbys.made_for = Some(basis);
-        let context = wishes.command.context;
-        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, wishes.model, context, units) };
+        let context = request.command.context;
+        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request.model, context, units) };
         if self.standbys.order(units, &lent, order) {
             self.epoch = epoch;
-            self.standbys.tell(wishes.now, out);
+            self.standbys.send_orders(request.now, out);
         }
     }
 
     /// The plan that stands by for the loss of this peer is prepared in the place of the lost one: nothing has to be loaded
     /// for it. False: there is none.
-    pub fn take_over(&mut self, lost: PeerId, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> bool {
+    pub fn take_over(&mut self, lost: PeerId, request: PlanRequest<'_>, members: &Members, out: &mut Outbox) -> bool {
         let Some(plan) = self.standbys.ready(lost).cloned() else { return false };
         let is_there = |peer: &PeerId| {
             members
                 .get(*peer)
-                .is_some_and(|member| member.lends() && (*peer == members.me || member.silent < SILENT_MILLIS))
+                .is_some_and(|member| member.is_available() && (*peer == members.me || member.silent < SILENT_MILLIS))
         };
         if !plan.peers().iter().all(is_there) {
             return false;
         }
-        let question = Question::new(self, wishes.model, wishes.command, members);
-        let room = question.room(self.next_epoch(members));
+        let input = PlannerInput::new(self, request.model, request.command, members);
+        let room = input.room(self.next_epoch(members));
         if !can_run(&plan, &room) {
             return false;
         }
         self.abandon(out);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
-        self.prepare(planned, None, Purpose::TakesOver, wishes, members, out);
+        self.prepare(planned, None, Purpose::TakesOver, request, members, out);
         true
     }
 }

@@ -10,7 +10,7 @@ use crate::members::Members;
 use crate::outbox::Outbox;
 
 /// An order that is not answered for so long is given again; who has it already only answers again.
-const AGAIN_MILLIS: f64 = 5_000.0;
+const RESEND_MILLIS: f64 = 5_000.0;
 /// A peer that gets no further for so long will not get ready: it may be there and still wait for something for ever. Long,
 /// because compiling kernels on a loaded machine shows no progress for a while.
 const STUCK_MILLIS: f64 = 120_000.0;
@@ -22,7 +22,7 @@ pub(crate) struct Active {
     pub share: Sharing,
     /// Peers that have not said yet that they switched.
     awaited: BTreeSet<PeerId>,
-    told: Millis,
+    sent_at: Millis,
 }
 
 /// Why a plan is prepared.
@@ -44,13 +44,13 @@ pub(crate) struct Inactive {
     awaited: BTreeSet<PeerId>,
     /// How far each of them was when it was seen to get further last.
     progress: BTreeMap<PeerId, (Option<(LoadPhase, Bytes)>, Millis)>,
-    told: Millis,
+    sent_at: Millis,
 }
 
 impl Inactive {
     pub fn new(planned: Planned, share: Sharing, order: Prepare, purpose: Purpose) -> Self {
         let awaited = planned.plan.peers();
-        Self { planned, share, purpose, order, awaited, progress: BTreeMap::new(), told: Millis(0.0) }
+        Self { planned, share, purpose, order, awaited, progress: BTreeMap::new(), sent_at: Millis(0.0) }
     }
 
     pub fn epoch(&self) -> PlanEpoch {
@@ -87,23 +87,23 @@ impl Inactive {
         })
     }
 
-    pub fn tell(&mut self, now: Millis, out: &mut Outbox) {
-        self.told = now;
+    pub fn send_orders(&mut self, now: Millis, out: &mut Outbox) {
+        self.sent_at = now;
         for peer in &self.awaited {
             out.send(*peer, Frame::Prepare(Box::new(self.order.clone())));
         }
     }
 
-    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
-        if !self.awaited.is_empty() && now.0 - self.told.0 >= AGAIN_MILLIS {
-            self.tell(now, out);
+    pub fn resend_orders(&mut self, now: Millis, out: &mut Outbox) {
+        if !self.awaited.is_empty() && now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.send_orders(now, out);
         }
     }
 
     /// `running`: rows pass it already, so nobody is waited for.
     pub fn into_active(self, running: bool, now: Millis) -> Active {
         let awaited = if running { BTreeSet::new() } else { self.planned.plan.peers() };
-        Active { planned: self.planned, share: self.share, awaited, told: now }
+        Active { planned: self.planned, share: self.share, awaited, sent_at: now }
     }
 }
 
@@ -121,9 +121,9 @@ impl Active {
         self.awaited.is_empty()
     }
 
-    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
-        if !self.awaited.is_empty() && now.0 - self.told.0 >= AGAIN_MILLIS {
-            self.told = now;
+    pub fn resend_orders(&mut self, now: Millis, out: &mut Outbox) {
+        if !self.awaited.is_empty() && now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.sent_at = now;
             self.awaited.iter().for_each(|peer| out.send(*peer, Frame::Commit(self.epoch())));
         }
     }

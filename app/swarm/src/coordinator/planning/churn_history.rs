@@ -9,12 +9,12 @@ const HALF_MILLIS: f64 = 600_000.0;
 
 /// Departures of each device, older ones counting less.
 #[derive(Default)]
-pub(super) struct Habits {
+pub(super) struct ChurnHistory {
     left: BTreeMap<PeerId, (f64, Millis)>,
     now: Millis,
 }
 
-impl Habits {
+impl ChurnHistory {
     /// The time, for departures to be forgotten by.
     pub fn tick(&mut self, now: Millis) {
         self.now = now;
@@ -44,15 +44,15 @@ mod tests {
 
     #[test]
     fn departures_are_counted_and_forgotten() {
-        let (mut habits, peer) = (Habits::default(), PeerId([1; 16]));
-        assert_eq!(habits.departures(peer), 0);
-        habits.leaves(peer, Millis(0.0));
-        habits.leaves(peer, Millis(60_000.0));
-        assert_eq!(habits.departures(peer), 2);
-        habits.tick(Millis(60_000.0 + HALF_MILLIS));
-        assert_eq!(habits.departures(peer), 1);
-        habits.tick(Millis(60_000.0 + 3.0 * HALF_MILLIS));
-        assert_eq!(habits.departures(peer), 0);
-        assert_eq!(habits.departures(PeerId([2; 16])), 0);
+        let (mut churn_history, peer) = (ChurnHistory::default(), PeerId([1; 16]));
+        assert_eq!(churn_history.departures(peer), 0);
+        churn_history.leaves(peer, Millis(0.0));
+        churn_history.leaves(peer, Millis(60_000.0));
+        assert_eq!(churn_history.departures(peer), 2);
+        churn_history.tick(Millis(60_000.0 + HALF_MILLIS));
+        assert_eq!(churn_history.departures(peer), 1);
+        churn_history.tick(Millis(60_000.0 + 3.0 * HALF_MILLIS));
+        assert_eq!(churn_history.departures(peer), 0);
+        assert_eq!(churn_history.departures(PeerId([2; 16])), 0);
     }
 }

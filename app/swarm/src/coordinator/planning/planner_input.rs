@@ -7,7 +7,7 @@ use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 
-pub(super) struct Question<'a> {
+pub(super) struct PlannerInput<'a> {
     model: &'a OpenedModel,
     layers: Layers,
     devices: Vec<Device>,
@@ -20,7 +20,7 @@ pub(super) struct Question<'a> {
 /// Numbers between stages.
 const WIRE: WireType = WireType::F32;
 
-impl<'a> Question<'a> {
+impl<'a> PlannerInput<'a> {
     pub fn new(planning: &Planning, model: &'a OpenedModel, command: &HostCommand, members: &Members) -> Self {
         let layers = Layers::from_shape(&model.shape, command.context, WIRE);
         let layers = planning.with_lm_head(layers, members);

@@ -8,7 +8,7 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn prompt(text: &str) -> Vec<u32> {
@@ -22,7 +22,7 @@ fn hash(seed: u64) -> u64 {
 
 /// It holds the model alone. A submit with its readback takes `submit` milliseconds, a token on the GPU about one.
 fn device(submit: f64) -> SimDevice {
-    SimDevice { submit_millis: submit, block_millis: 0.16, ..SimDevice::lending(1_100) }
+    SimDevice { submit_millis: submit, block_millis: 0.16, ..SimDevice::with_budget(1_100) }
 }
 
 fn ended(world: &World, index: usize, request: u32) -> bool {
@@ -74,9 +74,9 @@ fn whatever_happens_the_text_is_that_of_one_by_one() {
         world.run(stops, |_| false);
         world.stop(asker, 1);
         world.run(20_000.0, |world| ended(world, asker, 1));
-        let story = format!("seed {seed}, stopped at {stops:.0} ms");
+        let event_log = format!("seed {seed}, stopped at {stops:.0} ms");
         let first = world.answer(asker, 1).unwrap().tokens.clone();
-        assert_eq!(first, undisturbed(&dense(), &prompt(TEXT), TOKENS as usize)[..first.len()], "{story}");
+        assert_eq!(first, undisturbed(&dense(), &prompt(TEXT), TOKENS as usize)[..first.len()], "{event_log}");
 
         let letters: String = first.iter().filter_map(|token| char::from_u32(*token)).collect();
         let whole = format!("{TEXT}{letters}and then?");
@@ -85,15 +85,15 @@ fn whatever_happens_the_text_is_that_of_one_by_one() {
         let second = world.answer(asker, 2).unwrap();
         let kept = undisturbed_follow_up(&dense(), &prompt(TEXT), &first, &prompt("and then?"), 30);
         let anew = undisturbed(&dense(), &prompt(&whole), 30);
-        assert_eq!(second.end, Some(AnswerStop::Length), "{story}");
+        assert_eq!(second.end, Some(AnswerStop::Length), "{event_log}");
         assert!(
             [&kept, &anew].contains(&&second.tokens),
-            "{story}: {:?} is neither {kept:?} nor {anew:?}",
+            "{event_log}: {:?} is neither {kept:?} nor {anew:?}",
             second.tokens
         );
         if beside {
             let other = &world.answer(0, 9).unwrap().tokens;
-            assert_eq!(*other, undisturbed(&dense(), &prompt("another question beside it"), 30), "{story}, beside");
+            assert_eq!(*other, undisturbed(&dense(), &prompt("another question beside it"), 30), "{event_log}, beside");
         }
     }
 }

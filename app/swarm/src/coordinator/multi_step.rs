@@ -10,11 +10,11 @@ const NEWEST: f64 = 0.25;
 
 /// Follows how long a token takes on the active plan.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct MultiStep {
     token_millis: Option<f64>,
 }
 
-impl Ahead {
+impl MultiStep {
     /// So many tokens were under way together for so long.
     pub fn measure(&mut self, tokens: usize, millis: f64) {
         let token = millis / tokens.max(1) as f64;
@@ -23,9 +23,9 @@ impl Ahead {
     }
 
     /// Tokens to compute behind the next one, `most` at most.
-    pub fn tokens(self, most: usize) -> u16 {
+    pub fn further_steps(self, max: usize) -> u16 {
         let fitting = self.token_millis.map_or(0, |millis| (BURST_MILLIS / millis.max(0.1)) as usize);
-        fitting.saturating_sub(1).min(most).min(usize::from(Work::MAX_STEPS) - 1) as u16
+        fitting.saturating_sub(1).min(max).min(usize::from(Work::MAX_STEPS) - 1) as u16
     }
 }
 
@@ -41,17 +41,17 @@ mod tests {
     #[test]
     fn quick_devices_go_far_ahead_and_slow_ones_not_at_all() {
         let measured = |millis: f64| {
-            let mut ahead = Ahead::default();
-            ahead.measure(1, millis);
-            ahead
+            let mut multi_step = MultiStep::default();
+            multi_step.measure(1, millis);
+            multi_step
         };
-        assert_eq!(Ahead::default().tokens(7), 0, "nothing is known yet");
-        assert_eq!(measured(2.0).tokens(7), 7);
-        assert_eq!(measured(2.0).tokens(3), 3, "no more than there is room for");
-        assert_eq!(measured(12.0).tokens(7), 3, "four tokens in 50 ms");
-        assert_eq!(measured(30.0).tokens(7), 0);
+        assert_eq!(MultiStep::default().further_steps(7), 0, "nothing is known yet");
+        assert_eq!(measured(2.0).further_steps(7), 7);
+        assert_eq!(measured(2.0).further_steps(3), 3, "no more than there is room for");
+        assert_eq!(measured(12.0).further_steps(7), 3, "four tokens in 50 ms");
+        assert_eq!(measured(30.0).further_steps(7), 0);
         let mut slowed = measured(2.0);
         (0..20).for_each(|_| slowed.measure(8, 800.0));
-        assert_eq!(slowed.tokens(7), 0);
+        assert_eq!(slowed.further_steps(7), 0);
     }
 }

@@ -6,44 +6,50 @@ use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
 use crate::event::OpenedModel;
+use crate::mutation::{Mutation, has_mutation};
 use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
 
 impl Answers {
     /// The last stage's answer. False if it cannot be used.
-    pub fn picked(&mut self, picked: LogitsResult, model: &OpenedModel, now: Millis, out: &mut Outbox) -> bool {
-        let Some(index) = self.index_of(picked.conversation) else { return true };
-        if let Some(reading) = self.active[index].reading(picked.pass, now) {
-            self.chunk_size.measured(reading.rows, reading.millis);
+    pub fn logits_result(&mut self, reply: LogitsResult, model: &OpenedModel, now: Millis, out: &mut Outbox) -> bool {
+        let Some(index) = self.index_of(reply.conversation) else { return true };
+        if let Some(reading) = self.active[index].reading(reply.pass, now) {
+            self.chunk_size.measured(reading.tokens, reading.millis);
             if self.active.len() == 1 {
-                self.read = Some(PrefillPass { rows: reading.rows, stage_millis: picked.stage_millis.clone() });
+                self.read = Some(PrefillPass { tokens: reading.tokens, stage_millis: reply.stage_millis.clone() });
             }
         }
         let answering = &mut self.active[index];
-        let Some(pass) = answering.through(picked.pass, now) else { return true };
-        match picked.result {
-            LmHeadOutput::Through => answering.report_reading(out),
-            LmHeadOutput::Candidates(rows) => {
-                let is_newest = pass.end == answering.conversation.log.len() || is_planted(Bug::ReplyTwice);
-                let is_row = |row: &Candidates| {
-                    let fits = !row.ids.is_empty() && row.ids.len() == row.logits.len();
-                    fits && row.ids.iter().all(|id| *id < model.shape.vocabulary)
-                        && !row.logits.iter().any(|x| x.is_nan())
+        let Some(pass) = answering.completed(reply.pass, now) else { return true };
+        match reply.result {
+            LmHeadOutput::NotRequested => answering.report_reading(out),
+            LmHeadOutput::Candidates(candidates) => {
+                let is_newest = pass.end == answering.conversation.log.len() || has_mutation(Mutation::ReplyTwice);
+                let is_valid = |best_of: &Candidates| {
+                    let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
+                    fits && best_of.ids.iter().all(|id| *id < model.shape.vocabulary)
+                        && !best_of.logits.iter().any(|x| x.is_nan())
                 };
-                if is_newest && rows.len() == pass.drafts.len() + usize::from(pass.ahead) + 1 && rows.iter().all(is_row)
+                if is_newest
+                    && candidates.len() == pass.drafts.len() + usize::from(pass.further_steps) + 1
+                    && candidates.iter().all(is_valid)
                 {
                     if let Some(millis) = pass.decode_millis(now) {
                         self.measure(&pass, millis);
                         if pass.drafts.is_empty() && self.active.len() == 1 {
-                            let stage_millis = picked.stage_millis;
+                            let stage_millis = reply.stage_millis;
                             let is_first = self.active[index].answer_tokens() <= 1;
-                            self.passed = Some(DecodePass { steps: pass.ahead + 1, stage_millis, millis, is_first });
+                            self.passed =
+                                Some(DecodePass { steps: pass.further_steps + 1, stage_millis, millis, is_first });
                         }
                     }
                     // Of tokens ahead each was computed from the best candidate before it.
-                    let best = rows.iter().take(usize::from(pass.ahead)).filter_map(|row| row.ids.first().copied());
+                    let best = candidates
+                        .iter()
+                        .take(usize::from(pass.further_steps))
+                        .filter_map(|best_of| best_of.ids.first().copied());
                     let drafts: Vec<u32> = pass.drafts.into_iter().chain(best).collect();
-                    self.tokens(index, &rows, &drafts, model, now, out);
+                    self.tokens(index, &candidates, &drafts, model, now, out);
                 } else {
                     return false;
                 }
@@ -54,11 +60,11 @@ impl Answers {
     }
 
     fn measure(&mut self, pass: &Pass, millis: f64) {
-        if pass.ahead == 0 {
+        if pass.further_steps == 0 {
             self.draft_cost.measure(pass.drafts.len(), millis);
         }
         if pass.drafts.is_empty() {
-            self.ahead.measure(usize::from(pass.ahead) + 1, millis);
+            self.multi_step.measure(usize::from(pass.further_steps) + 1, millis);
         }
     }
 
@@ -66,7 +72,7 @@ impl Answers {
     fn tokens(
         &mut self,
         index: usize,
-        rows: &[Candidates],
+        candidates: &[Candidates],
         drafts: &[u32],
         model: &OpenedModel,
         now: Millis,
@@ -74,9 +80,9 @@ impl Answers {
     ) {
         let answering = &mut self.active[index];
         let (mut text, mut tokens, mut stop) = (String::new(), Vec::new(), None);
-        for (row, draft) in rows.iter().zip(drafts.iter().map(Some).chain([None])) {
+        for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
             let log = &mut answering.conversation.log;
-            let token = model.language.choose(row, &answering.prompt.sampling, log.len() as u32, log.tokens());
+            let token = model.language.choose(best_of, &answering.prompt.sampling, log.len() as u32, log.tokens());
             if model.language.is_end(token) {
                 stop = Some(AnswerStop::Complete);
                 break;

@@ -10,17 +10,17 @@ use super::network::Link;
 use super::oracle::undisturbed;
 use super::random::Random;
 use super::world::World;
-use crate::planted::{Bug, plant};
+use crate::mutation::{Mutation, set_mutation};
 
 /// So many rooms may be needed.
 const ROOMS: u64 = 1_000;
 
 /// The first room that goes wrong with the bug, and well without it.
-fn first_found(bug: Bug, room: fn(u64) -> Option<String>) -> Option<(u64, String)> {
+fn first_found(mutation: Mutation, room: fn(u64) -> Option<String>) -> Option<(u64, String)> {
     (1..=ROOMS).find_map(|seed| {
-        plant(Some(bug));
+        set_mutation(Some(mutation));
         let failure = room(seed);
-        plant(None);
+        set_mutation(None);
         let failure = failure?;
         room(seed).is_none().then_some((seed, failure))
     })
@@ -33,11 +33,11 @@ fn anything_happens(seed: u64) -> Option<String> {
 /// A tab stands still in the middle of a long answer and goes on later: what it sends then is of the plan before.
 fn a_tab_goes_on(seed: u64) -> Option<String> {
     let mut random = Random(seed);
-    let model = SimModel { blocks: 6, experts: 0, state: 0 };
+    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0 };
     let link = Link { latency: 20.0, jitter: 2.0, ..Link::default() };
     let device = |random: &mut Random| {
         let budget = 560 + 20 * random.below(10);
-        SimDevice::lending(budget).at_speed([1.0, 0.5, 0.25][random.below(3) as usize]).behind(link)
+        SimDevice::with_budget(budget).at_speed([1.0, 0.5, 0.25][random.below(3) as usize]).behind(link)
     };
     let mut world = World::new(seed, model.clone(), Sharing::Everyone, device(&mut random));
     for _ in 0..3 + random.below(2) {
@@ -58,22 +58,24 @@ fn a_tab_goes_on(seed: u64) -> Option<String> {
     wrong.map(|(_, answer)| format!("{:?} with {:?} instead of {expected:?}", answer.end, answer.tokens))
 }
 
-fn assert_found(bug: Bug, room: fn(u64) -> Option<String>) {
-    let Some((seed, failure)) = first_found(bug, room) else { panic!("{bug:?} was not found in {ROOMS} rooms") };
-    println!("{bug:?} is found by seed {seed}: {failure}");
+fn assert_found(mutation: Mutation, room: fn(u64) -> Option<String>) {
+    let Some((seed, failure)) = first_found(mutation, room) else {
+        panic!("{mutation:?} was not found in {ROOMS} rooms")
+    };
+    println!("{mutation:?} is found by seed {seed}: {failure}");
 }
 
 #[test]
 fn a_stale_epoch_accepted_is_found() {
-    assert_found(Bug::StaleEpoch, a_tab_goes_on);
+    assert_found(Mutation::StaleEpoch, a_tab_goes_on);
 }
 
 #[test]
 fn a_reply_counted_twice_is_found() {
-    assert_found(Bug::ReplyTwice, anything_happens);
+    assert_found(Mutation::ReplyTwice, anything_happens);
 }
 
 #[test]
 fn a_replay_off_by_one_is_found() {
-    assert_found(Bug::ReplayOffByOne, anything_happens);
+    assert_found(Mutation::ReplayOffByOne, anything_happens);
 }

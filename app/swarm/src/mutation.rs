@@ -3,7 +3,7 @@
 
 /// A bug on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bug {
+pub(crate) enum Mutation {
     /// A worker takes frames of an older plan for frames of its active one.
     StaleEpoch,
     /// The coordinator counts a reply that it had counted already.
@@ -13,22 +13,22 @@ pub(crate) enum Bug {
 }
 
 #[cfg(not(test))]
-pub(crate) const fn is_planted(_: Bug) -> bool {
+pub(crate) const fn has_mutation(_: Mutation) -> bool {
     false
 }
 
 #[cfg(test)]
 thread_local! {
-    static PLANTED: std::cell::Cell<Option<Bug>> = const { std::cell::Cell::new(None) };
+    static MUTATION: std::cell::Cell<Option<Mutation>> = const { std::cell::Cell::new(None) };
 }
 
 #[cfg(test)]
-pub(crate) fn is_planted(bug: Bug) -> bool {
-    PLANTED.get() == Some(bug)
+pub(crate) fn has_mutation(mutation: Mutation) -> bool {
+    MUTATION.get() == Some(mutation)
 }
 
 /// Plants a bug in every peer of this thread, or removes it.
 #[cfg(test)]
-pub(crate) fn plant(bug: Option<Bug>) {
-    PLANTED.set(bug);
+pub(crate) fn set_mutation(mutation: Option<Mutation>) {
+    MUTATION.set(mutation);
 }

@@ -6,11 +6,11 @@ use potluck_planner::Room;
 
 /// A plan must be better at every look for so long, if nothing else has changed: three looks ten seconds apart, less what
 /// their times vary.
-const PATIENCE_MILLIS: f64 = 19_000.0;
+const MIN_BETTER_MILLIS: f64 = 19_000.0;
 
 /// How the last looks at the room ended.
 #[derive(Default)]
-pub(super) struct Patience {
+pub(super) struct Hysteresis {
     room: Option<Basis>,
     better_since: Option<Millis>,
     /// A change was found to be worth it, and is on its way.
@@ -26,7 +26,7 @@ struct Basis {
     timed: usize,
 }
 
-impl Patience {
+impl Hysteresis {
     /// The next plan that is better is worth a change.
     pub fn drifted(&mut self) {
         self.drifted = true;
@@ -52,7 +52,7 @@ impl Patience {
             return false;
         }
         let since = *self.better_since.get_or_insert(now);
-        self.granted |= has_changed || now.0 - since.0 >= PATIENCE_MILLIS;
+        self.granted |= has_changed || now.0 - since.0 >= MIN_BETTER_MILLIS;
         self.granted
     }
 }
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn in_a_room_that_stays_a_plan_must_be_better_for_a_while() {
-        let mut patience = Patience::default();
-        let mut look = |devices, is_better, at: f64| patience.looked(room(devices), is_better, Millis(at));
+        let mut hysteresis = Hysteresis::default();
+        let mut look = |devices, is_better, at: f64| hysteresis.looked(room(devices), is_better, Millis(at));
         assert!(!look(3, false, 0.0));
         assert!(!look(3, true, 10_000.0), "it may be noise");
         assert!(!look(3, false, 20_000.0), "it was");
@@ -80,14 +80,14 @@ mod tests {
 
     #[test]
     fn who_comes_or_slows_down_is_planned_with_at_once() {
-        let mut patience = Patience::default();
-        assert!(!patience.looked(room(2), false, Millis(0.0)));
-        assert!(patience.looked(room(3), true, Millis(100.0)), "a device came");
-        patience.over();
-        assert!(!patience.looked(room(3), true, Millis(200.0)), "that change was made");
-        patience.drifted();
-        assert!(patience.looked(room(3), true, Millis(300.0)));
-        patience.over();
-        assert!(patience.looked(Basis { timed: 1, ..room(3) }, true, Millis(400.0)), "a device was timed");
+        let mut hysteresis = Hysteresis::default();
+        assert!(!hysteresis.looked(room(2), false, Millis(0.0)));
+        assert!(hysteresis.looked(room(3), true, Millis(100.0)), "a device came");
+        hysteresis.over();
+        assert!(!hysteresis.looked(room(3), true, Millis(200.0)), "that change was made");
+        hysteresis.drifted();
+        assert!(hysteresis.looked(room(3), true, Millis(300.0)));
+        hysteresis.over();
+        assert!(hysteresis.looked(Basis { timed: 1, ..room(3) }, true, Millis(400.0)), "a device was timed");
     }
 }
