@@ -6,6 +6,7 @@
 
 mod coordinator;
 mod event;
+mod event_context;
 mod executor;
 mod gather;
 mod guest;

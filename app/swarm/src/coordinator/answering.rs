@@ -11,9 +11,9 @@ use super::handover::Replay;
 use super::multi_step::MultiStep;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
+use crate::event_context::EventContext;
 use crate::language::TextStream;
 use crate::mutation::{Mutation, has_mutation};
-use crate::outbox::Outbox;
 
 /// Positions an answer is expected to grow by before another one ends: what is set aside when the next one is let in.
 const EXPECTED_GROWTH: usize = 64;
@@ -195,18 +195,10 @@ impl Answering {
         }
     }
 
-    pub fn send(
-        &mut self,
-        chunk: Chunk,
-        pass: PassId,
-        live: Vec<ConversationId>,
-        plan: &Plan,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    pub fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
         if self.under_way.is_empty() {
-            self.progress = now;
+            self.progress = cx.now;
         }
         self.sent = chunk.base + chunk.tokens.len();
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
@@ -217,7 +209,7 @@ impl Answering {
             end: self.sent,
             drafts: chunk.drafts,
             further_steps: chunk.further_steps,
-            sent: now,
+            sent: cx.now,
             is_decode,
         });
         let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
@@ -237,7 +229,7 @@ impl Answering {
             wire: plan.wire,
             hidden: Vec::new(),
         };
-        out.send(first.peer, Frame::Forward(forward));
+        cx.out.send(first.peer, Frame::Forward(forward));
     }
 
     /// Tokens of the prompt that have to be read for the first token.
@@ -334,9 +326,9 @@ impl Answering {
         self.answer_tokens() >= self.prompt.max_tokens as usize || self.conversation.log.len() >= self.context
     }
 
-    pub fn report_reading(&self, out: &mut Outbox) {
+    pub fn report_reading(&self, cx: &mut EventContext) {
         let done = self.conversation.log.computed().min(self.prompt_tokens);
-        self.transcript.send(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), out);
+        self.transcript.send(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), cx);
     }
 
     /// A token was chosen.

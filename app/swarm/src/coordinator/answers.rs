@@ -15,7 +15,7 @@ use super::multi_step::{self, MultiStep};
 use super::queue::{Question, Queue};
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
 /// Chunks of prompts under way at once, so that all stages work.
 const WINDOW: usize = 4;
@@ -57,16 +57,16 @@ impl Answers {
         self.is_answering() || !self.queue.is_empty()
     }
 
-    pub fn ask(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
+    pub fn ask(&mut self, asker: PeerId, prompt: PromptRequest, cx: &mut EventContext) {
         let request = prompt.request;
         if self.queue.contains(asker, request) || self.position(asker, request).is_some() {
             return;
         }
-        if self.queue.push(Question { asker, prompt, asked: now, tokens: None }) {
-            self.send_positions(out);
+        if self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
+            self.send_positions(cx);
         } else {
             let sentence = "Too many questions are waiting in this room; ask again in a moment.".to_owned();
-            self.refuse(asker, request, AnswerStop::Failed(sentence), out);
+            self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
         }
     }
 
@@ -75,9 +75,9 @@ impl Answers {
     }
 
     /// An answer without a word.
-    fn refuse(&mut self, asker: PeerId, request: RequestId, stop: AnswerStop, out: &mut Outbox) {
+    fn refuse(&mut self, asker: PeerId, request: RequestId, stop: AnswerStop, cx: &mut EventContext) {
         let mut transcript = Transcript::new(asker, request);
-        transcript.end(stop, Timings::default(), out);
+        transcript.end(stop, Timings::default(), cx);
         self.keep(transcript);
     }
 
@@ -89,26 +89,26 @@ impl Answers {
     }
 
     /// Sends pieces again that an asker lost.
-    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, out: &mut Outbox) {
+    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
         let active = self.active.iter().map(|active| &active.transcript);
         // The newest first: after a reload a tab counts its requests from the beginning.
         let known = active.chain(self.finished.iter().rev()).find(|kept| kept.is(asker, request));
         if let Some(transcript) = known {
-            transcript.send_from(piece, out);
+            transcript.send_from(piece, cx);
         } else if !self.queue.contains(asker, request) {
-            out.send(asker, Frame::Answer(request, AnswerPart::Unknown));
+            cx.out.send(asker, Frame::Answer(request, AnswerPart::Unknown));
         }
     }
 
     /// Where everyone stands who waits: first those who gave up their state for others.
-    fn send_positions(&self, out: &mut Outbox) {
+    fn send_positions(&self, cx: &mut EventContext) {
         let paused = self.active.iter().filter(|active| active.paused).map(|active| &active.transcript);
         let paused = paused.map(|transcript| (transcript.asker, transcript.request));
         let running = self.running();
         let waiting = self.queue.in_order(&running);
         let waiting = waiting.iter().map(|question| (question.asker, question.prompt.request));
         for ((asker, request), position) in paused.chain(waiting).zip(1..) {
-            out.send(asker, Frame::Answer(request, AnswerPart::Queued(position)));
+            cx.out.send(asker, Frame::Answer(request, AnswerPart::Queued(position)));
         }
     }
 
@@ -122,23 +122,23 @@ impl Answers {
     }
 
     /// Lets questions in while there is room, and sends what may be sent.
-    pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, now: Millis, out: &mut Outbox) {
+    pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, cx: &mut EventContext) {
         let context = context as usize;
         let total = pages(context).saturating_sub(self.reserved);
         let resumed = self.resume_paused(total);
         let mut admitted = false;
-        while let Some(question) = self.next_question(model, context, out) {
-            self.begin(question, model, context, now);
+        while let Some(question) = self.next_question(model, context, cx) {
+            self.begin(question, model, context, cx.now);
             admitted = true;
         }
         if resumed || admitted {
-            self.send_positions(out);
+            self.send_positions(cx);
         }
-        self.send(plan, total, now, out);
+        self.send(plan, total, cx);
     }
 
     /// The next question, if there is room for it. Nobody overtakes one that does not fit yet, or it might wait forever.
-    fn next_question(&mut self, model: &OpenedModel, context: usize, out: &mut Outbox) -> Option<Question> {
+    fn next_question(&mut self, model: &OpenedModel, context: usize, cx: &mut EventContext) -> Option<Question> {
         while !self.queue.is_empty()
             && self.active.len() < MAX_CONCURRENT
             && !self.active.iter().any(|active| active.paused)
@@ -162,7 +162,7 @@ impl Answers {
             match tokens {
                 Err(sentence) => {
                     self.queue.take(asker, request);
-                    self.refuse(asker, request, AnswerStop::Failed(sentence), out);
+                    self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
                 }
                 Ok(tokens) => {
                     let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context);
@@ -204,16 +204,16 @@ impl Answers {
     }
 
     /// One chunk of each in turn, so that nobody's prompt holds up the others.
-    fn send(&mut self, plan: &Plan, total: usize, now: Millis, out: &mut Outbox) {
+    fn send(&mut self, plan: &Plan, total: usize, cx: &mut EventContext) {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
         let prefill_tokens = self.chunk_size.tokens(plan);
-        let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, out.me);
+        let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, cx.out.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
                 let Some(mut chunk) = self.active[index].next_chunk(window, prefill_tokens) else { continue };
-                if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
+                if !self.claim(index, chunk.base + chunk.tokens.len(), total, cx) {
                     continue;
                 }
                 let (pass, live) = (self.next_pass(), self.live(Some(index)));
@@ -222,9 +222,9 @@ impl Answers {
                     chunk.further_steps = answering.further_steps(&chunk, self.multi_step);
                 }
                 if chunk.further_steps == 0 {
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(out.me));
+                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(cx.out.me));
                 }
-                answering.send(chunk, pass, live, plan, now, out);
+                answering.send(chunk, pass, live, plan, cx);
                 sent = true;
             }
         }
@@ -232,7 +232,7 @@ impl Answers {
 
     /// Makes room for an answer's state up to `end`: conversations nobody is talking in go first, then the youngest
     /// answers pause. The oldest one can always go on. False: the answer itself is paused.
-    fn claim(&mut self, index: usize, end: usize, total: usize, out: &mut Outbox) -> bool {
+    fn claim(&mut self, index: usize, end: usize, total: usize, cx: &mut EventContext) -> bool {
         let needed = pages(end);
         if needed <= self.active[index].pages() {
             return true;
@@ -247,7 +247,7 @@ impl Answers {
             let Some(youngest) = self.active.iter().rposition(|active| !active.paused) else { return false };
             self.active[youngest].paused = true;
             self.active[youngest].kv_cache_lost();
-            self.send_positions(out);
+            self.send_positions(cx);
             if youngest == index {
                 return false;
             }
@@ -263,19 +263,19 @@ impl Answers {
         active.chain(self.conversations.live()).chain(self.rebuilt.iter().copied()).collect()
     }
 
-    pub fn stop(&mut self, asker: PeerId, request: RequestId, now: Millis, out: &mut Outbox) {
+    pub fn stop(&mut self, asker: PeerId, request: RequestId, cx: &mut EventContext) {
         if let Some(index) = self.position(asker, request) {
-            self.finish(index, AnswerStop::Stopped, now, out);
+            self.finish(index, AnswerStop::Stopped, cx);
         } else if self.queue.take(asker, request).is_some() {
-            self.refuse(asker, request, AnswerStop::Stopped, out);
-            self.send_positions(out);
+            self.refuse(asker, request, AnswerStop::Stopped, cx);
+            self.send_positions(cx);
         }
     }
 
     /// The rows of this conversation cannot be computed.
-    pub fn fail(&mut self, conversation: ConversationId, sentence: &str, now: Millis, out: &mut Outbox) {
+    pub fn fail(&mut self, conversation: ConversationId, sentence: &str, cx: &mut EventContext) {
         if let Some(index) = self.index_of(conversation).filter(|index| !self.active[*index].paused) {
-            self.finish(index, AnswerStop::Failed(sentence.to_owned()), now, out);
+            self.finish(index, AnswerStop::Failed(sentence.to_owned()), cx);
         }
     }
 
@@ -283,26 +283,26 @@ impl Answers {
         self.active.iter().position(|active| active.conversation.id == conversation)
     }
 
-    pub fn fail_all(&mut self, sentence: &str, out: &mut Outbox) {
+    pub fn fail_all(&mut self, sentence: &str, cx: &mut EventContext) {
         for question in self.queue.take_all() {
-            self.refuse(question.asker, question.prompt.request, AnswerStop::Failed(sentence.to_owned()), out);
+            self.refuse(question.asker, question.prompt.request, AnswerStop::Failed(sentence.to_owned()), cx);
         }
     }
 
     /// Nobody reads what a peer that is gone asked for.
-    pub fn drop_asker(&mut self, peer: PeerId, now: Millis, out: &mut Outbox) {
+    pub fn drop_asker(&mut self, peer: PeerId, cx: &mut EventContext) {
         self.queue.drop_asker(peer);
         while let Some(index) = self.active.iter().position(|active| active.transcript.asker == peer) {
-            self.finish(index, AnswerStop::Stopped, now, out);
+            self.finish(index, AnswerStop::Stopped, cx);
         }
         self.conversations.drop_asker(peer);
-        self.send_positions(out);
+        self.send_positions(cx);
     }
 
     /// The plan is gone; the answers go on when there is a new one.
-    pub fn send_recovering(&self, reason: &str, out: &mut Outbox) {
+    pub fn send_recovering(&self, reason: &str, cx: &mut EventContext) {
         for active in self.active.iter().filter(|active| !active.paused) {
-            active.transcript.send(AnswerPart::Recovering(reason.to_owned()), out);
+            active.transcript.send(AnswerPart::Recovering(reason.to_owned()), cx);
         }
     }
 

@@ -11,7 +11,7 @@ use super::answering::{Answering, Pass};
 use super::answers::Answers;
 use super::draft::MAX_DRAFTS;
 use super::token_log::Chunk;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
 /// Rows of one piece of the replay: few, because rows of answers wait behind it.
 const REPLAY_TOKENS: usize = 16;
@@ -45,9 +45,9 @@ impl Handover {
     }
 
     /// Replays one piece more, if none is under way.
-    pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, now: Millis, out: &mut Outbox) {
+    pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, cx: &mut EventContext) {
         self.follow(answers, total);
-        self.replays.values_mut().for_each(|replay| replay.resend(now));
+        self.replays.values_mut().for_each(|replay| replay.resend(cx.now));
         if self.replays.values().any(|replay| !replay.under_way.is_empty()) {
             return;
         }
@@ -58,7 +58,7 @@ impl Handover {
         let Some((conversation, chunk)) = behind else { return };
         let (pass, live) = (answers.next_pass(), answers.live(None));
         if let Some(replay) = self.replays.get_mut(&conversation) {
-            replay.send(chunk, pass, live, plan, now, out);
+            replay.send(chunk, pass, live, plan, cx);
         }
     }
 
@@ -159,19 +159,11 @@ impl Replay {
         (!chunk.tokens.is_empty()).then_some(chunk)
     }
 
-    fn send(
-        &mut self,
-        chunk: Chunk,
-        pass: PassId,
-        live: Vec<ConversationId>,
-        plan: &Plan,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
         self.tokens.extend(&chunk.tokens);
-        self.under_way.push_back(Pass::replayed(pass, self.tokens.len(), now));
-        self.sent = now;
+        self.under_way.push_back(Pass::replayed(pass, self.tokens.len(), cx.now));
+        self.sent = cx.now;
         let forward = Forward {
             epoch: plan.epoch,
             stage: first.id,
@@ -187,6 +179,6 @@ impl Replay {
             wire: plan.wire,
             hidden: Vec::new(),
         };
-        out.send(first.peer, Frame::Forward(forward));
+        cx.out.send(first.peer, Frame::Forward(forward));
     }
 }

@@ -1,28 +1,28 @@
 //! What the last stage answers, and the tokens that are chosen from it.
 
-use potluck_plan::{Candidates, Millis};
+use potluck_plan::Candidates;
 use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
 
 use super::answering::{DecodePass, Pass, PrefillPass};
 use super::answers::Answers;
 use crate::event::OpenedModel;
+use crate::event_context::EventContext;
 use crate::mutation::{Mutation, has_mutation};
-use crate::outbox::Outbox;
 
 impl Answers {
     /// The last stage's answer. False if it cannot be used.
-    pub fn logits_result(&mut self, reply: LogitsResult, model: &OpenedModel, now: Millis, out: &mut Outbox) -> bool {
+    pub fn logits_result(&mut self, reply: LogitsResult, model: &OpenedModel, cx: &mut EventContext) -> bool {
         let Some(index) = self.index_of(reply.conversation) else { return true };
-        if let Some(reading) = self.active[index].reading(reply.pass, now) {
+        if let Some(reading) = self.active[index].reading(reply.pass, cx.now) {
             self.chunk_size.measured(reading.tokens, reading.millis);
             if self.active.len() == 1 {
                 self.read = Some(PrefillPass { tokens: reading.tokens, stage_millis: reply.stage_millis.clone() });
             }
         }
         let answering = &mut self.active[index];
-        let Some(pass) = answering.completed(reply.pass, now) else { return true };
+        let Some(pass) = answering.completed(reply.pass, cx.now) else { return true };
         match reply.result {
-            LmHeadOutput::NotRequested => answering.report_reading(out),
+            LmHeadOutput::NotRequested => answering.report_reading(cx),
             LmHeadOutput::Candidates(candidates) => {
                 let is_newest = pass.end == answering.conversation.log.len() || has_mutation(Mutation::ReplyTwice);
                 let is_valid = |best_of: &Candidates| {
@@ -34,7 +34,7 @@ impl Answers {
                     && candidates.len() == pass.drafts.len() + usize::from(pass.further_steps) + 1
                     && candidates.iter().all(is_valid)
                 {
-                    if let Some(millis) = pass.decode_millis(now) {
+                    if let Some(millis) = pass.decode_millis(cx.now) {
                         self.measure(&pass, millis);
                         if pass.drafts.is_empty() && self.active.len() == 1 {
                             let stage_millis = reply.stage_millis;
@@ -49,7 +49,7 @@ impl Answers {
                         .take(usize::from(pass.further_steps))
                         .filter_map(|best_of| best_of.ids.first().copied());
                     let drafts: Vec<u32> = pass.drafts.into_iter().chain(best).collect();
-                    self.tokens(index, &candidates, &drafts, model, now, out);
+                    self.tokens(index, &candidates, &drafts, model, cx);
                 } else {
                     return false;
                 }
@@ -75,8 +75,7 @@ impl Answers {
         candidates: &[Candidates],
         drafts: &[u32],
         model: &OpenedModel,
-        now: Millis,
-        out: &mut Outbox,
+        cx: &mut EventContext,
     ) {
         let answering = &mut self.active[index];
         let (mut text, mut tokens, mut stop) = (String::new(), Vec::new(), None);
@@ -101,27 +100,27 @@ impl Answers {
             answering.accept();
         }
         self.tokens += tokens.len() as u64;
-        answering.timed(now);
+        answering.timed(cx.now);
         if !tokens.is_empty() {
-            answering.transcript.text(text, tokens, out);
+            answering.transcript.text(text, tokens, cx);
         }
         if let Some(stop) = stop {
-            self.finish(index, stop, now, out);
+            self.finish(index, stop, cx);
         }
     }
 
     /// Ends an answer. Its conversation is kept for the next question.
-    pub(super) fn finish(&mut self, index: usize, stop: AnswerStop, now: Millis, out: &mut Outbox) {
+    pub(super) fn finish(&mut self, index: usize, stop: AnswerStop, cx: &mut EventContext) {
         let mut answering = self.active.remove(index);
         let rest = answering.stream.finish();
         if !rest.is_empty() {
-            answering.transcript.text(rest, Vec::new(), out);
+            answering.transcript.text(rest, Vec::new(), cx);
         }
-        let timings = answering.timings(now);
+        let timings = answering.timings(cx.now);
         if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
             self.tokens_per_second = f64::from(timings.answer_tokens - 1) / timings.decode_ms * 1e3;
         }
-        answering.transcript.end(stop, timings, out);
+        answering.transcript.end(stop, timings, cx);
         let asker = answering.transcript.asker;
         self.conversations.keep(asker, answering.prompt.conversation, answering.conversation);
         self.keep(answering.transcript);

@@ -25,8 +25,8 @@ use potluck_protocol::{
 };
 
 use crate::event::{HostCommand, OpenedModel};
+use crate::event_context::EventContext;
 use crate::members::{Member, Members};
-use crate::outbox::Outbox;
 use crate::{Action, Severity};
 
 use answering::DecodePass;
@@ -65,8 +65,8 @@ const COUNT_MILLIS: f64 = 1_000.0;
 const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
-    pub fn new(command: HostCommand, me: PeerId, out: &mut Outbox) -> Self {
-        out.act(Action::OpenModel(command.source.clone()));
+    pub fn new(command: HostCommand, me: PeerId, cx: &mut EventContext) -> Self {
+        cx.out.act(Action::OpenModel(command.source.clone()));
         let view = view::empty(me, &command);
         Self {
             planning: Planning::new(command.last_epoch),
@@ -92,70 +92,69 @@ impl Coordinator {
         &self.view
     }
 
-    pub fn opened(&mut self, model: Arc<OpenedModel>, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn opened(&mut self, model: Arc<OpenedModel>, cx: &mut EventContext) {
         self.command.context = self.command.context.clamp(64, model.card.context.max(64));
         self.model = Some(model);
-        self.replan(members, now, out);
+        self.replan(cx);
     }
 
-    pub fn open_failed(&mut self, sentence: String, out: &mut Outbox) {
+    pub fn open_failed(&mut self, sentence: String, cx: &mut EventContext) {
         self.planning.reason.clone_from(&sentence);
-        self.answers.fail_all(&sentence, out);
-        out.notice(Severity::Error, sentence);
+        self.answers.fail_all(&sentence, cx);
+        cx.out.notice(Severity::Error, sentence);
     }
 
-    pub fn set_share(&mut self, share: Sharing, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn set_share(&mut self, share: Sharing, cx: &mut EventContext) {
         self.command.sharing = share;
-        self.replan(members, now, out);
+        self.replan(cx);
     }
 
     /// Members, contributions or wishes changed.
-    pub fn replan(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+    pub fn replan(&mut self, cx: &mut EventContext) {
         let usage = self.usage();
         if let Some(model) = &self.model {
-            let request =
-                PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage, now };
-            if let Some(model) = self.planning.replan(request, members, out) {
+            let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
+            if let Some(model) = self.planning.replan(request, cx) {
                 self.model = Some(model);
             }
         }
     }
 
     /// A peer's connection ended and is not back in time: what it held counts as lost, what it asked is kept for a while.
-    pub fn gone(&mut self, peer: PeerId, member: &Member, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.away.leave(peer, member.hello.session, now);
+    pub fn gone(&mut self, peer: PeerId, member: &Member, cx: &mut EventContext) {
+        self.away.leave(peer, member.hello.session, cx.now);
         if member.hello.contribution.is_some() {
-            self.planning.leaves(peer, now);
+            self.planning.leaves(peer, cx.now);
         }
-        self.lost(peer, &format!("{} left.", member.hello.name), members, now, out);
+        self.lost(peer, &format!("{} left.", member.hello.name), cx);
     }
 
     /// A peer's session is over: with it everything it held and asked.
-    pub fn left(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.answers.drop_asker(peer, now, out);
-        self.planning.leaves(peer, now);
-        self.lost(peer, &format!("{name} left."), members, now, out);
+    pub fn left(&mut self, peer: PeerId, name: &str, cx: &mut EventContext) {
+        self.answers.drop_asker(peer, cx);
+        self.planning.leaves(peer, cx.now);
+        self.lost(peer, &format!("{name} left."), cx);
     }
 
     /// A peer entered, or entered again.
-    pub fn entered(&mut self, peer: PeerId, session: Session, now: Millis, out: &mut Outbox) {
+    pub fn entered(&mut self, peer: PeerId, session: Session, cx: &mut EventContext) {
         if self.away.is_another(peer, session) {
-            self.answers.drop_asker(peer, now, out);
+            self.answers.drop_asker(peer, cx);
         }
     }
 
     /// A peer stays but lends no more.
-    pub fn withdrawn(&mut self, peer: PeerId, name: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.lost(peer, &format!("{name} stopped lending."), members, now, out);
+    pub fn withdrawn(&mut self, peer: PeerId, name: &str, cx: &mut EventContext) {
+        self.lost(peer, &format!("{name} stopped lending."), cx);
     }
 
-    fn lost(&mut self, peer: PeerId, why: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
-        if self.planning.lose(peer, out) {
+    fn lost(&mut self, peer: PeerId, why: &str, cx: &mut EventContext) {
+        if self.planning.lose(peer, cx) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
-            self.recover(Some(peer), &reason, members, now, out);
+            self.recover(Some(peer), &reason, cx);
         } else {
             self.planning.standbys.forget(peer);
-            self.replan(members, now, out);
+            self.replan(cx);
         }
     }
 
@@ -165,13 +164,11 @@ impl Coordinator {
         peer: PeerId,
         model: ModelId,
         answer: Result<CalibrationRuns, String>,
-        members: &mut Members,
-        now: Millis,
-        out: &mut Outbox,
+        cx: &mut EventContext,
     ) {
         let is_hosted = self.model.as_ref().is_some_and(|hosted| hosted.card.id == model);
         if is_hosted && self.planning.calibrated(peer, answer) {
-            self.replan(members, now, out);
+            self.replan(cx);
         }
     }
 
@@ -186,66 +183,58 @@ impl Coordinator {
         plan.map(Plan::peers).unwrap_or_default()
     }
 
-    pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         self.planning.prepared(peer, epoch);
-        self.try_commit(members, now, out);
+        self.try_commit(cx);
     }
 
-    pub fn prepare_failed(
-        &mut self,
-        peer: PeerId,
-        epoch: PlanEpoch,
-        fault: LoadFault,
-        members: &mut Members,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
-        let sentence = format!("{} cannot take its part: {}", members.name(peer), fault.sentence());
+    pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
+        let sentence = format!("{} cannot take its part: {}", cx.members.name(peer), fault.sentence());
         if self.planning.commit_failed(peer, epoch) {
             let reason = format!("{sentence}. The answer goes on when it is loaded again.");
-            self.recover(Some(peer), &reason, members, now, out);
+            self.recover(Some(peer), &reason, cx);
         }
-        if self.planning.standbys.failed(peer, epoch, &fault, now) {
+        if self.planning.standbys.failed(peer, epoch, &fault, cx.now) {
             return;
         }
-        if self.planning.prepare_failed(peer, epoch, fault, members, now, out) {
-            if peer != out.me {
-                out.notice(Severity::Warning, sentence);
+        if self.planning.prepare_failed(peer, epoch, fault, cx) {
+            if peer != cx.out.me {
+                cx.out.notice(Severity::Warning, sentence);
             }
-            self.replan(members, now, out);
+            self.replan(cx);
         }
     }
 
-    pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch, now: Millis, out: &mut Outbox) {
+    pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         self.planning.committed(peer, epoch);
-        self.continue_answers(now, out);
+        self.continue_answers(cx);
     }
 
     /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there, else the one
     /// that stands by for the loss of this peer, else a new one is made.
-    fn recover(&mut self, lost: Option<PeerId>, reason: &str, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.answers.send_recovering(reason, out);
+    fn recover(&mut self, lost: Option<PeerId>, reason: &str, cx: &mut EventContext) {
+        self.answers.send_recovering(reason, cx);
         let has_other = self.planning.prepared_plan().is_some();
         if has_other {
-            self.try_commit(members, now, out);
+            self.try_commit(cx);
         } else {
             self.answers.kv_cache_lost();
             self.keep_handover(None);
         }
         let usage = self.usage();
         let Some(model) = &self.model else { return };
-        let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage, now };
-        let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, request, members, out));
+        let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
+        let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, request, cx));
         if let Some(peer) = lost {
             self.planning.standbys.forget(peer);
         }
         if !taken_over {
-            self.replan(members, now, out);
+            self.replan(cx);
         }
     }
 
     /// The prepared plan counts from now on, once the answers that are being given can go on there.
-    fn try_commit(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
+    fn try_commit(&mut self, cx: &mut EventContext) {
         let epoch = self.planning.prepared_plan().map(|plan| plan.epoch);
         self.keep_handover(epoch.filter(|_| self.answers.is_answering()));
         let Some(plan) = self.planning.prepared_plan() else { return };
@@ -253,12 +242,12 @@ impl Coordinator {
             let handover = self.handover.get_or_insert_with(|| Handover::new(plan.epoch));
             if !handover.is_caught_up(&self.answers) {
                 let total = conversations::pages(self.command.context as usize);
-                handover.advance(plan, &mut self.answers, total, now, out);
+                handover.advance(plan, &mut self.answers, total, cx);
                 return;
             }
         }
         let handover = self.handover.take();
-        self.planning.commit(handover.is_some(), self.answers.tokens, members, now, out);
+        self.planning.commit(handover.is_some(), self.answers.tokens, cx);
         match handover {
             Some(handover) => handover.finish(&mut self.answers),
             None => self.answers.kv_cache_lost(),
@@ -272,56 +261,49 @@ impl Coordinator {
         }
     }
 
-    fn continue_answers(&mut self, now: Millis, out: &mut Outbox) {
+    fn continue_answers(&mut self, cx: &mut EventContext) {
         if let (Some(model), Some(plan)) = (&self.model, self.planning.up()) {
-            self.answers.advance(model, plan, self.command.context, now, out);
+            self.answers.advance(model, plan, self.command.context, cx);
         }
     }
 
     /// Somebody writes a question, and is about to wait. Not told to devices for every letter of several people.
-    pub fn writing(&mut self, now: Millis, out: &mut Outbox) {
-        self.waited = now;
-        if now.0 - self.announced.0 >= EXPECT_MILLIS {
-            self.announce_work(now, out);
+    pub fn writing(&mut self, cx: &mut EventContext) {
+        self.waited = cx.now;
+        if cx.now.0 - self.announced.0 >= EXPECT_MILLIS {
+            self.announce_work(cx);
         }
     }
 
     /// The devices of the running plan are about to get rows.
-    fn announce_work(&mut self, now: Millis, out: &mut Outbox) {
-        self.announced = now;
+    fn announce_work(&mut self, cx: &mut EventContext) {
+        self.announced = cx.now;
         let peers = self.planning.active().map(Plan::peers).unwrap_or_default();
-        peers.into_iter().for_each(|peer| out.send(peer, Frame::Expect));
+        peers.into_iter().for_each(|peer| cx.out.send(peer, Frame::Expect));
     }
 
-    pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
-        self.announce_work(now, out);
-        self.waited = now;
-        self.answers.ask(asker, prompt, now, out);
-        self.continue_answers(now, out);
+    pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, cx: &mut EventContext) {
+        self.announce_work(cx);
+        self.waited = cx.now;
+        self.answers.ask(asker, prompt, cx);
+        self.continue_answers(cx);
     }
 
     /// Some of an answer's pieces were lost on the way.
-    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, out: &mut Outbox) {
-        self.answers.resume(asker, request, piece, out);
+    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
+        self.answers.resume(asker, request, piece, cx);
     }
 
-    pub fn stop(&mut self, asker: PeerId, request: RequestId, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.answers.stop(asker, request, now, out);
-        self.after_answer(members, now, out);
+    pub fn stop(&mut self, asker: PeerId, request: RequestId, cx: &mut EventContext) {
+        self.answers.stop(asker, request, cx);
+        self.after_answer(cx);
     }
 
-    pub fn logits_result(
-        &mut self,
-        from: PeerId,
-        reply: LogitsResult,
-        members: &mut Members,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    pub fn logits_result(&mut self, from: PeerId, reply: LogitsResult, cx: &mut EventContext) {
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == reply.epoch) {
             handover.completed(reply.conversation, reply.pass);
-            self.try_commit(members, now, out);
-            self.continue_answers(now, out);
+            self.try_commit(cx);
+            self.continue_answers(cx);
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
@@ -330,18 +312,18 @@ impl Coordinator {
         }
         let conversation = reply.conversation;
         if let Some(reading) = self.answers.unexpected(conversation, plan) {
-            let millis = self.planning.first_token_millis(model, &self.command, members, plan, reading);
+            let millis = self.planning.first_token_millis(model, &self.command, &cx.members, plan, reading);
             self.answers.expect(conversation, millis);
         }
-        let good = self.answers.logits_result(reply, model, now, out);
+        let good = self.answers.logits_result(reply, model, cx);
         let epoch = plan.epoch;
-        self.passed.extend(self.answers.passed.take().map(|pass| (epoch, pass, now)));
+        self.passed.extend(self.answers.passed.take().map(|pass| (epoch, pass, cx.now)));
         if let Some(read) = self.answers.read.take() {
-            self.planning.learn_prefill(model, &self.command, members, &read);
+            self.planning.learn_prefill(model, &self.command, &cx.members, &read);
         }
         match good {
-            true => self.after_answer(members, now, out),
-            false => self.blame(from, conversation, members, now, out),
+            true => self.after_answer(cx),
+            false => self.blame(from, conversation, cx),
         }
     }
 
@@ -361,98 +343,97 @@ impl Coordinator {
         Usage { waits: self.answers.are_awaited(), waited: self.waited, tokens: self.answers.tokens }
     }
 
-    fn after_answer(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
+    fn after_answer(&mut self, cx: &mut EventContext) {
         if !self.answers.is_answering() && self.planning.take_put_off() {
-            self.replan(members, now, out);
+            self.replan(cx);
         }
-        self.try_commit(members, now, out);
-        self.continue_answers(now, out);
+        self.try_commit(cx);
+        self.continue_answers(cx);
     }
 
     /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
-    pub fn back(&mut self, peer: PeerId, now: Millis, out: &mut Outbox) {
-        self.planning.ask(peer, out);
-        self.resend(now, out);
+    pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
+        self.planning.ask(peer, cx);
+        self.resend(cx);
     }
 
-    fn resend(&mut self, now: Millis, out: &mut Outbox) {
+    fn resend(&mut self, cx: &mut EventContext) {
         self.answers.resend();
-        self.continue_answers(now, out);
+        self.continue_answers(cx);
     }
 
-    pub fn tick(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.learn(members);
+    pub fn tick(&mut self, cx: &mut EventContext) {
+        self.learn(&cx.members);
         if self.answers.are_awaited() {
-            self.waited = now;
+            self.waited = cx.now;
         }
-        if self.answers.is_stalled(now) {
+        if self.answers.is_stalled(cx.now) {
             let peers = self.planning.active().map(|plan| plan.peers()).unwrap_or_default();
-            peers.into_iter().for_each(|peer| self.planning.ask(peer, out));
-            self.resend(now, out);
+            peers.into_iter().for_each(|peer| self.planning.ask(peer, cx));
+            self.resend(cx);
         }
-        for peer in self.away.give_up(now) {
-            self.answers.drop_asker(peer, now, out);
+        for peer in self.away.give_up(cx.now) {
+            self.answers.drop_asker(peer, cx);
         }
-        self.planning.tick(members, now, out);
-        if let Some(stuck) = self.planning.give_up_stuck(members, now, out) {
-            let name = members.name(stuck);
+        self.planning.tick(cx);
+        if let Some(stuck) = self.planning.give_up_stuck(cx) {
+            let name = cx.members.name(stuck);
             let sentence =
                 format!("{name} gets no further with loading its part. The room plans anew and asks it again.");
-            out.notice(Severity::Warning, sentence);
-            self.replan(members, now, out);
+            cx.out.notice(Severity::Warning, sentence);
+            self.replan(cx);
         }
         if let Some(model) = self.model.clone() {
             if self.is_idle() {
-                self.planning.time_alone(&model, members, now, out);
+                self.planning.time_alone(&model, cx);
             }
-            let asked_again = members.take_retries(now);
-            if self.planning.is_due(&model, &self.command, members, now) || asked_again {
-                self.replan(members, now, out);
+            let asked_again = cx.members.take_retries(cx.now);
+            if self.planning.is_due(&model, &self.command, cx) || asked_again {
+                self.replan(cx);
             }
         }
-        self.after_answer(members, now, out);
+        self.after_answer(cx);
         let usage = self.usage();
         if let Some(model) = &self.model {
-            let request =
-                PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage, now };
-            self.planning.stand_by(request, members, out);
-            self.planning.look_for_help(request, members);
+            let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
+            self.planning.stand_by(request, cx);
+            self.planning.look_for_help(request, cx);
         }
-        self.refresh(members, now, false, out);
+        self.refresh(false, cx);
     }
 
     /// Makes the room's picture anew and sends it where it changed.
-    pub fn refresh(&mut self, members: &Members, now: Millis, at_once: bool, out: &mut Outbox) {
+    pub fn refresh(&mut self, at_once: bool, cx: &mut EventContext) {
         let counted = (self.view.tokens, self.counted);
-        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, members);
+        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, &cx.members);
         // The count alone is no reason to send the picture more than once a second.
-        if now.0 - counted.1.0 < COUNT_MILLIS {
+        if cx.now.0 - counted.1.0 < COUNT_MILLIS {
             self.view.tokens = counted.0;
         } else {
-            self.counted = now;
+            self.counted = cx.now;
         }
         let due = match &self.sent {
             None => true,
             Some((view, at)) => {
-                let waited = now.0 - at.0;
+                let waited = cx.now.0 - at.0;
                 let urgent = || at_once || waited >= VIEW_MILLIS;
                 let by_measures = || view::without_measures(view) == view::without_measures(&self.view);
                 *view != self.view && (waited >= COUNT_MILLIS || urgent() && !by_measures())
             }
         };
         if due {
-            self.sent = Some((self.view.clone(), now));
-            for (peer, member) in &members.known {
-                if member.admitted && *peer != members.me {
-                    out.send(*peer, Frame::Room(Box::new(self.view.clone())));
+            self.sent = Some((self.view.clone(), cx.now));
+            for (peer, member) in &cx.members.known {
+                if member.admitted && *peer != cx.members.me {
+                    cx.out.send(*peer, Frame::Room(Box::new(self.view.clone())));
                 }
             }
-            out.act(Action::ViewChanged);
+            cx.out.act(Action::ViewChanged);
         }
     }
 
     /// A newcomer needs the picture now.
-    pub fn greet(&self, peer: PeerId, out: &mut Outbox) {
-        out.send(peer, Frame::Room(Box::new(self.view.clone())));
+    pub fn greet(&self, peer: PeerId, cx: &mut EventContext) {
+        cx.out.send(peer, Frame::Room(Box::new(self.view.clone())));
     }
 }

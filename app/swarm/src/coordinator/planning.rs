@@ -39,8 +39,7 @@ use measures::{Drift, Measures};
 use standbys::StandbyPlans;
 
 use crate::event::{HostCommand, OpenedModel};
-use crate::members::Members;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
 pub(super) struct Planning {
     /// The newest epoch given out.
@@ -81,7 +80,6 @@ pub(super) struct PlanRequest<'a> {
     /// Rows of answers pass the active plan now.
     pub answering: bool,
     pub usage: Usage,
-    pub now: Millis,
 }
 
 impl Planning {
@@ -147,10 +145,10 @@ impl Planning {
     }
 
     /// The inactive plan will not come.
-    pub fn abandon(&mut self, out: &mut Outbox) {
+    pub fn abandon(&mut self, cx: &mut EventContext) {
         if let Some(inactive) = self.inactive.take() {
             let plan = &inactive.planned.plan;
-            plan.peers().into_iter().for_each(|peer| out.send(peer, Frame::Abandon(plan.epoch)));
+            plan.peers().into_iter().for_each(|peer| cx.out.send(peer, Frame::Abandon(plan.epoch)));
         }
     }
 
@@ -165,9 +163,9 @@ impl Planning {
     }
 
     /// A peer is gone. True if the active plan is gone with it.
-    pub fn lose(&mut self, peer: PeerId, out: &mut Outbox) -> bool {
+    pub fn lose(&mut self, peer: PeerId, cx: &mut EventContext) -> bool {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.planned.plan.peers().contains(&peer)) {
-            self.abandon(out);
+            self.abandon(cx);
         }
         self.active.take_if(|active| active.planned.plan.peers().contains(&peer)).is_some()
     }
@@ -192,48 +190,40 @@ impl Planning {
     }
 
     /// A peer was away: it is asked whether it still holds its part.
-    pub fn ask(&self, peer: PeerId, out: &mut Outbox) {
+    pub fn ask(&self, peer: PeerId, cx: &mut EventContext) {
         if let Some(active) = self.active().filter(|active| active.peers().contains(&peer)) {
-            out.send(peer, Frame::Commit(active.epoch));
+            cx.out.send(peer, Frame::Commit(active.epoch));
         }
     }
 
     /// A peer cannot get ready for the inactive plan. The active one goes on. True if the plan is given up for it.
-    pub fn prepare_failed(
-        &mut self,
-        peer: PeerId,
-        epoch: PlanEpoch,
-        fault: LoadFault,
-        members: &mut Members,
-        now: Millis,
-        out: &mut Outbox,
-    ) -> bool {
+    pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) -> bool {
         let is_meant =
             |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.planned.plan.peers().contains(&peer);
         let Some(inactive) = self.inactive.take_if(is_meant) else { return false };
         let plan = &inactive.planned.plan;
-        plan.peers().into_iter().for_each(|peer| out.send(peer, Frame::Abandon(plan.epoch)));
-        match (fault, members.known.get_mut(&peer)) {
+        plan.peers().into_iter().for_each(|peer| cx.out.send(peer, Frame::Abandon(plan.epoch)));
+        match (fault, cx.members.known.get_mut(&peer)) {
             (LoadFault::NoRoom(_), _) if inactive.keeps_active() => self.unfit_beside = Some(inactive.planned.plan),
-            (LoadFault::NoRoom(_), Some(member)) => member.overflow(now),
-            (LoadFault::Failed(_), Some(member)) => member.fail(now),
+            (LoadFault::NoRoom(_), Some(member)) => member.overflow(cx.now),
+            (LoadFault::Failed(_), Some(member)) => member.fail(cx.now),
             (_, None) => {}
         }
         true
     }
 
     /// A peer cannot compute its part of the inactive plan: it is given up, and the peer asked again later.
-    pub fn give_up_inactive(&mut self, peer: PeerId, members: &mut Members, now: Millis, out: &mut Outbox) {
-        self.abandon(out);
-        if let Some(member) = members.known.get_mut(&peer) {
-            member.fail(now);
+    pub fn give_up_inactive(&mut self, peer: PeerId, cx: &mut EventContext) {
+        self.abandon(cx);
+        if let Some(member) = cx.members.known.get_mut(&peer) {
+            member.fail(cx.now);
         }
     }
 
     /// Gives up a plan one of whose peers gets no further with loading; that peer is asked again later, and begins anew.
-    pub fn give_up_stuck(&mut self, members: &mut Members, now: Millis, out: &mut Outbox) -> Option<PeerId> {
-        let stuck = self.inactive.as_mut()?.stuck(members, now)?;
-        self.give_up_inactive(stuck, members, now, out);
+    pub fn give_up_stuck(&mut self, cx: &mut EventContext) -> Option<PeerId> {
+        let stuck = self.inactive.as_mut()?.stuck(cx)?;
+        self.give_up_inactive(stuck, cx);
         Some(stuck)
     }
 
@@ -244,16 +234,16 @@ impl Planning {
 
     /// The inactive plan, ready or not, is the active one from now on. Rows wait until everyone has switched, unless
     /// rows passed it already.
-    pub fn commit(&mut self, running: bool, tokens: u64, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn commit(&mut self, running: bool, tokens: u64, cx: &mut EventContext) {
         let Some(inactive) = self.inactive.take() else { return };
         if inactive.purpose == Purpose::TakesOver {
             // It was the quickest to have, and there may be a better one.
             self.checked = Millis(f64::MIN);
         }
-        let active = inactive.into_active(running, now);
-        for (peer, member) in &members.known {
+        let active = inactive.into_active(running, cx.now);
+        for (peer, member) in &cx.members.known {
             if member.admitted && member.hello.contribution.is_some() {
-                out.send(*peer, Frame::Commit(active.epoch()));
+                cx.out.send(*peer, Frame::Commit(active.epoch()));
             }
         }
         self.last = Some(active.planned.plan.clone());
@@ -266,14 +256,14 @@ impl Planning {
 
     /// Time goes by: what members say of their downloads is noted. Orders whose answers are missing are given again: they or
     /// the answers may be lost.
-    pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        self.churn_history.tick(now);
-        self.downloads.listen(members);
+    pub fn tick(&mut self, cx: &mut EventContext) {
+        self.churn_history.tick(cx.now);
+        self.downloads.listen(&cx.members);
         if let Some(inactive) = &mut self.inactive {
-            inactive.resend_orders(now, out);
+            inactive.resend_orders(cx);
         }
         if let Some(active) = &mut self.active {
-            active.resend_orders(now, out);
+            active.resend_orders(cx);
         }
     }
 

@@ -8,15 +8,15 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position,
-    Stage, StageId, Task, Then, Ticket, Work,
+    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
+    StageId, Task, Then, Ticket, Work,
 };
 use potluck_protocol::{Forward, Frame, LmHeadOutput, LogitsResult, PassId, StageFault, StageFaultKind};
 
 use crate::Action;
+use crate::event_context::EventContext;
 use crate::gather::Gather;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
 use queue::{Job, StageQueue};
 
@@ -86,20 +86,20 @@ impl Executor {
     }
 
     /// Rows for one of our stages. They wait until [`Executor::start`].
-    pub fn forward(&mut self, mut forward: Forward, out: &mut Outbox) {
+    pub fn forward(&mut self, mut forward: Forward, cx: &mut EventContext) {
         let Some((_, stage)) = self.plan.stage(forward.stage).filter(|(_, stage)| stage.peer == self.me) else {
             return;
         };
         let cursor = stage.blocks.start;
         if let Some(peer) = self.sender_of_bad_input(&forward) {
-            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), out);
+            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), cx);
             return;
         }
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.tokens.is_empty() || forward.base.0 > length {
             let gap = StageFaultKind::Gap(Position(length));
-            self.report(forward.stage, forward.conversation, Some(forward.pass), gap, out);
+            self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
             return;
         }
         self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.further_steps));
@@ -120,14 +120,14 @@ impl Executor {
     }
 
     /// Frees the state of conversations that are not `live` and got no rows since.
-    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
+    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], cx: &mut EventContext) {
         let is_over =
             |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
         let over: Vec<ConversationId> =
             self.newest.iter().filter(is_over).map(|(conversation, _)| *conversation).collect();
         for conversation in over {
             self.forget(conversation);
-            out.act(Action::Forget(conversation));
+            cx.out.act(Action::Forget(conversation));
         }
     }
 
@@ -149,7 +149,7 @@ impl Executor {
 
     /// Gives the engine what may start. Called when everything that arrived together is here, so that rows that meet
     /// share a piece of work.
-    pub fn start(&mut self, out: &mut Outbox) {
+    pub fn start(&mut self, cx: &mut EventContext) {
         let stages: Vec<(StageId, bool)> =
             self.plan.stages.iter().map(|stage| (stage.id, !stage.remote.is_empty())).collect();
         for (stage, has_remote) in stages {
@@ -158,13 +158,13 @@ impl Executor {
                 if jobs.is_empty() {
                     break;
                 }
-                self.submit(jobs, inputs, out);
+                self.submit(jobs, inputs, cx);
             }
         }
     }
 
     /// The longest piece of the stage that needs nobody else.
-    fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, out: &mut Outbox) {
+    fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, cx: &mut EventContext) {
         let Some(first) = jobs.first() else { return };
         let Some((_, stage)) = self.plan.stage(first.forward.stage) else { return };
         let remote = stage.remote.iter().find(|remote| remote.block.0 >= first.cursor);
@@ -180,18 +180,18 @@ impl Executor {
             let (batch, input) = (piece::batch(&jobs), piece::input(inputs));
             Task::Forward { batch, class, input, blocks, then }
         });
-        self.compute(task, Purpose::Batch(jobs), out);
+        self.compute(task, Purpose::Batch(jobs), cx);
     }
 
-    fn compute(&mut self, task: Task, purpose: Purpose, out: &mut Outbox) {
+    fn compute(&mut self, task: Task, purpose: Purpose, cx: &mut EventContext) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.tickets.insert(ticket, purpose);
-        out.act(Action::Compute(Work { ticket, task }));
+        cx.out.act(Action::Compute(Work { ticket, task }));
     }
 
     /// A result of the engine. Results of tickets we do not know belong to an older plan.
-    pub fn computed(&mut self, computed: potluck_plan::Computed, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn computed(&mut self, computed: potluck_plan::Computed, cx: &mut EventContext) {
         let (outcome, millis) = (computed.outcome, computed.millis);
         match self.tickets.remove(&computed.ticket) {
             Some(Purpose::Batch(jobs)) => {
@@ -204,16 +204,16 @@ impl Executor {
                     outcomes.map_or_else(|| jobs.iter().map(|_| None).collect(), Iterator::collect);
                 for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
                     match outcome {
-                        Some(outcome) => self.batch_computed(job, outcome, millis, members, now, out),
-                        None => self.fail_job(&job, StageFaultKind::BadResult(self.me), out),
+                        Some(outcome) => self.batch_computed(job, outcome, millis, cx),
+                        None => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
                     }
                 }
             }
             Some(Purpose::OwnExperts { gather }) => match outcome {
-                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, ExpertHolder::Own, sum, out),
-                other => self.fail_gather(gather, &other, out),
+                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, ExpertHolder::Own, sum, cx),
+                other => self.fail_gather(gather, &other, cx),
             },
-            Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, out),
+            Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, cx),
             None => {}
         }
     }
@@ -228,30 +228,22 @@ impl Executor {
         }
     }
 
-    fn batch_computed(
-        &mut self,
-        mut job: Job,
-        outcome: Outcome,
-        millis: f64,
-        members: &Members,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    fn batch_computed(&mut self, mut job: Job, outcome: Outcome, millis: f64, cx: &mut EventContext) {
         job.millis += millis;
         match outcome {
-            Outcome::Hidden(hidden) => self.hand_on(job, hidden, out),
-            Outcome::Done => self.send_logits_result(job, LmHeadOutput::NotRequested, out),
-            Outcome::Candidates(candidates) => self.send_logits_result(job, LmHeadOutput::Candidates(candidates), out),
-            Outcome::Logits(logits) => self.send_logits_result(job, LmHeadOutput::Logits(logits), out),
+            Outcome::Hidden(hidden) => self.hand_on(job, hidden, cx),
+            Outcome::Done => self.send_logits_result(job, LmHeadOutput::NotRequested, cx),
+            Outcome::Candidates(candidates) => self.send_logits_result(job, LmHeadOutput::Candidates(candidates), cx),
+            Outcome::Logits(logits) => self.send_logits_result(job, LmHeadOutput::Logits(logits), cx),
             Outcome::Routed { residual, normed, routes } => {
                 let block = potluck_plan::BlockIndex(self.routed_block(&job));
                 let gather = Gather::new(block, job.forward.class, residual, normed, routes);
-                self.gather(Waiting { job, gather }, members, now, out);
+                self.gather(Waiting { job, gather }, cx);
             }
-            Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, out),
-            Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), out),
+            Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, cx),
+            Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), cx),
             Outcome::Cancelled | Outcome::Sum(_) => {
-                self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), out);
+                self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), cx);
             }
         }
     }
@@ -262,7 +254,7 @@ impl Executor {
         remote.map_or(job.cursor, |remote| remote.block.0)
     }
 
-    fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, out: &mut Outbox) {
+    fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, cx: &mut EventContext) {
         let id = job.forward.stage;
         self.queue(id).left(job.forward.conversation);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
@@ -271,26 +263,26 @@ impl Executor {
             job.forward.stage = next;
             job.forward.hidden = hidden;
             job.forward.stage_millis.push(job.millis);
-            out.send(peer, Frame::Forward(job.forward));
+            cx.out.send(peer, Frame::Forward(job.forward));
         }
     }
 
-    fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, out: &mut Outbox) {
+    fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, cx: &mut EventContext) {
         let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.forward;
         self.queue(stage).left(conversation);
         let rows = tokens.len() as u32;
         stage_millis.push(job.millis);
         let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
-        out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
+        cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
     }
 
-    fn fail_job(&mut self, job: &Job, kind: StageFaultKind, out: &mut Outbox) {
+    fn fail_job(&mut self, job: &Job, kind: StageFaultKind, cx: &mut EventContext) {
         let (stage, conversation) = (job.forward.stage, job.forward.conversation);
         let length = self.lengths.entry((stage, conversation)).or_default();
         *length = (*length).min(job.forward.base.0);
         // What waits behind the failed rows would leave a gap.
         self.queue(stage).drop_conversation(conversation);
-        self.report(stage, conversation, Some(job.forward.pass), kind, out);
+        self.report(stage, conversation, Some(job.forward.pass), kind, cx);
     }
 
     /// Tells the coordinator that a stage cannot go on.
@@ -300,10 +292,10 @@ impl Executor {
         conversation: ConversationId,
         pass: Option<PassId>,
         kind: StageFaultKind,
-        out: &mut Outbox,
+        cx: &mut EventContext,
     ) {
         let fault = StageFault { epoch: self.plan.epoch, stage, conversation, pass, kind };
-        out.send(self.coordinator, Frame::StageFault(fault));
+        cx.out.send(self.coordinator, Frame::StageFault(fault));
     }
 }
 

@@ -12,6 +12,7 @@ use potluck_protocol::{
 
 use crate::coordinator::Coordinator;
 use crate::event::{HostCommand, Identity, OpenedModel};
+use crate::event_context::EventContext;
 use crate::guest::Guest;
 use crate::members::{Member, Members};
 use crate::outbox::Outbox;
@@ -69,11 +70,10 @@ pub struct Peer {
     key: Option<String>,
     hidden: bool,
     connected: bool,
-    members: Members,
     worker: Worker,
     guest: Guest,
     coordinator: Option<Coordinator>,
-    out: Outbox,
+    cx: EventContext,
     trace: Trace,
     heartbeat: Millis,
     /// Connections that were in the room before ours.
@@ -93,11 +93,14 @@ impl Peer {
             key: None,
             hidden: false,
             connected: false,
-            members: Members { me, known: Default::default() },
             worker: Worker::default(),
             guest: Guest::default(),
             coordinator: None,
-            out: Outbox::new(me),
+            cx: EventContext {
+                now: Millis(f64::MIN),
+                members: Members { me, known: Default::default() },
+                out: Outbox::new(me),
+            },
             trace: Trace::default(),
             heartbeat: Millis(f64::MIN),
             earlier: Vec::new(),
@@ -108,14 +111,15 @@ impl Peer {
 
     /// One event in, the actions it causes out, to be performed in order.
     pub fn on(&mut self, event: Event, now: Millis) -> Vec<Action> {
+        self.cx.now = now;
         self.trace.event(&event, now);
-        self.handle(event, now);
-        while let Some(frame) = self.out.next_own() {
+        self.handle(event);
+        while let Some(frame) = self.cx.out.next_own() {
             self.trace.own(&frame, now);
-            self.frame(self.identity.peer, frame, now);
+            self.frame(self.identity.peer, frame);
         }
-        self.worker.start(&mut self.out);
-        let actions = std::mem::take(&mut self.out.actions);
+        self.worker.start(&mut self.cx);
+        let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
     }
@@ -146,60 +150,60 @@ impl Peer {
         self.worker.newest_epoch.max(coordinator)
     }
 
-    fn handle(&mut self, event: Event, now: Millis) {
+    fn handle(&mut self, event: Event) {
         match event {
-            Event::Host(command) => self.host(command, now),
-            Event::Join { key } => self.join(key, now),
-            Event::Contribute(contribution) => self.contribute(contribution, now),
-            Event::StopContributing => self.stop_contributing(now),
+            Event::Host(command) => self.host(command),
+            Event::Join { key } => self.join(key),
+            Event::Contribute(contribution) => self.contribute(contribution),
+            Event::StopContributing => self.stop_contributing(),
             Event::Leave => self.leave(),
             Event::Rename(name) => {
                 self.identity.name = name;
-                self.announce(now);
+                self.announce();
             }
             Event::Visibility { hidden } => {
                 self.hidden = hidden;
-                self.announce(now);
+                self.announce();
             }
-            Event::Admit { peer, allow } => self.admit(peer, allow, now),
+            Event::Admit { peer, allow } => self.admit(peer, allow),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.set_share(share, &mut self.members, now, &mut self.out);
+                    coordinator.set_share(share, &mut self.cx);
                 }
             }
             Event::Writing => self.send_host(Frame::Writing),
-            Event::Prompt(prompt) => self.prompt(prompt, now),
+            Event::Prompt(prompt) => self.prompt(prompt),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
-            Event::Connected { members } => self.connected(members, now),
+            Event::Connected { members } => self.connected(members),
             Event::RouteJoined(route) => self.greet(route),
-            Event::RouteLeft(route) => self.route_left(route, now),
-            Event::Disconnected => self.disconnected(now),
-            Event::Frame { route, from, frame } => self.received(route, from, frame, now),
-            Event::ModelOpened(model) => self.model_opened(model, now),
+            Event::RouteLeft(route) => self.route_left(route),
+            Event::Disconnected => self.disconnected(),
+            Event::Frame { route, from, frame } => self.received(route, from, frame),
+            Event::ModelOpened(model) => self.model_opened(model),
             Event::ModelFailed(sentence) => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.open_failed(sentence, &mut self.out);
-                    coordinator.refresh(&self.members, now, true, &mut self.out);
+                    coordinator.open_failed(sentence, &mut self.cx);
+                    coordinator.refresh(true, &mut self.cx);
                 }
             }
             Event::LoadProgress { epoch, report, used } => {
-                self.worked = now;
-                self.worker.progress(epoch, report, used, &mut self.out);
+                self.worked = self.cx.now;
+                self.worker.progress(epoch, report, used, &mut self.cx);
             }
-            Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.out),
-            Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.out),
+            Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.cx),
+            Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.cx),
             Event::Computed(computed) => {
-                self.worked = now;
-                self.worker.computed(computed, &self.members, now, &mut self.out);
+                self.worked = self.cx.now;
+                self.worker.computed(computed, &mut self.cx);
             }
             Event::Calibrated(model, runs) => {
-                self.worked = now;
-                self.worker.calibrated(model, runs, &mut self.out);
+                self.worked = self.cx.now;
+                self.worker.calibrated(model, runs, &mut self.cx);
             }
-            Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.out),
+            Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.cx),
             Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
             Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
-            Event::Tick => self.tick(now),
+            Event::Tick => self.tick(),
         }
     }
 
@@ -219,29 +223,29 @@ impl Peer {
         }
     }
 
-    fn host(&mut self, command: HostCommand, now: Millis) {
+    fn host(&mut self, command: HostCommand) {
         self.membership = Membership::Inside;
         self.key = Some(command.key.clone());
-        self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.out));
-        self.announce(now);
+        self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.cx));
+        self.announce();
     }
 
-    fn join(&mut self, key: Option<String>, now: Millis) {
+    fn join(&mut self, key: Option<String>) {
         self.membership = Membership::Waiting;
         self.key = key;
-        self.announce(now);
+        self.announce();
     }
 
-    fn contribute(&mut self, contribution: Contribution, now: Millis) {
-        self.worker.contribute(contribution, &mut self.out);
-        self.announce(now);
+    fn contribute(&mut self, contribution: Contribution) {
+        self.worker.contribute(contribution, &mut self.cx);
+        self.announce();
     }
 
-    fn stop_contributing(&mut self, now: Millis) {
-        self.worker.stop(&mut self.out);
-        self.announce(now);
+    fn stop_contributing(&mut self) {
+        self.worker.stop(&mut self.cx);
+        self.announce();
         let me = self.identity.peer;
-        self.stopped_contributing(me, now);
+        self.stopped_contributing(me);
     }
 
     fn leave(&mut self) {
@@ -254,151 +258,151 @@ impl Peer {
     }
 
     fn depart(&mut self, to_askers: &str, reason: Option<String>) {
-        self.out.broadcast(Frame::Bye);
-        self.guest.fail_all(to_askers, &mut self.out);
-        self.worker.stop(&mut self.out);
+        self.cx.out.broadcast(Frame::Bye);
+        self.guest.fail_all(to_askers, &mut self.cx);
+        self.worker.stop(&mut self.cx);
         self.coordinator = None;
         self.guest.room = None;
         self.membership = Membership::Outside;
-        self.members.known.clear();
-        self.out.clear_routes();
-        self.out.act(Action::Close { reason });
-        self.out.act(Action::ViewChanged);
+        self.cx.members.known.clear();
+        self.cx.out.clear_routes();
+        self.cx.out.act(Action::Close { reason });
+        self.cx.out.act(Action::ViewChanged);
     }
 
     /// Tells everyone who we are, and ourselves.
-    fn announce(&mut self, now: Millis) {
+    fn announce(&mut self) {
         if self.membership == Membership::Outside {
             return;
         }
         let hello = self.hello();
         if self.connected {
-            self.out.broadcast(Frame::Hello(hello.clone()));
+            self.cx.out.broadcast(Frame::Hello(hello.clone()));
         }
-        self.welcome(self.identity.peer, hello, now);
-        self.out.act(Action::ViewChanged);
+        self.welcome(self.identity.peer, hello);
+        self.cx.out.act(Action::ViewChanged);
     }
 
-    fn connected(&mut self, earlier: Vec<RelayRoute>, now: Millis) {
+    fn connected(&mut self, earlier: Vec<RelayRoute>) {
         self.connected = true;
         self.earlier = earlier;
-        self.announce(now);
+        self.announce();
     }
 
-    fn disconnected(&mut self, now: Millis) {
+    fn disconnected(&mut self) {
         self.connected = false;
-        self.out.clear_routes();
-        self.members.all_away(now);
-        self.out.act(Action::ViewChanged);
+        self.cx.out.clear_routes();
+        self.cx.members.all_away(self.cx.now);
+        self.cx.out.act(Action::ViewChanged);
     }
 
     /// Somebody entered: it hears who we are and answers with its own hello.
     fn greet(&mut self, route: RelayRoute) {
         if self.membership != Membership::Outside {
             let frame = Frame::Hello(self.hello());
-            self.out.act(Action::Send { to: Destination::Route(route), frame });
+            self.cx.out.act(Action::Send { to: Destination::Route(route), frame });
         }
     }
 
-    fn route_left(&mut self, route: RelayRoute, now: Millis) {
-        if let Some(peer) = self.out.peer_at(route) {
-            self.out.set_route(peer, None);
-            self.members.ended(peer, now);
-            self.out.act(Action::ViewChanged);
+    fn route_left(&mut self, route: RelayRoute) {
+        if let Some(peer) = self.cx.out.peer_at(route) {
+            self.cx.out.set_route(peer, None);
+            self.cx.members.ended(peer, self.cx.now);
+            self.cx.out.act(Action::ViewChanged);
         }
     }
 
-    fn prompt(&mut self, prompt: PromptRequest, now: Millis) {
+    fn prompt(&mut self, prompt: PromptRequest) {
         let request = prompt.request;
         let host = match &self.coordinator {
             Some(_) => Some(self.identity.peer),
-            None => self.members.host().filter(|_| self.membership == Membership::Inside),
+            None => self.cx.members.host().filter(|_| self.membership == Membership::Inside),
         };
         let Some(host) = host else {
             self.guest.fail(
                 request,
                 "There is no host in the room to answer. Wait for it, or host a model.",
-                &mut self.out,
+                &mut self.cx,
             );
             return;
         };
-        self.guest.ask(prompt.clone(), now);
-        self.out.send(host, Frame::Prompt(prompt));
-        self.out.act(Action::ViewChanged);
+        self.guest.ask(prompt.clone(), self.cx.now);
+        self.cx.out.send(host, Frame::Prompt(prompt));
+        self.cx.out.act(Action::ViewChanged);
     }
 
     fn send_host(&mut self, frame: Frame) {
-        let host = if self.coordinator.is_some() { Some(self.identity.peer) } else { self.members.host() };
+        let host = if self.coordinator.is_some() { Some(self.identity.peer) } else { self.cx.members.host() };
         if let Some(host) = host {
-            self.out.send(host, frame);
+            self.cx.out.send(host, frame);
         }
     }
 
-    fn model_opened(&mut self, model: Arc<OpenedModel>, now: Millis) {
+    fn model_opened(&mut self, model: Arc<OpenedModel>) {
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.opened(model, &mut self.members, now, &mut self.out);
-            coordinator.refresh(&self.members, now, true, &mut self.out);
+            coordinator.opened(model, &mut self.cx);
+            coordinator.refresh(true, &mut self.cx);
         }
     }
 
     fn piece_read(&mut self, peer: PeerId, id: u64, bytes: Result<Vec<u8>, String>) {
         let (bytes, failed) = bytes.map_or_else(|sentence| (Vec::new(), Some(sentence)), |bytes| (bytes, None));
-        self.out.send(peer, Frame::Piece { id, failed, bytes });
+        self.cx.out.send(peer, Frame::Piece { id, failed, bytes });
     }
 
-    fn tick(&mut self, now: Millis) {
+    fn tick(&mut self) {
         if self.membership == Membership::Outside {
             return;
         }
         let me = self.identity.peer;
-        self.members.listened(now.0 - self.ticked.0);
-        self.ticked = now;
-        self.members.heard(me);
-        if let (Some(status), Some(member)) = (self.status(), self.members.known.get_mut(&me)) {
+        self.cx.members.listened(self.cx.now.0 - self.ticked.0);
+        self.ticked = self.cx.now;
+        self.cx.members.heard(me);
+        if let (Some(status), Some(member)) = (self.status(), self.cx.members.known.get_mut(&me)) {
             member.status = status;
         }
         if self.connected {
             let awaited = self.coordinator.as_ref().map(Coordinator::awaited).unwrap_or_default();
-            self.members.cut_grace_short(awaited, now);
-            for (peer, member) in self.members.give_up(now) {
-                self.out.set_route(peer, None);
-                self.gone(peer, &member, now);
+            self.cx.members.cut_grace_short(awaited, self.cx.now);
+            for (peer, member) in self.cx.members.give_up(self.cx.now) {
+                self.cx.out.set_route(peer, None);
+                self.gone(peer, &member);
             }
-            self.beat(now);
+            self.beat();
             if let Some(coordinator) = &mut self.coordinator {
-                coordinator.give_up_frozen(&mut self.members, now, &mut self.out);
+                coordinator.give_up_frozen(&mut self.cx);
             }
         }
         if self.membership == Membership::Inside && self.coordinator.is_none() {
-            self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
+            self.guest.overdue(self.cx.now).into_iter().for_each(|frame| self.send_host(frame));
         }
         if self.membership == Membership::Waiting {
-            self.guest.fail_abandoned(now, &mut self.out);
+            self.guest.fail_abandoned(&mut self.cx);
         }
-        self.worker.tick(&self.members, now, &mut self.out);
+        self.worker.tick(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.tick(&mut self.members, now, &mut self.out);
+            coordinator.tick(&mut self.cx);
         }
     }
 
-    fn beat(&mut self, now: Millis) {
-        if now.0 - self.heartbeat.0 < HEARTBEAT_MILLIS {
+    fn beat(&mut self) {
+        if self.cx.now.0 - self.heartbeat.0 < HEARTBEAT_MILLIS {
             return;
         }
-        self.heartbeat = now;
+        self.heartbeat = self.cx.now;
         let status = self.status();
         let me = self.identity.peer;
-        let is_idle = self.is_idle(now);
+        let is_idle = self.is_idle();
         let probes = self.coordinator.is_some() && is_idle;
-        let echoes = is_idle && self.members.known.len() <= MAX_ECHO_MEMBERS;
-        for (peer, member) in self.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
-            self.out.send(*peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
+        let echoes = is_idle && self.cx.members.known.len() <= MAX_ECHO_MEMBERS;
+        for (peer, member) in self.cx.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
+            self.cx.out.send(*peer, Frame::Heartbeat { sent: self.cx.now.0, status: status.clone() });
             if echoes {
                 member.beat();
             }
             if let Some(bytes) = member.next_probe().filter(|_| probes) {
                 member.probe();
-                self.out.send(*peer, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
+                self.cx.out.send(*peer, Frame::Probe { sent: self.cx.now.0, bytes: vec![0; bytes] });
             }
         }
     }
@@ -406,26 +410,28 @@ impl Peer {
     /// What others are told of this device with every heartbeat.
     fn status(&self) -> Option<WorkerStatus> {
         let round_trip = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
-        let round_trips = self.members.known.iter().filter_map(round_trip).take(MAX_ROUND_TRIPS).collect();
+        let round_trips = self.cx.members.known.iter().filter_map(round_trip).take(MAX_ROUND_TRIPS).collect();
         Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
     }
 
     /// Nothing was computed or loaded here for a while, so that a frame is handled as soon as it comes.
-    fn is_idle(&self, now: Millis) -> bool {
+    fn is_idle(&self) -> bool {
         let answers = self.coordinator.as_ref().is_some_and(|coordinator| !coordinator.is_idle());
-        !answers && !self.worker.is_busy() && now.0 - self.worked.0 >= IDLE_MILLIS
+        !answers && !self.worker.is_busy() && self.cx.now.0 - self.worked.0 >= IDLE_MILLIS
     }
 
     /// A heartbeat or a probe is back. What was measured beside work says how busy we are, not how long the way is
     /// (dynamic-partitioning.txt 4.3.2); the shortest of those counts only while nothing better is known.
-    fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool, now: Millis) {
-        let millis = (now.0 - sent).max(0.0);
-        let Some(member) = self.members.known.get_mut(&from) else { return };
+    fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool) {
+        let millis = (self.cx.now.0 - sent).max(0.0);
+        let Some(member) = self.cx.members.known.get_mut(&from) else { return };
         if probed > 0 {
             member.probe_is_back();
         }
         match (probed, member.link.latency_millis()) {
-            (0, _) if idle && member.echo() => self.out.send(from, Frame::Heartbeat { sent: now.0, status: None }),
+            (0, _) if idle && member.echo() => {
+                self.cx.out.send(from, Frame::Heartbeat { sent: self.cx.now.0, status: None })
+            }
             (0, _) if idle => member.link.round_trip(millis),
             (0, _) => member.link.busy_round_trip(millis),
             // The way back was short and took half of a heartbeat's round trip.
@@ -434,7 +440,7 @@ impl Peer {
                 // The next one at once: nothing else is under way.
                 if let Some(bytes) = member.next_probe() {
                     member.probe();
-                    self.out.send(from, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
+                    self.cx.out.send(from, Frame::Probe { sent: self.cx.now.0, bytes: vec![0; bytes] });
                 }
             }
             _ => {}

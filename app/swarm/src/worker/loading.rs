@@ -7,8 +7,8 @@ use potluck_protocol::{Frame, LoadFault, LoadReport, Prepare};
 
 use super::Worker;
 use crate::event::LoadRequest;
+use crate::event_context::EventContext;
 use crate::memory::resident_bytes;
-use crate::outbox::Outbox;
 use crate::{Action, Severity};
 
 impl Worker {
@@ -54,16 +54,18 @@ impl Worker {
     }
 
     /// Brings the GPU to what the plans need now. What is held to stand by stays where it fits beside, and goes otherwise.
-    pub(super) fn load(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
-        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(out.me), self.contribution) else { return };
+    pub(super) fn load(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
+        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(cx.out.me), self.contribution) else {
+            return;
+        };
         let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
-            true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), out),
+            true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), cx),
             false => self.interrupt_standby(),
         }
         let units = both.unwrap_or(units);
-        out.act(Action::Load(LoadRequest {
+        cx.out.act(Action::Load(LoadRequest {
             epoch,
             model,
             units,
@@ -74,50 +76,50 @@ impl Worker {
     }
 
     /// Nothing is to be loaded for a plan: what no plan needs goes, and what is to be held to stand by is loaded.
-    pub(super) fn reconcile(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub(super) fn reconcile(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         match self.waits_to_stand_by() {
-            true => self.load_standby(out),
-            false => self.load(epoch, out),
+            true => self.load_standby(cx),
+            false => self.load(epoch, cx),
         }
     }
 
-    pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, out: &mut Outbox) {
+    pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, cx: &mut EventContext) {
         self.used = used;
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded);
         // Who works for a plan is not shown as loading, and must be heard of like everyone who works.
         let of_spare = self.active.is_none() && self.inactive.is_none() && self.loads_standby(epoch);
         if of_plan || of_spare {
             self.loading = Some(report);
-            out.act(Action::ViewChanged);
+            cx.out.act(Action::ViewChanged);
         }
     }
 
-    pub fn loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
-        self.standby_loaded(epoch, out);
+    pub fn loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
+        self.standby_loaded(epoch, cx);
         let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) else { return };
         if !std::mem::replace(&mut inactive.loaded, true) {
             self.loading = None;
-            out.send(inactive.coordinator, Frame::Prepared(epoch));
-            out.act(Action::ViewChanged);
+            cx.out.send(inactive.coordinator, Frame::Prepared(epoch));
+            cx.out.act(Action::ViewChanged);
         }
     }
 
     /// The active plan goes on: what it needs was there before.
-    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, out: &mut Outbox) {
+    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch);
         if of_plan && matches!(fault, LoadFault::NoRoom(_)) && self.holds_standby() {
             // The engine takes more than the sizes say: the plan comes first.
-            self.stop_standing_by(fault, out);
-            self.load(epoch, out);
+            self.stop_standing_by(fault, cx);
+            self.load(epoch, cx);
         } else if let Some(inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch) {
             self.loading = None;
-            out.notice(Severity::Warning, fault.sentence());
-            out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
-            out.act(Action::ViewChanged);
-            self.reconcile(epoch, out);
+            cx.out.notice(Severity::Warning, fault.sentence());
+            cx.out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
+            cx.out.act(Action::ViewChanged);
+            self.reconcile(epoch, cx);
         } else if self.loads_standby(epoch) {
-            self.stop_standing_by(fault, out);
-            self.load(epoch, out);
+            self.stop_standing_by(fault, cx);
+            self.load(epoch, cx);
         }
     }
 }

@@ -4,7 +4,7 @@
 mod loading;
 mod standby;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, PlanEpoch, Ticket};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, PeerId, PlanEpoch, Ticket};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, ModelCard,
     Prepare, StageFaultKind, WorkerStatus,
@@ -13,10 +13,9 @@ use potluck_protocol::{
 use standby::Standby;
 
 use crate::Action;
+use crate::event_context::EventContext;
 use crate::executor::Executor;
-use crate::members::Members;
 use crate::mutation::{Mutation, has_mutation};
-use crate::outbox::Outbox;
 
 /// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
 const EPOCH_SHIFT: u32 = 32;
@@ -86,69 +85,69 @@ impl Worker {
     }
 
     /// The coordinator asks how quick this device is with a model.
-    pub fn calibrate(&mut self, coordinator: PeerId, model: ModelCard, out: &mut Outbox) {
+    pub fn calibrate(&mut self, coordinator: PeerId, model: ModelCard, cx: &mut EventContext) {
         match self.contribution {
             Some(Contribution { budget, .. }) => {
                 self.calibrates_for = Some((coordinator, model.id));
-                out.act(Action::Calibrate { model, budget });
+                cx.out.act(Action::Calibrate { model, budget });
             }
             None => {
                 let sentence = "This device does not lend its GPU any more.".to_owned();
-                out.send(coordinator, Frame::Calibrated(model.id, Box::new(Err(sentence))));
+                cx.out.send(coordinator, Frame::Calibrated(model.id, Box::new(Err(sentence))));
             }
         }
     }
 
     /// The driver has the times, or could not measure.
-    pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, out: &mut Outbox) {
+    pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, cx: &mut EventContext) {
         let asked = self.calibrates_for.take_if(|(_, asked)| *asked == model);
         let asked = asked.or_else(|| self.pauses_for.take_if(|(_, asked)| *asked == model));
         if let Some((coordinator, _)) = asked {
             // Timing pauses hardly uses the device: it is not busy with it.
             self.pauses_for = asked.filter(|_| runs.as_ref().is_ok_and(|runs| runs.pauses_follow));
-            out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
+            cx.out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
         }
     }
 
     /// What was lent before and is held without a plan goes if less is lent now.
-    pub fn contribute(&mut self, contribution: Contribution, out: &mut Outbox) {
+    pub fn contribute(&mut self, contribution: Contribution, cx: &mut EventContext) {
         let idle = self.active.is_none() && self.inactive.is_none();
         if idle && self.contribution.as_ref().is_some_and(|before| contribution.budget < before.budget) {
             // The coordinator gives a new order to a device that lends something else.
             self.standby = None;
             self.used = Bytes::ZERO;
-            out.act(Action::Unload);
+            cx.out.act(Action::Unload);
         }
         self.contribution = Some(contribution);
     }
 
-    pub fn stop(&mut self, out: &mut Outbox) {
+    pub fn stop(&mut self, cx: &mut EventContext) {
         *self = Worker { newest_epoch: self.newest_epoch, ..Worker::default() };
-        out.act(Action::Unload);
+        cx.out.act(Action::Unload);
     }
 
-    pub fn prepare(&mut self, coordinator: PeerId, prepare: Prepare, out: &mut Outbox) {
+    pub fn prepare(&mut self, coordinator: PeerId, prepare: Prepare, cx: &mut EventContext) {
         let epoch = prepare.plan.epoch;
         if self.knows(epoch) {
-            self.say_prepared(coordinator, epoch, out);
+            self.say_prepared(coordinator, epoch, cx);
             return;
         }
         // The plan that is to go on may be one whose commit is lost.
         if let Some(kept) = prepare.keep {
-            self.switch(kept, out);
+            self.switch(kept, cx);
         }
-        if let Err(fault) = self.check(&prepare, out.me) {
-            out.send(coordinator, Frame::PrepareFailed(epoch, fault));
+        if let Err(fault) = self.check(&prepare, cx.out.me) {
+            cx.out.send(coordinator, Frame::PrepareFailed(epoch, fault));
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
         self.take_advance(epoch);
-        self.drop_inactive(out);
+        self.drop_inactive(cx);
         if !self.keeps_active(&prepare) {
-            self.drop_active(out);
+            self.drop_active(cx);
         }
         self.inactive = Some(Inactive { coordinator, prepare, loaded: false, executor: None });
-        self.load(epoch, out);
+        self.load(epoch, cx);
         self.loading = Some(LoadReport {
             phase: LoadPhase::Find,
             done: Bytes::ZERO,
@@ -156,7 +155,7 @@ impl Worker {
             rate: 0.0,
             cached: Bytes::ZERO,
         });
-        out.act(Action::ViewChanged);
+        cx.out.act(Action::ViewChanged);
     }
 
     /// An order that was sent again, because an answer to it may be lost.
@@ -165,81 +164,81 @@ impl Worker {
             || self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch)
     }
 
-    fn say_prepared(&self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
+    fn say_prepared(&self, coordinator: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_none_or(|inactive| inactive.epoch() != epoch || inactive.loaded) {
-            out.send(coordinator, Frame::Prepared(epoch));
+            cx.out.send(coordinator, Frame::Prepared(epoch));
         }
     }
 
     /// The state of a plan's conversations counts for no other plan.
-    fn forget(executor: &Executor, out: &mut Outbox) {
-        executor.conversations().into_iter().for_each(|conversation| out.act(Action::Forget(conversation)));
+    fn forget(executor: &Executor, cx: &mut EventContext) {
+        executor.conversations().into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
     }
 
-    fn drop_active(&mut self, out: &mut Outbox) {
+    fn drop_active(&mut self, cx: &mut EventContext) {
         if let Some(active) = self.active.take() {
-            Self::forget(&active.executor, out);
+            Self::forget(&active.executor, cx);
         }
     }
 
-    fn drop_inactive(&mut self, out: &mut Outbox) {
+    fn drop_inactive(&mut self, cx: &mut EventContext) {
         if let Some(executor) = self.inactive.take().and_then(|inactive| inactive.executor) {
-            Self::forget(&executor, out);
+            Self::forget(&executor, cx);
         }
     }
 
-    pub fn commit(&mut self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
+    pub fn commit(&mut self, coordinator: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         self.newest_epoch = self.newest_epoch.max(epoch);
-        self.drop_obsolete(epoch, out);
+        self.drop_obsolete(epoch, cx);
         let trims = self.active.is_some();
-        if self.switch(epoch, out) {
+        if self.switch(epoch, cx) {
             if trims || self.waits_to_stand_by() {
                 // What only the older plan needed goes now.
-                self.reconcile(epoch, out);
+                self.reconcile(epoch, cx);
             }
         } else if self.active.as_ref().is_some_and(|active| active.executor.epoch() < epoch) && self.inactive.is_none()
         {
             // A plan without us: we keep what we hold, as a spare.
-            self.drop_active(out);
-            self.load_standby(out);
+            self.drop_active(cx);
+            self.load_standby(cx);
         } else if self.inactive.is_none() {
-            self.end_advance(epoch, out);
+            self.end_advance(epoch, cx);
         }
         let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
             true => Frame::Committed(epoch),
             // A spare, whose answer nobody awaits, or a device that lost what it had prepared.
             false => Frame::PrepareFailed(epoch, LoadFault::Failed("it no longer holds its part".into())),
         };
-        out.send(coordinator, answer);
-        out.act(Action::ViewChanged);
+        cx.out.send(coordinator, answer);
+        cx.out.act(Action::ViewChanged);
     }
 
     /// A plan that was being prepared will not come if something newer has: its end was not told, or that was lost.
-    fn drop_obsolete(&mut self, newer: PlanEpoch, out: &mut Outbox) {
+    fn drop_obsolete(&mut self, newer: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() < newer) {
-            self.drop_inactive(out);
+            self.drop_inactive(cx);
             self.loading = None;
         }
     }
 
     /// The inactive plan is the active one from now on, if it is this one and loaded. True if so.
-    fn switch(&mut self, epoch: PlanEpoch, out: &mut Outbox) -> bool {
+    fn switch(&mut self, epoch: PlanEpoch, cx: &mut EventContext) -> bool {
         let is_meant = |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.loaded;
         let Some(mut inactive) = self.inactive.take_if(is_meant) else { return false };
-        inactive.executor(out.me);
-        self.drop_active(out);
+        inactive.executor(cx.out.me);
+        self.drop_active(cx);
         let Inactive { prepare, executor, .. } = inactive;
         self.active = executor.map(|executor| Active { prepare, executor });
         true
     }
 
     /// A plan that was being prepared will not come.
-    pub fn abandon(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub fn abandon(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch) {
-            self.drop_inactive(out);
+            self.drop_inactive(cx);
             self.loading = None;
-            self.reconcile(epoch, out);
-            out.act(Action::ViewChanged);
+            self.reconcile(epoch, cx);
+            cx.out.act(Action::ViewChanged);
         }
     }
 
@@ -255,38 +254,38 @@ impl Worker {
     }
 
     /// Rows for a stage. Both plans' state shares the pages, so what does not count any more is freed in both.
-    pub fn forward(&mut self, forward: Forward, out: &mut Outbox) {
-        if self.executor(forward.epoch, out.me).is_none() {
+    pub fn forward(&mut self, forward: Forward, cx: &mut EventContext) {
+        if self.executor(forward.epoch, cx.out.me).is_none() {
             return;
         }
-        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, out));
-        if let Some(executor) = self.executor(forward.epoch, out.me) {
-            executor.forward(forward, out);
+        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, cx));
+        if let Some(executor) = self.executor(forward.epoch, cx.out.me) {
+            executor.forward(forward, cx);
         }
     }
 
     /// Gives the engine what an event has brought.
-    pub fn start(&mut self, out: &mut Outbox) {
-        self.executors().for_each(|executor| executor.start(out));
+    pub fn start(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.start(cx));
     }
 
-    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, out: &mut Outbox) {
-        if let Some(executor) = self.executor(call.epoch, out.me) {
-            executor.expert_call(caller, call, out);
+    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(call.epoch, cx.out.me) {
+            executor.expert_call(caller, call, cx);
         }
     }
 
-    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, members: &Members, now: Millis, out: &mut Outbox) {
-        if let Some(executor) = self.executor(sum.epoch, out.me) {
-            executor.expert_sum(from, sum, members, now, out);
+    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(sum.epoch, cx.out.me) {
+            executor.expert_sum(from, sum, cx);
         }
     }
 
-    pub fn computed(&mut self, computed: Computed, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) {
         let Ticket(ticket) = computed.ticket;
         let epoch = u32::try_from(ticket >> EPOCH_SHIFT).map(PlanEpoch).unwrap_or_default();
-        if let Some(executor) = self.executor(epoch, out.me) {
-            executor.computed(computed, members, now, out);
+        if let Some(executor) = self.executor(epoch, cx.out.me) {
+            executor.computed(computed, cx);
         }
     }
 
@@ -296,25 +295,25 @@ impl Worker {
     }
 
     /// Everything on the GPU is gone. The coordinator makes a new plan; until then nothing of ours counts.
-    pub fn device_lost(&mut self, sentence: &str, out: &mut Outbox) {
+    pub fn device_lost(&mut self, sentence: &str, cx: &mut EventContext) {
         if let Some(inactive) = self.inactive.take() {
             let fault = LoadFault::Failed(sentence.to_owned());
-            out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
+            cx.out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
         }
-        self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), out);
+        self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), cx);
         if let Some(Active { prepare, executor }) = &self.active {
-            let stage = prepare.plan.stages.iter().find(|stage| stage.peer == out.me).map(|stage| stage.id);
+            let stage = prepare.plan.stages.iter().find(|stage| stage.peer == cx.out.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {
-                executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, out);
+                executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, cx);
             }
         }
-        self.drop_active(out);
+        self.drop_active(cx);
         self.loading = None;
         self.used = Bytes::ZERO;
     }
 
-    pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        self.executors().for_each(|executor| executor.tick(members, now, out));
+    pub fn tick(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.tick(cx));
     }
 }
 

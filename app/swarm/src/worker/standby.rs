@@ -8,8 +8,8 @@ use super::Worker;
 use super::loading::joined;
 use crate::Action;
 use crate::event::LoadRequest;
+use crate::event_context::EventContext;
 use crate::memory::resident_bytes;
-use crate::outbox::Outbox;
 
 pub(super) struct Standby {
     coordinator: PeerId,
@@ -46,42 +46,42 @@ impl Standby {
 }
 
 impl Worker {
-    pub fn stand_by(&mut self, coordinator: PeerId, order: StandbyOrder, out: &mut Outbox) {
+    pub fn stand_by(&mut self, coordinator: PeerId, order: StandbyOrder, cx: &mut EventContext) {
         let epoch = order.epoch;
         if let Some(known) = self.standby.as_ref().filter(|known| known.order.epoch == epoch) {
             if known.progress == Progress::Loaded {
-                out.send(coordinator, Frame::Prepared(epoch));
+                cx.out.send(coordinator, Frame::Prepared(epoch));
             }
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
         // Nothing is ordered while a plan is prepared.
-        self.drop_obsolete(epoch, out);
+        self.drop_obsolete(epoch, cx);
         if order.in_advance {
             // Whatever plan we were part of, the coordinator has none any more.
-            self.drop_active(out);
+            self.drop_active(cx);
         }
         if !order.units.is_empty() {
             self.standby = Some(Standby { coordinator, order, progress: Progress::Waiting });
-            self.load_standby(out);
+            self.load_standby(cx);
             return;
         }
-        self.end_advance(epoch, out);
+        self.end_advance(epoch, cx);
         self.standby = None;
-        out.send(coordinator, Frame::Prepared(epoch));
+        cx.out.send(coordinator, Frame::Prepared(epoch));
         if self.inactive.is_none() {
             self.loading = None;
-            self.load(epoch, out);
+            self.load(epoch, cx);
         }
     }
 
     /// A plan has come, so nothing is loaded in advance any more: what it wants is loaded for it, and the rest goes.
-    pub(super) fn end_advance(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub(super) fn end_advance(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         let is_over = |standby: &mut Standby| standby.order.in_advance && standby.order.epoch < epoch;
         if self.standby.take_if(is_over).is_some() && self.active.is_none() && self.inactive.is_none() {
             self.loading = None;
             self.used = Bytes::ZERO;
-            out.act(Action::Unload);
+            cx.out.act(Action::Unload);
         }
     }
 
@@ -105,14 +105,14 @@ impl Worker {
     }
 
     /// Loads what an order names beside the active plan's units, unless a plan is being prepared.
-    pub(super) fn load_standby(&mut self, out: &mut Outbox) {
+    pub(super) fn load_standby(&mut self, cx: &mut EventContext) {
         if self.inactive.is_some() || !self.waits_to_stand_by() {
             return;
         }
         let Some(contribution) = self.contribution else {
-            return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), out);
+            return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), cx);
         };
-        let (units, of_plan) = match self.of_plans(out.me) {
+        let (units, of_plan) = match self.of_plans(cx.out.me) {
             Some((prepare, units)) => (units, Some((sizes(prepare), prepare.overhead))),
             None => (Vec::new(), None),
         };
@@ -123,26 +123,26 @@ impl Worker {
         let overhead = of_plan.map_or(Bytes::ZERO, |(_, overhead)| overhead);
         if !is_of || !standby.fits(&both, overhead, contribution.budget) {
             let sentence = "what it is to hold besides its part does not fit into what it lends now".to_owned();
-            return self.stop_standing_by(LoadFault::NoRoom(sentence), out);
+            return self.stop_standing_by(LoadFault::NoRoom(sentence), cx);
         }
         let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: kv_cache, budget }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: kv_cache, budget }));
     }
 
-    pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         if !self.loads_standby(epoch) {
             return;
         }
         if let Some(standby) = &mut self.standby {
             standby.progress = Progress::Loaded;
-            out.send(standby.coordinator, Frame::Prepared(epoch));
+            cx.out.send(standby.coordinator, Frame::Prepared(epoch));
         }
         if self.inactive.is_none() {
             self.loading = None;
         }
-        out.act(Action::ViewChanged);
+        cx.out.act(Action::ViewChanged);
     }
 
     /// A plan's loading takes the place of this one.
@@ -169,13 +169,13 @@ impl Worker {
     }
 
     /// Nothing is held in advance any more; the coordinator is told.
-    pub(super) fn stop_standing_by(&mut self, fault: LoadFault, out: &mut Outbox) {
+    pub(super) fn stop_standing_by(&mut self, fault: LoadFault, cx: &mut EventContext) {
         if let Some(standby) = self.standby.take() {
             if self.inactive.is_none() {
                 self.loading = None;
             }
-            out.send(standby.coordinator, Frame::PrepareFailed(standby.order.epoch, fault));
-            out.act(Action::ViewChanged);
+            cx.out.send(standby.coordinator, Frame::PrepareFailed(standby.order.epoch, fault));
+            cx.out.act(Action::ViewChanged);
         }
     }
 }

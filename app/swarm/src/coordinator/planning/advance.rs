@@ -9,8 +9,8 @@ use potluck_protocol::LoadReport;
 
 use super::standbys::Advance;
 use super::{PlanRequest, Planning};
+use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
 /// A plan is nearly there if another one would take so many times as long.
 const NEARLY: f64 = 2.0;
@@ -18,25 +18,20 @@ const NEARLY: f64 = 2.0;
 impl Planning {
     /// The model does not fit, the host wishes it, and every device that is there was timed: a device that loads cannot be
     /// timed, and whoever comes next would wait for that.
-    pub(super) fn may_load_in_advance(
-        &mut self,
-        request: PlanRequest<'_>,
-        members: &Members,
-        out: &mut Outbox,
-    ) -> bool {
+    pub(super) fn may_load_in_advance(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
         if !request.command.in_advance || self.shortfall.is_none() || self.waits {
             return false;
         }
-        self.calibrating.ask_all(request.model, members, request.now, out);
-        !self.calibrating.is_waited_for(members, request.now)
+        self.calibrating.ask_all(request.model, cx);
+        !self.calibrating.is_waited_for(cx)
     }
 
     /// A plan is prepared: it takes the place of what is loaded in advance.
-    pub(super) fn end_advance(&mut self, plan: &Plan, members: &Members, request: PlanRequest<'_>, out: &mut Outbox) {
-        let epoch = self.next_epoch(members);
+    pub(super) fn end_advance(&mut self, plan: &Plan, cx: &mut EventContext) {
+        let epoch = self.next_epoch(&cx.members);
         if self.standbys.end_advance(&plan.peers(), epoch) {
             self.epoch = epoch;
-            self.standbys.send_orders(request.now, out);
+            self.standbys.send_orders(cx);
         }
     }
 

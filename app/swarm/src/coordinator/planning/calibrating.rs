@@ -8,8 +8,8 @@ use potluck_planner::{Layers, Speed};
 use potluck_protocol::{CalibrationRuns, Frame};
 
 use crate::event::OpenedModel;
-use crate::members::{Member, Members};
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
+use crate::members::Member;
 
 /// Planning waits so long for a device's times; they count as well when they come later.
 const TIMEOUT_MILLIS: f64 = 5_000.0;
@@ -49,29 +49,29 @@ pub(super) struct Calibrating {
 impl Calibrating {
     /// Asks those who lend and were not asked yet, if there is a choice to make at all: one device alone is given
     /// everything, however quick it is.
-    pub fn ask(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        if members.known.values().filter(|member| member.is_available()).count() > 1 {
-            self.ask_all(model, members, now, out);
+    pub fn ask(&mut self, model: &OpenedModel, cx: &mut EventContext) {
+        if cx.members.known.values().filter(|member| member.is_available()).count() > 1 {
+            self.ask_all(model, cx);
         }
     }
 
     /// Asks everyone who lends and was not asked yet.
-    pub fn ask_all(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn ask_all(&mut self, model: &OpenedModel, cx: &mut EventContext) {
         let with_budget: Vec<(&PeerId, &Member)> =
-            members.known.iter().filter(|(_, member)| member.is_available()).collect();
+            cx.members.known.iter().filter(|(_, member)| member.is_available()).collect();
         for (peer, member) in with_budget {
             let adapter = &member.hello.adapter;
             if self.asked.get(peer).is_none_or(|asked| asked.adapter != *adapter) {
-                self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: now, answer: None });
-                out.send(*peer, Frame::Calibrate(Box::new(model.card.clone())));
+                self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: cx.now, answer: None });
+                cx.out.send(*peer, Frame::Calibrate(Box::new(model.card.clone())));
             }
         }
     }
 
     /// Somebody's times may still come in time.
-    pub fn is_waited_for(&self, members: &Members, now: Millis) -> bool {
-        let is_available = |peer: &PeerId| members.get(*peer).is_some_and(Member::is_available);
-        let waits = |asked: &Asked| asked.answer.is_none() && now.0 - asked.at.0 < TIMEOUT_MILLIS;
+    pub fn is_waited_for(&self, cx: &EventContext) -> bool {
+        let is_available = |peer: &PeerId| cx.members.get(*peer).is_some_and(Member::is_available);
+        let waits = |asked: &Asked| asked.answer.is_none() && cx.now.0 - asked.at.0 < TIMEOUT_MILLIS;
         self.asked.iter().any(|(peer, asked)| waits(asked) && is_available(peer))
     }
 

@@ -12,9 +12,9 @@ use super::planner_input::PlannerInput;
 use super::states::{Inactive, Purpose};
 use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
+use crate::event_context::EventContext;
 use crate::members::Members;
 use crate::memory::resident_bytes;
-use crate::outbox::Outbox;
 
 /// A better plan is looked for this often, whatever happens.
 const CHECK_MILLIS: f64 = 10_000.0;
@@ -22,43 +22,38 @@ const CHECK_MILLIS: f64 = 10_000.0;
 impl Planning {
     /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
     /// than planned, or just now and then.
-    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
-        let slower = self.update_prediction(model, command, members, now);
+    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
+        let slower = self.update_prediction(model, command, cx);
         if slower {
             self.hysteresis.drifted();
         }
-        let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
-        let known = self.waits && !self.calibrating.is_waited_for(members, now);
+        let due = cx.now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
+        let known = self.waits && !self.calibrating.is_waited_for(cx);
         slower || due || known
     }
 
     /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
-    pub fn replan(
-        &mut self,
-        request: PlanRequest<'_>,
-        members: &Members,
-        out: &mut Outbox,
-    ) -> Option<Arc<OpenedModel>> {
-        if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !members.is_here(*peer))) {
+    pub fn replan(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> Option<Arc<OpenedModel>> {
+        if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !cx.members.is_here(*peer))) {
             // It is back in a moment, or given up: until then nothing is planned without it.
             self.checked = Millis(f64::MIN);
             return None;
         }
-        self.checked = request.now;
-        let epoch = self.next_epoch(members);
-        self.calibrating.ask(request.model, members, request.now, out);
+        self.checked = cx.now;
+        let epoch = self.next_epoch(&cx.members);
+        self.calibrating.ask(request.model, cx);
         // An answer whose plan is lost does not wait.
         let urgent = request.answering && self.active.is_none();
-        self.waits = !urgent && self.calibrating.is_waited_for(members, request.now);
+        self.waits = !urgent && self.calibrating.is_waited_for(cx);
         if self.waits {
             "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
             return None;
         }
         let running = self.active().map(|plan| plan.kv_cache);
-        let quiet = request.usage.is_quiet(request.now);
+        let quiet = request.usage.is_quiet(cx.now);
         let mut shortfall = None;
         for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
-            let input = PlannerInput::new(self, &model, request.command, members);
+            let input = PlannerInput::new(self, &model, request.command, &cx.members);
             let room = input.room(epoch);
             let found = match self.active {
                 Some(_) => potluck_planner::plan(&room),
@@ -69,17 +64,17 @@ impl Planning {
                 Err(short) => shortfall = Some((model, short)),
                 Ok(planned) => {
                     self.shortfall = None;
-                    self.propose(planned, &room, PlanRequest { model: &model, ..request }, members, out);
+                    self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
                     return Some(model);
                 }
             }
         }
-        self.abandon(out);
+        self.abandon(cx);
         match shortfall {
             None => self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache),
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
-                    let input = PlannerInput::new(self, model, command, members);
+                    let input = PlannerInput::new(self, model, command, &cx.members);
                     potluck_planner::plan(&input.room(epoch)).is_ok()
                 };
                 if let Some(help) = kv_cache_type::what_would_fit(&model, request.command, fits) {
@@ -97,14 +92,7 @@ impl Planning {
         PlanEpoch(self.epoch.max(newest).0 + 1)
     }
 
-    fn propose(
-        &mut self,
-        planned: Planned,
-        room: &Room<'_>,
-        request: PlanRequest<'_>,
-        members: &Members,
-        out: &mut Outbox,
-    ) {
+    fn propose(&mut self, planned: Planned, room: &Room<'_>, request: PlanRequest<'_>, cx: &mut EventContext) {
         let share = request.command.sharing;
         let measures = &self.measures;
         let is_better = |planned: &Planned, old: &Plan| {
@@ -112,7 +100,7 @@ impl Planning {
             let exchanged = new_peers.symmetric_difference(&old_peers).copied();
             let noise = Noise {
                 share: measures.spread(new_peers.union(&old_peers).copied()),
-                millis: exchanged.map(|peer| path_noise(members, peer)).sum(),
+                millis: exchanged.map(|peer| path_noise(&cx.members, peer)).sum(),
             };
             is_better(planned, old, room, noise)
         };
@@ -121,13 +109,13 @@ impl Planning {
         let hysteresis = &mut self.hysteresis;
         let kept = active.filter(|active| {
             let is_better = is_better(&planned, &active.planned.plan);
-            !hysteresis.is_over(room, timed, is_better, request.now) && active.share == share
+            !hysteresis.is_over(room, timed, is_better, cx.now) && active.share == share
         });
         if let Some(active) = kept {
             // Who came since may be a spare, and measures are newer.
             active.planned = Planned::describe(room, active.planned.plan.clone());
             self.drift.expect(active.epoch(), &active.planned.prediction);
-            self.abandon(out);
+            self.abandon(cx);
             return;
         }
         let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
@@ -140,12 +128,12 @@ impl Planning {
             return;
         }
         let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
-        let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, members);
+        let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, &cx.members);
         if let Some(active) = self.active.as_mut().filter(|_| !keep_active) {
             // One that can stay does so until another one is worth a wait, and nobody is there to wait.
             let old = active.planned.plan.clone();
             let can_stay = active.share == share && is_held(&old, room, request.model);
-            let why_not = self.in_place.refusal(room, &planned, &old, request.usage, request.now);
+            let why_not = self.in_place.refusal(room, &planned, &old, request.usage, cx.now);
             if can_stay && let Some(sentence) = why_not {
                 active.planned = Planned::describe(room, old);
                 active.planned.reason = format!("{} {sentence}", active.planned.reason);
@@ -158,7 +146,7 @@ impl Planning {
             }
             self.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, request, members, out);
+        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, request, cx);
     }
 
     /// Has everyone prepare a plan, while the plan `keep` goes on.
@@ -168,11 +156,10 @@ impl Planning {
         keep: Option<PlanEpoch>,
         purpose: Purpose,
         request: PlanRequest<'_>,
-        members: &Members,
-        out: &mut Outbox,
+        cx: &mut EventContext,
     ) {
         self.epoch = planned.plan.epoch;
-        self.end_advance(&planned.plan, members, request, out);
+        self.end_advance(&planned.plan, cx);
         let order = Prepare {
             plan: planned.plan.clone(),
             model: request.model.card.clone(),
@@ -183,10 +170,10 @@ impl Planning {
         if let Some(replaced) = self.inactive.take() {
             let (old, peers) = (replaced.epoch(), planned.plan.peers());
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
-            idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
+            idle.for_each(|peer| cx.out.send(peer, Frame::Abandon(old)));
         }
         let mut inactive = Inactive::new(planned, request.command.sharing, order, purpose);
-        inactive.send_orders(request.now, out);
+        inactive.send_orders(cx);
         self.inactive = Some(inactive);
     }
 

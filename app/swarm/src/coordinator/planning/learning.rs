@@ -9,8 +9,8 @@ use super::measures::Measures;
 use super::planner_input::PlannerInput;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::event::{HostCommand, OpenedModel};
+use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
 /// What the active plan is expected to take is said anew this often.
 const PREDICT_MILLIS: f64 = 1_000.0;
@@ -79,9 +79,9 @@ impl Planning {
     }
 
     /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
-    pub fn time_alone(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn time_alone(&mut self, model: &OpenedModel, cx: &mut EventContext) {
         if self.up().is_some() && self.inactive.is_none() && !self.waits {
-            self.calibrating.ask_all(model, members, now, out);
+            self.calibrating.ask_all(model, cx);
         }
     }
 
@@ -110,22 +110,16 @@ impl Planning {
 
     /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
     /// chosen for.
-    pub(super) fn update_prediction(
-        &mut self,
-        model: &OpenedModel,
-        command: &HostCommand,
-        members: &Members,
-        now: Millis,
-    ) -> bool {
-        if now.0 - self.predicted.0 < PREDICT_MILLIS {
+    pub(super) fn update_prediction(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
+        if cx.now.0 - self.predicted.0 < PREDICT_MILLIS {
             return false;
         }
-        self.predicted = now;
-        let input = PlannerInput::new(self, model, command, members);
+        self.predicted = cx.now;
+        let input = PlannerInput::new(self, model, command, &cx.members);
         let Some(active) = self.active.as_mut().filter(|active| active.is_up()) else { return false };
         let (epoch, plan) = (active.epoch(), &active.planned.plan);
         active.planned.prediction = potluck_planner::predict(&input.room(epoch), plan);
-        self.drift.is_far(epoch, &active.planned.prediction, now)
+        self.drift.is_far(epoch, &active.planned.prediction, cx.now)
     }
 }
 

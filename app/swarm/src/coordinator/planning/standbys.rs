@@ -16,8 +16,8 @@ use super::planner_input::PlannerInput;
 use super::states::Purpose;
 use super::{PlanRequest, Planning};
 use crate::event::OpenedModel;
+use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
 /// The room must be the same for so long before orders are made: devices often come and go together, and a connection that
 /// ended may be back.
@@ -138,16 +138,16 @@ impl StandbyPlans {
         true
     }
 
-    pub fn resend_orders(&mut self, now: Millis, out: &mut Outbox) {
-        if now.0 - self.sent_at.0 >= RESEND_MILLIS {
-            self.send_orders(now, out);
+    pub fn resend_orders(&mut self, cx: &mut EventContext) {
+        if cx.now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.send_orders(cx);
         }
     }
 
-    pub(super) fn send_orders(&mut self, now: Millis, out: &mut Outbox) {
+    pub(super) fn send_orders(&mut self, cx: &mut EventContext) {
         for (peer, order) in self.orders.iter().filter(|(_, order)| order.awaited) {
-            self.sent_at = now;
-            out.send(*peer, Frame::StandBy(Box::new(order.order.clone())));
+            self.sent_at = cx.now;
+            cx.out.send(*peer, Frame::StandBy(Box::new(order.order.clone())));
         }
     }
 
@@ -274,24 +274,24 @@ impl StandbyPlans {
 impl Planning {
     /// Looks whether devices should stand by for others, and orders it. Plans go first: nothing is ordered while one is
     /// prepared.
-    pub fn stand_by(&mut self, request: PlanRequest<'_>, members: &Members, out: &mut Outbox) {
-        self.standbys.resend_orders(request.now, out);
+    pub fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
+        self.standbys.resend_orders(cx);
         if self.inactive.is_some() || self.active.is_some() != self.up().is_some() {
             return;
         }
-        if self.active.is_none() && !self.may_load_in_advance(request, members, out) {
+        if self.active.is_none() && !self.may_load_in_advance(request, cx) {
             return;
         }
-        let mut input = PlannerInput::new(self, request.model, request.command, members);
+        let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
         let devices = input.devices();
         let lent: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        self.standbys.limit(devices, request.now);
+        self.standbys.limit(devices, cx.now);
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
         let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: may_hold };
-        if !self.standbys.is_due(&basis, request.now) {
+        if !self.standbys.is_due(&basis, cx.now) {
             return;
         }
-        let epoch = self.next_epoch(members);
+        let epoch = self.next_epoch(&cx.members);
         let room = input.room(epoch);
         let active = self.active.as_ref().map(|active| &active.planned.plan);
         let (units, in_advance) = match active {
@@ -303,30 +303,30 @@ impl Planning {
         let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request.model, context, units) };
         if self.standbys.order(units, &lent, order) {
             self.epoch = epoch;
-            self.standbys.send_orders(request.now, out);
+            self.standbys.send_orders(cx);
         }
     }
 
     /// The plan that stands by for the loss of this peer is prepared in the place of the lost one: nothing has to be loaded
     /// for it. False: there is none.
-    pub fn take_over(&mut self, lost: PeerId, request: PlanRequest<'_>, members: &Members, out: &mut Outbox) -> bool {
+    pub fn take_over(&mut self, lost: PeerId, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
         let Some(plan) = self.standbys.ready(lost).cloned() else { return false };
         let is_there = |peer: &PeerId| {
-            members
-                .get(*peer)
-                .is_some_and(|member| member.is_available() && (*peer == members.me || member.silent < SILENT_MILLIS))
+            cx.members.get(*peer).is_some_and(|member| {
+                member.is_available() && (*peer == cx.members.me || member.silent < SILENT_MILLIS)
+            })
         };
         if !plan.peers().iter().all(is_there) {
             return false;
         }
-        let input = PlannerInput::new(self, request.model, request.command, members);
-        let room = input.room(self.next_epoch(members));
+        let input = PlannerInput::new(self, request.model, request.command, &cx.members);
+        let room = input.room(self.next_epoch(&cx.members));
         if !can_run(&plan, &room) {
             return false;
         }
-        self.abandon(out);
+        self.abandon(cx);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
-        self.prepare(planned, None, Purpose::TakesOver, request, members, out);
+        self.prepare(planned, None, Purpose::TakesOver, request, cx);
         true
     }
 }

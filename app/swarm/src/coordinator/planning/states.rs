@@ -6,8 +6,7 @@ use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::Planned;
 use potluck_protocol::{Frame, LoadPhase, Prepare, Sharing};
 
-use crate::members::Members;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
 /// An order that is not answered for so long is given again; who has it already only answers again.
 const RESEND_MILLIS: f64 = 5_000.0;
@@ -75,28 +74,28 @@ impl Inactive {
     }
 
     /// A peer that has not got further for too long.
-    pub fn stuck(&mut self, members: &Members, now: Millis) -> Option<PeerId> {
+    pub fn stuck(&mut self, cx: &EventContext) -> Option<PeerId> {
         self.awaited.iter().copied().find(|peer| {
-            let report = members.get(*peer).and_then(|member| member.status.loading);
+            let report = cx.members.get(*peer).and_then(|member| member.status.loading);
             let far = report.map(|report| (report.phase, report.done));
-            let (known, since) = self.progress.entry(*peer).or_insert((far, now));
+            let (known, since) = self.progress.entry(*peer).or_insert((far, cx.now));
             if *known != far {
-                (*known, *since) = (far, now);
+                (*known, *since) = (far, cx.now);
             }
-            now.0 - since.0 >= STUCK_MILLIS
+            cx.now.0 - since.0 >= STUCK_MILLIS
         })
     }
 
-    pub fn send_orders(&mut self, now: Millis, out: &mut Outbox) {
-        self.sent_at = now;
+    pub fn send_orders(&mut self, cx: &mut EventContext) {
+        self.sent_at = cx.now;
         for peer in &self.awaited {
-            out.send(*peer, Frame::Prepare(Box::new(self.order.clone())));
+            cx.out.send(*peer, Frame::Prepare(Box::new(self.order.clone())));
         }
     }
 
-    pub fn resend_orders(&mut self, now: Millis, out: &mut Outbox) {
-        if !self.awaited.is_empty() && now.0 - self.sent_at.0 >= RESEND_MILLIS {
-            self.send_orders(now, out);
+    pub fn resend_orders(&mut self, cx: &mut EventContext) {
+        if !self.awaited.is_empty() && cx.now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.send_orders(cx);
         }
     }
 
@@ -121,10 +120,10 @@ impl Active {
         self.awaited.is_empty()
     }
 
-    pub fn resend_orders(&mut self, now: Millis, out: &mut Outbox) {
-        if !self.awaited.is_empty() && now.0 - self.sent_at.0 >= RESEND_MILLIS {
-            self.sent_at = now;
-            self.awaited.iter().for_each(|peer| out.send(*peer, Frame::Commit(self.epoch())));
+    pub fn resend_orders(&mut self, cx: &mut EventContext) {
+        if !self.awaited.is_empty() && cx.now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.sent_at = cx.now;
+            self.awaited.iter().for_each(|peer| cx.out.send(*peer, Frame::Commit(self.epoch())));
         }
     }
 }
