@@ -10,8 +10,8 @@ use crate::event_context::EventContext;
 impl Coordinator {
     /// Gives the parts of peers that stand still to others. A peer that loads may be silent for longer: it is busy.
     pub fn give_up_frozen(&mut self, cx: &mut EventContext) {
-        for peer in self.planning.active().map(Plan::peers).unwrap_or_default() {
-            let loads = self.planning.awaits(peer)
+        for peer in self.planning.plans.active().map(Plan::peers).unwrap_or_default() {
+            let loads = self.planning.plans.awaits(peer)
                 || cx.members.get(peer).is_some_and(|member| member.status.loading.is_some());
             if !loads && cx.members.freeze(peer) {
                 let name = cx.members.name(peer);
@@ -32,15 +32,15 @@ impl Coordinator {
             match fault.kind {
                 StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
                 StageFaultKind::BadResult(peer) => {
-                    self.planning.give_up_inactive(peer, cx);
+                    self.planning.plans.give_up_inactive(peer, cx);
                     self.distrust(peer, cx);
                 }
-                _ => self.planning.give_up_inactive(from, cx),
+                _ => self.planning.plans.give_up_inactive(from, cx),
             }
             self.after_answer(cx);
             return;
         }
-        if self.planning.active().is_none_or(|plan| plan.epoch != fault.epoch || !plan.peers().contains(&from)) {
+        if self.planning.plans.active().is_none_or(|plan| plan.epoch != fault.epoch || !plan.peers().contains(&from)) {
             return;
         }
         let name = cx.members.name(from);
@@ -53,11 +53,11 @@ impl Coordinator {
             }
             StageFaultKind::ExpertsUnreachable(block) => {
                 let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
-                self.planning.drop_active();
+                self.planning.plans.drop_active();
                 self.recover(None, &reason, cx);
             }
             StageFaultKind::DeviceLost => {
-                self.planning.lose(from, cx);
+                self.planning.plans.lose(from, cx);
                 let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
                 self.recover(Some(from), &reason, cx);
             }
@@ -72,14 +72,14 @@ impl Coordinator {
 
     /// What a peer computed cannot be used. The others take its part; where it is the host's own device, the answer ends.
     pub(super) fn blame(&mut self, peer: PeerId, conversation: ConversationId, cx: &mut EventContext) {
-        if self.planning.active().is_none_or(|plan| !plan.peers().contains(&peer)) {
+        if self.planning.plans.active().is_none_or(|plan| !plan.peers().contains(&peer)) {
             return;
         }
         let sentence = self.distrust(peer, cx);
         if peer == cx.out.me {
             self.answers.fail(conversation, &sentence, cx);
         }
-        if self.planning.lose(peer, cx) {
+        if self.planning.plans.lose(peer, cx) {
             self.recover(Some(peer), &format!("{sentence} The answer goes on without it."), cx);
         } else {
             self.after_answer(cx);

@@ -85,7 +85,7 @@ impl Coordinator {
     }
 
     pub fn epoch(&self) -> PlanEpoch {
-        self.planning.epoch
+        self.planning.plans.epoch
     }
 
     pub fn view(&self) -> &RoomView {
@@ -124,7 +124,7 @@ impl Coordinator {
     pub fn gone(&mut self, peer: PeerId, member: &Member, cx: &mut EventContext) {
         self.away.leave(peer, member.hello.session, cx.now);
         if member.hello.contribution.is_some() {
-            self.planning.leaves(peer, cx.now);
+            self.planning.leaves(peer, cx);
         }
         self.lost(peer, &format!("{} left.", member.hello.name), cx);
     }
@@ -132,7 +132,7 @@ impl Coordinator {
     /// A peer's session is over: with it everything it held and asked.
     pub fn left(&mut self, peer: PeerId, name: &str, cx: &mut EventContext) {
         self.answers.drop_asker(peer, cx);
-        self.planning.leaves(peer, cx.now);
+        self.planning.leaves(peer, cx);
         self.lost(peer, &format!("{name} left."), cx);
     }
 
@@ -149,7 +149,7 @@ impl Coordinator {
     }
 
     fn lost(&mut self, peer: PeerId, why: &str, cx: &mut EventContext) {
-        if self.planning.lose(peer, cx) {
+        if self.planning.plans.lose(peer, cx) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
             self.recover(Some(peer), &reason, cx);
         } else {
@@ -179,7 +179,7 @@ impl Coordinator {
 
     /// Peers without which somebody who waits is not answered.
     pub fn awaited(&self) -> BTreeSet<PeerId> {
-        let plan = self.planning.needed().filter(|_| self.answers.are_awaited());
+        let plan = self.planning.plans.needed().filter(|_| self.answers.are_awaited());
         plan.map(Plan::peers).unwrap_or_default()
     }
 
@@ -190,14 +190,14 @@ impl Coordinator {
 
     pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
         let sentence = format!("{} cannot take its part: {}", cx.members.name(peer), fault.sentence());
-        if self.planning.commit_failed(peer, epoch) {
+        if self.planning.plans.commit_failed(peer, epoch) {
             let reason = format!("{sentence}. The answer goes on when it is loaded again.");
             self.recover(Some(peer), &reason, cx);
         }
         if self.planning.standbys.failed(peer, epoch, &fault, cx.now) {
             return;
         }
-        if self.planning.prepare_failed(peer, epoch, fault, cx) {
+        if self.planning.plans.prepare_failed(peer, epoch, fault, cx) {
             if peer != cx.out.me {
                 cx.out.notice(Severity::Warning, sentence);
             }
@@ -206,7 +206,7 @@ impl Coordinator {
     }
 
     pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
-        self.planning.committed(peer, epoch);
+        self.planning.plans.committed(peer, epoch);
         self.continue_answers(cx);
     }
 
@@ -214,7 +214,7 @@ impl Coordinator {
     /// that stands by for the loss of this peer, else a new one is made.
     fn recover(&mut self, lost: Option<PeerId>, reason: &str, cx: &mut EventContext) {
         self.answers.send_recovering(reason, cx);
-        let has_other = self.planning.prepared_plan().is_some();
+        let has_other = self.planning.plans.prepared_plan().is_some();
         if has_other {
             self.try_commit(cx);
         } else {
@@ -235,10 +235,10 @@ impl Coordinator {
 
     /// The prepared plan counts from now on, once the answers that are being given can go on there.
     fn try_commit(&mut self, cx: &mut EventContext) {
-        let epoch = self.planning.prepared_plan().map(|plan| plan.epoch);
+        let epoch = self.planning.plans.prepared_plan().map(|plan| plan.epoch);
         self.keep_handover(epoch.filter(|_| self.answers.is_answering()));
-        let Some(plan) = self.planning.prepared_plan() else { return };
-        if self.planning.active().is_some() && self.answers.is_answering() {
+        let Some(plan) = self.planning.plans.prepared_plan() else { return };
+        if self.planning.plans.active().is_some() && self.answers.is_answering() {
             let handover = self.handover.get_or_insert_with(|| Handover::new(plan.epoch));
             if !handover.is_caught_up(&self.answers) {
                 let total = conversations::pages(self.command.context as usize);
@@ -262,7 +262,7 @@ impl Coordinator {
     }
 
     fn continue_answers(&mut self, cx: &mut EventContext) {
-        if let (Some(model), Some(plan)) = (&self.model, self.planning.up()) {
+        if let (Some(model), Some(plan)) = (&self.model, self.planning.plans.up()) {
             self.answers.advance(model, plan, self.command.context, cx);
         }
     }
@@ -278,7 +278,7 @@ impl Coordinator {
     /// The devices of the running plan are about to get rows.
     fn announce_work(&mut self, cx: &mut EventContext) {
         self.announced = cx.now;
-        let peers = self.planning.active().map(Plan::peers).unwrap_or_default();
+        let peers = self.planning.plans.active().map(Plan::peers).unwrap_or_default();
         peers.into_iter().for_each(|peer| cx.out.send(peer, Frame::Expect));
     }
 
@@ -306,7 +306,7 @@ impl Coordinator {
             self.continue_answers(cx);
             return;
         }
-        let (Some(model), Some(plan)) = (&self.model, self.planning.active()) else { return };
+        let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else { return };
         if reply.epoch != plan.epoch || plan.stages.last().is_none_or(|last| last.peer != from) {
             return;
         }
@@ -332,7 +332,7 @@ impl Coordinator {
         let passed = std::mem::take(&mut self.passed);
         let Some(model) = &self.model else { return };
         for (epoch, pass, at) in passed {
-            if self.planning.active().is_some_and(|plan| plan.epoch == epoch) {
+            if self.planning.plans.active().is_some_and(|plan| plan.epoch == epoch) {
                 self.planning.learn(model, &self.command, members, &pass, at);
             }
         }
@@ -353,7 +353,7 @@ impl Coordinator {
 
     /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
     pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
-        self.planning.ask(peer, cx);
+        self.planning.plans.ask(peer, cx);
         self.resend(cx);
     }
 
@@ -368,15 +368,15 @@ impl Coordinator {
             self.waited = cx.now;
         }
         if self.answers.is_stalled(cx.now) {
-            let peers = self.planning.active().map(|plan| plan.peers()).unwrap_or_default();
-            peers.into_iter().for_each(|peer| self.planning.ask(peer, cx));
+            let peers = self.planning.plans.active().map(|plan| plan.peers()).unwrap_or_default();
+            peers.into_iter().for_each(|peer| self.planning.plans.ask(peer, cx));
             self.resend(cx);
         }
         for peer in self.away.give_up(cx.now) {
             self.answers.drop_asker(peer, cx);
         }
         self.planning.tick(cx);
-        if let Some(stuck) = self.planning.give_up_stuck(cx) {
+        if let Some(stuck) = self.planning.plans.give_up_stuck(cx) {
             let name = cx.members.name(stuck);
             let sentence =
                 format!("{name} gets no further with loading its part. The room plans anew and asks it again.");

@@ -56,7 +56,7 @@ pub(super) fn without_measures(view: &RoomView) -> RoomView {
 }
 
 fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
-    let (status, planned) = planning.shown();
+    let (status, planned) = planning.plans.shown();
     // What passed here last counts; a worker's own mean, where nothing has passed alone yet.
     let measured = |plan: &Plan, stage: &Stage| {
         let reported = || members.get(stage.peer).map_or(0.0, |member| member.status.decode_millis);
@@ -88,7 +88,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {
-            (Some(planned), _) => match planning.standbys.sentence(members).filter(|_| planning.up().is_some()) {
+            (Some(planned), _) => match planning.standbys.sentence(members).filter(|_| planning.plans.up().is_some()) {
                 Some(standby) => format!("{} {standby}", planned.reason),
                 None => planned.reason.clone(),
             },
@@ -101,7 +101,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
 
 fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members) -> MemberView {
     let lent = member.hello.contribution.as_ref().map(|contribution| contribution.budget);
-    let (_, shown) = planning.shown();
+    let (_, shown) = planning.plans.shown();
     let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
     let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
     let status = match () {
@@ -109,7 +109,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         () if peer != members.me && member.is_silent() => MemberStatus::Silent,
         () if member.failed_until.is_some() => MemberStatus::Failed,
         () if lent.is_none() => MemberStatus::Guest,
-        () if planning.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStatus::Loading,
+        () if planning.plans.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStatus::Loading,
         () if has_work => MemberStatus::Ready,
         () => MemberStatus::Spare,
     };

@@ -19,18 +19,18 @@ impl Planning {
     /// The model does not fit, the host wishes it, and every device that is there was timed: a device that loads cannot be
     /// timed, and whoever comes next would wait for that.
     pub(super) fn may_load_in_advance(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
-        if !request.command.in_advance || self.shortfall.is_none() || self.waits {
+        if !request.command.in_advance || self.shortfall.is_none() || self.policy.awaits_calibration {
             return false;
         }
-        self.calibrating.ask_all(request.model, cx);
-        !self.calibrating.is_waited_for(cx)
+        self.observed.calibrating.ask_all(request.model, cx);
+        !self.observed.calibrating.is_waited_for(cx)
     }
 
     /// A plan is prepared: it takes the place of what is loaded in advance.
     pub(super) fn end_advance(&mut self, plan: &Plan, cx: &mut EventContext) {
-        let epoch = self.next_epoch(&cx.members);
+        let epoch = self.plans.next_epoch(&cx.members);
         if self.standbys.end_advance(&plan.peers(), epoch) {
-            self.epoch = epoch;
+            self.plans.epoch = epoch;
             self.standbys.send_orders(cx);
         }
     }
@@ -47,9 +47,9 @@ impl Planning {
             stages.flat_map(|stage| stage.blocks.iter()).collect::<BTreeSet<BlockIndex>>()
         };
         let report = members.get(peer).and_then(|member| member.status.loading);
-        let active = self.active.as_ref().map(|active| &active.planned.plan);
-        let mut held = active.or(self.last.as_ref()).map(of).unwrap_or_default();
-        if let Some(inactive) = &self.inactive {
+        let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
+        let mut held = active.or(self.plans.last.as_ref()).map(of).unwrap_or_default();
+        if let Some(inactive) = &self.plans.inactive {
             let plan = &inactive.planned.plan;
             match inactive.awaits(peer) && active.is_none() {
                 true => held.extend(loaded(&plan.units_for(peer, shape), &held, report, shape)),
@@ -71,7 +71,7 @@ impl Planning {
     /// loaded beside it.
     pub(super) fn is_nearly_there(&self, room: &Room<'_>, inactive: &Plan, other: &Plan) -> bool {
         let longest = |plan: &Plan| load_millis(room, plan).into_iter().fold(0.0, f64::max) - SESSION_START_MILLIS;
-        self.active.is_none() && NEARLY * longest(inactive) <= longest(other)
+        self.plans.active.is_none() && NEARLY * longest(inactive) <= longest(other)
     }
 }
 

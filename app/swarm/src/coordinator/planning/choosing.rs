@@ -3,21 +3,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Millis, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
+use potluck_plan::{ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, TAU};
 use potluck_protocol::{Frame, Prepare};
 
 use super::measures::path_noise;
 use super::planner_input::PlannerInput;
-use super::states::{Inactive, Purpose};
+use super::plans::{Inactive, Purpose};
 use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::members::Members;
 use crate::memory::resident_bytes;
-
-/// A better plan is looked for this often, whatever happens.
-const CHECK_MILLIS: f64 = 10_000.0;
 
 impl Planning {
     /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
@@ -25,37 +22,37 @@ impl Planning {
     pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
         let slower = self.update_prediction(model, command, cx);
         if slower {
-            self.hysteresis.drifted();
+            self.policy.hysteresis.drifted();
         }
-        let due = cx.now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
-        let known = self.waits && !self.calibrating.is_waited_for(cx);
+        let due = self.policy.is_check_due(cx.now) && self.plans.inactive.is_none();
+        let known = self.policy.awaits_calibration && !self.observed.calibrating.is_waited_for(cx);
         slower || due || known
     }
 
     /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
     pub fn replan(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> Option<Arc<OpenedModel>> {
-        if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !cx.members.is_here(*peer))) {
+        if self.plans.active().is_some_and(|plan| plan.peers().iter().any(|peer| !cx.members.is_here(*peer))) {
             // It is back in a moment, or given up: until then nothing is planned without it.
-            self.checked = Millis(f64::MIN);
+            self.policy.check_soon();
             return None;
         }
-        self.checked = cx.now;
-        let epoch = self.next_epoch(&cx.members);
-        self.calibrating.ask(request.model, cx);
+        self.policy.checked(cx.now);
+        let epoch = self.plans.next_epoch(&cx.members);
+        self.observed.calibrating.ask(request.model, cx);
         // An answer whose plan is lost does not wait.
-        let urgent = request.answering && self.active.is_none();
-        self.waits = !urgent && self.calibrating.is_waited_for(cx);
-        if self.waits {
+        let urgent = request.answering && self.plans.active.is_none();
+        self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
+        if self.policy.awaits_calibration {
             "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
             return None;
         }
-        let running = self.active().map(|plan| plan.kv_cache);
+        let running = self.plans.active().map(|plan| plan.kv_cache);
         let quiet = request.usage.is_quiet(cx.now);
         let mut shortfall = None;
         for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
             let input = PlannerInput::new(self, &model, request.command, &cx.members);
             let room = input.room(epoch);
-            let found = match self.active {
+            let found = match self.plans.active {
                 Some(_) => potluck_planner::plan(&room),
                 // Everybody waits: what is there already counts.
                 None => potluck_planner::plan_keeping(&room),
@@ -69,7 +66,7 @@ impl Planning {
                 }
             }
         }
-        self.abandon(cx);
+        self.plans.abandon(cx);
         match shortfall {
             None => self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache),
             Some((model, mut short)) => {
@@ -86,15 +83,9 @@ impl Planning {
         None
     }
 
-    /// Above every epoch that anybody has heard of.
-    pub(super) fn next_epoch(&self, members: &Members) -> PlanEpoch {
-        let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
-        PlanEpoch(self.epoch.max(newest).0 + 1)
-    }
-
     fn propose(&mut self, planned: Planned, room: &Room<'_>, request: PlanRequest<'_>, cx: &mut EventContext) {
         let share = request.command.sharing;
-        let measures = &self.measures;
+        let measures = &self.observed.measures;
         let is_better = |planned: &Planned, old: &Plan| {
             let (new_peers, old_peers) = (planned.plan.peers(), old.peers());
             let exchanged = new_peers.symmetric_difference(&old_peers).copied();
@@ -104,9 +95,9 @@ impl Planning {
             };
             is_better(planned, old, room, noise)
         };
-        let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
-        let timed = self.calibrating.timed();
-        let hysteresis = &mut self.hysteresis;
+        let active = self.plans.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
+        let timed = self.observed.calibrating.timed();
+        let hysteresis = &mut self.policy.hysteresis;
         let kept = active.filter(|active| {
             let is_better = is_better(&planned, &active.planned.plan);
             !hysteresis.is_over(room, timed, is_better, cx.now) && active.share == share
@@ -114,11 +105,11 @@ impl Planning {
         if let Some(active) = kept {
             // Who came since may be a spare, and measures are newer.
             active.planned = Planned::describe(room, active.planned.plan.clone());
-            self.drift.expect(active.epoch(), &active.planned.prediction);
-            self.abandon(cx);
+            self.policy.drift.expect(active.epoch(), &active.planned.prediction);
+            self.plans.abandon(cx);
             return;
         }
-        let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
+        let inactive = self.plans.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
         let stays = |inactive: &Inactive| {
             let plan = &inactive.planned.plan;
             let goes_on = || !is_better(&planned, plan) || self.is_nearly_there(room, plan, &planned.plan);
@@ -127,26 +118,26 @@ impl Planning {
         if inactive.is_some_and(stays) {
             return;
         }
-        let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
+        let unfit = self.plans.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
         let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, &cx.members);
-        if let Some(active) = self.active.as_mut().filter(|_| !keep_active) {
+        if let Some(active) = self.plans.active.as_mut().filter(|_| !keep_active) {
             // One that can stay does so until another one is worth a wait, and nobody is there to wait.
             let old = active.planned.plan.clone();
             let can_stay = active.share == share && is_held(&old, room, request.model);
-            let why_not = self.in_place.refusal(room, &planned, &old, request.usage, cx.now);
+            let why_not = self.policy.in_place.refusal(room, &planned, &old, request.usage, cx.now);
             if can_stay && let Some(sentence) = why_not {
                 active.planned = Planned::describe(room, old);
                 active.planned.reason = format!("{} {sentence}", active.planned.reason);
-                self.drift.expect(active.epoch(), &active.planned.prediction);
+                self.policy.drift.expect(active.epoch(), &active.planned.prediction);
                 return;
             }
             if request.answering {
-                self.replan_when_idle = true;
+                self.policy.when_idle = true;
                 return;
             }
-            self.active = None;
+            self.plans.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, request, cx);
+        self.prepare(planned, self.plans.active().map(|plan| plan.epoch), Purpose::Best, request, cx);
     }
 
     /// Has everyone prepare a plan, while the plan `keep` goes on.
@@ -158,7 +149,7 @@ impl Planning {
         request: PlanRequest<'_>,
         cx: &mut EventContext,
     ) {
-        self.epoch = planned.plan.epoch;
+        self.plans.epoch = planned.plan.epoch;
         self.end_advance(&planned.plan, cx);
         let order = Prepare {
             plan: planned.plan.clone(),
@@ -167,19 +158,19 @@ impl Planning {
             overhead: request.model.overhead,
             keep,
         };
-        if let Some(replaced) = self.inactive.take() {
+        if let Some(replaced) = self.plans.inactive.take() {
             let (old, peers) = (replaced.epoch(), planned.plan.peers());
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
             idle.for_each(|peer| cx.out.send(peer, Frame::Abandon(old)));
         }
         let mut inactive = Inactive::new(planned, request.command.sharing, order, purpose);
         inactive.send_orders(cx);
-        self.inactive = Some(inactive);
+        self.plans.inactive = Some(inactive);
     }
 
     /// Every peer has room for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
-        let Some(active) = self.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
+        let Some(active) = self.plans.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
         plan.peers().into_iter().all(|peer| {
             let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
             let both: BTreeSet<WeightUnit> =

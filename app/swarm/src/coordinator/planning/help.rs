@@ -51,16 +51,18 @@ impl Helpful {
 impl Planning {
     /// Looks for what would help, where that is not known. It takes as long as several plans, so answers go first.
     pub fn look_for_help(&mut self, request: PlanRequest<'_>, cx: &EventContext) {
-        let is_settled = self.inactive.is_none() && self.active.is_some() == self.up().is_some() && !self.waits;
-        if !is_settled || request.answering || (self.active.is_none() && self.shortfall.is_none()) {
+        let is_settled = self.plans.inactive.is_none()
+            && self.plans.active.is_some() == self.plans.up().is_some()
+            && !self.policy.awaits_calibration;
+        if !is_settled || request.answering || (self.plans.active.is_none() && self.shortfall.is_none()) {
             return;
         }
         let is_available = cx.members.known.iter().filter(|(_, member)| member.is_available());
         let lent = is_available.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
-        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: lent.collect() };
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), lent: lent.collect() };
         if self.helpful.is_due(basis, cx.now) {
             let input = PlannerInput::new(self, request.model, request.command, &cx.members);
-            let found = what_would_help(&input.room(self.next_epoch(&cx.members)));
+            let found = what_would_help(&input.room(self.plans.next_epoch(&cx.members)));
             self.helpful.found = Some(cx.now);
             self.helpful.sentences = sentences(&found, &cx.members);
         }

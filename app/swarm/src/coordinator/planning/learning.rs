@@ -18,10 +18,10 @@ const PREDICT_MILLIS: f64 = 1_000.0;
 impl Planning {
     /// A device's times. True if they are worth planning anew.
     pub fn calibrated(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
-        let first = !self.calibrating.has_answered(peer);
-        let counts = self.calibrating.answered(peer, answer);
+        let first = !self.observed.calibrating.has_answered(peer);
+        let counts = self.observed.calibrating.answered(peer, answer);
         if counts && first {
-            self.measures.recalibrated(peer);
+            self.observed.measures.recalibrated(peer);
         }
         counts
     }
@@ -35,23 +35,23 @@ impl Planning {
         pass: &DecodePass,
         now: Millis,
     ) {
-        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let Some(active) = self.plans.active.as_ref().filter(|active| active.is_up()) else { return };
         let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
         let input = PlannerInput::new(self, model, command, members);
-        self.measures.learn(&input.room(plan.epoch), &plan, pass, now);
+        self.observed.measures.learn(&input.room(plan.epoch), &plan, pass, now);
         if self.forecasts.passed(plan.epoch, pass, before) {
             let input = PlannerInput::new(self, model, command, members);
             let steady = potluck_planner::predict(&input.room(plan.epoch), &plan);
-            self.forecasts.set(expected(&self.measures, &steady, &plan).token_millis);
+            self.forecasts.set(expected(&self.observed.measures, &steady, &plan).token_millis);
         }
     }
 
     /// A prompt's chunk passed the active plan.
     pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
-        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let Some(active) = self.plans.active.as_ref().filter(|active| active.is_up()) else { return };
         let plan = active.planned.plan.clone();
         let input = PlannerInput::new(self, model, command, members);
-        self.measures.learn_prefill(&input.room(plan.epoch), &plan, pass);
+        self.observed.measures.learn_prefill(&input.room(plan.epoch), &plan, pass);
     }
 
     /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
@@ -70,7 +70,7 @@ impl Planning {
 
     /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
     pub fn expected(&self, planned: &Planned) -> Prediction {
-        expected(&self.measures, &planned.prediction, &planned.plan)
+        expected(&self.observed.measures, &planned.prediction, &planned.plan)
     }
 
     /// What the newest answer's tokens were foretold to take, for a plan that runs.
@@ -80,20 +80,20 @@ impl Planning {
 
     /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
     pub fn time_alone(&mut self, model: &OpenedModel, cx: &mut EventContext) {
-        if self.up().is_some() && self.inactive.is_none() && !self.waits {
-            self.calibrating.ask_all(model, cx);
+        if self.plans.up().is_some() && self.plans.inactive.is_none() && !self.policy.awaits_calibration {
+            self.observed.calibrating.ask_all(model, cx);
         }
     }
 
     /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
     pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
-        self.measures.stage_millis(epoch, stage)
+        self.observed.measures.stage_millis(epoch, stage)
     }
 
     /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
     pub fn hops(&self, planned: &Planned, expected: &Prediction) -> Vec<HopView> {
         let hops = &expected.hops;
-        let measured = self.measures.hop_millis_of(planned.plan.epoch, hops);
+        let measured = self.observed.measures.hop_millis_of(planned.plan.epoch, hops);
         let hop = |(hop, measured_ms): (&HopCost, f64)| HopView {
             from: hop.from,
             to: hop.to,
@@ -111,15 +111,15 @@ impl Planning {
     /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
     /// chosen for.
     pub(super) fn update_prediction(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
-        if cx.now.0 - self.predicted.0 < PREDICT_MILLIS {
+        if cx.now.0 - self.policy.predicted.0 < PREDICT_MILLIS {
             return false;
         }
-        self.predicted = cx.now;
+        self.policy.predicted = cx.now;
         let input = PlannerInput::new(self, model, command, &cx.members);
-        let Some(active) = self.active.as_mut().filter(|active| active.is_up()) else { return false };
+        let Some(active) = self.plans.active.as_mut().filter(|active| active.is_up()) else { return false };
         let (epoch, plan) = (active.epoch(), &active.planned.plan);
         active.planned.prediction = potluck_planner::predict(&input.room(epoch), plan);
-        self.drift.is_far(epoch, &active.planned.prediction, cx.now)
+        self.policy.drift.is_far(epoch, &active.planned.prediction, cx.now)
     }
 }
 

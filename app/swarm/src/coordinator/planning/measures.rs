@@ -218,11 +218,11 @@ impl Planning {
             let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
             let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
             device.binding = lent.binding;
-            self.downloads.apply(&mut device);
+            self.observed.downloads.apply(&mut device);
             device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
-            device.presence.departures = self.churn_history.departures(*peer);
-            Some((device, self.calibrating.profile(*peer, layers)))
+            device.presence.departures = self.observed.churn_history.departures(*peer);
+            Some((device, self.observed.calibrating.profile(*peer, layers)))
         });
         let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
         // The host alone: it never waits for others.
@@ -236,7 +236,7 @@ impl Planning {
             |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
         let shares: Vec<f64> = devices.iter().filter_map(share).collect();
         let share = middle(shares).unwrap_or(1.0);
-        let in_use = self.measures.in_use(&devices);
+        let in_use = self.observed.measures.in_use(&devices);
         for (device, profile) in &mut devices {
             match profile {
                 Some(profile) => {
@@ -250,7 +250,7 @@ impl Planning {
                     device.speed = Speed { decode: decode * share, prefill: prefill * share };
                 }
             }
-            match self.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
+            match self.observed.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
                 Some(measure) => measure.apply(device),
                 // Who has no work yet would become as much slower by it as those who have.
                 None => {
@@ -258,7 +258,7 @@ impl Planning {
                     device.speed = Speed { decode: decode * in_use, prefill: prefill * in_use };
                 }
             }
-            if let Some(prefill) = self.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
+            if let Some(prefill) = self.observed.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
                 device.speed.prefill = prefill;
             }
         }
@@ -267,7 +267,8 @@ impl Planning {
 
     /// The model's layers, with the head's cost as the devices timed it.
     pub(super) fn with_lm_head(&self, layers: Layers, members: &Members) -> Layers {
-        let heads = members.known.keys().filter_map(|peer| self.calibrating.profile(*peer, &layers)?.head).collect();
+        let heads =
+            members.known.keys().filter_map(|peer| self.observed.calibrating.profile(*peer, &layers)?.head).collect();
         match middle(heads) {
             Some(cost) => layers.with_lm_head(cost),
             None => layers,

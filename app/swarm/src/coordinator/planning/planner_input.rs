@@ -25,7 +25,7 @@ impl<'a> PlannerInput<'a> {
         let layers = Layers::from_shape(&model.shape, command.context, WIRE);
         let layers = planning.with_lm_head(layers, members);
         let (mut devices, mut links) =
-            (planning.devices(members, &model.shape, &layers), planning.measures.links(members));
+            (planning.devices(members, &model.shape, &layers), planning.observed.measures.links(members));
         command.hidden.iter().for_each(|measure| measure.hide(&mut devices, &mut links));
         Self {
             devices,

@@ -13,7 +13,7 @@ use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::choosing::can_run;
 use super::planner_input::PlannerInput;
-use super::states::Purpose;
+use super::plans::Purpose;
 use super::{PlanRequest, Planning};
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
@@ -276,10 +276,10 @@ impl Planning {
     /// prepared.
     pub fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
         self.standbys.resend_orders(cx);
-        if self.inactive.is_some() || self.active.is_some() != self.up().is_some() {
+        if self.plans.inactive.is_some() || self.plans.active.is_some() != self.plans.up().is_some() {
             return;
         }
-        if self.active.is_none() && !self.may_load_in_advance(request, cx) {
+        if self.plans.active.is_none() && !self.may_load_in_advance(request, cx) {
             return;
         }
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
@@ -287,13 +287,13 @@ impl Planning {
         let lent: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
         self.standbys.limit(devices, cx.now);
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: may_hold };
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), lent: may_hold };
         if !self.standbys.is_due(&basis, cx.now) {
             return;
         }
-        let epoch = self.next_epoch(&cx.members);
+        let epoch = self.plans.next_epoch(&cx.members);
         let room = input.room(epoch);
-        let active = self.active.as_ref().map(|active| &active.planned.plan);
+        let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
         let (units, in_advance) = match active {
             Some(active) => (self.standbys.make(&room, active), false),
             None => (in_advance(&room), true),
@@ -302,7 +302,7 @@ impl Planning {
         let context = request.command.context;
         let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request.model, context, units) };
         if self.standbys.order(units, &lent, order) {
-            self.epoch = epoch;
+            self.plans.epoch = epoch;
             self.standbys.send_orders(cx);
         }
     }
@@ -320,11 +320,11 @@ impl Planning {
             return false;
         }
         let input = PlannerInput::new(self, request.model, request.command, &cx.members);
-        let room = input.room(self.next_epoch(&cx.members));
+        let room = input.room(self.plans.next_epoch(&cx.members));
         if !can_run(&plan, &room) {
             return false;
         }
-        self.abandon(cx);
+        self.plans.abandon(cx);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
         self.prepare(planned, None, Purpose::TakesOver, request, cx);
         true
