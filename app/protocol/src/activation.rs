@@ -109,8 +109,6 @@ pub enum LmHeadOutput {
     NotRequested,
     /// The best candidates of each row that passed the head.
     Candidates(Vec<Candidates>),
-    /// All logits, rows × vocabulary, in the tail (f32).
-    Logits(#[serde(skip)] Vec<f32>),
 }
 
 /// A stage cannot do what it was asked.

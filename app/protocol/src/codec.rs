@@ -4,7 +4,7 @@ use half::f16;
 use potluck_plan::{PeerId, WireType};
 use thiserror::Error;
 
-use crate::{Frame, LmHeadOutput};
+use crate::Frame;
 
 /// Version of the frames; peers of another version are told to reload.
 pub const VERSION: u16 = 8;
@@ -52,11 +52,6 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
         Frame::Forward(forward) => push_values(&mut bytes, &forward.hidden, forward.wire),
         Frame::ExpertCall(call) => push_values(&mut bytes, &call.normed, call.wire),
         Frame::ExpertSum(sum) => push_values(&mut bytes, &sum.sum, sum.wire),
-        Frame::LogitsResult(picked) => {
-            if let LmHeadOutput::Logits(logits) = &picked.result {
-                push_values(&mut bytes, logits, WireType::F32);
-            }
-        }
         Frame::Piece { bytes: tail, .. } | Frame::Probe { bytes: tail, .. } => bytes.extend_from_slice(tail),
         _ => {}
     }
@@ -86,11 +81,6 @@ pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
         Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
         Frame::ExpertCall(call) => call.normed = values(tail, call.wire)?,
         Frame::ExpertSum(sum) => sum.sum = values(tail, sum.wire)?,
-        Frame::LogitsResult(picked) => {
-            if let LmHeadOutput::Logits(logits) = &mut picked.result {
-                *logits = values(tail, WireType::F32)?;
-            }
-        }
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => *bytes = tail.to_vec(),
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),

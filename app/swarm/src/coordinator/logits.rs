@@ -54,7 +54,6 @@ impl Answers {
                     return false;
                 }
             }
-            LmHeadOutput::Logits(_) => return false,
         }
         true
     }

@@ -10,7 +10,9 @@ mod faults;
 mod handover;
 mod logits;
 mod multi_step;
+mod plan_events;
 mod planning;
+mod published_view;
 mod queue;
 mod token_log;
 mod transcript;
@@ -19,10 +21,8 @@ mod view;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Millis, ModelId, PeerId, Plan, PlanEpoch};
-use potluck_protocol::{
-    CalibrationRuns, Frame, LoadFault, LogitsResult, PromptRequest, RequestId, RoomView, Session, Sharing,
-};
+use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
+use potluck_protocol::{Frame, LogitsResult, PromptRequest, RequestId, RoomView, Session, Sharing};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
@@ -34,6 +34,7 @@ use answers::Answers;
 use away::AwayAskers;
 use handover::Handover;
 use planning::{PlanRequest, Planning, Usage};
+use published_view::PublishedView;
 
 pub(crate) struct Coordinator {
     pub command: HostCommand,
@@ -45,29 +46,20 @@ pub(crate) struct Coordinator {
     away: AwayAskers,
     /// When somebody last waited for an answer.
     waited: Millis,
-    view: RoomView,
-    /// The view that was sent last, and when.
-    sent: Option<(RoomView, Millis)>,
-    /// When the tokens were counted for the view.
-    counted: Millis,
+    published: PublishedView,
     /// Tokens that passed a plan, and when: nothing is learnt from them on the way to the next token.
     passed: Vec<(PlanEpoch, DecodePass, Millis)>,
     /// When devices were told to expect rows.
     announced: Millis,
 }
 
-/// The room's picture is sent at most this often.
-const VIEW_MILLIS: f64 = 250.0;
-/// The number of tokens in it changes this often, and where only measures changed it is sent this often: they change with every
-/// token and every heartbeat, and a host with a slow line would be a minute behind with telling them to everyone.
-const COUNT_MILLIS: f64 = 1_000.0;
 /// While somebody writes devices are told this often.
 const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
     pub fn new(command: HostCommand, me: PeerId, cx: &mut EventContext) -> Self {
         cx.out.act(Action::OpenModel(command.source.clone()));
-        let view = view::empty(me, &command);
+        let published = PublishedView::new(view::empty(me, &command));
         Self {
             planning: Planning::new(command.last_epoch),
             command,
@@ -76,9 +68,7 @@ impl Coordinator {
             handover: None,
             away: AwayAskers::default(),
             waited: Millis(f64::MIN),
-            view,
-            sent: None,
-            counted: Millis(f64::MIN),
+            published,
             passed: Vec::new(),
             announced: Millis(f64::MIN),
         }
@@ -86,10 +76,6 @@ impl Coordinator {
 
     pub fn epoch(&self) -> PlanEpoch {
         self.planning.plans.epoch
-    }
-
-    pub fn view(&self) -> &RoomView {
-        &self.view
     }
 
     pub fn opened(&mut self, model: Arc<OpenedModel>, cx: &mut EventContext) {
@@ -158,20 +144,6 @@ impl Coordinator {
         }
     }
 
-    /// A device has timed two ranges of the model, or could not.
-    pub fn calibrated(
-        &mut self,
-        peer: PeerId,
-        model: ModelId,
-        answer: Result<CalibrationRuns, String>,
-        cx: &mut EventContext,
-    ) {
-        let is_hosted = self.model.as_ref().is_some_and(|hosted| hosted.card.id == model);
-        if is_hosted && self.planning.calibrated(peer, answer) {
-            self.replan(cx);
-        }
-    }
-
     /// No answer is being given: what is measured now is not disturbed by one.
     pub fn is_idle(&self) -> bool {
         !self.answers.is_answering()
@@ -181,84 +153,6 @@ impl Coordinator {
     pub fn awaited(&self) -> BTreeSet<PeerId> {
         let plan = self.planning.plans.needed().filter(|_| self.answers.are_awaited());
         plan.map(Plan::peers).unwrap_or_default()
-    }
-
-    pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
-        self.planning.prepared(peer, epoch);
-        self.try_commit(cx);
-    }
-
-    pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
-        let sentence = format!("{} cannot take its part: {}", cx.members.name(peer), fault.sentence());
-        if self.planning.plans.commit_failed(peer, epoch) {
-            let reason = format!("{sentence}. The answer goes on when it is loaded again.");
-            self.recover(Some(peer), &reason, cx);
-        }
-        if self.planning.standbys.failed(peer, epoch, &fault, cx.now) {
-            return;
-        }
-        if self.planning.plans.prepare_failed(peer, epoch, fault, cx) {
-            if peer != cx.out.me {
-                cx.out.notice(Severity::Warning, sentence);
-            }
-            self.replan(cx);
-        }
-    }
-
-    pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
-        self.planning.plans.committed(peer, epoch);
-        self.continue_answers(cx);
-    }
-
-    /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there, else the one
-    /// that stands by for the loss of this peer, else a new one is made.
-    fn recover(&mut self, lost: Option<PeerId>, reason: &str, cx: &mut EventContext) {
-        self.answers.send_recovering(reason, cx);
-        let has_other = self.planning.plans.prepared_plan().is_some();
-        if has_other {
-            self.try_commit(cx);
-        } else {
-            self.answers.kv_cache_lost();
-            self.keep_handover(None);
-        }
-        let usage = self.usage();
-        let Some(model) = &self.model else { return };
-        let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
-        let taken_over = !has_other && lost.is_some_and(|peer| self.planning.take_over(peer, request, cx));
-        if let Some(peer) = lost {
-            self.planning.standbys.forget(peer);
-        }
-        if !taken_over {
-            self.replan(cx);
-        }
-    }
-
-    /// The prepared plan counts from now on, once the answers that are being given can go on there.
-    fn try_commit(&mut self, cx: &mut EventContext) {
-        let epoch = self.planning.plans.prepared_plan().map(|plan| plan.epoch);
-        self.keep_handover(epoch.filter(|_| self.answers.is_answering()));
-        let Some(plan) = self.planning.plans.prepared_plan() else { return };
-        if self.planning.plans.active().is_some() && self.answers.is_answering() {
-            let handover = self.handover.get_or_insert_with(|| Handover::new(plan.epoch));
-            if !handover.is_caught_up(&self.answers) {
-                let total = conversations::pages(self.command.context as usize);
-                handover.advance(plan, &mut self.answers, total, cx);
-                return;
-            }
-        }
-        let handover = self.handover.take();
-        self.planning.commit(handover.is_some(), self.answers.tokens, cx);
-        match handover {
-            Some(handover) => handover.finish(&mut self.answers),
-            None => self.answers.kv_cache_lost(),
-        }
-    }
-
-    /// Forgets what was rebuilt for another plan.
-    fn keep_handover(&mut self, epoch: Option<PlanEpoch>) {
-        if self.handover.take_if(|handover| Some(handover.epoch) != epoch).is_some() {
-            self.answers.reserve_nothing();
-        }
     }
 
     fn continue_answers(&mut self, cx: &mut EventContext) {
@@ -402,38 +296,18 @@ impl Coordinator {
         self.refresh(false, cx);
     }
 
-    /// Makes the room's picture anew and sends it where it changed.
-    pub fn refresh(&mut self, at_once: bool, cx: &mut EventContext) {
-        let counted = (self.view.tokens, self.counted);
-        self.view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, &cx.members);
-        // The count alone is no reason to send the picture more than once a second.
-        if cx.now.0 - counted.1.0 < COUNT_MILLIS {
-            self.view.tokens = counted.0;
-        } else {
-            self.counted = cx.now;
-        }
-        let due = match &self.sent {
-            None => true,
-            Some((view, at)) => {
-                let waited = cx.now.0 - at.0;
-                let urgent = || at_once || waited >= VIEW_MILLIS;
-                let by_measures = || view::without_measures(view) == view::without_measures(&self.view);
-                *view != self.view && (waited >= COUNT_MILLIS || urgent() && !by_measures())
-            }
-        };
-        if due {
-            self.sent = Some((self.view.clone(), cx.now));
-            for (peer, member) in &cx.members.known {
-                if member.admitted && *peer != cx.members.me {
-                    cx.out.send(*peer, Frame::Room(Box::new(self.view.clone())));
-                }
-            }
-            cx.out.act(Action::ViewChanged);
-        }
+    pub fn view(&self) -> &RoomView {
+        self.published.view()
     }
 
-    /// A newcomer needs the picture now.
+    /// Brings the room view up to date and sends it if it changed; `at_once`: without waiting for other changes.
+    pub fn refresh(&mut self, at_once: bool, cx: &mut EventContext) {
+        let view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, &cx.members);
+        self.published.update(view, at_once, cx);
+    }
+
+    /// Sends a newcomer the room view.
     pub fn greet(&self, peer: PeerId, cx: &mut EventContext) {
-        cx.out.send(peer, Frame::Room(Box::new(self.view.clone())));
+        cx.out.send(peer, Frame::Room(Box::new(self.view().clone())));
     }
 }

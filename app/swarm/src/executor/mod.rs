@@ -234,7 +234,6 @@ impl Executor {
             Outcome::Hidden(hidden) => self.hand_on(job, hidden, cx),
             Outcome::Done => self.send_logits_result(job, LmHeadOutput::NotRequested, cx),
             Outcome::Candidates(candidates) => self.send_logits_result(job, LmHeadOutput::Candidates(candidates), cx),
-            Outcome::Logits(logits) => self.send_logits_result(job, LmHeadOutput::Logits(logits), cx),
             Outcome::Routed { residual, normed, routes } => {
                 let block = potluck_plan::BlockIndex(self.routed_block(&job));
                 let gather = Gather::new(block, job.forward.class, residual, normed, routes);
@@ -242,6 +241,8 @@ impl Executor {
             }
             Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, cx),
             Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), cx),
+            // The coordinator asks for candidates only.
+            Outcome::Logits(_) => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
             Outcome::Cancelled | Outcome::Sum(_) => {
                 self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), cx);
             }

@@ -64,7 +64,7 @@ impl Peer {
                 self.heard_back(from, sent, probed, idle);
             }
             Frame::Calibrate(model) if from_host => {
-                self.worked = self.cx.now;
+                self.liveness.worked = self.cx.now;
                 self.worker.calibrate(from, *model, &mut self.cx);
             }
             Frame::Refused(sentence) if from_host => {

@@ -2,33 +2,24 @@
 
 mod admission;
 mod frames;
+mod liveness;
 
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{
-    Contribution, Frame, Hello, LoadReport, ModelSource, PromptRequest, RequestId, RoomView, WorkerStatus,
-};
+use potluck_protocol::{Contribution, Frame, Hello, LoadReport, PromptRequest, RequestId, RoomView};
 
 use crate::coordinator::Coordinator;
 use crate::event::{HostCommand, Identity, OpenedModel};
 use crate::event_context::EventContext;
 use crate::guest::Guest;
-use crate::members::{Member, Members};
+use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
 use crate::{Action, Destination, Event, RelayRoute};
 
-/// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
-const HEARTBEAT_MILLIS: f64 = 1_000.0;
-
-/// After so long without work a device counts as idle.
-const IDLE_MILLIS: f64 = 1_500.0;
-/// In a larger room each line is measured by one heartbeat at a time: there are enough of them.
-const MAX_ECHO_MEMBERS: usize = 12;
-/// More ways than these are not told: a room that large is planned from fewer.
-const MAX_ROUND_TRIPS: usize = 64;
+use liveness::Liveness;
 
 /// What a host is told that enters a room with a host.
 const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
@@ -75,12 +66,9 @@ pub struct Peer {
     coordinator: Option<Coordinator>,
     cx: EventContext,
     trace: Trace,
-    heartbeat: Millis,
+    liveness: Liveness,
     /// Connections that were in the room before ours.
     earlier: Vec<RelayRoute>,
-    ticked: Millis,
-    /// When this peer last had something to compute or to load.
-    worked: Millis,
 }
 
 impl Peer {
@@ -102,10 +90,8 @@ impl Peer {
                 out: Outbox::new(me),
             },
             trace: Trace::default(),
-            heartbeat: Millis(f64::MIN),
+            liveness: Liveness::default(),
             earlier: Vec::new(),
-            ticked: Millis(f64::MAX),
-            worked: Millis(f64::MIN),
         }
     }
 
@@ -187,17 +173,17 @@ impl Peer {
                 }
             }
             Event::LoadProgress { epoch, report, used } => {
-                self.worked = self.cx.now;
+                self.liveness.worked = self.cx.now;
                 self.worker.progress(epoch, report, used, &mut self.cx);
             }
             Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.cx),
             Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.cx),
             Event::Computed(computed) => {
-                self.worked = self.cx.now;
+                self.liveness.worked = self.cx.now;
                 self.worker.computed(computed, &mut self.cx);
             }
             Event::Calibrated(model, runs) => {
-                self.worked = self.cx.now;
+                self.liveness.worked = self.cx.now;
                 self.worker.calibrated(model, runs, &mut self.cx);
             }
             Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.cx),
@@ -355,8 +341,8 @@ impl Peer {
             return;
         }
         let me = self.identity.peer;
-        self.cx.members.listened(self.cx.now.0 - self.ticked.0);
-        self.ticked = self.cx.now;
+        let listened = self.liveness.tick(self.cx.now);
+        self.cx.members.listened(listened);
         self.cx.members.heard(me);
         if let (Some(status), Some(member)) = (self.status(), self.cx.members.known.get_mut(&me)) {
             member.status = status;
@@ -383,72 +369,5 @@ impl Peer {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.tick(&mut self.cx);
         }
-    }
-
-    fn beat(&mut self) {
-        if self.cx.now.0 - self.heartbeat.0 < HEARTBEAT_MILLIS {
-            return;
-        }
-        self.heartbeat = self.cx.now;
-        let status = self.status();
-        let me = self.identity.peer;
-        let is_idle = self.is_idle();
-        let probes = self.coordinator.is_some() && is_idle;
-        let echoes = is_idle && self.cx.members.known.len() <= MAX_ECHO_MEMBERS;
-        for (peer, member) in self.cx.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
-            self.cx.out.send(*peer, Frame::Heartbeat { sent: self.cx.now.0, status: status.clone() });
-            if echoes {
-                member.beat();
-            }
-            if let Some(bytes) = member.next_probe().filter(|_| probes) {
-                member.probe();
-                self.cx.out.send(*peer, Frame::Probe { sent: self.cx.now.0, bytes: vec![0; bytes] });
-            }
-        }
-    }
-
-    /// What others are told of this device with every heartbeat.
-    fn status(&self) -> Option<WorkerStatus> {
-        let round_trip = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
-        let round_trips = self.cx.members.known.iter().filter_map(round_trip).take(MAX_ROUND_TRIPS).collect();
-        Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
-    }
-
-    /// Nothing was computed or loaded here for a while, so that a frame is handled as soon as it comes.
-    fn is_idle(&self) -> bool {
-        let answers = self.coordinator.as_ref().is_some_and(|coordinator| !coordinator.is_idle());
-        !answers && !self.worker.is_busy() && self.cx.now.0 - self.worked.0 >= IDLE_MILLIS
-    }
-
-    /// A heartbeat or a probe is back. What was measured beside work says how busy we are, not how long the way is
-    /// (dynamic-partitioning.txt 4.3.2); the shortest of those counts only while nothing better is known.
-    fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool) {
-        let millis = (self.cx.now.0 - sent).max(0.0);
-        let Some(member) = self.cx.members.known.get_mut(&from) else { return };
-        if probed > 0 {
-            member.probe_is_back();
-        }
-        match (probed, member.link.latency_millis()) {
-            (0, _) if idle && member.echo() => {
-                self.cx.out.send(from, Frame::Heartbeat { sent: self.cx.now.0, status: None })
-            }
-            (0, _) if idle => member.link.round_trip(millis),
-            (0, _) => member.link.busy_round_trip(millis),
-            // The way back was short and took half of a heartbeat's round trip.
-            (1.., Some(back)) if idle => {
-                member.probed(u64::from(probed), millis - back, millis);
-                // The next one at once: nothing else is under way.
-                if let Some(bytes) = member.next_probe() {
-                    member.probe();
-                    self.cx.out.send(from, Frame::Probe { sent: self.cx.now.0, bytes: vec![0; bytes] });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Where the room's model comes from, if this peer hosts.
-    pub fn hosted_source(&self) -> Option<&ModelSource> {
-        self.coordinator.as_ref().map(|coordinator| &coordinator.command.source)
     }
 }

@@ -88,11 +88,6 @@ impl Fault {
             Self::RelayRestart(_) => None,
         }
     }
-
-    /// The device is away afterwards and does not come back by itself.
-    pub fn is_final(&self) -> bool {
-        matches!(self, Self::Kill(_) | Self::Leave(_) | Self::StopContributing(_))
-    }
 }
 
 impl World {
