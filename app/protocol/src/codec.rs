@@ -6,10 +6,10 @@ use thiserror::Error;
 
 use crate::Frame;
 
-/// Version of the frames; peers of another version are told to reload.
+/// Version of the frames; peers of another version are asked to reload.
 pub const VERSION: u16 = 8;
 
-/// Largest frame we send or read, just under the relay's limit of 16 MiB.
+/// Largest frame we send or read, in bytes: just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
 
 const FIXED: usize = 2 + 16 + 4;
@@ -61,7 +61,8 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
 /// The sender and the frame.
 ///
 /// # Errors
-/// Everything a wrong, old or damaged frame can be; never panics, never allocates more than the bytes hold.
+/// Any [`FrameError`]: wrong, old or damaged frames never cause a panic, and never more memory to be allocated than
+/// their bytes hold.
 pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
     if bytes.len() > MAX_FRAME {
         return Err(FrameError::TooLong(bytes.len()));

@@ -1,4 +1,4 @@
-//! What every peer has of the room: its questions, and the picture the coordinator sends.
+//! A peer's own questions, and the room view that the coordinator sends.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, 
 use crate::Action;
 use crate::event_context::EventContext;
 
-/// Nothing heard of a question for so long: the coordinator is asked what was lost. Costs nothing if nothing was.
+/// After this silence about a question the coordinator is asked what was lost. It costs nothing if nothing was.
 const RESUME_MILLIS: f64 = 3_000.0;
-/// A host that is away for so long does not finish its answers.
+/// A host that is away for longer does not finish its answers.
 const ABANDONED_MILLIS: f64 = 60_000.0;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Guest {
 
 struct Pending {
     prompt: PromptRequest,
-    /// Pieces of text that are here.
+    /// Pieces of text received.
     pieces: u32,
     heard: Millis,
 }
@@ -35,7 +35,7 @@ impl Guest {
         self.pending.insert(prompt.request, Pending { prompt, pieces: 0, heard: now });
     }
 
-    /// A part of an answer. Returns what to send the coordinator, if a piece is missing.
+    /// Takes a part of an answer. Returns what to send the coordinator if a piece is missing.
     pub fn answer(&mut self, request: RequestId, part: AnswerPart, cx: &mut EventContext) -> Option<Frame> {
         let pending = self.pending.get_mut(&request)?;
         pending.heard = cx.now;
@@ -62,7 +62,7 @@ impl Guest {
         None
     }
 
-    /// Questions of which nothing was heard for a while.
+    /// Requests to resend answers of which nothing was heard for a while.
     pub fn overdue(&mut self, now: Millis) -> Vec<Frame> {
         let overdue = self.pending.iter_mut().filter(|(_, pending)| now.0 - pending.heard.0 > RESUME_MILLIS);
         overdue
@@ -86,7 +86,8 @@ impl Guest {
         }
     }
 
-    /// Answers that have begun and whose host stays away; questions without a word yet are asked again when it is back.
+    /// Fails answers that began and whose host stays away. Questions without any text yet are asked again when it is
+    /// back.
     pub fn fail_abandoned(&mut self, cx: &mut EventContext) {
         let over = |pending: &Pending| pending.pieces > 0 && cx.now.0 - pending.heard.0 > ABANDONED_MILLIS;
         let begun = self.pending.iter().filter(|(_, pending)| over(pending)).map(|(request, _)| *request);

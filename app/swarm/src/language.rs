@@ -24,7 +24,7 @@ pub trait Language: Send + Sync {
     /// The token ends an answer.
     fn is_end(&self, token: u32) -> bool;
 
-    /// Chooses the token at `position` from the candidates; pure, so that a replay chooses alike.
+    /// Samples the token at `position` from the candidates. Pure, so that a replay samples the same token.
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32;
 }
 

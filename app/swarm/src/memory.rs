@@ -1,8 +1,8 @@
-//! What units take on a device.
+//! Memory that weight units take on a device.
 
 use potluck_plan::{Bytes, ModelShape, WeightUnit};
 
-/// Bytes of weights and of the state that belongs to them, for `context` positions.
+/// Bytes of weights and of the KV cache that belongs to them, for `context` positions.
 pub(crate) fn resident_bytes(shape: &ModelShape, units: &[WeightUnit], context: u32) -> Bytes {
     let both_ends = units.contains(&WeightUnit::Embedding) && units.contains(&WeightUnit::LmHead);
     let one_table = shape.tied_lm_head && both_ends;

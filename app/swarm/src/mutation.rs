@@ -1,14 +1,14 @@
-//! Bugs that the simulator must find. They exist only in this crate's own test builds: everywhere else [`is_planted`] is
-//! a constant `false`, and there is no way to plant one.
+//! Mutations of the protocol that the simulator must detect. They exist only in this crate's own test builds:
+//! everywhere else [`has_mutation`] is a constant `false`, and there is no way to set one.
 
-/// A bug on purpose.
+/// A deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutation {
     /// A worker takes frames of an older plan for frames of its active one.
     StaleEpoch,
     /// The coordinator counts a reply that it had counted already.
     ReplyTwice,
-    /// A replay cuts one row too late: the first decoded row passes the kernels of the prompt.
+    /// A replay cuts chunks one token too late: the first decoded token passes the prefill kernels.
     ReplayOffByOne,
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn has_mutation(mutation: Mutation) -> bool {
     MUTATION.get() == Some(mutation)
 }
 
-/// Plants a bug in every peer of this thread, or removes it.
+/// Sets the mutation of every peer of this thread, or removes it.
 #[cfg(test)]
 pub(crate) fn set_mutation(mutation: Option<Mutation>) {
     MUTATION.set(mutation);

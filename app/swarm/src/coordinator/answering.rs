@@ -1,4 +1,4 @@
-//! One answer that is being given.
+//! One running answer.
 
 use std::collections::VecDeque;
 
@@ -15,63 +15,63 @@ use crate::event_context::EventContext;
 use crate::language::TextStream;
 use crate::mutation::{Mutation, has_mutation};
 
-/// Positions an answer is expected to grow by before another one ends: what is set aside when the next one is let in.
+/// Growth that is reserved for an answer when the next one is admitted, in positions.
 const EXPECTED_GROWTH: usize = 64;
-/// Nothing came back for so long: rows are sent again (that is safe, receivers truncate first).
+/// Chunks are sent again after this silence. That is safe: receivers truncate first.
 const STALL_MILLIS: f64 = 60_000.0;
 
-/// Rows that are somewhere between the first stage and us.
+/// A chunk somewhere between the first stage and us.
 pub(super) struct Pass {
     pub id: PassId,
-    /// Where the rows of the log end.
+    /// Log position after its last token.
     pub end: usize,
-    /// What the rows behind them guess.
+    /// Draft tokens after it.
     pub drafts: Vec<u32>,
-    /// Tokens that are computed behind them.
+    /// Greedy tokens that are computed after it.
     pub further_steps: u16,
     sent: Millis,
-    /// A decoded row, alone but for its drafts.
+    /// A single decoded token, with or without drafts.
     is_decode: bool,
 }
 
-/// A token's way through all stages while nothing else was under way.
+/// A token's pass through all stages while nothing else was in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DecodePass {
-    /// Tokens computed on the way, one after another.
+    /// Tokens computed in this pass, one after another.
     pub steps: u16,
     /// Milliseconds of the engine at each stage.
     pub stage_millis: Vec<f64>,
-    /// Milliseconds from the first stage's frame to the result.
+    /// Milliseconds from sending the first frame to receiving the result.
     pub millis: f64,
-    /// No token of its answer passed this way before.
+    /// It is the first token of its answer.
     pub is_first: bool,
 }
 
 impl Pass {
-    /// Rows of a log that is replayed.
+    /// A chunk of a replayed log.
     pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
         Self { id, end, drafts: Vec::new(), further_steps: 0, sent: now, is_decode: false }
     }
 
-    /// Positions of state it leaves behind, right or wrong.
+    /// Positions of KV cache it leaves behind, right or wrong.
     fn held(&self) -> usize {
         self.end + self.drafts.len() + usize::from(self.further_steps)
     }
 
-    /// How long it was under way, if it was a token with its drafts.
+    /// How long it was in flight, if it was a single token with its drafts.
     pub fn decode_millis(&self, now: Millis) -> Option<f64> {
         self.is_decode.then_some(now.0 - self.sent.0)
     }
 }
 
-/// Rows of a prompt that passed the stages while no other answer was given.
+/// A prompt chunk that passed the stages while no other answer ran.
 pub(super) struct PrefillPass {
     pub tokens: usize,
     /// Milliseconds of the engine at each stage.
     pub stage_millis: Vec<f64>,
 }
 
-/// Rows of a prompt that came through, so many milliseconds after the ones before them.
+/// A prompt chunk that arrived `millis` after the one before it.
 pub(super) struct Reading {
     pub tokens: usize,
     pub millis: f64,
@@ -82,19 +82,19 @@ pub(super) struct Answering {
     pub prompt: PromptRequest,
     pub conversation: Conversation,
     pub stream: Box<dyn TextStream>,
-    /// Its state was given up for others; it goes on when there is room.
+    /// Its KV cache was given up for others; it goes on when there is room.
     pub paused: bool,
     /// Positions sent to the first stage.
     sent: usize,
     /// Oldest first.
     under_way: VecDeque<Pass>,
-    /// What the next tokens were guessed to be, as far as the tokens since agree.
+    /// Guesses for the next tokens, as far as the tokens since agree.
     guess: VecDeque<u32>,
     pub acceptance: Acceptance,
     pub prompt_tokens: usize,
     reused: usize,
     asked: Millis,
-    /// Milliseconds that the first token was expected to take, once that is looked at; 0: nothing is expected.
+    /// Predicted milliseconds until the first token, once that was computed; 0: there is no prediction.
     pub expected_first: Option<f64>,
     first_token: Option<Millis>,
     last_token: Millis,
@@ -103,7 +103,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Begins with the prompt's tokens; what the conversation has computed of them is reused.
+    /// Starts with the prompt's tokens; what the conversation has computed of them is reused.
     #[expect(clippy::too_many_arguments, reason = "one call; a struct of these would only rename them")]
     pub fn new(
         transcript: Transcript,
@@ -129,7 +129,7 @@ impl Answering {
             prompt_tokens: tokens.len(),
             reused,
             asked,
-            // Of one that waited for others nothing is expected.
+            // There is no prediction for an answer that waited in the queue.
             expected_first: (now > asked).then_some(0.0),
             first_token: None,
             last_token: now,
@@ -138,12 +138,12 @@ impl Answering {
         }
     }
 
-    /// Its prompt is not read yet.
+    /// Its prompt is not fully processed yet.
     pub fn is_reading(&self) -> bool {
         self.conversation.log.computed() < self.prompt_tokens
     }
 
-    /// Rows that may be sent now, `window` chunks at most being under way.
+    /// The next chunk, if fewer than `window` are in flight.
     pub fn next_chunk(&self, window: usize, prefill_tokens: usize) -> Option<Chunk> {
         match self.paused || self.under_way.len() >= window {
             true => None,
@@ -151,7 +151,7 @@ impl Answering {
         }
     }
 
-    /// Rows that may be computed behind a chunk, if it is the newest token. They never begin a page.
+    /// Limit on tokens that may be computed after a chunk that is the newest token. They never begin a new page.
     fn max_further_steps(&self, chunk: &Chunk) -> usize {
         if chunk.class != KernelClass::Decode || !chunk.last || chunk.tokens.len() != 1 {
             return 0;
@@ -162,7 +162,7 @@ impl Answering {
         room.min(left)
     }
 
-    /// Greedy tokens to compute behind a chunk.
+    /// Greedy tokens to compute after a chunk.
     pub fn further_steps(&self, chunk: &Chunk, multi_step: MultiStep) -> u16 {
         if self.logits_request() == LogitsRequest::Top(1) {
             multi_step.further_steps(self.max_further_steps(chunk))
@@ -171,7 +171,7 @@ impl Answering {
         }
     }
 
-    /// Guesses for the rows behind a chunk, if guesses pay.
+    /// Draft tokens after a chunk, if drafts pay.
     pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Vec<u32> {
         let max = self.max_further_steps(chunk);
         if max == 0 {
@@ -185,7 +185,7 @@ impl Answering {
         self.guess.iter().copied().take(length).collect()
     }
 
-    /// A token was chosen: was it the one that was guessed? Guesses are judged whether they were sent or not.
+    /// A token was sampled: compares it with the guess. Guesses are judged whether they were sent or not.
     pub fn judge(&mut self, token: u32) {
         if let Some(guessed) = self.guess.pop_front() {
             self.acceptance.judge(guessed == token);
@@ -232,35 +232,35 @@ impl Answering {
         cx.out.send(first.peer, Frame::Forward(forward));
     }
 
-    /// Tokens of the prompt that have to be read for the first token.
+    /// Prompt tokens to process for the first token.
     pub fn to_read(&self) -> usize {
         self.prompt_tokens.saturating_sub(self.reused)
     }
 
-    /// How fast the prompt is read, if `pass` comes through now and is part of it.
+    /// Prefill progress, if pass `id` arrives now and is part of the prompt.
     pub fn reading(&self, id: PassId, now: Millis) -> Option<Reading> {
         let pass = self.under_way.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
         let tokens = pass.end.saturating_sub(self.conversation.log.computed());
         Some(Reading { tokens, millis: now.0 - self.progress.0 })
     }
 
-    /// These rows are under way.
+    /// This pass is in flight.
     pub fn awaits(&self, id: PassId) -> bool {
         self.under_way.iter().any(|pass| pass.id == id)
     }
 
-    /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.
+    /// A pass is complete. Passes complete in the order they were sent; `None`: it was sent before a rewind.
     pub fn completed(&mut self, id: PassId, now: Millis) -> Option<Pass> {
         let counts = |pass: &mut Pass| pass.id == id || has_mutation(Mutation::ReplyTwice);
         let pass = self.under_way.pop_front_if(counts)?;
         self.progress = now;
         self.conversation.log.set_computed(pass.end);
-        // Every stage has truncated to these rows, so nothing behind them is held any more.
+        // Every stage truncated to this pass, so nothing after it is held any more.
         self.conversation.held = self.under_way.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
         Some(pass)
     }
 
-    /// The model chose a draft: its row is as good as one that was sent later.
+    /// The model chose a draft: its token is as good as one that was sent later.
     pub fn accept(&mut self) {
         self.sent += 1;
         self.conversation.log.set_computed(self.sent);
@@ -272,13 +272,13 @@ impl Answering {
         self.under_way.clear();
     }
 
-    /// No device has anything of it any more.
+    /// No device holds KV cache of it any more.
     pub fn kv_cache_lost(&mut self) {
         self.rewind(0);
         self.conversation.held = 0;
     }
 
-    /// It goes on where its state was rebuilt; without that, from its log alone.
+    /// Goes on with the KV cache of its replay; without one, from its log alone.
     pub fn moved(&mut self, replay: Option<Replay>, fresh: ConversationId) {
         self.kv_cache_lost();
         self.conversation.id = fresh;
@@ -291,13 +291,13 @@ impl Answering {
         }
     }
 
-    /// Pages it may come to need.
+    /// Pages it may need at most.
     pub fn max_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
         pages(self.conversation.log.len().saturating_add(left).min(self.context)).max(self.pages())
     }
 
-    /// Whatever is under way is sent again.
+    /// Everything in flight is sent again.
     pub fn resend(&mut self) {
         self.rewind(self.conversation.log.computed());
     }
@@ -306,12 +306,12 @@ impl Answering {
         !self.under_way.is_empty() && now.0 - self.progress.0 > STALL_MILLIS
     }
 
-    /// Pages of state it holds.
+    /// Pages of KV cache it holds.
     pub fn pages(&self) -> usize {
         pages(self.conversation.held)
     }
 
-    /// Pages it is expected to need while others run beside it.
+    /// Pages to reserve for it while others run beside it.
     pub fn expected_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
         self.pages().max(expected_pages(self.conversation.log.len(), left, self.context))
@@ -331,7 +331,7 @@ impl Answering {
         self.transcript.send(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), cx);
     }
 
-    /// A token was chosen.
+    /// A token was sampled.
     pub fn timed(&mut self, now: Millis) {
         self.first_token.get_or_insert(now);
         self.last_token = now;

@@ -1,5 +1,5 @@
-//! Answers: several at once, interleaved token by token, the others in a fair queue. Each has pages of its own in the
-//! state that the plan reserves.
+//! Answers: several at once, interleaved token by token, the others in a fair queue. Each has its own pages of the KV
+//! cache that the plan reserves.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,11 +17,11 @@ use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 
-/// Chunks of prompts under way at once, so that all stages work.
+/// Prompt chunks in flight at once, so that all stages work.
 const WINDOW: usize = 4;
 /// Answers given at once.
 const MAX_CONCURRENT: usize = 8;
-/// Answers kept after their end, for askers that lost pieces.
+/// Answers kept after their end, for askers that lost pieces of them.
 const KEPT_TRANSCRIPTS: usize = 32;
 
 #[derive(Default)]
@@ -32,18 +32,18 @@ pub(super) struct Answers {
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
     newest_pass: PassId,
-    /// State that is rebuilt on another plan: its names, and the pages set aside for it.
+    /// KV cache that is being rebuilt on another plan: its ids, and the pages reserved for it.
     rebuilt: Vec<ConversationId>,
     reserved: usize,
     pub(super) draft_cost: DraftCost,
     pub(super) multi_step: MultiStep,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
-    /// Tokens written in all.
+    /// Tokens written in total.
     pub tokens: u64,
-    /// The newest token that passed alone, until it is looked at.
+    /// The newest token that passed while nothing else was in flight, until it is evaluated.
     pub passed: Option<DecodePass>,
-    /// The newest chunk of a prompt that passed alone, until it is looked at.
+    /// The newest prompt chunk that passed while no other answer ran, until it is evaluated.
     pub read: Option<PrefillPass>,
 }
 
@@ -52,7 +52,7 @@ impl Answers {
         !self.active.is_empty()
     }
 
-    /// Somebody waits for an answer, or for a place among those that are given.
+    /// Somebody waits for an answer, or in the queue.
     pub fn are_awaited(&self) -> bool {
         self.is_answering() || !self.queue.is_empty()
     }
@@ -74,7 +74,7 @@ impl Answers {
         self.active.iter().position(|active| active.transcript.is(asker, request))
     }
 
-    /// An answer without a word.
+    /// Ends a question without an answer.
     fn refuse(&mut self, asker: PeerId, request: RequestId, stop: AnswerStop, cx: &mut EventContext) {
         let mut transcript = Transcript::new(asker, request);
         transcript.end(stop, Timings::default(), cx);
@@ -88,10 +88,10 @@ impl Answers {
         self.finished.push_back(transcript);
     }
 
-    /// Sends pieces again that an asker lost.
+    /// Sends the pieces again that an asker lost.
     pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
         let active = self.active.iter().map(|active| &active.transcript);
-        // The newest first: after a reload a tab counts its requests from the beginning.
+        // The newest first: a reloaded tab counts its requests from the beginning.
         let known = active.chain(self.finished.iter().rev()).find(|kept| kept.is(asker, request));
         if let Some(transcript) = known {
             transcript.send_from(piece, cx);
@@ -100,7 +100,7 @@ impl Answers {
         }
     }
 
-    /// Where everyone stands who waits: first those who gave up their state for others.
+    /// Sends everyone who waits their position: first the paused answers, then the queue.
     fn send_positions(&self, cx: &mut EventContext) {
         let paused = self.active.iter().filter(|active| active.paused).map(|active| &active.transcript);
         let paused = paused.map(|transcript| (transcript.asker, transcript.request));
@@ -112,7 +112,7 @@ impl Answers {
         }
     }
 
-    /// Answers of each asker that are being given.
+    /// Number of running answers of each asker.
     fn running(&self) -> BTreeMap<PeerId, usize> {
         let mut running = BTreeMap::new();
         for active in &self.active {
@@ -121,7 +121,7 @@ impl Answers {
         running
     }
 
-    /// Lets questions in while there is room, and sends what may be sent.
+    /// Starts questions while there is room, and sends what may be sent.
     pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, cx: &mut EventContext) {
         let context = context as usize;
         let total = pages(context).saturating_sub(self.reserved);
@@ -137,7 +137,7 @@ impl Answers {
         self.send(plan, total, cx);
     }
 
-    /// The next question, if there is room for it. Nobody overtakes one that does not fit yet, or it might wait forever.
+    /// The next question, if its pages fit. Nobody overtakes one that does not fit yet, or it might wait forever.
     fn next_question(&mut self, model: &OpenedModel, context: usize, cx: &mut EventContext) -> Option<Question> {
         while !self.queue.is_empty()
             && self.active.len() < MAX_CONCURRENT
@@ -188,7 +188,7 @@ impl Answers {
         self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved));
     }
 
-    /// Answers that had to give way go on before new ones begin. True if one does.
+    /// Resumes paused answers before new ones start. True if one was.
     fn resume_paused(&mut self, total: usize) -> bool {
         let mut resumed = false;
         while let Some(index) = self.active.iter().position(|active| active.paused) {
@@ -203,7 +203,7 @@ impl Answers {
         resumed
     }
 
-    /// One chunk of each in turn, so that nobody's prompt holds up the others.
+    /// One chunk of each answer in turn, so that a long prompt does not block the others.
     fn send(&mut self, plan: &Plan, total: usize, cx: &mut EventContext) {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
@@ -230,8 +230,8 @@ impl Answers {
         }
     }
 
-    /// Makes room for an answer's state up to `end`: conversations nobody is talking in go first, then the youngest
-    /// answers pause. The oldest one can always go on. False: the answer itself is paused.
+    /// Makes room for an answer's KV cache up to `end`: idle conversations are dropped first, then the youngest
+    /// answers pause. The oldest one can always go on. False if the answer itself is paused.
     fn claim(&mut self, index: usize, end: usize, total: usize, cx: &mut EventContext) -> bool {
         let needed = pages(end);
         if needed <= self.active[index].pages() {
@@ -254,8 +254,8 @@ impl Answers {
         }
     }
 
-    /// Conversations whose state counts when rows of `index`, or of a replay, are sent: those on both plans, for they share
-    /// the pages.
+    /// Conversations whose KV cache is valid when a chunk of answer `index`, or of a replay, is sent: on both plans,
+    /// because they share the pages.
     pub(super) fn live(&self, index: Option<usize>) -> Vec<ConversationId> {
         let active =
             self.active.iter().enumerate().filter(|(other, active)| Some(*other) == index || active.pages() > 0);
@@ -272,7 +272,7 @@ impl Answers {
         }
     }
 
-    /// The rows of this conversation cannot be computed.
+    /// This conversation cannot be computed.
     pub fn fail(&mut self, conversation: ConversationId, sentence: &str, cx: &mut EventContext) {
         if let Some(index) = self.index_of(conversation).filter(|index| !self.active[*index].paused) {
             self.finish(index, AnswerStop::Failed(sentence.to_owned()), cx);
@@ -289,7 +289,7 @@ impl Answers {
         }
     }
 
-    /// Nobody reads what a peer that is gone asked for.
+    /// Drops everything that a peer asked for.
     pub fn drop_asker(&mut self, peer: PeerId, cx: &mut EventContext) {
         self.queue.drop_asker(peer);
         while let Some(index) = self.active.iter().position(|active| active.transcript.asker == peer) {
@@ -299,14 +299,14 @@ impl Answers {
         self.send_positions(cx);
     }
 
-    /// The plan is gone; the answers go on when there is a new one.
+    /// Tells askers why their answers pause: the plan is gone, and they go on with the next one.
     pub fn send_recovering(&self, reason: &str, cx: &mut EventContext) {
         for active in self.active.iter().filter(|active| !active.paused) {
             active.transcript.send(AnswerPart::Recovering(reason.to_owned()), cx);
         }
     }
 
-    /// A new plan counts: every state has to be computed again from the logs.
+    /// A new plan is active: all KV cache has to be recomputed from the logs.
     pub fn kv_cache_lost(&mut self) {
         self.chunk_size = ChunkSize::default();
         self.conversations.kv_cache_lost();
@@ -320,8 +320,8 @@ impl Answers {
         self.newest_pass
     }
 
-    /// Sets pages aside for state that is rebuilt elsewhere under these names, and leaves so many for conversations nobody
-    /// talks in.
+    /// Reserves pages for KV cache that is rebuilt on another plan under these ids, and leaves `left` pages to idle
+    /// conversations.
     pub(super) fn reserve(&mut self, rebuilt: Vec<ConversationId>, pages: usize, left: usize) {
         self.rebuilt = rebuilt;
         self.reserved = pages;
@@ -370,7 +370,7 @@ impl Answers {
         }
     }
 
-    /// These rows are under way, or any of the conversation's.
+    /// This pass is in flight; without one, the conversation is being answered.
     pub fn awaits(&self, conversation: ConversationId, pass: Option<PassId>) -> bool {
         let answering = self.index_of(conversation).map(|index| &self.active[index]);
         answering.is_some_and(|answering| pass.is_none_or(|pass| answering.awaits(pass)))

@@ -1,16 +1,16 @@
-//! How many rows of a prompt go out at a time: as many as are read quickly, so that a large GPU is fed and a slow one still
-//! shows progress and can be stopped. A row's result does not depend on it.
+//! How many tokens of a prompt go out at a time. A fast GPU gets large chunks; with a slow one a chunk still ends
+//! soon, so that progress shows and the answer can be stopped. Results do not depend on the chunk size.
 
 use potluck_plan::{Plan, Work};
 
-/// What reading one chunk should take.
+/// Target time of one chunk.
 const CHUNK_MILLIS: f64 = 200.0;
-/// Chunks begin with so few rows, and are multiples of this.
+/// Smallest and first chunk; all chunks are multiples of it.
 const MIN_TOKENS: usize = 64;
-/// One measurement makes chunks so many times longer at most.
+/// One measurement grows chunks by at most this factor.
 const GROWTH: usize = 4;
 
-/// Follows the speed at which the active plan reads.
+/// Tracks the prefill speed of the active plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkSize(usize);
 
@@ -21,15 +21,15 @@ impl Default for ChunkSize {
 }
 
 impl ChunkSize {
-    /// Rows of the next chunk. Devices in a line work on several chunks at a time, and their frames stay short: they always get
-    /// few rows.
+    /// Tokens of the next chunk. Several devices work on several chunks at a time and their frames should stay short,
+    /// so they always get the smallest chunk.
     pub fn tokens(self, plan: &Plan) -> usize {
         if plan.peers().len() == 1 { self.0 } else { MIN_TOKENS }
     }
 
-    /// So many rows came through, so long after the ones before them.
+    /// `tokens` tokens arrived `millis` after the ones before them.
     pub fn measured(&mut self, tokens: usize, millis: f64) {
-        // The end of a prompt says little: small chunks cost more a row.
+        // The last chunk says little: short chunks cost more a token.
         if tokens < MIN_TOKENS {
             return;
         }
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use potluck_plan::{BlockRange, KvCacheType, ModelId, PeerId, PlanEpoch, Stage, StageId, WireType};
 
-    /// A block on each of so many devices.
+    /// One block on each device.
     fn plan(devices: u16) -> Plan {
         let stage = |i| Stage::new(StageId(i), PeerId([i as u8; 16]), BlockRange::new(i, i + 1));
         let stages = (0..devices).map(stage).collect();

@@ -1,4 +1,4 @@
-//! Devices that stand still, fail or compute wrongly: the others take their parts, and the answers go on.
+//! Devices that freeze, fail or compute wrongly: others take their parts, and the answers go on.
 
 use potluck_plan::{ConversationId, PeerId, Plan};
 use potluck_protocol::{StageFault, StageFaultKind};
@@ -8,7 +8,7 @@ use crate::Severity;
 use crate::event_context::EventContext;
 
 impl Coordinator {
-    /// Gives the parts of peers that stand still to others. A peer that loads may be silent for longer: it is busy.
+    /// Gives the parts of frozen peers to others. A peer that loads is busy and may be silent for longer.
     pub fn give_up_frozen(&mut self, cx: &mut EventContext) {
         for peer in self.planning.plans.active().map(Plan::peers).unwrap_or_default() {
             let loads = self.planning.plans.awaits(peer)
@@ -20,7 +20,7 @@ impl Coordinator {
         }
     }
 
-    /// A peer that stood still is heard again: it may be given work.
+    /// A frozen peer is heard again: it may be given work.
     pub fn thawed(&mut self, peer: PeerId, cx: &mut EventContext) {
         self.back(peer, cx);
         self.replan(cx);
@@ -45,7 +45,7 @@ impl Coordinator {
         }
         let name = cx.members.name(from);
         match fault.kind {
-            // Several chunks behind one gap are told of one by one; what was sent again since tells of its own.
+            // Every chunk after a gap is reported on its own; those sent before the rewind are stale.
             StageFaultKind::Gap(_) if !self.answers.awaits(fault.conversation, fault.pass) => {}
             StageFaultKind::Gap(position) => {
                 self.answers.rewind(fault.conversation, position.0 as usize);
@@ -70,7 +70,7 @@ impl Coordinator {
         }
     }
 
-    /// What a peer computed cannot be used. The others take its part; where it is the host's own device, the answer ends.
+    /// What a peer computed is unusable. Others take its part; if it is the host's own device, the answer ends.
     pub(super) fn blame(&mut self, peer: PeerId, conversation: ConversationId, cx: &mut EventContext) {
         if self.planning.plans.active().is_none_or(|plan| !plan.peers().contains(&peer)) {
             return;
@@ -86,7 +86,7 @@ impl Coordinator {
         }
     }
 
-    /// A peer whose results are wrong gets no work for a while, and the host is told. Returns the sentence.
+    /// Gives a peer with wrong results no work for a while, and notifies the host. Returns the sentence.
     fn distrust(&self, peer: PeerId, cx: &mut EventContext) -> String {
         let sentence = format!("{} sent numbers that cannot be right.", cx.members.name(peer));
         if let Some(member) = cx.members.known.get_mut(&peer) {

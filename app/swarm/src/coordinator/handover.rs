@@ -1,6 +1,6 @@
-//! Moving answers that are being given to another plan: their state is rebuilt on it in the background, from their token
-//! logs, while the active plan goes on answering. Once the new plan is no further behind than a few rows, the answers go
-//! on there, at a token's boundary.
+//! Moves running answers to another plan. Their KV cache is rebuilt there in the background from their token logs,
+//! while the active plan goes on answering. Once the new plan is only a few tokens behind, the answers switch to it
+//! between two tokens.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -13,27 +13,27 @@ use super::draft::MAX_DRAFTS;
 use super::token_log::Chunk;
 use crate::event_context::EventContext;
 
-/// Rows of one piece of the replay: few, because rows of answers wait behind it.
+/// Tokens of one chunk of a replay: few, because tokens of answers wait behind it.
 const REPLAY_TOKENS: usize = 16;
-/// So many rows may be missing at the switch: they are sent together with the next one. Not fewer than one round trip can
-/// add with drafts or tokens ahead, or a replay would never catch up.
+/// Tokens that may be missing at the switch; they are sent together with the next one. At least what one round trip
+/// can add by drafts or multi-step decode, or a replay would never catch up.
 const MAX_LAG: usize = MAX_DRAFTS + 1;
 const _: () = assert!(MAX_LAG >= Work::MAX_STEPS as usize);
-/// Nothing came back for so long: the rows are sent again.
+/// Chunks are sent again after this silence.
 const STALL_MILLIS: f64 = 10_000.0;
 
 pub(super) struct Handover {
-    /// Of the plan that the answers move to.
+    /// Epoch of the plan that the answers move to.
     pub epoch: PlanEpoch,
     replays: BTreeMap<ConversationId, Replay>,
 }
 
-/// The state of one conversation on the new plan, where it has a name of its own.
+/// The KV cache of one conversation on the new plan, under an id of its own.
 pub(super) struct Replay {
     pub id: ConversationId,
-    /// What was sent, to notice when the conversation goes on otherwise.
+    /// Tokens sent, to notice when the log changes.
     tokens: Vec<u32>,
-    /// Positions that every stage has.
+    /// Positions that every stage has computed.
     pub computed: usize,
     pub under_way: VecDeque<Pass>,
     sent: Millis,
@@ -44,7 +44,7 @@ impl Handover {
         Self { epoch, replays: BTreeMap::new() }
     }
 
-    /// Replays one piece more, if none is under way.
+    /// Sends the next chunk of a replay, if none is in flight.
     pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, cx: &mut EventContext) {
         self.follow(answers, total);
         self.replays.values_mut().for_each(|replay| replay.resend(cx.now));
@@ -62,7 +62,7 @@ impl Handover {
         }
     }
 
-    /// Begins to follow new answers where their state fits twice, and forgets ended ones.
+    /// Starts replays of new answers where their KV cache fits twice, and drops those of ended ones.
     fn follow(&mut self, answers: &mut Answers, total: usize) {
         self.replays.retain(|conversation, _| answers.index_of(*conversation).is_some());
         let mut taken: usize = answers.active.iter().map(Answering::max_pages).sum();
@@ -99,7 +99,7 @@ impl Handover {
         })
     }
 
-    /// Rows on the new plan are through.
+    /// A chunk passed all stages of the new plan.
     pub fn completed(&mut self, conversation: ConversationId, pass: PassId) {
         let replay = self.replays.values_mut().find(|replay| replay.id == conversation);
         if let Some(replay) = replay
@@ -109,14 +109,14 @@ impl Handover {
         }
     }
 
-    /// A stage misses positions from `position` on.
+    /// A stage lacks the positions from `position` on.
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
         if let Some(replay) = self.replays.values_mut().find(|replay| replay.id == conversation) {
             replay.rewind(position.min(replay.computed));
         }
     }
 
-    /// The answers go on where the replays are.
+    /// Switches the answers to their replays.
     pub fn finish(mut self, answers: &mut Answers) {
         answers.moved(|conversation| self.replays.remove(&conversation));
     }
@@ -151,7 +151,7 @@ impl Replay {
         }
     }
 
-    /// The last token of the log is left for the switch: its head is wanted then.
+    /// The log's last token is left for the switch: its logits are needed then.
     fn next_chunk(&self, active: &Answering) -> Option<Chunk> {
         let log = &active.conversation.log;
         let mut chunk = log.chunk(self.sent(), REPLAY_TOKENS)?;

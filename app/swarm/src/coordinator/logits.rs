@@ -1,4 +1,4 @@
-//! What the last stage answers, and the tokens that are chosen from it.
+//! Results of the last stage, and the tokens sampled from them.
 
 use potluck_plan::Candidates;
 use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
@@ -10,7 +10,7 @@ use crate::event_context::EventContext;
 use crate::mutation::{Mutation, has_mutation};
 
 impl Answers {
-    /// The last stage's answer. False if it cannot be used.
+    /// Takes the last stage's result. False if it is malformed.
     pub fn logits_result(&mut self, reply: LogitsResult, model: &OpenedModel, cx: &mut EventContext) -> bool {
         let Some(index) = self.index_of(reply.conversation) else { return true };
         if let Some(reading) = self.active[index].reading(reply.pass, cx.now) {
@@ -43,7 +43,7 @@ impl Answers {
                                 Some(DecodePass { steps: pass.further_steps + 1, stage_millis, millis, is_first });
                         }
                     }
-                    // Of tokens ahead each was computed from the best candidate before it.
+                    // In multi-step decode each token was computed from the best candidate before it.
                     let best = candidates
                         .iter()
                         .take(usize::from(pass.further_steps))
@@ -67,7 +67,8 @@ impl Answers {
         }
     }
 
-    /// The tokens after each row: the first is sure, each further one if the draft before it was what the model chose.
+    /// Samples the token after each batch token. The first is certain; each further one counts only if the model
+    /// chose the draft before it.
     fn tokens(
         &mut self,
         index: usize,
@@ -108,7 +109,7 @@ impl Answers {
         }
     }
 
-    /// Ends an answer. Its conversation is kept for the next question.
+    /// Ends an answer and keeps its conversation for the next question.
     pub(super) fn finish(&mut self, index: usize, stop: AnswerStop, cx: &mut EventContext) {
         let mut answering = self.active.remove(index);
         let rest = answering.stream.finish();

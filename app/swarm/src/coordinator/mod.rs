@@ -41,19 +41,19 @@ pub(crate) struct Coordinator {
     model: Option<Arc<OpenedModel>>,
     planning: Planning,
     answers: Answers,
-    /// Answers on their way to the inactive plan.
+    /// Answers that are being moved to the inactive plan.
     handover: Option<Handover>,
     away: AwayAskers,
-    /// When somebody last waited for an answer.
+    /// When an answer was last awaited.
     waited: Millis,
     published: PublishedView,
-    /// Tokens that passed a plan, and when: nothing is learnt from them on the way to the next token.
+    /// Measured tokens with their plan and time. They are evaluated at the next tick, not while the next token waits.
     passed: Vec<(PlanEpoch, DecodePass, Millis)>,
-    /// When devices were told to expect rows.
+    /// When devices were last told that work is about to come.
     announced: Millis,
 }
 
-/// While somebody writes devices are told this often.
+/// While somebody writes, devices are told this often that work is about to come.
 const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
@@ -106,7 +106,7 @@ impl Coordinator {
         }
     }
 
-    /// A peer's connection ended and is not back in time: what it held counts as lost, what it asked is kept for a while.
+    /// A peer's connection ended and is not back in time: what it held is lost, what it asked is kept for a while.
     pub fn gone(&mut self, peer: PeerId, member: &Member, cx: &mut EventContext) {
         self.away.leave(peer, member.hello.session, cx.now);
         if member.hello.contribution.is_some() {
@@ -115,7 +115,7 @@ impl Coordinator {
         self.lost(peer, &format!("{} left.", member.hello.name), cx);
     }
 
-    /// A peer's session is over: with it everything it held and asked.
+    /// A peer's session is over, and with it everything it held and asked.
     pub fn left(&mut self, peer: PeerId, name: &str, cx: &mut EventContext) {
         self.answers.drop_asker(peer, cx);
         self.planning.leaves(peer, cx);
@@ -129,7 +129,7 @@ impl Coordinator {
         }
     }
 
-    /// A peer stays but lends no more.
+    /// A peer stays but contributes no more.
     pub fn withdrawn(&mut self, peer: PeerId, name: &str, cx: &mut EventContext) {
         self.lost(peer, &format!("{name} stopped lending."), cx);
     }
@@ -144,12 +144,12 @@ impl Coordinator {
         }
     }
 
-    /// No answer is being given: what is measured now is not disturbed by one.
+    /// No answer is being given, so measurements are not disturbed by one.
     pub fn is_idle(&self) -> bool {
         !self.answers.is_answering()
     }
 
-    /// Peers without which somebody who waits is not answered.
+    /// Peers that the awaited answers need.
     pub fn awaited(&self) -> BTreeSet<PeerId> {
         let plan = self.planning.plans.needed().filter(|_| self.answers.are_awaited());
         plan.map(Plan::peers).unwrap_or_default()
@@ -161,7 +161,7 @@ impl Coordinator {
         }
     }
 
-    /// Somebody writes a question, and is about to wait. Not told to devices for every letter of several people.
+    /// Somebody is writing a question. Limited, so that several people typing do not flood the devices.
     pub fn writing(&mut self, cx: &mut EventContext) {
         self.waited = cx.now;
         if cx.now.0 - self.announced.0 >= EXPECT_MILLIS {
@@ -169,7 +169,7 @@ impl Coordinator {
         }
     }
 
-    /// The devices of the running plan are about to get rows.
+    /// Tells the devices of the active plan that work is about to come.
     fn announce_work(&mut self, cx: &mut EventContext) {
         self.announced = cx.now;
         let peers = self.planning.plans.active().map(Plan::peers).unwrap_or_default();
@@ -183,7 +183,7 @@ impl Coordinator {
         self.continue_answers(cx);
     }
 
-    /// Some of an answer's pieces were lost on the way.
+    /// An asker lost pieces of an answer.
     pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
         self.answers.resume(asker, request, piece, cx);
     }
@@ -221,7 +221,7 @@ impl Coordinator {
         }
     }
 
-    /// Looks at what tokens took since the last look.
+    /// Learns from the tokens measured since the last call.
     fn learn(&mut self, members: &Members) {
         let passed = std::mem::take(&mut self.passed);
         let Some(model) = &self.model else { return };
@@ -232,7 +232,7 @@ impl Coordinator {
         }
     }
 
-    /// How the room is used, for plans that nobody is answered under while they are loaded.
+    /// How the room is used: decides whether a plan may interrupt it while it loads.
     fn usage(&self) -> Usage {
         Usage { waits: self.answers.are_awaited(), waited: self.waited, tokens: self.answers.tokens }
     }
@@ -245,7 +245,7 @@ impl Coordinator {
         self.continue_answers(cx);
     }
 
-    /// A peer is back on the same session: frames on the way to it may be lost, so what is under way is sent again.
+    /// A peer is back on the same session: frames to it may be lost, so everything in flight is sent again.
     pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
         self.planning.plans.ask(peer, cx);
         self.resend(cx);

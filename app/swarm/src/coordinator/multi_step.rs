@@ -1,35 +1,35 @@
-//! Tokens ahead: where one device holds the whole model, it computes several greedy tokens one after another before it
-//! answers, so that only every few tokens wait for a readback. What the answer does not need is truncated by its next row.
+//! Multi-step decode: a device that holds the whole model computes several greedy tokens before it answers, so that
+//! only every few tokens wait for a readback. The next frame truncates what the answer does not need.
 
 use potluck_plan::{PeerId, Plan, Work};
 
-/// Text comes in pieces of at most so many milliseconds, and so long other questions wait.
+/// A burst takes at most this long: text arrives, and other questions wait, in steps of it.
 const BURST_MILLIS: f64 = 50.0;
-/// How much one new observation counts.
+/// Weight of one new observation in the moving average.
 const NEWEST: f64 = 0.25;
 
-/// Follows how long a token takes on the active plan.
+/// Tracks how long a token takes on the active plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MultiStep {
     token_millis: Option<f64>,
 }
 
 impl MultiStep {
-    /// So many tokens were under way together for so long.
+    /// `tokens` tokens took `millis` together.
     pub fn measure(&mut self, tokens: usize, millis: f64) {
         let token = millis / tokens.max(1) as f64;
         let known = self.token_millis.unwrap_or(token);
         self.token_millis = Some(known + NEWEST * (token - known));
     }
 
-    /// Tokens to compute behind the next one, `most` at most.
+    /// Tokens to compute after the next one, at most `max`.
     pub fn further_steps(self, max: usize) -> u16 {
         let fitting = self.token_millis.map_or(0, |millis| (BURST_MILLIS / millis.max(0.1)) as usize);
         fitting.saturating_sub(1).min(max).min(usize::from(Work::MAX_STEPS) - 1) as u16
     }
 }
 
-/// One device, the coordinator's own, holds everything.
+/// The coordinator's own device holds everything.
 pub(super) fn is_possible(plan: &Plan, me: PeerId) -> bool {
     matches!(&plan.stages[..], [stage] if stage.peer == me && stage.remote.is_empty())
 }

@@ -10,7 +10,7 @@ use crate::Severity;
 use crate::event_context::EventContext;
 
 impl Coordinator {
-    /// A device has timed two ranges of the model, or could not.
+    /// A device timed two ranges of the model, or could not.
     pub fn calibrated(
         &mut self,
         peer: PeerId,
@@ -51,8 +51,8 @@ impl Coordinator {
         self.continue_answers(cx);
     }
 
-    /// The active plan is gone. A plan that is ready beside it takes over with whatever state was rebuilt there, else the one
-    /// that stands by for the loss of this peer, else a new one is made.
+    /// The active plan is gone. A plan that is ready beside it takes over with whatever KV cache was rebuilt there;
+    /// else the standby plan for the loss of this peer; else a new one is made.
     pub(super) fn recover(&mut self, lost: Option<PeerId>, reason: &str, cx: &mut EventContext) {
         self.answers.send_recovering(reason, cx);
         let has_other = self.planning.plans.prepared_plan().is_some();
@@ -74,7 +74,7 @@ impl Coordinator {
         }
     }
 
-    /// The prepared plan counts from now on, once the answers that are being given can go on there.
+    /// Commits the prepared plan, once running answers can go on there.
     pub(super) fn try_commit(&mut self, cx: &mut EventContext) {
         let epoch = self.planning.plans.prepared_plan().map(|plan| plan.epoch);
         self.keep_handover(epoch.filter(|_| self.answers.is_answering()));
@@ -95,7 +95,7 @@ impl Coordinator {
         }
     }
 
-    /// Forgets what was rebuilt for another plan.
+    /// Drops a handover that leads to another plan than this one.
     fn keep_handover(&mut self, epoch: Option<PlanEpoch>) {
         if self.handover.take_if(|handover| Some(handover.epoch) != epoch).is_some() {
             self.answers.reserve_nothing();

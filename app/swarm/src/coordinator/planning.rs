@@ -1,5 +1,5 @@
-//! From members to plans: `Down → Preparing → Committing → Up` (dynamic-partitioning.txt 4.4), with an active plan that
-//! goes on while an inactive one is prepared beside it.
+//! From members to plans: `Down → Preparing → Committing → Up` (dynamic-partitioning.txt 4.4). The active plan goes
+//! on while an inactive one is prepared beside it.
 
 mod advance;
 mod calibrating;

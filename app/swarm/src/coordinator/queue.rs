@@ -1,4 +1,4 @@
-//! Questions that wait, in a fair order: nobody's second question comes before anybody's first.
+//! Waiting questions in a fair order: nobody's second question comes before anybody's first.
 
 use std::collections::BTreeMap;
 
@@ -45,8 +45,8 @@ impl Queue {
         self.waiting.iter().any(|waiting| waiting.is(asker, request))
     }
 
-    /// All of them, the next one first. An asker's turn is the number of its questions that are answered now or wait
-    /// before this one; among equals the older comes first.
+    /// All of them, the next one first. A question's rank is the number of its asker's questions that are being
+    /// answered or wait before it; among equals the older comes first.
     pub fn in_order(&self, answered_now: &BTreeMap<PeerId, usize>) -> Vec<&Question> {
         let mut turns = answered_now.clone();
         let mut order: Vec<(usize, &Question)> = Vec::with_capacity(self.waiting.len());

@@ -1,28 +1,28 @@
-//! The token log: the one source of truth of a conversation. With it any state can be computed again, bit for bit.
+//! The token log: the single source of truth of a conversation. Any KV cache can be recomputed from it, bit for bit.
 
 use potluck_plan::{KernelClass, Work};
 
 use crate::mutation::{Mutation, has_mutation};
 
-/// Tokens of a conversation, and which kernels computed each of them.
+/// Tokens of a conversation, and the kernel class that computed each of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenLog {
     tokens: Vec<u32>,
     classes: Vec<KernelClass>,
-    /// Positions whose state every stage of the active plan has.
+    /// Positions whose KV cache every stage of the active plan has.
     computed: usize,
 }
 
-/// Rows to send next.
+/// Tokens to send next.
 pub(crate) struct Chunk {
     pub base: usize,
     pub tokens: Vec<u32>,
-    /// Guesses for the rows behind them; the log knows none.
+    /// Draft tokens after them; the log does not contain them.
     pub drafts: Vec<u32>,
-    /// Greedy tokens to compute behind them, instead of guesses.
+    /// Greedy tokens to compute after them (multi-step decode), instead of drafts.
     pub further_steps: u16,
     pub class: KernelClass,
-    /// It ends the log: its last row's head is wanted.
+    /// It ends the log: logits of its last token are needed.
     pub last: bool,
 }
 
@@ -35,8 +35,8 @@ impl TokenLog {
         &self.tokens
     }
 
-    /// Replaces the log by a prompt; an equal prefix keeps its state and classes. Returns how many positions need not be
-    /// computed again (at least the last one always is: its head is wanted).
+    /// Replaces the log by a prompt; a common prefix keeps its KV cache and kernel classes. Returns how many
+    /// positions need not be recomputed. The last one always is: its logits are needed.
     pub fn begin(&mut self, prompt: &[u32]) -> usize {
         let common = self.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
         self.tokens.truncate(common);
@@ -47,13 +47,14 @@ impl TokenLog {
         self.computed
     }
 
-    /// The prompt with the log's own tokens as far as both are the same text. A chat template writes an answer's text anew and
-    /// the tokenizer may cut it otherwise than the model did; then the state of the model's own tokens can still be kept.
+    /// The prompt in the log's own tokens, as far as both are the same text. A chat template renders an answer's text
+    /// again and the tokenizer may split it differently than the model did; the KV cache of the model's own tokens
+    /// can still be kept.
     pub fn in_own_tokens(&self, prompt: Vec<u32>, piece: impl Fn(u32) -> Vec<u8>) -> Vec<u32> {
         let common = self.tokens.iter().zip(&prompt).take_while(|(a, b)| a == b).count();
         let (mut own, mut other) = (common, common);
         let (mut own_bytes, mut other_bytes) = (Vec::new(), Vec::new());
-        // Behind these tokens of the log and of the prompt the texts were the same.
+        // Up to these tokens of the log and of the prompt the texts are equal.
         let mut same = (common, common);
         loop {
             let shorter = own_bytes.len().min(other_bytes.len());
@@ -89,7 +90,7 @@ impl TokenLog {
         self.computed = positions.min(self.tokens.len());
     }
 
-    /// The rows from `base`: the longest run of one kernel class, cut as it was cut the first time.
+    /// The chunk from `base` on: the longest run of one kernel class, split the way it was split the first time.
     pub fn chunk(&self, base: usize, prefill_tokens: usize) -> Option<Chunk> {
         let class = *self.classes.get(base)?;
         let max = match class {
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!((chunk.tokens, chunk.class, chunk.last), (vec![5, 6], KernelClass::Prefill, true));
     }
 
-    /// Of token 12 the digits "1" and "2".
+    /// Token 12 stands for the text "12".
     fn digits(token: u32) -> Vec<u8> {
         token.to_string().into_bytes()
     }

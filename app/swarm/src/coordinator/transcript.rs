@@ -1,4 +1,4 @@
-//! What an asker was told, kept so that pieces lost on the way can be sent again.
+//! What was sent to an asker, kept so that lost pieces can be sent again.
 
 use potluck_plan::PeerId;
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, RequestId, Timings};
@@ -31,7 +31,7 @@ impl Transcript {
         self.send_end(cx);
     }
 
-    /// Something that need not be kept.
+    /// Sends a part that need not be kept.
     pub fn send(&self, part: AnswerPart, cx: &mut EventContext) {
         cx.out.send(self.asker, Frame::Answer(self.request, part));
     }

@@ -1,4 +1,4 @@
-//! The room's picture: what everyone sees.
+//! The room view: what everyone sees.
 
 use potluck_plan::{PeerId, Plan, Stage};
 use potluck_planner::Prediction;
@@ -44,7 +44,7 @@ pub(super) fn room(
     }
 }
 
-/// The same picture with nothing in it that changes with every token and every heartbeat.
+/// The same view without anything that changes with every token and heartbeat.
 pub(super) fn without_measures(view: &RoomView) -> RoomView {
     let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, ..view.clone() };
     let plan = &mut view.plan;
@@ -57,7 +57,7 @@ pub(super) fn without_measures(view: &RoomView) -> RoomView {
 
 fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
     let (status, planned) = planning.plans.shown();
-    // What passed here last counts; a worker's own mean, where nothing has passed alone yet.
+    // Prefers what tokens measured here last to the worker's own mean.
     let measured = |plan: &Plan, stage: &Stage| {
         let reported = || members.get(stage.peer).map_or(0.0, |member| member.status.decode_millis);
         planning.measured_millis(plan.epoch, stage.id).unwrap_or_else(reported)
@@ -138,7 +138,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
     }
 }
 
-/// Why a device that would do has no work: it leaves often.
+/// Why a suitable device has no work: it leaves often.
 fn with_departures(sentence: String, departures: u32) -> String {
     match departures {
         0 => sentence,

@@ -27,7 +27,7 @@ impl Executor {
         stage.remote_experts(waiting.gather.block).cloned()
     }
 
-    /// Sends the calls; the stage's own share runs while the others are away.
+    /// Sends the calls, then runs the stage's own share meanwhile.
     fn ask(&mut self, id: u64, parts: Vec<usize>, cx: &mut EventContext) {
         let Some(waiting) = self.waiting.get(&id) else { return };
         let (block, class) = (waiting.gather.block, waiting.gather.class);

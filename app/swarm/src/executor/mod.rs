@@ -1,5 +1,5 @@
-//! A worker's side of a committed plan: rows in, engine work out, results on to the next stage. One executor runs every
-//! plan.
+//! A worker's side of a committed plan: tokens in, engine work out, results on to the next stage. One executor runs
+//! every plan.
 
 mod experts;
 mod piece;
@@ -22,7 +22,7 @@ use queue::{Job, StageQueue};
 
 /// What a ticket is for.
 enum Purpose {
-    /// Rows of a stage, of one or several conversations.
+    /// Tokens of a stage, from one or several conversations.
     Batch(Vec<Job>),
     OwnExperts {
         gather: u64,
@@ -44,17 +44,17 @@ pub(crate) struct Executor {
     me: PeerId,
     coordinator: PeerId,
     plan: Plan,
-    /// Values of a hidden vector.
+    /// Hidden width of the model.
     width: usize,
     next_ticket: u64,
     tickets: BTreeMap<Ticket, Purpose>,
     queues: BTreeMap<StageId, StageQueue>,
     waiting: BTreeMap<u64, Waiting>,
-    /// Positions of state per stage and conversation.
+    /// Positions of KV cache by stage and conversation.
     lengths: BTreeMap<(StageId, ConversationId), u32>,
-    /// The newest rows of each conversation with state here.
+    /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
-    /// Running mean of the engine's milliseconds for one decoded row.
+    /// Moving average of engine milliseconds for one decoded token.
     pub decode_millis: f64,
 }
 
@@ -80,12 +80,12 @@ impl Executor {
         self.plan.epoch
     }
 
-    /// Conversations with state here.
+    /// Conversations with KV cache here.
     pub fn conversations(&self) -> BTreeSet<ConversationId> {
         self.newest.keys().copied().collect()
     }
 
-    /// Rows for one of our stages. They wait until [`Executor::start`].
+    /// Tokens for one of our stages. They wait until [`Executor::start`].
     pub fn forward(&mut self, mut forward: Forward, cx: &mut EventContext) {
         let Some((_, stage)) = self.plan.stage(forward.stage).filter(|(_, stage)| stage.peer == self.me) else {
             return;
@@ -112,14 +112,14 @@ impl Executor {
         self.queue(forward.stage).arrive(Job { forward, cursor, millis: 0.0, dropped: false }, input);
     }
 
-    /// The peer of the stage before, if its rows cannot be used.
+    /// The peer of the stage before, if its hidden vectors are unusable.
     fn sender_of_bad_input(&self, forward: &Forward) -> Option<PeerId> {
         let (index, _) = self.plan.stage(forward.stage)?;
         let before = self.plan.stages.get(index.checked_sub(1)?)?;
         (!are_numbers(&forward.hidden, forward.tokens.len() * self.width)).then_some(before.peer)
     }
 
-    /// Frees the state of conversations that are not `live` and got no rows since.
+    /// Frees the KV cache of conversations that are not `live` and got no newer tokens.
     pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], cx: &mut EventContext) {
         let is_over =
             |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
@@ -147,8 +147,8 @@ impl Executor {
         self.queues.entry(stage).or_default()
     }
 
-    /// Gives the engine what may start. Called when everything that arrived together is here, so that rows that meet
-    /// share a piece of work.
+    /// Submits what may start. Called when everything that arrived together is queued, so that tokens that meet share
+    /// a batch.
     pub fn start(&mut self, cx: &mut EventContext) {
         let stages: Vec<(StageId, bool)> =
             self.plan.stages.iter().map(|stage| (stage.id, !stage.remote.is_empty())).collect();
@@ -163,7 +163,7 @@ impl Executor {
         }
     }
 
-    /// The longest piece of the stage that needs nobody else.
+    /// Submits the longest part of the stage that needs no other peer.
     fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, cx: &mut EventContext) {
         let Some(first) = jobs.first() else { return };
         let Some((_, stage)) = self.plan.stage(first.forward.stage) else { return };
@@ -190,7 +190,7 @@ impl Executor {
         cx.out.act(Action::Compute(Work { ticket, task }));
     }
 
-    /// A result of the engine. Results of tickets we do not know belong to an older plan.
+    /// A result of the engine. Unknown tickets belong to an older plan.
     pub fn computed(&mut self, computed: potluck_plan::Computed, cx: &mut EventContext) {
         let (outcome, millis) = (computed.outcome, computed.millis);
         match self.tickets.remove(&computed.ticket) {
@@ -281,7 +281,7 @@ impl Executor {
         let (stage, conversation) = (job.forward.stage, job.forward.conversation);
         let length = self.lengths.entry((stage, conversation)).or_default();
         *length = (*length).min(job.forward.base.0);
-        // What waits behind the failed rows would leave a gap.
+        // What waits behind the failed tokens would leave a gap.
         self.queue(stage).drop_conversation(conversation);
         self.report(stage, conversation, Some(job.forward.pass), kind, cx);
     }
@@ -300,7 +300,7 @@ impl Executor {
     }
 }
 
-/// So many numbers, all of them finite.
+/// The right number of values, all of them finite.
 fn are_numbers(values: &[f32], count: usize) -> bool {
     values.len() == count && values.iter().all(|value| value.is_finite())
 }

@@ -1,4 +1,4 @@
-//! One piece of work for rows of several jobs, and its result cut up again.
+//! One piece of engine work for several jobs, and its result split up again.
 
 use potluck_plan::{
     BatchToken, Candidates, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task,
@@ -7,7 +7,7 @@ use potluck_plan::{
 
 use super::queue::Job;
 
-/// The rows of all jobs, in order.
+/// The batch of all jobs, in order.
 pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
     let rows = jobs.iter().flat_map(|job| {
         let (conversation, base) = (job.forward.conversation, job.forward.base.0);
@@ -16,7 +16,7 @@ pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
     rows.collect()
 }
 
-/// Greedy tokens one after another, if the job is a row with tokens ahead.
+/// Multi-step decode, if the job asks for further steps.
 pub(super) fn continuation(job: &Job) -> Option<Task> {
     let (forward, steps) = (&job.forward, job.forward.further_steps.saturating_add(1));
     match forward.tokens[..] {
@@ -28,7 +28,7 @@ pub(super) fn continuation(job: &Job) -> Option<Task> {
     }
 }
 
-/// What all rows start from. Jobs that run together start alike.
+/// Input of the batch. Jobs that run together start at the same block.
 pub(super) fn input(inputs: Vec<Input>) -> Input {
     let mut inputs = inputs.into_iter();
     let mut all = inputs.next().unwrap_or(Input::Tokens(Vec::new()));
@@ -36,14 +36,15 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
         match (&mut all, input) {
             (Input::Tokens(all), Input::Tokens(tokens)) => all.extend(tokens),
             (Input::Hidden(all), Input::Hidden(hidden)) => all.extend(hidden),
-            // The engine refuses rows and vectors that do not match.
+            // The engine refuses tokens and vectors that do not match.
             _ => {}
         }
     }
     all
 }
 
-/// What follows at the end of the plan: one job gets what it asked for, several get every row and are cut up later.
+/// What follows the last block: one job gets what it asked for; several get logits of every token, which are split
+/// later.
 pub(super) fn head(jobs: &[Job]) -> Then {
     let max = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
         (LogitsRequest::Top(a), LogitsRequest::Top(b)) => {
@@ -94,7 +95,7 @@ fn keep_best(row: &mut Candidates, max: usize) {
     row.logits.truncate(max);
 }
 
-/// Cuts values of `counts.sum()` rows, all equally long, into the rows of each job.
+/// Splits a matrix of `counts.sum()` rows into the rows of each job.
 fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
     let total: usize = counts.iter().sum();
     if total == 0 || !values.len().is_multiple_of(total) {

@@ -1,21 +1,21 @@
-//! What waits at a stage, and which of it the engine gets next. Rows of several conversations that meet here share one
-//! piece of work: a row's result never depends on its neighbours.
+//! Tokens waiting at a stage, and which of them the engine gets next. Tokens of several conversations share a batch:
+//! a result never depends on the other tokens of its batch.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, Work};
 use potluck_protocol::Forward;
 
-/// Pieces of one stage in the engine at a time: while one is read back, the next one runs.
+/// Batches of one stage in the engine at a time: while one is read back, the next one runs.
 const IN_ENGINE: usize = 2;
 
-/// Rows on their way through one stage.
+/// Tokens on their way through one stage.
 pub(super) struct Job {
-    /// The frame that brought them, without the hidden vectors.
+    /// Their frame, without the hidden vectors.
     pub forward: Forward,
     /// Next block to compute.
     pub cursor: u16,
-    /// Milliseconds of the engine in this stage so far.
+    /// Engine milliseconds in this stage so far.
     pub millis: f64,
     /// Their conversation was forgotten while the engine had them: nobody waits for the result.
     pub dropped: bool,
@@ -31,8 +31,8 @@ struct Waiting {
 #[derive(Default)]
 pub(super) struct StageQueue {
     waiting: VecDeque<Waiting>,
-    /// Conversations with rows in the middle of the stage, if its experts are elsewhere. The state of a block must be
-    /// written in order, so their next rows wait.
+    /// Conversations with tokens in the middle of the stage, if its experts are elsewhere. The KV cache of a block
+    /// must be written in order, so their next tokens wait.
     inside: BTreeSet<ConversationId>,
     in_engine: usize,
     last: Option<KernelClass>,
@@ -43,12 +43,12 @@ impl StageQueue {
         self.waiting.push_back(Waiting { job, input, continued: false });
     }
 
-    /// Rows whose experts have answered go on before all others.
+    /// Tokens whose experts have answered go on before all others.
     pub fn go_on(&mut self, job: Job, input: Input) {
         self.waiting.push_front(Waiting { job, input, continued: true });
     }
 
-    /// Rows left the stage.
+    /// A conversation's tokens left the stage.
     pub fn left(&mut self, conversation: ConversationId) {
         self.inside.remove(&conversation);
     }
@@ -64,11 +64,10 @@ impl StageQueue {
         self.inside.remove(&conversation);
     }
 
-    /// The next piece: jobs that run together. Empty if nothing may start now. `in_order`: the stage stops in its middle,
-    /// so a conversation may have rows only once in it.
+    /// The next batch of jobs; empty if nothing may start now. `in_order`: the stage stops in its middle, so a
+    /// conversation may have only one job in it.
     ///
-    /// Decode and prefill take turns where both wait, so that no answer stands still while a long prompt is read, nor the
-    /// other way round.
+    /// Decode and prefill alternate where both wait, so that neither blocks the other.
     pub fn next(&mut self, in_order: bool) -> Vec<(Job, Input)> {
         if self.in_engine >= IN_ENGINE {
             return Vec::new();

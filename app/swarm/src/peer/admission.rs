@@ -1,4 +1,4 @@
-//! Who is let in, and who is given up.
+//! Admits members and gives them up.
 
 use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
@@ -8,10 +8,10 @@ use crate::members::Member;
 use crate::{Action, Severity};
 
 impl Peer {
-    /// A hello, of somebody or our own.
+    /// A hello from somebody, or from this peer itself.
     pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello) {
         let me = self.identity.peer;
-        // Who follows a host that is there stays with it, whoever else claims the room.
+        // A present host keeps its followers, whoever else claims the room.
         let claimed = self.cx.members.host().is_some_and(|host| host != peer && self.cx.members.is_here(host));
         let hello =
             Hello { coordinator: hello.coordinator && (peer == me || self.coordinator.is_some() || !claimed), ..hello };
@@ -97,7 +97,7 @@ impl Peer {
         coordinator.refresh(true, &mut self.cx);
     }
 
-    /// A peer lends no more, but stays.
+    /// A peer contributes no more, but stays.
     pub(super) fn stopped_contributing(&mut self, peer: PeerId) {
         let name = self.cx.members.name(peer);
         if let Some(coordinator) = &mut self.coordinator {
@@ -106,7 +106,7 @@ impl Peer {
         }
     }
 
-    /// A peer's session is over: it said so, or the peer is here with another one.
+    /// A peer's session is over: it said so, or it came back with another one.
     pub(super) fn give_up(&mut self, peer: PeerId) {
         if peer == self.identity.peer {
             return;
@@ -126,8 +126,8 @@ impl Peer {
         self.without(member);
     }
 
-    /// The room without a member. Answers of a host that is away may go on: a host that comes back is asked for what is
-    /// missing, and says so if it has forgotten.
+    /// Updates the room after a member is gone. Answers of an absent host may go on: when it is back it is asked for
+    /// what is missing, and says so if it has forgotten.
     fn without(&mut self, member: &Member) {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);

@@ -1,4 +1,4 @@
-//! Frames that arrive: whom they concern, and whether their sender may send them.
+//! Dispatch of received frames, and which of them their sender may send.
 
 use potluck_plan::PeerId;
 use potluck_protocol::Frame;
@@ -26,7 +26,7 @@ impl Peer {
             }
             Frame::Unknown => self.unknown(route, from),
             frame if self.cx.out.peer_at(route) == Some(from) => self.frame(from, frame),
-            // Whoever has not said hello on this connection is nobody yet, or was given up.
+            // A sender without a hello on this connection is unknown, or was given up.
             Frame::Heartbeat { .. } => {
                 self.cx.out.act(Action::Send { to: Destination::Route(route), frame: Frame::Unknown });
             }
@@ -34,7 +34,7 @@ impl Peer {
         }
     }
 
-    /// A peer had given us up, and what we sent it since is lost. We are still here.
+    /// A peer had given us up, so what we sent it since is lost. We are still here.
     fn unknown(&mut self, route: RelayRoute, from: PeerId) {
         self.greet(route);
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.cx.out.peer_at(route) == Some(from)) {

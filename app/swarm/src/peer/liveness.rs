@@ -61,21 +61,21 @@ impl Peer {
         }
     }
 
-    /// What others are told of this device with every heartbeat.
+    /// This device's status, sent with every heartbeat.
     pub(super) fn status(&self) -> Option<WorkerStatus> {
         let round_trip = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
         let round_trips = self.cx.members.known.iter().filter_map(round_trip).take(MAX_ROUND_TRIPS).collect();
         Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
     }
 
-    /// Nothing was computed or loaded here for a while, so that a frame is handled as soon as it comes.
+    /// Nothing was computed or loaded here for a while, so a frame is handled as soon as it arrives.
     pub(super) fn is_idle(&self) -> bool {
         let answers = self.coordinator.as_ref().is_some_and(|coordinator| !coordinator.is_idle());
         !answers && !self.worker.is_busy() && self.cx.now.0 - self.liveness.worked.0 >= IDLE_MILLIS
     }
 
-    /// A heartbeat or a probe is back. What was measured beside work says how busy we are, not how long the way is
-    /// (dynamic-partitioning.txt 4.3.2); the shortest of those counts only while nothing better is known.
+    /// A heartbeat or a probe is back. Measured beside work, it says how busy we are and not how long the path is
+    /// (dynamic-partitioning.txt 4.3.2); such measurements count only while there is nothing better.
     pub(super) fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool) {
         let millis = (self.cx.now.0 - sent).max(0.0);
         let Some(member) = self.cx.members.known.get_mut(&from) else { return };
@@ -88,10 +88,10 @@ impl Peer {
             }
             (0, _) if idle => member.link.round_trip(millis),
             (0, _) => member.link.busy_round_trip(millis),
-            // The way back was short and took half of a heartbeat's round trip.
+            // The answer is short, so it took half of a heartbeat's round trip.
             (1.., Some(back)) if idle => {
                 member.probed(u64::from(probed), millis - back, millis);
-                // The next one at once: nothing else is under way.
+                // The next one follows at once: nothing else is in flight.
                 if let Some(bytes) = member.next_probe() {
                     member.probe();
                     self.cx.out.send(from, Frame::Probe { sent: self.cx.now.0, bytes: vec![0; bytes] });

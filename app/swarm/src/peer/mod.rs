@@ -1,4 +1,4 @@
-//! One peer: it routes events to its coordinator, worker and guest halves, whichever it is.
+//! One peer: it routes events to its coordinator, worker and guest parts.
 
 mod admission;
 mod frames;
@@ -21,15 +21,15 @@ use crate::{Action, Destination, Event, RelayRoute};
 
 use liveness::Liveness;
 
-/// What a host is told that enters a room with a host.
+/// Why a second host is turned away.
 const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
 
-/// How this peer stands in a room.
+/// Whether this peer is in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
     /// In no room.
     Outside,
-    /// On its way in, or waiting for the host to let it in.
+    /// Connecting, or waiting for the host to let it in.
     Waiting,
     /// In.
     Inside,
@@ -38,19 +38,19 @@ pub enum Membership {
 /// What the page shows of a peer.
 #[derive(Clone, Debug)]
 pub struct SwarmView<'a> {
-    /// How this peer stands.
+    /// Whether it is in a room.
     pub membership: Membership,
     /// It opened the room.
     pub coordinator: bool,
-    /// What it lends.
+    /// What it contributes.
     pub contribution: Option<Contribution>,
-    /// The room's picture.
+    /// The room view.
     pub room: Option<&'a RoomView>,
     /// What it is loading.
     pub loading: Option<LoadReport>,
-    /// Newest plan it has heard of; to be kept over reloads by a host.
+    /// Newest plan epoch it has heard of; a host keeps it over reloads.
     pub epoch: PlanEpoch,
-    /// Questions of this tab without an end yet.
+    /// Unfinished questions of this tab.
     pub pending: Vec<RequestId>,
 }
 
@@ -95,7 +95,7 @@ impl Peer {
         }
     }
 
-    /// One event in, the actions it causes out, to be performed in order.
+    /// Takes one event and returns the actions it causes, to be performed in order.
     pub fn on(&mut self, event: Event, now: Millis) -> Vec<Action> {
         self.cx.now = now;
         self.trace.event(&event, now);
@@ -238,7 +238,7 @@ impl Peer {
         self.depart("This tab left the room before the answer was complete.", None);
     }
 
-    /// This tab cannot stay in the room: one sentence says why.
+    /// This tab cannot stay in the room, for the reason in one sentence.
     fn turned_away(&mut self, sentence: String) {
         self.depart(&sentence.clone(), Some(sentence));
     }
@@ -256,7 +256,7 @@ impl Peer {
         self.cx.out.act(Action::ViewChanged);
     }
 
-    /// Tells everyone who we are, and ourselves.
+    /// Sends a hello to everyone, this peer included.
     fn announce(&mut self) {
         if self.membership == Membership::Outside {
             return;
@@ -282,7 +282,7 @@ impl Peer {
         self.cx.out.act(Action::ViewChanged);
     }
 
-    /// Somebody entered: it hears who we are and answers with its own hello.
+    /// Somebody entered: sends it our hello, which it answers with its own.
     fn greet(&mut self, route: RelayRoute) {
         if self.membership != Membership::Outside {
             let frame = Frame::Hello(self.hello());

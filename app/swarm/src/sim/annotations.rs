@@ -1,4 +1,4 @@
-//! What the world writes on its timeline.
+//! Annotations on the world's timeline.
 
 use potluck_panel::MarkKind;
 use potluck_protocol::PlanStatus;

@@ -1,5 +1,5 @@
-//! Rooms in which anything happens: devices, lines, faults and questions are drawn from a seed. Whatever happens, every
-//! answer is the undisturbed one, and it ends.
+//! Random rooms: devices, links, faults and questions are drawn from a seed. Whatever happens, every answer must end
+//! and be the undisturbed one.
 
 use potluck_protocol::{AnswerStop, Sharing};
 
@@ -12,17 +12,17 @@ use super::random::Random;
 use super::scenario::Run;
 use super::world::World;
 
-/// An answer that has not ended by then has hung. Every fault is over after a third of it.
+/// An answer that has not ended by then hangs. Every fault is over after a third of it.
 const LIMIT_MILLIS: f64 = 600_000.0;
 const LAST_FAULT_MILLIS: f64 = 60_000.0;
 /// The whole dense model takes 1,070 bytes with overhead: any two of these devices hold it.
 const BUDGET: u64 = 620;
 
-/// A question of the story, and what its answer may be.
+/// A question, and what its answer may be.
 struct Question {
     asker: usize,
     request: u32,
-    /// A follow-up is computed by other kernels where its conversation's state was still there.
+    /// More than one: a follow-up is computed by other kernels where its conversation's KV cache was still there.
     allowed: Vec<Vec<u32>>,
 }
 
@@ -160,7 +160,7 @@ fn judge(world: &World, question: &Question) -> Option<String> {
     }
 }
 
-/// Letters: at least `least`, and fewer than `further` more.
+/// Letters: at least `min`, and fewer than `further` more.
 fn words(random: &mut Random, min: u64, further: u64) -> String {
     let len = min + random.below(further);
     (0..len).map(|_| char::from(b'a' + random.below(26) as u8)).collect()

@@ -17,7 +17,7 @@ pub struct SimModel {
     pub blocks: u16,
     /// Experts a block; 0 for a dense model. A token uses two.
     pub experts: u16,
-    /// Bytes of exact keys and values a position of a block.
+    /// Bytes of exact KV cache for one position of a block.
     pub kv_bytes: u64,
 }
 
@@ -25,18 +25,19 @@ const WIDTH: usize = 2;
 /// Residual values stay below 2²², experts' values below 2²⁰: every sum is exact in f32.
 const RESIDUAL: u64 = 1 << 22;
 const EXPERT: u64 = 1 << 20;
-/// Every token is a character of ASCII, so that an answer can be part of the next prompt.
+/// Every token is an ASCII character, so that an answer can be part of the next prompt.
 const VOCABULARY: u64 = 128;
-/// Positions of context a simulated room has, and the pages that they take.
+/// Context of a simulated room in positions, and its pages.
 pub(crate) const CONTEXT: u32 = 256;
 const PAGE: usize = 64;
 const PAGES: usize = CONTEXT as usize / PAGE;
 
-/// Why an engine refuses rows that its state has no room for.
+/// Why an engine refuses tokens for which it has no free page.
 pub(crate) const OUT_OF_PAGES: &str = "out of pages";
 
 impl SimModel {
-    /// Its sizes with each type of keys and values: a position takes nothing, or `state` bytes a block exact and fewer otherwise.
+    /// Its sizes with each KV cache type: the exact type takes `kv_bytes` a position and block, each further one half
+    /// of the one before.
     pub fn shapes(&self) -> Vec<ModelShape> {
         let shape = self.shape();
         let with = |(index, kv_cache): (u32, KvCacheType)| {
@@ -47,7 +48,8 @@ impl SimModel {
         (0..).zip(KvCacheType::ALL).map(with).collect()
     }
 
-    /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, exact keys and values.
+    /// Its sizes: 100 bytes a token mixer, 60 a dense feed-forward network, 20 an expert, 50 each end, exact KV
+    /// cache.
     pub fn shape(&self) -> ModelShape {
         let feed_forward = match self.experts {
             0 => FeedForwardShape::Dense { bytes: Bytes(60) },
@@ -69,13 +71,13 @@ impl SimModel {
     }
 }
 
-/// The state of one device.
+/// The engine of one device.
 #[derive(Default)]
 pub(crate) struct SimEngine {
     resident: BTreeSet<WeightUnit>,
     /// For each block and conversation the running hash up to each position.
     kv_cache: BTreeMap<(u16, ConversationId), Vec<u64>>,
-    /// Of each conversation the position after its last head, and the token chosen for it.
+    /// For each conversation the position after its last logits, and the token sampled there.
     chosen: BTreeMap<ConversationId, (u32, u32)>,
 }
 
@@ -90,7 +92,7 @@ impl SimEngine {
         self.kv_cache.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
     }
 
-    /// A unit more.
+    /// Adds one unit.
     pub fn load_unit(&mut self, unit: WeightUnit) {
         self.resident.insert(unit);
     }
@@ -169,7 +171,7 @@ impl SimEngine {
         Ok(Outcome::Candidates(all))
     }
 
-    /// Which token a head chose last.
+    /// Remembers the token sampled last.
     fn remember(&mut self, batch: &[BatchToken], outcome: &Outcome) {
         let Some(last) = batch.last() else { return };
         self.chosen.remove(&last.conversation);

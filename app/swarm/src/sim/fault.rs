@@ -1,4 +1,4 @@
-//! What can go wrong with a room, and what it does to the world.
+//! Faults, and their effect on the world.
 
 use potluck_plan::Outcome;
 use potluck_protocol::Sharing;
@@ -9,38 +9,38 @@ use super::engine::SimEngine;
 use super::peer::SimPeer;
 use super::world::{Scheduled, World};
 
-/// What can go wrong. Devices by their index, times in milliseconds.
+/// Things that can go wrong. Devices by index, times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// The tab is killed.
     Kill(usize),
-    /// The tab is reloaded: a new session of the same peer enters after so long.
+    /// The tab is reloaded: a new session of the same peer enters after this time.
     Reload(usize, f64),
-    /// The connection drops and is back after so long; what was on its way is lost.
+    /// The connection drops and is back after this time; what was in flight is lost.
     Outage(usize, f64),
     /// The whole relay restarts.
     RelayRestart(f64),
     /// The GPU device is lost.
     DeviceLost(usize),
-    /// The tab stands still for so long: it computes nothing and hears nothing, but its connection stays.
+    /// The tab freezes for this time: it computes and hears nothing, but its connection stays.
     Freeze(usize, f64),
-    /// Nothing gets through to and from the device for so long; afterwards everything comes at once.
+    /// Nothing passes the device's link for this time; afterwards everything arrives at once.
     Cut(usize, f64),
-    /// From now on the device takes so many times as long (1 is its own speed again).
+    /// The device is slower by this factor from now on (1: its own speed again).
     Slow(usize, f64),
-    /// The next load of the device never ends, though it is there and answers.
+    /// The device's next load never ends, though it is there and answers.
     StuckLoad(usize),
     /// From now on what its GPU computes is wrong.
     Wrong(usize, Wrong),
     /// Its owner presses Stop contributing.
     StopContributing(usize),
-    /// Its owner lends it again.
+    /// Its owner contributes it again.
     ContributeAgain(usize),
-    /// Its owner changes how many bytes it lends.
+    /// Its owner changes its memory budget.
     SetBudget(usize, u64),
-    /// Its owner leaves the room; the others are told.
+    /// Its owner leaves the room, and the others learn it.
     Leave(usize),
-    /// The host wants the work shared otherwise: not a fault, but another plan.
+    /// The host changes how work is shared: not a fault, but another plan.
     Sharing(Sharing),
 }
 
@@ -68,7 +68,7 @@ impl Wrong {
 }
 
 impl Fault {
-    /// The device it strikes; the relay's restart strikes them all.
+    /// The affected device; a restart of the relay affects all.
     pub fn device(&self) -> Option<usize> {
         match *self {
             Self::Kill(index)

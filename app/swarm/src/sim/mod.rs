@@ -1,9 +1,9 @@
-//! A deterministic simulator around the same state machines: virtual clock, relay, lines, devices, faults. Everything is
-//! drawn from a seed, so a run can be repeated.
+//! A deterministic simulator around the same state machines: virtual clock, relay, links, devices, faults. Everything
+//! is drawn from a seed, so a run can be repeated.
 //!
-//! Its engine computes hashes instead of a language model, exact in f32: a row's value depends on every earlier row of its
-//! conversation, on the blocks it passed and on the kernel class of each row. A lost, doubled, reordered or stale row
-//! changes the answer, so "the answer is the undisturbed one" is a strong statement here.
+//! Its engine computes hashes instead of a language model, exact in f32. A token's value depends on every earlier
+//! token of its conversation, on the blocks it passed and on the kernel class of each token. A lost, doubled,
+//! reordered or stale token changes the answer, so "the answer is the undisturbed one" is a strong statement here.
 
 mod annotations;
 mod churn;

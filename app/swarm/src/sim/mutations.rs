@@ -1,4 +1,4 @@
-//! Bugs on purpose, one at a time: a simulator that does not find them proves nothing.
+//! Deliberate bugs, one at a time: a simulator that does not find them proves nothing.
 
 use potluck_protocol::Sharing;
 
@@ -12,10 +12,10 @@ use super::random::Random;
 use super::world::World;
 use crate::mutation::{Mutation, set_mutation};
 
-/// So many rooms may be needed.
+/// Limit on the rooms that are tried.
 const ROOMS: u64 = 1_000;
 
-/// The first room that goes wrong with the bug, and well without it.
+/// The first room that fails with the mutation and passes without it.
 fn first_found(mutation: Mutation, room: fn(u64) -> Option<String>) -> Option<(u64, String)> {
     (1..=ROOMS).find_map(|seed| {
         set_mutation(Some(mutation));
@@ -30,7 +30,7 @@ fn anything_happens(seed: u64) -> Option<String> {
     churn(seed).failure
 }
 
-/// A tab stands still in the middle of a long answer and goes on later: what it sends then is of the plan before.
+/// A tab freezes in the middle of a long answer and goes on later: what it sends then belongs to an older plan.
 fn a_tab_goes_on(seed: u64) -> Option<String> {
     let mut random = Random(seed);
     let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0 };
@@ -46,7 +46,7 @@ fn a_tab_goes_on(seed: u64) -> Option<String> {
     }
     let asker = world.add(SimDevice::default(), 200.0);
     let text = "how do bees find home?";
-    // Two answers fill the pages, so none can move to yet another plan meanwhile.
+    // Two answers fill the pages, so that none can move to yet another plan meanwhile.
     [1, 2].into_iter().for_each(|request| world.prompt(asker, request, text, 100, 15_000.0));
     let victim = 1 + random.below(3) as usize;
     world.fault(Fault::Freeze(victim, 5_500.0 + 4_000.0 * random.unit()), 16_000.0 + 1_000.0 * random.unit());

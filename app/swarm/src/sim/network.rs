@@ -1,30 +1,31 @@
-//! Lines to the relay and back: latency, jitter, bandwidth, loss, and what a cut does to them.
+//! Links to the relay: latency, jitter, bandwidth, loss, and what a cut does to them.
 //!
-//! Frames travel in WebSockets, so nothing is lost, doubled or overtaken on a connection. A lost packet is sent again: what
-//! is in it, and everything behind it, comes later. What gets through no more after several tries ends the connection.
+//! Frames travel in WebSockets, so nothing is lost, duplicated or reordered on a connection. A lost packet is sent
+//! again: its content and everything behind it is delayed. If it does not get through after several tries, the
+//! connection ends.
 
 use super::random::Random;
 
 /// Bytes of a packet.
 const PACKET: usize = 1460;
-/// TCP sends a packet again after so long, and after twice as long the next time. The last packet of a burst is known to
-/// be lost only by this timer, and a token's frame is a burst of one.
+/// TCP retransmits a packet after this time, then after twice as long. The loss of a burst's last packet is only
+/// noticed by this timer, and a token's frame is a burst of one.
 const RESEND_MILLIS: f64 = 200.0;
-/// A line on which nothing came for so long sleeps.
+/// A link sleeps after this idle time.
 const ASLEEP_MILLIS: f64 = 50.0;
-/// A packet lost so often ends the connection.
+/// A packet lost this often ends the connection.
 const MAX_TRIES: u32 = 6;
 
-/// A peer's line to the relay, both directions alike but for their bandwidth.
+/// A peer's link to the relay, symmetric but for its bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// One way, milliseconds.
     pub latency: f64,
-    /// Up to so much more, uniformly.
+    /// Additional delay, uniform from 0 to this.
     pub jitter: f64,
     /// Share of packets that are lost on the way (and sent again).
     pub loss: f64,
-    /// A line on which nothing came for a while takes so much longer, milliseconds: radios and processors sleep.
+    /// Additional delay on an idle link, milliseconds: radios and processors sleep.
     pub wake: f64,
     /// Bytes a second towards the relay.
     pub up: f64,
@@ -40,7 +41,7 @@ impl Default for Link {
 }
 
 impl Link {
-    /// A line with a latency, one way.
+    /// A link with this one-way latency.
     pub fn after(latency: f64) -> Self {
         Self { latency, ..Self::default() }
     }

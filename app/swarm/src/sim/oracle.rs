@@ -1,4 +1,4 @@
-//! What one undisturbed device would answer.
+//! The reference: what one undisturbed device would answer.
 
 use potluck_plan::{
     BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
@@ -14,7 +14,7 @@ pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
     Device::new(model).answer(prompt, count)
 }
 
-/// The same with this seed and a temperature: the simulated language sings.
+/// The same, sampled with this seed and a temperature.
 pub fn undisturbed_sampled(model: &SimModel, prompt: &[u32], count: usize, seed: u64) -> Vec<u32> {
     let mut device = Device::new(model);
     let mut log = prompt.to_vec();
@@ -28,7 +28,7 @@ pub fn undisturbed_sampled(model: &SimModel, prompt: &[u32], count: usize, seed:
     log.split_off(prompt.len())
 }
 
-/// The answer to a second question of a conversation whose state was kept: the first answer's rows were decoded.
+/// The answer to a second question of a conversation with its KV cache kept: the first answer's tokens were decoded.
 pub fn undisturbed_follow_up(model: &SimModel, prompt: &[u32], answer: &[u32], then: &[u32], count: usize) -> Vec<u32> {
     let mut device = Device::new(model);
     device.run(prompt, KernelClass::Prefill);
@@ -68,7 +68,7 @@ impl<'a> Device<'a> {
         answer
     }
 
-    /// Passes rows through the model. Returns the token after the last one.
+    /// Runs tokens through the model. Returns the token after the last one.
     fn run(&mut self, tokens: &[u32], class: KernelClass) -> Option<u32> {
         let conversation = ConversationId(0);
         let batch =

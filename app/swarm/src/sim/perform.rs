@@ -1,4 +1,4 @@
-//! What a driver does for a state machine, on the virtual clock.
+//! Performs actions like a driver, on the virtual clock.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use super::world::{Scheduled, World};
 use crate::memory::resident_bytes;
 use crate::{Action, Event, LoadRequest, OpenedModel};
 
-/// Rows of a chunk when a device is timed.
+/// Tokens of a chunk when a device is timed.
 const CHUNK: u32 = 64;
-/// A device on which a few blocks take longer is timed less often, and not with a chunk.
+/// A device on which a few blocks take longer is timed with fewer runs, and not with a chunk.
 const QUICK_MILLIS: f64 = 8.0;
 /// Milliseconds to read a model's header.
 const OPEN_MILLIS: f64 = 5.0;
@@ -107,7 +107,7 @@ impl World {
         peer.loads += 1;
         let number = peer.loads;
         if std::mem::take(&mut peer.stuck) {
-            // It brings nothing.
+            // It never completes.
             peer.load = Some((load, f64::INFINITY));
             return;
         }
@@ -115,7 +115,7 @@ impl World {
         self.schedule(self.now + millis, index, Scheduled::Loaded(number));
     }
 
-    /// How far a device's load is, as a driver tells now and then.
+    /// Reports the progress of a device's load, as a driver does.
     pub(super) fn report_progress(&mut self, index: usize) {
         let peer = &self.peers[index];
         let Some((load, since)) = peer.load.as_ref().filter(|(_, since)| since.is_finite()) else { return };
@@ -141,7 +141,7 @@ impl World {
 
     pub(super) fn loaded(&mut self, index: usize, number: u64) {
         let peer = &mut self.peers[index];
-        // A newer load takes the place of an older one.
+        // A newer load replaces an older one.
         let Some((load, _)) = peer.load.take_if(|_| peer.loads == number) else { return };
         let epoch = load.epoch;
         let shapes = self.model.shapes();

@@ -1,4 +1,4 @@
-//! The simulated relay: it forwards frames between connections and tells who came and went.
+//! The simulated relay: it forwards frames between connections and reports who came and went.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::network::{Lane, Passage};
 use super::world::{Scheduled, World};
 use crate::{Destination, Event, RelayRoute};
 
-/// The relay ends a connection on which nothing moved for so long (its pings: 2 s apart, 4 may be missed).
+/// The relay ends a connection that was silent for this long (its pings: 2 s apart, 4 may be missed).
 const RELAY_TIMEOUT_MILLIS: f64 = 10_000.0;
-/// A driver dials again after so long.
+/// A driver redials after this time.
 const REDIAL_MILLIS: f64 = 1_000.0;
-/// Bytes that are counted where the length of a frame does not matter.
+/// Size of a frame where its length does not matter.
 const SHORT: usize = 100;
 
 /// A peer's connection to the relay, as the peer sees it.
@@ -30,7 +30,7 @@ pub(super) struct Relay {
     members: BTreeMap<RelayRoute, usize>,
 }
 
-/// What goes up a line.
+/// What a peer sends to the relay.
 pub(super) enum Uplink {
     Frame {
         to: Destination,
@@ -42,7 +42,7 @@ pub(super) enum Uplink {
 }
 
 impl World {
-    /// A peer's call reaches the relay: it gets a route and hears who is in.
+    /// A peer's connection request reaches the relay: it gets a route and hears who is in.
     pub(super) fn dialled(&mut self, index: usize) {
         let peer = &self.peers[index];
         if peer.line.is_some() || !peer.present {
@@ -64,7 +64,7 @@ impl World {
         }
     }
 
-    /// Sends a frame up a peer's line; without one it is lost.
+    /// Sends a frame to the relay; without a connection it is lost.
     pub(super) fn send(&mut self, index: usize, to: Destination, frame: Frame) {
         let from = self.peers[index].id;
         let bytes = self.length(from, &frame);
@@ -77,14 +77,14 @@ impl World {
         self.peers[index].line = None;
     }
 
-    /// The connection is gone at once, with everything that was on it; the relay notices and tells the others.
+    /// The connection is gone at once, with everything in flight; the relay notices and tells the others.
     pub(super) fn drop_line(&mut self, index: usize) {
         if let Some(line) = self.peers[index].line.take() {
             self.left(line.route);
         }
     }
 
-    /// Nothing passes a peer's line for a while. The relay gives the connection up if that takes too long.
+    /// Cuts a peer's link for a while. The relay gives the connection up if that takes too long.
     pub(super) fn cut(&mut self, index: usize, millis: f64) {
         let peer = &mut self.peers[index];
         peer.cut_until = peer.cut_until.max(self.now + millis);
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// The relay gives up a connection; the peer learns of it when its line works again.
+    /// The relay gives up a connection; the peer learns it when its link works again.
     pub(super) fn given_up(&mut self, route: RelayRoute, index: usize) {
         self.left(route);
         if self.peers[index].line.take_if(|line| line.route == route).is_some() {
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// Something reaches a peer: if the line is cut, later.
+    /// Something reaches a peer, or later if its link is cut.
     pub(super) fn at_peer(&mut self, index: usize, route: RelayRoute, event: Event) {
         let (now, until) = (self.now, self.peers[index].cut_until);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };

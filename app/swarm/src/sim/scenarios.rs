@@ -1,4 +1,4 @@
-//! The scenarios that tell one story each.
+//! Scenarios with one course of events each.
 
 use potluck_panel::Timeline;
 use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
@@ -102,7 +102,8 @@ pub(super) fn kill_during_answer(seed: u64) -> Run {
     chatting(world, seed, 40_000.0, vec!["the faster of two workers is killed, the slower one takes over".into()])
 }
 
-/// Loading the lost part would take ten seconds. The loss is known after two, and the next token comes a second later.
+/// Loading the lost part would take ten seconds. The loss is noticed after two, and the next token comes a second
+/// later.
 pub(super) fn standby(seed: u64) -> Run {
     const LONGEST_MILLIS: f64 = 3_000.0;
     let slow_line = SimDevice { download: 100.0, prefill_millis: 0.25, ..device(1_200) };
@@ -173,7 +174,7 @@ pub(super) fn four_conversations(seed: u64) -> Run {
     run
 }
 
-/// Tokens per second of so many conversations at once, from the first token until all have ended.
+/// Tokens per second of this many conversations at once, from the first token until all have ended.
 fn rate_of(seed: u64, conversations: u32) -> (f64, Run) {
     let mut world = three_stages(seed, 20.0);
     let askers: Vec<usize> = (0..conversations).map(|_| world.add(SimDevice::default(), 100.0)).collect();
@@ -223,7 +224,7 @@ struct SlopePoint {
     run: Run,
 }
 
-/// Milliseconds a decoded token in a room of so many stages whose messages take `latency` from peer to peer.
+/// Milliseconds a decoded token in a room of this many stages whose messages take `latency` from peer to peer.
 fn slope_point(seed: u64, stages: u32, latency: f64) -> SlopePoint {
     let near = SimDevice { noise: 0.0, ..device(3_000) }.behind(Link::after(latency / 2.0));
     let mut world = World::new(seed, dense(), Sharing::Everyone, near);

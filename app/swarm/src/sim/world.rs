@@ -1,4 +1,4 @@
-//! The world: peers on a virtual clock, and what is due when.
+//! The world: peers on a virtual clock, and the queue of what happens when.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,18 +16,18 @@ use super::random::{Random, mix};
 use super::relay::{Relay, Uplink};
 use crate::{Event, HostCommand, Membership, RelayRoute, SwarmView};
 
-/// A driver tells its state machine the time this often.
+/// A driver sends ticks this often.
 const TICK_MILLIS: f64 = 200.0;
-/// Three round trips to open a WebSocket; the last leg is the relay's first word.
+/// One-way trips to open a WebSocket: three round trips, of which the last half is the relay's first message.
 const DIAL_TRIPS: f64 = 5.0;
 
-/// Something due. What happens inside a peer is dropped when the peer was restarted meanwhile.
+/// Something that is due. What happens inside a peer is dropped if the peer was restarted meanwhile.
 pub(super) enum Scheduled {
     Enter,
     Dial,
     Event(Event),
     AtPeer(RelayRoute, Event),
-    /// The so-many-th load of the peer.
+    /// The peer's load with this number has ended.
     Loaded(u64),
     AtRelay(RelayRoute, Uplink),
     GivenUp(RelayRoute),
@@ -36,7 +36,7 @@ pub(super) enum Scheduled {
 }
 
 impl Scheduled {
-    /// It happens inside the peer's tab, which may be closed or stand still.
+    /// It happens inside the peer's tab, which may be closed or frozen.
     fn is_inside(&self) -> bool {
         matches!(self, Self::Enter | Self::Dial | Self::Event(_) | Self::AtPeer(..) | Self::Loaded(_))
     }
@@ -101,7 +101,7 @@ impl World {
         world
     }
 
-    /// The host wishes keys and values to be stored so; otherwise the largest type is taken that fits.
+    /// The host chooses a KV cache type; otherwise the largest one that fits is taken.
     pub fn prefer_kv_cache(&mut self, kv_cache: KvCacheType) {
         self.kv_cache = Some(kv_cache);
     }
@@ -146,13 +146,13 @@ impl World {
         self.schedule(at, index, Scheduled::Prompt(question(request, conversation, text, max_tokens, None)));
     }
 
-    /// A peer asks for a song at a time, in a conversation of its own: an answer that is sampled and repeats itself.
+    /// A peer asks at a time, in a conversation of its own, for a sampled answer, which repeats itself.
     pub fn ask_sampled(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, seed: u64, at: f64) {
         let name = format!("conversation {request}");
         self.schedule(at, index, Scheduled::Prompt(question(request, &name, text, max_tokens, Some(seed))));
     }
 
-    /// A peer asks the same again and again, from one time until another, each time in a new conversation.
+    /// A peer asks the same question again and again, from one time until another, each time in a new conversation.
     pub fn chat(&mut self, index: usize, text: &str, max_tokens: u32, from: f64, until: f64) {
         self.chats.push(Chat { text: text.to_owned(), max_tokens, until });
         self.prompt(index, CHAT_REQUESTS * self.chats.len() as u32, text, max_tokens, from);
@@ -183,7 +183,7 @@ impl World {
         self.event(index, Event::Writing);
     }
 
-    /// How often a peer's device was told to expect rows.
+    /// How often a peer's device was told that work is about to come.
     pub fn expecting(&self, index: usize) -> u32 {
         self.peers[index].expecting
     }
@@ -198,7 +198,7 @@ impl World {
         self.peers[index].answers.get(&RequestId(request))
     }
 
-    /// How a peer stands.
+    /// A peer's view.
     pub fn view(&self, index: usize) -> SwarmView<'_> {
         self.peers[index].machine.view()
     }
@@ -208,7 +208,7 @@ impl World {
         self.now
     }
 
-    /// A rule that a state machine broke, whatever was answered.
+    /// A rule that a state machine broke, if one was broken.
     pub fn violation(&self) -> Option<&str> {
         self.violation.as_deref()
     }
@@ -304,14 +304,14 @@ impl World {
         self.schedule(tick, index, Scheduled::Event(Event::Tick));
     }
 
-    /// The peer's owner lends its device, if it is one that lends.
+    /// The peer's owner contributes its device, if it has a budget.
     pub(super) fn contribute(&mut self, index: usize) {
         if let Some(contribution) = self.peers[index].device.contribution() {
             self.event(index, Event::Contribute(contribution));
         }
     }
 
-    /// Gives a peer's state machine an event and performs what it asks for.
+    /// Feeds a peer's state machine an event and performs its actions.
     pub(super) fn event(&mut self, index: usize, event: Event) {
         if !self.peers[index].present {
             return;

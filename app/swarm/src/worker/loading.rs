@@ -1,4 +1,4 @@
-//! What the GPU must hold for the plans, and how its loading goes.
+//! What the GPU must hold for the plans, and the progress of loading it.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::memory::resident_bytes;
 use crate::{Action, Severity};
 
 impl Worker {
-    /// What is lent now may be less than the coordinator knows.
+    /// Checks a plan against the present contribution, which may be smaller than the coordinator knows.
     pub(super) fn check(&self, prepare: &Prepare, me: PeerId) -> Result<(), LoadFault> {
         let Some(contribution) = &self.contribution else {
             return Err(LoadFault::Failed("this device does not lend its GPU any more".into()));
@@ -43,7 +43,7 @@ impl Worker {
         }
     }
 
-    /// The units that the plans need now, and of which model, with how many positions of state.
+    /// The units that the plans need now, with the plan that determines model and context.
     pub(super) fn of_plans(&self, me: PeerId) -> Option<(&Prepare, Vec<WeightUnit>)> {
         let inactive = self.inactive.as_ref().map(|inactive| &inactive.prepare);
         if let Some(prepare) = inactive {
@@ -53,7 +53,7 @@ impl Worker {
         Some((active, active.plan.units_for(me, &active.shape)))
     }
 
-    /// Brings the GPU to what the plans need now. What is held to stand by stays where it fits beside, and goes otherwise.
+    /// Loads what the plans need now. Standby units stay where they fit beside it, and are dropped otherwise.
     pub(super) fn load(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         let (Some((prepare, units)), Some(contribution)) = (self.of_plans(cx.out.me), self.contribution) else {
             return;
@@ -75,7 +75,7 @@ impl Worker {
         }));
     }
 
-    /// Nothing is to be loaded for a plan: what no plan needs goes, and what is to be held to stand by is loaded.
+    /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.
     pub(super) fn reconcile(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         match self.waits_to_stand_by() {
             true => self.load_standby(cx),
@@ -86,7 +86,7 @@ impl Worker {
     pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, cx: &mut EventContext) {
         self.used = used;
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded);
-        // Who works for a plan is not shown as loading, and must be heard of like everyone who works.
+        // A device that works for a plan is not reported as loading: loading devices may stay silent for longer.
         let of_spare = self.active.is_none() && self.inactive.is_none() && self.loads_standby(epoch);
         if of_plan || of_spare {
             self.loading = Some(report);
@@ -104,11 +104,11 @@ impl Worker {
         }
     }
 
-    /// The active plan goes on: what it needs was there before.
+    /// Loading failed. The active plan goes on: what it needs was there before.
     pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch);
         if of_plan && matches!(fault, LoadFault::NoRoom(_)) && self.holds_standby() {
-            // The engine takes more than the sizes say: the plan comes first.
+            // The engine needs more than the sizes say: the plan comes first.
             self.stop_standing_by(fault, cx);
             self.load(epoch, cx);
         } else if let Some(inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch) {
@@ -124,7 +124,7 @@ impl Worker {
     }
 }
 
-/// Both without doubles, in order.
+/// Both lists in order, without duplicates.
 pub(super) fn joined(mut units: Vec<WeightUnit>, more: &[WeightUnit]) -> Vec<WeightUnit> {
     let known: BTreeSet<WeightUnit> = units.iter().copied().collect();
     units.extend(more.iter().filter(|unit| !known.contains(unit)));

@@ -1,5 +1,6 @@
-//! The worker's side of plans: an active one that computes, and an inactive one that is loaded beside it. Nothing that
-//! happens to the inactive plan disturbs the active one. Beside them it may stand by for the loss of another device.
+//! The worker's side of plans: an active one that computes, and an inactive one that is loaded beside it. Nothing
+//! that happens to the inactive plan disturbs the active one. Besides, the worker may stand by for the loss of
+//! another device.
 
 mod loading;
 mod standby;
@@ -17,7 +18,7 @@ use crate::event_context::EventContext;
 use crate::executor::Executor;
 use crate::mutation::{Mutation, has_mutation};
 
-/// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
+/// The upper half of a ticket is its plan's epoch, which keeps the tickets of two plans apart.
 const EPOCH_SHIFT: u32 = 32;
 
 #[derive(Default)]
@@ -29,9 +30,9 @@ pub(crate) struct Worker {
     pub newest_epoch: PlanEpoch,
     pub loading: Option<LoadReport>,
     pub used: Bytes,
-    /// Who waits for times of which model.
+    /// The coordinator that waits for times, and the model.
     calibrates_for: Option<(PeerId, ModelId)>,
-    /// Who was promised the times after pauses.
+    /// The coordinator that waits for times after pauses, which follow later.
     pauses_for: Option<(PeerId, ModelId)>,
 }
 
@@ -41,12 +42,12 @@ struct Active {
     executor: Executor,
 }
 
-/// The plan that is loaded beside it.
+/// The inactive plan.
 struct Inactive {
     coordinator: PeerId,
     prepare: Prepare,
     loaded: bool,
-    /// It computes already while the state of running answers is rebuilt on it.
+    /// Present once it computes: the KV cache of running answers is rebuilt on it.
     executor: Option<Executor>,
 }
 
@@ -79,12 +80,12 @@ impl Worker {
         })
     }
 
-    /// It loads, or times its GPU.
+    /// It is loading, or timing its GPU.
     pub fn is_busy(&self) -> bool {
         self.loading.is_some() || self.calibrates_for.is_some()
     }
 
-    /// The coordinator asks how quick this device is with a model.
+    /// The coordinator asks for this device's times with a model.
     pub fn calibrate(&mut self, coordinator: PeerId, model: ModelCard, cx: &mut EventContext) {
         match self.contribution {
             Some(Contribution { budget, .. }) => {
@@ -103,17 +104,17 @@ impl Worker {
         let asked = self.calibrates_for.take_if(|(_, asked)| *asked == model);
         let asked = asked.or_else(|| self.pauses_for.take_if(|(_, asked)| *asked == model));
         if let Some((coordinator, _)) = asked {
-            // Timing pauses hardly uses the device: it is not busy with it.
+            // Timing pauses hardly uses the device, so it does not count as busy.
             self.pauses_for = asked.filter(|_| runs.as_ref().is_ok_and(|runs| runs.pauses_follow));
             cx.out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
         }
     }
 
-    /// What was lent before and is held without a plan goes if less is lent now.
+    /// Weights held without a plan are freed if the budget shrinks.
     pub fn contribute(&mut self, contribution: Contribution, cx: &mut EventContext) {
         let idle = self.active.is_none() && self.inactive.is_none();
         if idle && self.contribution.as_ref().is_some_and(|before| contribution.budget < before.budget) {
-            // The coordinator gives a new order to a device that lends something else.
+            // The coordinator sends a new order to a device whose contribution changed.
             self.standby = None;
             self.used = Bytes::ZERO;
             cx.out.act(Action::Unload);
@@ -132,7 +133,7 @@ impl Worker {
             self.say_prepared(coordinator, epoch, cx);
             return;
         }
-        // The plan that is to go on may be one whose commit is lost.
+        // The commit of the plan that is to go on may have been lost.
         if let Some(kept) = prepare.keep {
             self.switch(kept, cx);
         }
@@ -158,7 +159,7 @@ impl Worker {
         cx.out.act(Action::ViewChanged);
     }
 
-    /// An order that was sent again, because an answer to it may be lost.
+    /// True for an order that was sent again because the answer to it may be lost.
     fn knows(&self, epoch: PlanEpoch) -> bool {
         self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch)
             || self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch)
@@ -170,7 +171,7 @@ impl Worker {
         }
     }
 
-    /// The state of a plan's conversations counts for no other plan.
+    /// Frees the KV cache of a plan's conversations: it is valid for no other plan.
     fn forget(executor: &Executor, cx: &mut EventContext) {
         executor.conversations().into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
     }
@@ -193,7 +194,7 @@ impl Worker {
         let trims = self.active.is_some();
         if self.switch(epoch, cx) {
             if trims || self.waits_to_stand_by() {
-                // What only the older plan needed goes now.
+                // Frees what only the older plan needed.
                 self.reconcile(epoch, cx);
             }
         } else if self.active.as_ref().is_some_and(|active| active.executor.epoch() < epoch) && self.inactive.is_none()
@@ -206,14 +207,14 @@ impl Worker {
         }
         let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
             true => Frame::Committed(epoch),
-            // A spare, whose answer nobody awaits, or a device that lost what it had prepared.
+            // A spare, from which no answer is expected, or a device that lost what it had prepared.
             false => Frame::PrepareFailed(epoch, LoadFault::Failed("it no longer holds its part".into())),
         };
         cx.out.send(coordinator, answer);
         cx.out.act(Action::ViewChanged);
     }
 
-    /// A plan that was being prepared will not come if something newer has: its end was not told, or that was lost.
+    /// An inactive plan is obsolete if there is a newer epoch: the frame that abandoned it was lost.
     fn drop_obsolete(&mut self, newer: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() < newer) {
             self.drop_inactive(cx);
@@ -221,7 +222,7 @@ impl Worker {
         }
     }
 
-    /// The inactive plan is the active one from now on, if it is this one and loaded. True if so.
+    /// Switches to the inactive plan, if it is this one and loaded. True if so.
     fn switch(&mut self, epoch: PlanEpoch, cx: &mut EventContext) -> bool {
         let is_meant = |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.loaded;
         let Some(mut inactive) = self.inactive.take_if(is_meant) else { return false };
@@ -232,7 +233,7 @@ impl Worker {
         true
     }
 
-    /// A plan that was being prepared will not come.
+    /// The inactive plan was abandoned.
     pub fn abandon(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch) {
             self.drop_inactive(cx);
@@ -242,7 +243,7 @@ impl Worker {
         }
     }
 
-    /// The executor of a plan, also of one that is not committed yet.
+    /// The executor of a plan, committed or not.
     fn executor(&mut self, epoch: PlanEpoch, me: PeerId) -> Option<&mut Executor> {
         match &mut self.active {
             Some(active) if active.executor.epoch() == epoch || is_stale(active, epoch) => Some(&mut active.executor),
@@ -253,7 +254,7 @@ impl Worker {
         }
     }
 
-    /// Rows for a stage. Both plans' state shares the pages, so what does not count any more is freed in both.
+    /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
     pub fn forward(&mut self, forward: Forward, cx: &mut EventContext) {
         if self.executor(forward.epoch, cx.out.me).is_none() {
             return;
@@ -264,7 +265,7 @@ impl Worker {
         }
     }
 
-    /// Gives the engine what an event has brought.
+    /// Submits to the engine what an event has brought.
     pub fn start(&mut self, cx: &mut EventContext) {
         self.executors().for_each(|executor| executor.start(cx));
     }
@@ -294,7 +295,7 @@ impl Worker {
         active.chain(self.inactive.iter_mut().filter_map(|inactive| inactive.executor.as_mut()))
     }
 
-    /// Everything on the GPU is gone. The coordinator makes a new plan; until then nothing of ours counts.
+    /// Everything on the GPU is gone. The coordinator makes a new plan.
     pub fn device_lost(&mut self, sentence: &str, cx: &mut EventContext) {
         if let Some(inactive) = self.inactive.take() {
             let fault = LoadFault::Failed(sentence.to_owned());
@@ -317,7 +318,7 @@ impl Worker {
     }
 }
 
-/// A frame of an older plan that is taken for one of this plan: a bug on purpose.
+/// Accepts a frame of an older plan: a deliberate bug.
 fn is_stale(active: &Active, epoch: PlanEpoch) -> bool {
     has_mutation(Mutation::StaleEpoch) && epoch < active.executor.epoch()
 }

@@ -1,5 +1,5 @@
-//! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Whatever a plan
-//! needs goes first: its loading interrupts this one, and its memory is taken from this.
+//! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Plans have
+//! priority: their loading interrupts this one and takes its memory.
 
 use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
@@ -19,13 +19,13 @@ pub(super) struct Standby {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Until nothing is to be loaded for a plan.
+    /// Waits until no plan is being loaded.
     Waiting,
     Loading,
     Loaded,
 }
 
-/// What units take depends on these.
+/// What the size of units depends on.
 type Sizes = (ModelId, u32, KvCacheType);
 
 fn sizes(prepare: &Prepare) -> Sizes {
@@ -37,7 +37,7 @@ impl Standby {
         (self.order.model.id, self.order.context, self.order.kv_cache)
     }
 
-    /// Everything of the order beside these units fits a budget.
+    /// These units, which include the order's, fit the budget.
     fn fits(&self, both: &[WeightUnit], overhead: Bytes, budget: Bytes) -> bool {
         let order = &self.order;
         let needed = resident_bytes(&order.shape, both, order.context);
@@ -58,7 +58,7 @@ impl Worker {
         // Nothing is ordered while a plan is prepared.
         self.drop_obsolete(epoch, cx);
         if order.in_advance {
-            // Whatever plan we were part of, the coordinator has none any more.
+            // The coordinator has no plan any more.
             self.drop_active(cx);
         }
         if !order.units.is_empty() {
@@ -75,7 +75,7 @@ impl Worker {
         }
     }
 
-    /// A plan has come, so nothing is loaded in advance any more: what it wants is loaded for it, and the rest goes.
+    /// A plan has come: what was loaded in advance is freed where no plan needs it.
     pub(super) fn end_advance(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         let is_over = |standby: &mut Standby| standby.order.in_advance && standby.order.epoch < epoch;
         if self.standby.take_if(is_over).is_some() && self.active.is_none() && self.inactive.is_none() {
@@ -85,7 +85,7 @@ impl Worker {
         }
     }
 
-    /// The part of a plan begins where what was loaded in advance has ended.
+    /// A plan's part takes over what was loaded in advance.
     pub(super) fn take_advance(&mut self, epoch: PlanEpoch) {
         self.standby.take_if(|standby| standby.order.in_advance && standby.order.epoch <= epoch);
     }
@@ -104,7 +104,7 @@ impl Worker {
         self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Loaded)
     }
 
-    /// Loads what an order names beside the active plan's units, unless a plan is being prepared.
+    /// Loads the order beside the active plan's units, unless a plan is being prepared.
     pub(super) fn load_standby(&mut self, cx: &mut EventContext) {
         if self.inactive.is_some() || !self.waits_to_stand_by() {
             return;
@@ -152,7 +152,7 @@ impl Worker {
         }
     }
 
-    /// A plan's units and what is held to stand by; `None` if both do not fit together.
+    /// A plan's units with the standby units; `None` if they do not fit together.
     pub(super) fn with_standby(
         &self,
         prepare: &Prepare,
@@ -168,7 +168,7 @@ impl Worker {
         (is_of && standby.fits(&both, prepare.overhead, budget)).then_some(both)
     }
 
-    /// Nothing is held in advance any more; the coordinator is told.
+    /// Drops the standby order and reports it to the coordinator.
     pub(super) fn stop_standing_by(&mut self, fault: LoadFault, cx: &mut EventContext) {
         if let Some(standby) = self.standby.take() {
             if self.inactive.is_none() {

@@ -1,5 +1,6 @@
-//! Partial plans: what devices load while the model does not fit and more of them are awaited (dynamic-partitioning.txt
-//! 4.4.1). They are ordered like what stands by, and the plan that comes at last is chosen for what is there.
+//! Loading in advance: what devices load while the model does not fit the room yet and more devices are expected
+//! (dynamic-partitioning.txt 4.4.1). The orders are those of standby plans; the first plan takes into account what is
+//! already loaded.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +13,12 @@ use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
 use crate::members::Members;
 
-/// A plan is nearly there if another one would take so many times as long.
+/// A plan is nearly loaded if another one would take this many times as long.
 const NEARLY: f64 = 2.0;
 
 impl Planning {
-    /// The model does not fit, the host wishes it, and every device that is there was timed: a device that loads cannot be
-    /// timed, and whoever comes next would wait for that.
+    /// True if the model does not fit, the host allows it, and every present device was timed: a device cannot be
+    /// timed while it loads, and whoever comes next would wait for that.
     pub(super) fn may_load_in_advance(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
         if !request.command.in_advance || self.shortfall.is_none() || self.policy.awaits_calibration {
             return false;
@@ -26,7 +27,7 @@ impl Planning {
         !self.observed.calibrating.is_waited_for(cx)
     }
 
-    /// A plan is prepared: it takes the place of what is loaded in advance.
+    /// A plan is prepared: nothing is loaded in advance any more.
     pub(super) fn end_advance(&mut self, plan: &Plan, cx: &mut EventContext) {
         let epoch = self.plans.next_epoch(&cx.members);
         if self.standbys.end_advance(&plan.peers(), epoch) {
@@ -35,12 +36,13 @@ impl Planning {
         }
     }
 
-    /// What a device loads while more of them are awaited: nothing, or whether it has all of it.
+    /// Whether a device has loaded its part in advance; `None` if it loads nothing in advance.
     pub fn in_advance(&self, peer: PeerId) -> Option<bool> {
         Some(self.standbys.advance(peer)?.is_loaded)
     }
 
-    /// Blocks that a device holds: of the plans, or where none runs of the last one, and what it has loaded in advance.
+    /// Blocks that a device holds: of the active and the inactive plan (or of the last one while none is active), and
+    /// those loaded in advance.
     pub(super) fn held_blocks(&self, peer: PeerId, members: &Members, shape: &ModelShape) -> BTreeSet<BlockIndex> {
         let of = |plan: &Plan| {
             let stages = plan.stages.iter().filter(|stage| stage.peer == peer);
@@ -67,16 +69,16 @@ impl Planning {
         held
     }
 
-    /// While nothing runs, a plan that is nearly there is not given up for one that would take long to load: that one can be
-    /// loaded beside it.
+    /// While no plan is active, a plan that is nearly loaded is not given up for one that takes long to load. That
+    /// one can be loaded beside it.
     pub(super) fn is_nearly_there(&self, room: &Room<'_>, inactive: &Plan, other: &Plan) -> bool {
         let longest = |plan: &Plan| load_millis(room, plan).into_iter().fold(0.0, f64::max) - SESSION_START_MILLIS;
         self.plans.active.is_none() && NEARLY * longest(inactive) <= longest(other)
     }
 }
 
-/// Blocks of units that are there while they are loaded: those that were there before, and of the others the first ones, as
-/// far as the device says. Units are loaded in the order of the file, which is that of the blocks.
+/// Blocks of `units` that are loaded so far: those held before, and of the others the first ones, as far as the
+/// device reports. Units are loaded in file order, which is the order of the blocks.
 fn loaded(
     units: &[WeightUnit],
     before: &BTreeSet<BlockIndex>,

@@ -1,4 +1,4 @@
-//! Asking each device to time two ranges of the model's blocks before it is planned with (dynamic-partitioning.txt 4.3.2).
+//! Has each device time two ranges of the model's blocks before it is planned with (dynamic-partitioning.txt 4.3.2).
 
 use std::collections::BTreeMap;
 
@@ -11,51 +11,51 @@ use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 use crate::members::Member;
 
-/// Planning waits so long for a device's times; they count as well when they come later.
+/// Planning waits this long for a device's times; later ones count as well.
 const TIMEOUT_MILLIS: f64 = 5_000.0;
 
-/// More pauses than these are not looked at.
+/// Limit on the pauses that are evaluated.
 const MAX_PAUSES: usize = 8;
 
-/// What a device's times say.
+/// Cost model of a device, solved from its times.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Profile {
     /// Milliseconds of a piece of work besides its layers.
     pub session_millis: f64,
     /// Cost a millisecond.
     pub speed: Speed,
-    /// Both where nothing is waited for: milliseconds, and cost a millisecond. Overhead and blocks do not slow down alike, so
-    /// what pauses are added to is not what a device takes that holds everything itself.
+    /// Overhead in milliseconds and cost a millisecond without pauses. Overhead and blocks do not slow down alike, so
+    /// the figures for a device that waits for others differ from those for one that holds the whole model.
     pub alone: (f64, f64),
-    /// Cost of the head, in the units of the blocks' costs, if it was timed.
+    /// Cost of the LM head, in the units of the blocks' costs, if it was timed.
     pub head: Option<f64>,
-    /// What pauses cost it, as [`potluck_planner::Device::pauses`].
+    /// Slowdown after pauses, as [`potluck_planner::Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
 }
 
 struct Asked {
-    /// What the adapter tells: another one is another device.
+    /// Its GPU adapter: with another one it is another device.
     adapter: String,
     at: Millis,
     answer: Option<Result<CalibrationRuns, String>>,
 }
 
-/// Who was asked, and what came back. For one model.
+/// The devices that were asked, and their answers. For one model.
 #[derive(Default)]
 pub(super) struct Calibrating {
     asked: BTreeMap<PeerId, Asked>,
 }
 
 impl Calibrating {
-    /// Asks those who lend and were not asked yet, if there is a choice to make at all: one device alone is given
-    /// everything, however quick it is.
+    /// Asks available devices that were not asked yet, if there is a choice to make: a single device gets everything,
+    /// however fast it is.
     pub fn ask(&mut self, model: &OpenedModel, cx: &mut EventContext) {
         if cx.members.known.values().filter(|member| member.is_available()).count() > 1 {
             self.ask_all(model, cx);
         }
     }
 
-    /// Asks everyone who lends and was not asked yet.
+    /// Asks all available devices that were not asked yet.
     pub fn ask_all(&mut self, model: &OpenedModel, cx: &mut EventContext) {
         let with_budget: Vec<(&PeerId, &Member)> =
             cx.members.known.iter().filter(|(_, member)| member.is_available()).collect();
@@ -68,19 +68,19 @@ impl Calibrating {
         }
     }
 
-    /// Somebody's times may still come in time.
+    /// Times of a device may still arrive in time.
     pub fn is_waited_for(&self, cx: &EventContext) -> bool {
         let is_available = |peer: &PeerId| cx.members.get(*peer).is_some_and(Member::is_available);
         let waits = |asked: &Asked| asked.answer.is_none() && cx.now.0 - asked.at.0 < TIMEOUT_MILLIS;
         self.asked.iter().any(|(peer, asked)| waits(asked) && is_available(peer))
     }
 
-    /// A device's times. False if nobody waits for them.
+    /// Takes a device's times. False if nobody waits for them.
     pub fn answered(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
         let Some(asked) = self.asked.get_mut(&peer) else { return false };
         let waits = match &asked.answer {
             None => true,
-            // If the rest could not be timed, what is known stays.
+            // If the rest could not be timed, the known times stay.
             Some(Ok(runs)) => runs.pauses_follow && answer.is_ok(),
             Some(Err(_)) => false,
         };
@@ -90,7 +90,7 @@ impl Calibrating {
         waits
     }
 
-    /// True if a device has told times, or that it has none.
+    /// True if a device has sent times, or that it has none.
     pub fn has_answered(&self, peer: PeerId) -> bool {
         self.asked.get(&peer).is_some_and(|asked| asked.answer.is_some())
     }
@@ -100,13 +100,13 @@ impl Calibrating {
         self.asked.values().filter(|asked| asked.answer.is_some()).count()
     }
 
-    /// What is known of a device, if its times make sense.
+    /// Cost model of a device, if its times make sense.
     pub fn profile(&self, peer: PeerId, layers: &Layers) -> Option<Profile> {
         profile(self.asked.get(&peer)?.answer.as_ref()?.as_ref().ok()?, layers)
     }
 }
 
-/// Solves for overhead and speed. `None` if the ranges are none of the model's, or no speed explains the times.
+/// Solves for overhead and speed. `None` if the ranges do not fit the model, or no speed explains the times.
 fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     let (short, long) = (runs.short, runs.long);
     let blocks = layers.count().saturating_sub(2);
@@ -125,7 +125,7 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
         alone: (busy.session_millis, busy.speed),
         speed: Speed {
             decode: decode.speed,
-            // A device that was too slow for these runs as well gains by a chunk what others do.
+            // A device too slow to be timed with a chunk gains by chunks what others do.
             prefill: prefill.map_or(busy.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
         },
         head: decode.head,
@@ -133,7 +133,7 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     })
 }
 
-/// What a decoded row costs on a device.
+/// Cost of a decoded token on a device.
 #[derive(Clone, Copy, Debug)]
 struct Decode {
     session_millis: f64,
@@ -150,7 +150,7 @@ impl Decode {
     }
 }
 
-/// So many times as long as without pauses decoded rows take after them.
+/// Slowdown of decoded tokens after each pause.
 fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
     let busy = typical(&runs.decode_long);
     let after = |(pause, runs): &(f64, Vec<f64>)| (*pause, typical(&settled(runs)) / busy);
@@ -160,8 +160,8 @@ fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
     pauses
 }
 
-/// What the device takes after the pauses in the middle, told as if it were busy all the time: where several devices share a
-/// model, pauses are the rule, and overhead, blocks and head do not slow down alike.
+/// Cost after the middle pause, expressed as if the device were never idle: where several devices share a model,
+/// pauses are the rule, and overhead, blocks and LM head do not slow down alike.
 fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Option<Decode> {
     let (_, long) = runs.decode_paused.get(CalibrationRuns::middle_pause(runs.decode_paused.len()))?;
     let [short, long, head] = [&runs.short_paused, long, &runs.lm_head_paused].map(|runs| settled(runs));
@@ -171,12 +171,12 @@ fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Opti
     usable.then(|| Decode {
         session_millis: paused.session_millis / factor,
         speed: paused.speed * factor,
-        // In units of the blocks' costs it is the same at any clock.
+        // The same at any clock, in units of the blocks' costs.
         head: paused.head,
     })
 }
 
-/// The last third of some runs: a clock falls after a second or two.
+/// The last third of the runs: a clock falls after a second or two.
 fn settled(runs: &[f64]) -> Vec<f64> {
     runs[runs.len() * 2 / 3..].to_vec()
 }
@@ -193,7 +193,7 @@ mod tests {
         Layers::from_shape(&SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape(), 64, WireType::F32)
     }
 
-    /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the head.
+    /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the LM head.
     fn runs() -> CalibrationRuns {
         CalibrationRuns {
             short: BlockRange::new(1, 2),

@@ -1,4 +1,5 @@
-//! Looking for the best plan, and whether it is worth a change: it is prepared beside the active one, in its place, or not.
+//! Looks for the best plan and decides whether it is worth a change. If so, it is prepared beside the active one or
+//! in its place.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,8 +18,8 @@ use crate::members::Members;
 use crate::memory::resident_bytes;
 
 impl Planning {
-    /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
-    /// than planned, or just now and then.
+    /// True if it is time to look for a better plan: devices were timed, stages take much longer than predicted, or
+    /// the last look is a while ago.
     pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
         let slower = self.update_prediction(model, command, cx);
         if slower {
@@ -29,17 +30,17 @@ impl Planning {
         slower || due || known
     }
 
-    /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
+    /// Looks for the best plan with the largest KV cache type that fits. Returns the model with that type.
     pub fn replan(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> Option<Arc<OpenedModel>> {
         if self.plans.active().is_some_and(|plan| plan.peers().iter().any(|peer| !cx.members.is_here(*peer))) {
-            // It is back in a moment, or given up: until then nothing is planned without it.
+            // It will be back in a moment, or be given up: until then nothing is planned without it.
             self.policy.check_soon();
             return None;
         }
         self.policy.checked(cx.now);
         let epoch = self.plans.next_epoch(&cx.members);
         self.observed.calibrating.ask(request.model, cx);
-        // An answer whose plan is lost does not wait.
+        // An answer that lost its plan does not wait.
         let urgent = request.answering && self.plans.active.is_none();
         self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
         if self.policy.awaits_calibration {
@@ -54,7 +55,7 @@ impl Planning {
             let room = input.room(epoch);
             let found = match self.plans.active {
                 Some(_) => potluck_planner::plan(&room),
-                // Everybody waits: what is there already counts.
+                // Everybody waits, so what is already loaded counts.
                 None => potluck_planner::plan_keeping(&room),
             };
             match found {
@@ -103,7 +104,7 @@ impl Planning {
             !hysteresis.is_over(room, timed, is_better, cx.now) && active.share == share
         });
         if let Some(active) = kept {
-            // Who came since may be a spare, and measures are newer.
+            // Newcomers may be spares, and measurements are newer.
             active.planned = Planned::describe(room, active.planned.plan.clone());
             self.policy.drift.expect(active.epoch(), &active.planned.prediction);
             self.plans.abandon(cx);
@@ -121,7 +122,7 @@ impl Planning {
         let unfit = self.plans.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
         let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, &cx.members);
         if let Some(active) = self.plans.active.as_mut().filter(|_| !keep_active) {
-            // One that can stay does so until another one is worth a wait, and nobody is there to wait.
+            // A plan that can stay does so until a better one is worth the wait and nobody would have to wait.
             let old = active.planned.plan.clone();
             let can_stay = active.share == share && is_held(&old, room, request.model);
             let why_not = self.policy.in_place.refusal(room, &planned, &old, request.usage, cx.now);
@@ -140,7 +141,7 @@ impl Planning {
         self.prepare(planned, self.plans.active().map(|plan| plan.epoch), Purpose::Best, request, cx);
     }
 
-    /// Has everyone prepare a plan, while the plan `keep` goes on.
+    /// Has everyone prepare a plan, while the plan `keep` stays active.
     pub(super) fn prepare(
         &mut self,
         planned: Planned,
@@ -168,7 +169,7 @@ impl Planning {
         self.plans.inactive = Some(inactive);
     }
 
-    /// Every peer has room for the units of the active and the new plan together.
+    /// Every peer has memory for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
         let Some(active) = self.plans.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
         plan.peers().into_iter().all(|peer| {
@@ -182,7 +183,8 @@ impl Planning {
     }
 }
 
-/// All devices of a plan still lend enough for their parts, and it is of the type and length that the room plans with.
+/// All devices of a plan still contribute enough for their parts, and its context and KV cache type are those the
+/// room plans with.
 pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
     let is_seen = |stage: &Stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks));
     (plan.context, plan.kv_cache) == (room.context, room.shape.kv_cache)
@@ -190,7 +192,7 @@ pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
         && plan.stages.iter().all(is_seen)
 }
 
-/// All devices of a plan that runs still lend enough for it, whatever type the room plans with now.
+/// All devices of a running plan still contribute enough for it, whatever KV cache type the room plans with now.
 fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
     let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
     plan.context == room.context && shape.is_some_and(|shape| fits(plan, room, shape))
@@ -204,16 +206,16 @@ fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
     })
 }
 
-/// How far the prediction of a plan may be wrong, compared with that of another one.
+/// How far the prediction of a plan may be off, compared with that of another one.
 struct Noise {
-    /// Of what it takes in all: stages.
+    /// As a share of the total: stages.
     share: f64,
-    /// Milliseconds: lines of devices that are only in one of both.
+    /// In milliseconds: links of devices that are only in one of both.
     millis: f64,
 }
 
-/// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little, and by more than
-/// the measurements vary.
+/// A plan is worth the change if more devices take part (where that is wanted), or if it is faster by more than a
+/// margin and by more than measurements vary.
 fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
     let (many, before) = (new.plan.peers().len(), old.peers().len());
     if room.sharing == Sharing::Everyone && many != before {

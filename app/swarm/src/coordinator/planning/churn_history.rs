@@ -1,13 +1,13 @@
-//! How often devices left lately: of two that are nearly as good the one that stays is planned with.
+//! How often devices left lately. Of two that are nearly as good the planner prefers the one that stays.
 
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
 
-/// A departure counts half after so long: ten minutes.
+/// Half-life of a departure: ten minutes.
 const HALF_MILLIS: f64 = 600_000.0;
 
-/// Departures of each device, older ones counting less.
+/// Departures of each device, decaying with time.
 #[derive(Default)]
 pub(super) struct ChurnHistory {
     left: BTreeMap<PeerId, (f64, Millis)>,
@@ -15,19 +15,19 @@ pub(super) struct ChurnHistory {
 }
 
 impl ChurnHistory {
-    /// The time, for departures to be forgotten by.
+    /// Sets the time that departures decay by.
     pub fn tick(&mut self, now: Millis) {
         self.now = now;
     }
 
-    /// A device that lent its GPU is gone.
+    /// A contributing device left.
     pub fn leaves(&mut self, peer: PeerId, now: Millis) {
         self.now = now;
         let before = self.weight(peer);
         self.left.insert(peer, (before + 1.0, now));
     }
 
-    /// So often it left lately.
+    /// Number of recent departures.
     pub fn departures(&self, peer: PeerId) -> u32 {
         self.weight(peer).round() as u32
     }

@@ -1,14 +1,15 @@
-//! What an answer's tokens were foretold to take after its first ones, kept beside what they took.
+//! Forecasts of the time per token for the rest of an answer, made after its first tokens and compared with what it
+//! took.
 
 use potluck_plan::PlanEpoch;
 use potluck_protocol::ForecastView;
 
 use crate::coordinator::answering::DecodePass;
 
-/// So many tokens of an answer are looked at before the others are foretold.
+/// A forecast is made after this many tokens.
 const LOOKED_AT: u32 = 15;
 
-/// The newest answer that had the plan for itself.
+/// The newest answer that ran alone.
 #[derive(Default)]
 pub(super) struct Forecasts {
     epoch: PlanEpoch,
@@ -37,7 +38,7 @@ impl Total {
 }
 
 impl Forecasts {
-    /// A token passed a plan, of which `before` milliseconds were expected. True if it is time to foretell the next ones.
+    /// A token passed a plan; `before` milliseconds were predicted. True if it is time to forecast the next ones.
     pub fn passed(&mut self, epoch: PlanEpoch, pass: &DecodePass, before: f64) -> bool {
         if pass.is_first || self.epoch != epoch {
             *self = Self { epoch, before_ms: before, ..Self::default() };
@@ -50,12 +51,12 @@ impl Forecasts {
         self.looked_at.tokens >= LOOKED_AT
     }
 
-    /// The next tokens are expected to take so many milliseconds.
+    /// Sets the forecast, in milliseconds a token.
     pub fn set(&mut self, millis: f64) {
         self.forecast_ms = Some(millis);
     }
 
-    /// What was foretold last, for the plan that runs.
+    /// The last forecast, for the active plan.
     pub fn view(&self, epoch: PlanEpoch) -> Option<ForecastView> {
         let forecast_ms = self.forecast_ms.filter(|_| self.epoch == epoch)?;
         Some(ForecastView {

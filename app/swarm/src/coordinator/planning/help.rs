@@ -1,4 +1,4 @@
-//! What would help the room, in words: found while nothing is answered, for the devices and the plan of the moment.
+//! What would help the room, in sentences. Computed for the current devices and plan while nothing is answered.
 
 use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::{Gain, Help, what_would_help};
@@ -8,14 +8,14 @@ use super::{PlanRequest, Planning};
 use crate::event_context::EventContext;
 use crate::members::Members;
 
-/// The room must be the same for so long before it is looked at: devices often come together, and measures settle.
+/// The room must be unchanged for this long first: devices often come together, and measurements settle.
 const SETTLE_MILLIS: f64 = 1_500.0;
-/// Speeds change: what was found is looked at again after so long.
+/// Speeds change, so the suggestions are recomputed this often.
 const REFRESH_MILLIS: f64 = 30_000.0;
-/// Fewer milliseconds a token are not worth a sentence.
+/// Smaller gains, in milliseconds a token, are not worth a sentence.
 const MIN_GAIN_MILLIS: f64 = 1.0;
 
-/// What was found, and for which room.
+/// The suggestions, and the room they were computed for.
 #[derive(Default)]
 pub(super) struct Helpful {
     room: Option<Basis>,
@@ -24,7 +24,7 @@ pub(super) struct Helpful {
     sentences: Vec<String>,
 }
 
-/// The plan, and what everyone lends.
+/// The plan and the contributions.
 #[derive(Clone, Debug, PartialEq)]
 struct Basis {
     plan: Option<PlanEpoch>,
@@ -36,7 +36,7 @@ impl Helpful {
         &self.sentences
     }
 
-    /// True if the room should be looked at now. What was found for another room does not count any more.
+    /// True if suggestions should be computed now. Those for another room are dropped.
     fn is_due(&mut self, room: Basis, now: Millis) -> bool {
         if self.room.as_ref() != Some(&room) {
             *self = Self { room: Some(room), since: now, ..Self::default() };
@@ -49,7 +49,7 @@ impl Helpful {
 }
 
 impl Planning {
-    /// Looks for what would help, where that is not known. It takes as long as several plans, so answers go first.
+    /// Computes suggestions where they are missing. It takes as long as several plans, so answers go first.
     pub fn look_for_help(&mut self, request: PlanRequest<'_>, cx: &EventContext) {
         let is_settled = self.plans.inactive.is_none()
             && self.plans.active.is_some() == self.plans.up().is_some()
@@ -69,7 +69,7 @@ impl Planning {
     }
 }
 
-/// One more device in one sentence, and the least that one of those who are here would have to lend in another.
+/// At most one sentence on another device, and one on more memory of a present device.
 fn sentences(found: &[Help], members: &Members) -> Vec<String> {
     let another = found.iter().find(|help| matches!(help, Help::AnotherDevice { .. }));
     let more = found.iter().find(|help| matches!(help, Help::MoreMemory { .. }));

@@ -1,25 +1,25 @@
-//! Whether a plan that seems better is worth a change. Measures jitter, so of equal devices another one seems a little better
-//! at every look: in a room that stays as it is a plan must be better for a while.
+//! Hysteresis against measurement noise. Of equal devices another one seems a little better at every look, so in an
+//! unchanged room a plan must be better for a while.
 
 use potluck_plan::{Bytes, Millis, PeerId};
 use potluck_planner::Room;
 
-/// A plan must be better at every look for so long, if nothing else has changed: three looks ten seconds apart, less what
-/// their times vary.
+/// A plan must be better at every look for this long, if nothing else has changed: three looks ten seconds apart,
+/// less the variation of their times.
 const MIN_BETTER_MILLIS: f64 = 19_000.0;
 
-/// How the last looks at the room ended.
+/// Results of the last looks.
 #[derive(Default)]
 pub(super) struct Hysteresis {
     room: Option<Basis>,
     better_since: Option<Millis>,
-    /// A change was found to be worth it, and is on its way.
+    /// A change was granted and is on its way.
     granted: bool,
-    /// A stage has become much slower or quicker.
+    /// A stage became much slower or faster.
     drifted: bool,
 }
 
-/// Who lends what, and how many of them were timed.
+/// The contributions, and how many devices were timed.
 #[derive(Clone, Debug, PartialEq)]
 struct Basis {
     lent: Vec<(PeerId, Bytes)>,
@@ -27,18 +27,18 @@ struct Basis {
 }
 
 impl Hysteresis {
-    /// The next plan that is better is worth a change.
+    /// The next better plan is worth a change at once.
     pub fn drifted(&mut self) {
         self.drifted = true;
     }
 
-    /// The plan changed: what comes next is another change.
+    /// The plan changed: the next change starts from nothing.
     pub fn over(&mut self) {
         (self.better_since, self.granted) = (None, false);
     }
 
-    /// A look at a room of which `timed` devices are timed found a plan that is better, or none. True if it is worth a
-    /// change: at once where the room has changed.
+    /// Takes the result of a look. True if the better plan is worth a change: at once if the room has changed, else
+    /// after a while. `timed`: number of devices that were timed.
     pub fn is_over(&mut self, room: &Room<'_>, timed: usize, is_better: bool, now: Millis) -> bool {
         let lent = room.devices.iter().map(|device| (device.peer, device.budget)).collect();
         self.looked(Basis { lent, timed }, is_better, now)

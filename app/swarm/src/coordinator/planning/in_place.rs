@@ -1,18 +1,18 @@
-//! Whether a better plan that does not fit beside the active one takes its place. Nobody is answered while it is loaded, so it
-//! happens where nobody is likely to ask, and for a plan that gives back what the wait takes.
+//! Whether a better plan that does not fit beside the active one replaces it. Nobody is answered while it loads, so
+//! it happens when nobody is likely to ask, and only for a plan that pays back the wait.
 
 use potluck_plan::{Millis, Plan};
 use potluck_planner::{Planned, Room, Sharing, load_millis, predict};
 
-/// Whoever has just asked, or read an answer, may ask again: so long the room stays up.
+/// After the last answer the room stays up for this long: another question is likely.
 const QUIET_MILLIS: f64 = 30_000.0;
-/// Tokens of the next answer. A room is expected to be used as much again as it was, and for this answer besides.
+/// Expected tokens of the next answer. A room is expected to be used as much again as it was, plus this answer.
 const NEXT_ANSWER: u64 = 200;
 
 /// How a room was used.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Usage {
-    /// Somebody waits for an answer, or for a place in the queue.
+    /// Somebody waits for an answer or in the queue.
     pub waits: bool,
     /// When somebody last did.
     pub waited: Millis,
@@ -27,22 +27,22 @@ impl Usage {
     }
 }
 
-/// What the active plan was used for.
+/// Use of the active plan.
 #[derive(Default)]
 pub(super) struct InPlace {
-    /// Tokens written when it became the active one.
+    /// Tokens written when it became active.
     before: u64,
 }
 
 impl InPlace {
-    /// Another plan counts from now on.
+    /// Another plan is active from now on.
     pub fn plan_changed(&mut self, tokens: u64) {
         self.before = tokens;
     }
 
-    /// Why the better plan does not take the place of the active one now, in one sentence; nothing if it does. It must give
-    /// back in tokens what loading it takes, if the room is used as much again as it was under the active plan. One that is
-    /// better for something else than time only waits until nobody is there.
+    /// Why the better plan does not replace the active one now, in one sentence; `None` if it does. It must save as
+    /// much time as loading takes, if the room is used as much again as it was under the active plan. A plan that is
+    /// better in something else than speed only waits until nobody is there.
     pub fn refusal(
         &self,
         room: &Room<'_>,

@@ -1,4 +1,4 @@
-//! How keys and values are stored: what the host wished, or the largest type that fits what the room lends.
+//! Choice of the KV cache type: the host's, or the largest one that fits the room's memory.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use potluck_plan::KvCacheType;
 
 use crate::event::{HostCommand, OpenedModel};
 
-/// Shorter contexts are not offered.
+/// Shorter contexts are not suggested.
 const MIN_CONTEXT: u32 = 512;
 
-/// The model with each type of keys and values that may be planned with now, in order of preference. Another type than that of
-/// the plan that runs means loading anew on every device, and computing every conversation again: so a plan that runs gets
-/// no smaller one, and a larger one only between answers.
+/// The model with each KV cache type that may be planned with now, in order of preference. Changing the type means
+/// that every device loads anew and every conversation is recomputed. So a running plan never gets a smaller type,
+/// and a larger one only between answers.
 pub(super) fn choices(
     model: &Arc<OpenedModel>,
     preferred: Option<KvCacheType>,
@@ -33,7 +33,7 @@ pub(super) fn choices(
         .collect()
 }
 
-/// Why the model cannot have the type that the host wished.
+/// Why the model cannot use the type that the host chose.
 pub(super) fn refusal(model: &OpenedModel, preferred: Option<KvCacheType>) -> String {
     let names: Vec<&str> = model.shapes.iter().map(|shape| shape.kv_cache.name()).collect();
     format!(
@@ -43,8 +43,8 @@ pub(super) fn refusal(model: &OpenedModel, preferred: Option<KvCacheType>) -> St
     )
 }
 
-/// One sentence on what would fit the room as it is: smaller keys and values if the host wished larger ones, else a shorter
-/// context.
+/// One sentence on what would fit the room as it is: a smaller KV cache type if the host chose a larger one, else a
+/// shorter context.
 pub(super) fn what_would_fit(
     model: &OpenedModel,
     command: &HostCommand,

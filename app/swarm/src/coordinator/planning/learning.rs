@@ -1,4 +1,4 @@
-//! What a room learns while its plan runs: what devices and messages take, and what is expected from that.
+//! What the room learns while its plan runs: times of devices and messages, and predictions from them.
 
 use potluck_plan::{Millis, PeerId, Plan, PlanEpoch, StageId};
 use potluck_planner::{HopCost, Planned, Prediction, forecast};
@@ -12,11 +12,11 @@ use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::members::Members;
 
-/// What the active plan is expected to take is said anew this often.
+/// The active plan's times are predicted this often.
 const PREDICT_MILLIS: f64 = 1_000.0;
 
 impl Planning {
-    /// A device's times. True if they are worth planning anew.
+    /// Takes a device's times. True if they are worth planning with.
     pub fn calibrated(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
         let first = !self.observed.calibrating.has_answered(peer);
         let counts = self.observed.calibrating.answered(peer, answer);
@@ -26,7 +26,7 @@ impl Planning {
         counts
     }
 
-    /// A decoded row passed the active plan.
+    /// A decoded token passed the active plan.
     pub fn learn(
         &mut self,
         model: &OpenedModel,
@@ -54,8 +54,8 @@ impl Planning {
         self.observed.measures.learn_prefill(&input.room(plan.epoch), &plan, pass);
     }
 
-    /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
-    /// many of them on their way at once.
+    /// Predicted milliseconds until the first token if nothing else runs, for this many tokens, tokens a chunk, and
+    /// chunks in flight.
     pub fn first_token_millis(
         &self,
         model: &OpenedModel,
@@ -68,29 +68,29 @@ impl Planning {
         potluck_planner::first_token_millis(&input.room(plan.epoch), plan, tokens, chunk, window)
     }
 
-    /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
+    /// Predicted times of a plan's tokens: the planner's, corrected by the tokens that have passed.
     pub fn expected(&self, planned: &Planned) -> Prediction {
         expected(&self.observed.measures, &planned.prediction, &planned.plan)
     }
 
-    /// What the newest answer's tokens were foretold to take, for a plan that runs.
+    /// The forecast for the newest answer, for a running plan.
     pub fn forecast(&self, planned: &Planned) -> Option<ForecastView> {
         self.forecasts.view(planned.plan.epoch)
     }
 
-    /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
+    /// Has a device that runs everything alone timed too, once it is up and idle: nobody waits for that.
     pub fn time_alone(&mut self, model: &OpenedModel, cx: &mut EventContext) {
         if self.plans.up().is_some() && self.plans.inactive.is_none() && !self.policy.awaits_calibration {
             self.observed.calibrating.ask_all(model, cx);
         }
     }
 
-    /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
+    /// Measured engine milliseconds of a stage for a decoded token, if the active plan measured it.
     pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
         self.observed.measures.stage_millis(epoch, stage)
     }
 
-    /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
+    /// Messages of a token under a plan, with predicted and measured times.
     pub fn hops(&self, planned: &Planned, expected: &Prediction) -> Vec<HopView> {
         let hops = &expected.hops;
         let measured = self.observed.measures.hop_millis_of(planned.plan.epoch, hops);
@@ -103,13 +103,13 @@ impl Planning {
         hops.iter().zip(measured).map(hop).collect()
     }
 
-    /// What would help, a sentence each.
+    /// What would help, one sentence each.
     pub fn help(&self) -> &[String] {
         self.helpful.sentences()
     }
 
-    /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
-    /// chosen for.
+    /// Predicts the active plan's times from the newest measurements. True if they are far from those it was chosen
+    /// for.
     pub(super) fn update_prediction(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
         if cx.now.0 - self.policy.predicted.0 < PREDICT_MILLIS {
             return false;

@@ -1,4 +1,4 @@
-//! What the planner is asked, with everything that its room borrows.
+//! The planner's input, with everything that its [`Room`] borrows.
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Layers, Links, Loading, Room, Sharing};
@@ -17,7 +17,7 @@ pub(super) struct PlannerInput<'a> {
     context: u32,
 }
 
-/// Numbers between stages.
+/// Number format between stages.
 const WIRE: WireType = WireType::F32;
 
 impl<'a> PlannerInput<'a> {
@@ -38,12 +38,12 @@ impl<'a> PlannerInput<'a> {
         }
     }
 
-    /// The devices, to say that they may hold something else than they lend.
+    /// The devices, for limiting what they may hold.
     pub fn devices(&mut self) -> &mut [Device] {
         &mut self.devices
     }
 
-    /// The room as it is now; a plan for it will have this epoch.
+    /// The room as it is now. A plan for it gets this epoch.
     pub fn room(&self, epoch: PlanEpoch) -> Room<'_> {
         Room {
             shape: &self.model.shape,

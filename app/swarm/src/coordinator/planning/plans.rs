@@ -1,4 +1,4 @@
-//! The plans of a room: the active one, and the inactive one that is prepared beside it.
+//! The two plans of a room: the active one, and the inactive one that is prepared beside it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,10 +9,10 @@ use potluck_protocol::{Frame, LoadFault, LoadPhase, PlanStatus, Prepare, Sharing
 use crate::event_context::EventContext;
 use crate::members::Members;
 
-/// An order that is not answered for so long is given again; who has it already only answers again.
+/// Unanswered orders are sent again after this time; a device that has carried it out just answers again.
 const RESEND_MILLIS: f64 = 5_000.0;
-/// A peer that gets no further for so long will not get ready: it may be there and still wait for something for ever. Long,
-/// because compiling kernels on a loaded machine shows no progress for a while.
+/// A peer without progress for this long will not get ready: it may wait for something forever. Long, because
+/// compiling kernels on a loaded machine shows no progress for a while.
 const STUCK_MILLIS: f64 = 120_000.0;
 
 /// The plans, and the epochs that name them.
@@ -34,17 +34,17 @@ impl Plans {
         self.active.as_ref().map(|active| &active.planned.plan)
     }
 
-    /// The active plan, once everyone in it has switched to it: rows may be sent.
+    /// The active plan, once everyone in it has switched to it and tokens may be sent.
     pub fn up(&self) -> Option<&Plan> {
         self.active.as_ref().filter(|active| active.is_up()).map(|active| &active.planned.plan)
     }
 
-    /// The plan whose devices answers need: the active one, else the one that is being prepared.
+    /// The plan whose devices the answers need: the active one, else the one that is being prepared.
     pub fn needed(&self) -> Option<&Plan> {
         self.active().or(self.inactive.as_ref().map(|inactive| &inactive.planned.plan))
     }
 
-    /// The plan to show: the active one, else what is being prepared.
+    /// The plan to show: the active one, else the one that is being prepared.
     pub fn shown(&self) -> (PlanStatus, Option<&Planned>) {
         match (&self.active, &self.inactive) {
             (Some(active), _) if active.is_up() => (PlanStatus::Up, Some(&active.planned)),
@@ -54,17 +54,17 @@ impl Plans {
         }
     }
 
-    /// The peer has to load for a plan that does not run yet.
+    /// The peer still has to load for the inactive plan.
     pub fn awaits(&self, peer: PeerId) -> bool {
         self.inactive.as_ref().is_some_and(|inactive| inactive.awaits(peer))
     }
 
-    /// The active plan cannot go on.
+    /// Drops the active plan, which cannot go on.
     pub fn drop_active(&mut self) {
         self.active = None;
     }
 
-    /// The inactive plan will not come.
+    /// Abandons the inactive plan.
     pub fn abandon(&mut self, cx: &mut EventContext) {
         if let Some(inactive) = self.inactive.take() {
             let plan = &inactive.planned.plan;
@@ -80,20 +80,20 @@ impl Plans {
         self.active.take_if(|active| active.planned.plan.peers().contains(&peer)).is_some()
     }
 
-    /// A peer does not hold its part of the active plan any more. True if the plan is gone for it.
+    /// A peer lost its part of the active plan. True if the plan is gone because of it.
     pub fn commit_failed(&mut self, peer: PeerId, epoch: PlanEpoch) -> bool {
         let is_meant = |active: &mut Active| active.epoch() == epoch && active.planned.plan.peers().contains(&peer);
         self.active.take_if(is_meant).is_some()
     }
 
-    /// A peer was away: it is asked whether it still holds its part.
+    /// Asks a peer that was away whether it still holds its part.
     pub fn ask(&self, peer: PeerId, cx: &mut EventContext) {
         if let Some(active) = self.active().filter(|active| active.peers().contains(&peer)) {
             cx.out.send(peer, Frame::Commit(active.epoch));
         }
     }
 
-    /// A peer cannot get ready for the inactive plan. The active one goes on. True if the plan is given up for it.
+    /// A peer cannot get ready for the inactive plan. The active one goes on. True if the inactive plan is given up.
     pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) -> bool {
         let is_meant =
             |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.planned.plan.peers().contains(&peer);
@@ -109,7 +109,7 @@ impl Plans {
         true
     }
 
-    /// A peer cannot compute its part of the inactive plan: it is given up, and the peer asked again later.
+    /// A peer cannot compute its part of the inactive plan: the plan is given up, and the peer asked again later.
     pub fn give_up_inactive(&mut self, peer: PeerId, cx: &mut EventContext) {
         self.abandon(cx);
         if let Some(member) = cx.members.known.get_mut(&peer) {
@@ -117,7 +117,7 @@ impl Plans {
         }
     }
 
-    /// Gives up a plan one of whose peers gets no further with loading; that peer is asked again later, and begins anew.
+    /// Gives up a plan if one of its peers makes no progress with loading; that peer is asked again later.
     pub fn give_up_stuck(&mut self, cx: &mut EventContext) -> Option<PeerId> {
         let stuck = self.inactive.as_mut()?.stuck(cx)?;
         self.give_up_inactive(stuck, cx);
@@ -129,7 +129,7 @@ impl Plans {
         self.inactive.as_ref().filter(|inactive| inactive.is_ready()).map(|inactive| &inactive.planned.plan)
     }
 
-    /// Above every epoch that anybody has heard of.
+    /// An epoch above every one that anybody has heard of.
     pub(super) fn next_epoch(&self, members: &Members) -> PlanEpoch {
         let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
         PlanEpoch(self.epoch.max(newest).0 + 1)
@@ -174,12 +174,12 @@ impl Plans {
     }
 }
 
-/// The plan that counts.
+/// The active plan.
 pub(crate) struct Active {
     pub planned: Planned,
-    /// How work was to be shared out when it was made.
+    /// The sharing it was made for.
     pub share: Sharing,
-    /// Peers that have not said yet that they switched.
+    /// Peers that have not confirmed the switch.
     awaited: BTreeSet<PeerId>,
     sent_at: Millis,
 }
@@ -187,21 +187,21 @@ pub(crate) struct Active {
 /// Why a plan is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It is the best one for the devices there are.
+    /// It is the best plan for the present devices.
     Best,
-    /// It stood by for one that is lost: everyone holds its part already, and nothing has to be loaded for it.
+    /// It is the standby plan for one that is lost: everyone holds its part already.
     TakesOver,
 }
 
-/// The plan that is prepared beside it.
+/// The inactive plan.
 pub(crate) struct Inactive {
     pub planned: Planned,
     pub share: Sharing,
     pub purpose: Purpose,
     order: Prepare,
-    /// Peers that load.
+    /// Peers that are still loading.
     awaited: BTreeSet<PeerId>,
-    /// How far each of them was when it was seen to get further last.
+    /// The last progress of each of them, and when it was seen.
     progress: BTreeMap<PeerId, (Option<(LoadPhase, Bytes)>, Millis)>,
     sent_at: Millis,
 }
@@ -216,7 +216,7 @@ impl Inactive {
         self.planned.plan.epoch
     }
 
-    /// The active plan's units stay meanwhile.
+    /// The active plan stays loaded meanwhile.
     pub fn keeps_active(&self) -> bool {
         self.order.keep.is_some()
     }
@@ -233,7 +233,7 @@ impl Inactive {
         self.awaited.is_empty()
     }
 
-    /// A peer that has not got further for too long.
+    /// A peer without progress for too long.
     pub fn stuck(&mut self, cx: &EventContext) -> Option<PeerId> {
         self.awaited.iter().copied().find(|peer| {
             let report = cx.members.get(*peer).and_then(|member| member.status.loading);
@@ -259,7 +259,7 @@ impl Inactive {
         }
     }
 
-    /// `running`: rows pass it already, so nobody is waited for.
+    /// Makes it the active plan. `running`: tokens pass it already, so nobody is waited for.
     pub fn into_active(self, running: bool, now: Millis) -> Active {
         let awaited = if running { BTreeSet::new() } else { self.planned.plan.peers() };
         Active { planned: self.planned, share: self.share, awaited, sent_at: now }

@@ -1,9 +1,9 @@
-//! Standby plans: what goes on when a device is lost, loaded in advance (the paper's shadow assignments,
+//! Standby plans: the plans that follow the loss of a device, loaded in advance (the paper's shadow assignments,
 //! dynamic-partitioning.txt 4.4.1 and 5.2.5).
 //!
-//! Orders are made once for an active plan and the devices of the room. They stay when the room is looked at again, and when
-//! somebody joins or leaves those that do not concern it stay too. While the model does not fit they name what each device will
-//! most probably get ([`super::advance`]).
+//! Orders are made once for an active plan and the room's devices. They stay when the room is looked at again, and
+//! those that are not concerned stay when somebody joins or leaves. While the model does not fit they name the part
+//! that each device will most likely get ([`super::advance`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,22 +19,22 @@ use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 use crate::members::Members;
 
-/// The room must be the same for so long before orders are made: devices often come and go together, and a connection that
-/// ended may be back.
+/// The room must be unchanged for this long before orders are made: devices often come and go together, and a
+/// connection that ended may be back.
 const SETTLE_MILLIS: f64 = 2_000.0;
-/// An order that is not answered for so long is given again.
+/// Unanswered orders are sent again after this time.
 const RESEND_MILLIS: f64 = 5_000.0;
-/// Who could not do what was ordered gets no other order for so long, unless the plan changes.
+/// A device that could not carry out an order gets no other one for this long, unless the plan changes.
 const REFUSED_MILLIS: f64 = 60_000.0;
-/// What a device may hold at most, as a share of what it lends, shrinks so much when its engine has no room.
+/// The share of its budget that a device may hold is multiplied by this when its engine runs out of memory.
 const SHRINK: f64 = 0.9;
-/// Nothing heard of a device for so long: it is not counted on for the next token.
+/// A device silent for this long is not relied on for the next token.
 const SILENT_MILLIS: f64 = 2_500.0;
 
 #[derive(Default)]
 pub(crate) struct StandbyPlans {
     made_for: Option<Basis>,
-    /// Another room than they were made for, and since when it is so.
+    /// Another room than the orders were made for, and since when it is so.
     seen: Option<(Basis, Millis)>,
     covered: Vec<Covered>,
     exposed: Vec<Exposed>,
@@ -48,11 +48,11 @@ pub(crate) struct StandbyPlans {
 struct Basis {
     /// The active plan, if there is one.
     plan: Option<PlanEpoch>,
-    /// What each device may hold.
+    /// Memory budget of each device.
     lent: Vec<(PeerId, Bytes)>,
 }
 
-/// A standby plan, and who has to hold more for it than for the active plan.
+/// A standby plan, and the devices that hold more for it than for the active plan.
 struct Covered {
     standby: Standby,
     helpers: BTreeSet<PeerId>,
@@ -60,31 +60,31 @@ struct Covered {
 
 struct Order {
     order: StandbyOrder,
-    /// What the device lent when it was given.
+    /// The device's budget when the order was made.
     lent: Bytes,
-    /// The device has not said yet that it holds everything.
+    /// The device has not confirmed that it holds everything.
     awaited: bool,
-    /// Units of it that an order before it had brought.
+    /// Units of it that an earlier order has loaded.
     already_loaded: BTreeSet<WeightUnit>,
 }
 
-/// A device that could not do what was ordered, as long as it lends this.
+/// A device that could not carry out an order. Valid for this budget.
 struct Refusal {
     lent: Bytes,
     share: f64,
     until: Option<Millis>,
 }
 
-/// What a device loads while more of them are awaited.
+/// What a device loads in advance.
 pub(super) struct Advance<'a> {
     pub order: &'a StandbyOrder,
     /// It has all of it.
     pub is_loaded: bool,
-    /// What an order before this one had brought.
+    /// Units of an earlier order.
     pub already_loaded: &'a BTreeSet<WeightUnit>,
 }
 
-/// For whose loss a device stands by.
+/// The losses that a device stands by for.
 pub(crate) struct StandsBy {
     pub lost: Vec<PeerId>,
     /// It holds what it needs for that.
@@ -92,7 +92,7 @@ pub(crate) struct StandsBy {
 }
 
 impl StandbyPlans {
-    /// The plan for the loss of this peer, if everyone in it holds what it needs.
+    /// The standby plan for the loss of this peer, if everyone in it holds what it needs.
     fn ready(&self, lost: PeerId) -> Option<&Plan> {
         let covered = self.covered.iter().find(|covered| covered.standby.lost == lost)?;
         covered.helpers.iter().all(|peer| self.holds(*peer)).then_some(&covered.standby.plan)
@@ -102,7 +102,7 @@ impl StandbyPlans {
         self.orders.get(&peer).is_some_and(|order| !order.awaited)
     }
 
-    /// Another plan counts: who stands by for it is still to be found.
+    /// Another plan is active: standby plans for it are still to be found.
     pub fn plan_changed(&mut self) {
         self.covered.clear();
         self.exposed.clear();
@@ -110,7 +110,7 @@ impl StandbyPlans {
         self.refusals.values_mut().for_each(|refusal| refusal.until = None);
     }
 
-    /// A peer is gone, or holds nothing in advance any more.
+    /// A peer is gone, or no longer holds anything in advance.
     pub fn forget(&mut self, peer: PeerId) {
         self.orders.remove(&peer);
         self.covered.retain(|covered| !covered.helpers.contains(&peer));
@@ -123,7 +123,7 @@ impl StandbyPlans {
         }
     }
 
-    /// A peer does not hold what was ordered. True if there was such an order.
+    /// A peer could not carry out an order. True if there was such an order.
     pub fn failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: &LoadFault, now: Millis) -> bool {
         let Some(order) = self.orders.get(&peer).filter(|order| order.order.epoch == epoch) else { return false };
         let lent = order.lent;
@@ -151,7 +151,7 @@ impl StandbyPlans {
         }
     }
 
-    /// What each device may hold now. Who lends something else than when it got its order has to get another.
+    /// Limits devices to what they may hold now. A device whose budget changed since its order needs another one.
     fn limit(&mut self, devices: &mut [Device], now: Millis) {
         for device in devices {
             let (peer, lent) = (device.peer, device.budget);
@@ -164,7 +164,7 @@ impl StandbyPlans {
         }
     }
 
-    /// The room is another one than the orders were made for, and has been for a while.
+    /// The room differs from the one the orders were made for, and has for a while.
     fn is_due(&mut self, basis: &Basis, now: Millis) -> bool {
         if self.made_for.as_ref() == Some(basis) {
             self.seen = None;
@@ -179,7 +179,7 @@ impl StandbyPlans {
         }
     }
 
-    /// Makes standby plans for the active one, and says what everyone has to hold for them besides.
+    /// Makes standby plans for the active one. Returns what each device has to hold for them in addition.
     fn make(&mut self, room: &Room<'_>, active: &Plan) -> BTreeMap<PeerId, Vec<WeightUnit>> {
         let made = std::mem::take(&mut self.covered).into_iter().map(|covered| covered.standby).collect();
         let found = standby_keeping(room, active, made);
@@ -202,7 +202,7 @@ impl StandbyPlans {
         units
     }
 
-    /// Orders what is not ordered yet, and ends what is not needed any more. True if there is something new.
+    /// Adds missing orders and ends unnecessary ones. True if there is a new one.
     fn order(
         &mut self,
         mut units: BTreeMap<PeerId, Vec<WeightUnit>>,
@@ -210,7 +210,7 @@ impl StandbyPlans {
         order: impl Fn(Vec<WeightUnit>) -> StandbyOrder,
     ) -> bool {
         self.orders.retain(|_, order| order.awaited || !order.order.units.is_empty());
-        // A device that is away for a moment keeps what it has.
+        // A device that is away for a moment keeps its order.
         let ended = self.orders.keys().filter(|peer| lent.contains_key(*peer));
         ended.copied().collect::<Vec<_>>().into_iter().for_each(|peer| _ = units.entry(peer).or_default());
         let mut is_new = false;
@@ -225,14 +225,14 @@ impl StandbyPlans {
         is_new
     }
 
-    /// What a device loads while more of them are awaited, if it does.
+    /// What a device loads in advance.
     pub(super) fn advance(&self, peer: PeerId) -> Option<Advance<'_>> {
         let order = self.orders.get(&peer).filter(|order| order.order.in_advance && !order.order.units.is_empty())?;
         Some(Advance { order: &order.order, is_loaded: !order.awaited, already_loaded: &order.already_loaded })
     }
 
-    /// A plan comes: nothing is loaded in advance any more. Who is part of the plan is told by it, and the others by an order
-    /// with this epoch. True if there are such others.
+    /// A plan comes: nothing is loaded in advance any more. Devices with a part in the plan learn it from the plan,
+    /// the others from an order with this epoch. True if there are others.
     pub(super) fn end_advance(&mut self, part: &BTreeSet<PeerId>, epoch: PlanEpoch) -> bool {
         self.orders.retain(|peer, order| !order.order.in_advance || !part.contains(peer));
         let others = self.orders.values_mut().filter(|order| order.order.in_advance && !order.order.units.is_empty());
@@ -245,14 +245,14 @@ impl StandbyPlans {
         is_any
     }
 
-    /// For whom a device stands by.
+    /// The losses that a device stands by for.
     pub fn of(&self, peer: PeerId) -> Option<StandsBy> {
         let of_peer = self.covered.iter().filter(|covered| covered.helpers.contains(&peer));
         let lost: Vec<PeerId> = of_peer.map(|covered| covered.standby.lost).collect();
         (!lost.is_empty()).then(|| StandsBy { lost, is_ready: self.holds(peer) })
     }
 
-    /// What happens if a device leaves, in one sentence.
+    /// One sentence on what happens if a device leaves.
     pub fn sentence(&self, members: &Members) -> Option<String> {
         if let Some(Exposed { lost, missing }) = self.exposed.first() {
             let name = members.name(*lost);
@@ -272,8 +272,7 @@ impl StandbyPlans {
 }
 
 impl Planning {
-    /// Looks whether devices should stand by for others, and orders it. Plans go first: nothing is ordered while one is
-    /// prepared.
+    /// Makes standby orders. Plans go first: nothing is ordered while one is prepared.
     pub fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
         self.standbys.resend_orders(cx);
         if self.plans.inactive.is_some() || self.plans.active.is_some() != self.plans.up().is_some() {
@@ -307,8 +306,8 @@ impl Planning {
         }
     }
 
-    /// The plan that stands by for the loss of this peer is prepared in the place of the lost one: nothing has to be loaded
-    /// for it. False: there is none.
+    /// Prepares the standby plan for the loss of this peer, for which nothing has to be loaded. False if there is
+    /// none.
     pub fn take_over(&mut self, lost: PeerId, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
         let Some(plan) = self.standbys.ready(lost).cloned() else { return false };
         let is_there = |peer: &PeerId| {
