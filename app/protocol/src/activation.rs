@@ -37,7 +37,7 @@ pub struct Forward {
     /// the whole model. The result has candidates for each. 0 otherwise.
     pub further_steps: u16,
     /// What the last stage computes of the LM head; `None`: it only reports that the chunk has passed.
-    pub head: Option<LmHeadRequest>,
+    pub lm_head: Option<LmHeadRequest>,
     /// Engine milliseconds at each stage passed so far, in order.
     pub stage_millis: Vec<f64>,
     /// Number format of `hidden` in the tail.

@@ -129,7 +129,7 @@ fn values(tail: &[u8], wire: WireType) -> Result<Vec<f32>, FrameError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
         ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PlanEpoch, Position, StageId,
@@ -152,7 +152,7 @@ mod tests {
             class: KernelClass::Decode,
             tokens: vec![17],
             further_steps: 0,
-            head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+            lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: vec![1.5],
             wire,
             hidden,
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_told_to_reload() {
+    fn another_version_is_asked_to_reload() {
         let mut bytes = encode(ME, &Frame::Bye).unwrap();
         bytes[0] = 99;
         let error = decode(&bytes).unwrap_err();
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_where_none_belongs_is_refused() {
+    fn an_unexpected_tail_is_refused() {
         let mut bytes = encode(ME, &Frame::Bye).unwrap();
         bytes.push(0);
         assert_eq!(decode(&bytes), Err(FrameError::Tail(1)));

@@ -133,7 +133,7 @@ impl Gather {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::PeerId;
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_holder_left_is_said() {
+    fn no_holder_left_is_an_error() {
         let (mut gather, remote) = gather();
         assert!(gather.split(&remote, Millis(0.0), |holder| holder != A && holder != B).is_err());
     }

@@ -3,6 +3,7 @@
 //! [`Peer`] contains all of them. The browser's driver, the native peer, the simulator and the tests feed it the same
 //! [`Event`]s and perform the same [`Action`]s.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod coordinator;
 mod event;

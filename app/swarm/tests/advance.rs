@@ -1,5 +1,5 @@
-//! Partial plans: while the model does not fit, devices load the part that they will most probably get.
-#![allow(clippy::unwrap_used)]
+//! Loading in advance: while the model does not fit, devices load the part that they will most likely get.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
@@ -26,8 +26,8 @@ fn is_up(world: &World) -> bool {
     world.view(0).room.is_some_and(|room| room.plan.status == PlanStatus::Up)
 }
 
-/// Devices that come one by one, seconds apart, until the model fits; sometimes another one besides, or one that leaves before
-/// the last comes.
+/// Devices that come one by one, seconds apart, until the model fits; sometimes with an additional one, or one that
+/// leaves before the last comes.
 fn room(seed: u64, in_advance: bool, max: usize) -> (World, SimModel, f64) {
     let mut draw = Draw(seed);
     let experts = if draw.below(4) == 0 { 6 } else { 0 };
@@ -82,7 +82,7 @@ fn block_millis(seed: u64) -> f64 {
     model.shape().blocks[0].weights().0 as f64 / download(seed) * 1e3
 }
 
-/// So many devices besides the host are there when the model fits.
+/// Devices needed besides the host for the model to fit.
 fn needed(seed: u64) -> usize {
     let (mut world, ..) = room(seed, false, usize::MAX);
     world.run(600_000.0, |world| world.view(0).room.is_some_and(|room| room.plan.status != PlanStatus::Waiting));
@@ -111,8 +111,8 @@ fn times(seed: u64, in_advance: bool) -> (f64, f64) {
     (fitted, up)
 }
 
-/// Over a thousand rooms: the wait for the plan from the moment at which the model fits. A device's report of how far it is may
-/// be a second old, and a block of which a part is there counts as missing: by so much the choice may be wrong.
+/// Over a thousand rooms: the wait for the plan from the moment at which the model fits. A device's progress report
+/// may be a second old, and a partly loaded block counts as missing: the choice may be wrong by that much.
 #[test]
 fn the_room_is_up_sooner_and_never_much_later() {
     let (mut all_with, mut all_without, mut sooner, mut worst) = (0.0, 0.0, 0, f64::MIN);
@@ -148,7 +148,7 @@ fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
 }
 
 #[test]
-fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
+fn devices_show_what_they_load_in_advance_and_drop_what_the_plan_does_not_need() {
     let slow = SimDevice { download: 50.0, ..SimDevice::with_budget(400) };
     let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.add(slow, 10.0);
@@ -163,9 +163,9 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
         told.iter().all(|(_, sentence, _)| sentence.as_deref() == Some("Has loaded its part in advance.")),
         "{told:?}"
     );
-    // Two blocks with an end, or two blocks: neither device lends more.
+    // Two blocks with an end, or two blocks: neither device has memory for more.
     assert!(told.iter().all(|(_, _, used)| (320..=370).contains(used)), "{told:?}");
-    // Somebody comes who needs nobody.
+    // A device comes that can hold the whole model.
     world.add(SimDevice { download: 5_000.0, ..SimDevice::with_budget(3_000).at_speed(8.0) }, 30_000.0);
     world.run(40_000.0, |_| false);
     assert!(is_up(&world));
@@ -174,9 +174,9 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
     assert_eq!(world.violation(), None);
 }
 
-/// Who is alone is timed before it loads, so that whoever comes next does not wait for that.
+/// A lone device is timed before it loads, so that whoever comes next does not wait for that.
 #[test]
-fn a_device_that_loads_in_advance_was_timed_before() {
+fn a_device_is_timed_before_it_loads_in_advance() {
     let slow = SimDevice { download: 5.0, ..SimDevice::with_budget(620) };
     let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.run(10_000.0, |_| false);
@@ -186,7 +186,7 @@ fn a_device_that_loads_in_advance_was_timed_before() {
     assert!(world.now() < 11_000.0, "the plan waited until {:.0} ms", world.now());
 }
 
-/// A room that has become too small keeps what it holds, and who comes back finds it so.
+/// A room that has become too small keeps what it holds, and a device that comes back finds it so.
 #[test]
 fn a_room_that_became_too_small_keeps_what_it_holds() {
     let device = SimDevice { download: 50.0, ..SimDevice::with_budget(620) };
@@ -201,6 +201,6 @@ fn a_room_that_became_too_small_keeps_what_it_holds() {
     assert!(seats(&world)[0].2 >= held, "{:?}", seats(&world));
     let back = at + 20_000.0;
     world.run(back + 60_000.0, |world| world.now() > back && is_up(world));
-    // Its own part is in its storage: ten times as quick as downloading it.
+    // Its own part is in its storage: ten times as fast as downloading it.
     assert!(world.now() - back < 4_000.0, "up {:.0} ms after it came back", world.now() - back);
 }

@@ -1,5 +1,5 @@
-//! Peers that send what they must not: they are named, and the room goes on without them.
-#![allow(clippy::unwrap_used)]
+//! Peers that send wrong results: they are named, and the room goes on without them.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::PeerId;
 use potluck_protocol::{AnswerStop, MemberStatus, Sharing};
@@ -90,7 +90,7 @@ fn experts_with_wrong_sums_are_named_and_planned_around() {
     assert!(named > 30, "its sums must often be asked for, only {named} times they were");
 }
 
-/// Nobody can take over: the answer ends with a sentence that names the device, and does not begin anew for ever.
+/// Nobody can take over: the answer ends with a sentence that names the device, instead of restarting forever.
 #[test]
 fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
     for wrong in [Wrong::NotFinite, Wrong::Short] {
@@ -104,7 +104,7 @@ fn wrong_numbers_of_the_only_device_end_the_answer_with_its_name() {
 }
 
 #[test]
-fn a_second_host_is_told_and_the_room_goes_on_with_the_first() {
+fn a_second_host_is_turned_away_and_the_room_goes_on() {
     for seed in 0..100u64 {
         let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
         // The second host may have a smaller id than the workers, or a larger one.

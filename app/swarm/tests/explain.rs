@@ -1,5 +1,5 @@
-//! What people are told of a plan: what each part of a token takes, and what would help.
-#![allow(clippy::unwrap_used)]
+//! Explanations of a plan: what each part of a token takes, and what would help.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{PlanStatus, PlanView, Sharing};
 use potluck_swarm::sim::{Link, SimDevice, SimModel, World};
@@ -13,7 +13,7 @@ fn plan(world: &World) -> &PlanView {
     &world.view(0).room.unwrap().plan
 }
 
-/// Milliseconds one way of each device's line.
+/// One-way latency of each device's link, milliseconds.
 const LATENCIES: [f64; 3] = [1.0, 12.0, 4.0];
 
 #[test]
@@ -44,8 +44,8 @@ fn each_stage_and_each_message_has_its_expected_and_its_measured_time() {
 }
 
 #[test]
-fn an_idle_line_is_measured_awake() {
-    // Each leg takes 4 ms longer after a while without frames, and tokens do not leave it alone for so long.
+fn an_idle_link_is_measured_awake() {
+    // Each access link takes 4 ms longer when it was idle, and tokens never leave it idle for that long.
     let link = Link { wake: 4.0, ..Link::after(1.0) };
     let mut world = World::new(5, dense(), Sharing::Fastest, SimDevice::with_budget(460).behind(link));
     (0..2).for_each(|_| _ = world.add(SimDevice::with_budget(460).behind(link), 10.0));
@@ -57,7 +57,7 @@ fn an_idle_line_is_measured_awake() {
 }
 
 #[test]
-fn a_room_is_told_what_would_help() {
+fn a_room_shows_what_would_help() {
     // What is missing.
     let mut world = World::new(2, dense(), Sharing::Fastest, SimDevice::with_budget(700));
     world.run(20_000.0, |_| false);
@@ -71,16 +71,16 @@ fn a_room_is_told_what_would_help() {
     let help = plan(&world).help.clone();
     let more = help.iter().find(|sentence| sentence.contains("more on Device 1")).unwrap_or_else(|| panic!("{help:?}"));
     assert!(more.ends_with("ms a token less."), "{more:?}");
-    // Who brings it is not told it any more.
+    // Once it is there, it is not suggested any more.
     world.fault(potluck_swarm::sim::Fault::SetBudget(0, 1_500), 20_000.0);
     world.run(60_000.0, |_| false);
     assert_eq!(plan(&world).help, [""; 0], "one device holds the model, and nothing would help");
 }
 
-/// Devices that take half as long again in use as when they were timed: the first prompt is expected as they were timed, and
-/// what its chunks took tells of the next one. Of one that waits for another nothing is expected.
+/// Devices that are slower in use, by half, than when they were timed. The first prompt is predicted from those
+/// times, the next one from the first one's chunks. There is no prediction for an answer that waits in the queue.
 #[test]
-fn the_first_token_is_expected_as_prompts_before_were_read() {
+fn the_first_token_is_predicted_from_earlier_prompts() {
     let device =
         |latency| SimDevice { noise: 0.02, in_use: 1.5, ..SimDevice::with_budget(620) }.behind(Link::after(latency));
     for (share, latency) in [(Sharing::Fastest, 1.0), (Sharing::Everyone, 1.0), (Sharing::Everyone, 10.0)] {

@@ -1,5 +1,5 @@
-//! One device that holds the whole model computes greedy tokens ahead: more tokens a second, and the same text.
-#![allow(clippy::unwrap_used)]
+//! Multi-step decode on a device that holds the whole model: more tokens a second, and the same text.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_follow_up};
@@ -41,7 +41,7 @@ fn readbacks_are_shared_by_several_tokens() {
     assert!(millis < 0.4 * one_by_one, "{millis:.2} ms a token");
 }
 
-/// Nobody waits for a slow device's tokens ahead: they come as they did.
+/// A slow device takes no further steps: its tokens come one by one.
 #[test]
 fn a_slow_device_writes_one_by_one() {
     let mut world = World::new(1, dense(), Sharing::Fastest, device(5.0).at_speed(0.02));
@@ -51,10 +51,10 @@ fn a_slow_device_writes_one_by_one() {
     assert!(times.windows(2).all(|pair| pair[1] > pair[0]), "each token comes by itself");
 }
 
-/// Stopped in the middle, joined by other questions, gone on with, moved to another plan, on a device that fails: the text is
-/// that of one token after another.
+/// Stopped in the middle, joined by other questions, continued, moved to another plan, on a device that fails: the
+/// text is that of single steps.
 #[test]
-fn whatever_happens_the_text_is_that_of_one_by_one() {
+fn multi_step_decode_never_changes_the_text() {
     for seed in 0..300u64 {
         let hash = hash(seed);
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };

@@ -1,5 +1,5 @@
 //! Several conversations in one pipeline: they share its stages and its pages, and none changes another's answer.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_sampled};
@@ -8,7 +8,7 @@ fn dense() -> SimModel {
     SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
-/// Two legs make a way from peer to peer.
+/// A path from peer to peer has two access links.
 fn device(budget: Option<u64>, one_way: f64) -> SimDevice {
     SimDevice { budget, ..SimDevice::default() }.behind(Link::after(one_way / 2.0))
 }
@@ -35,7 +35,7 @@ fn all_ended(asker: usize, requests: std::ops::RangeInclusive<u32>) -> impl Fn(&
     move |world| requests.clone().all(|request| world.answer(asker, request).is_some_and(|answer| answer.end.is_some()))
 }
 
-/// Tokens a second of so many conversations at once, each with a page of its own.
+/// Tokens a second of this many conversations at once, each with a page of its own.
 fn rate(conversations: u32) -> f64 {
     const TOKENS: u32 = 40;
     let (mut world, guest) = three_stages(1, 20.0);
@@ -58,7 +58,7 @@ fn four_conversations_on_three_stages_give_at_least_twice_the_tokens_of_one() {
 }
 
 #[test]
-fn who_writes_is_expected_by_the_devices_of_the_plan_and_by_no_other() {
+fn only_devices_of_the_plan_are_told_that_somebody_writes() {
     let (mut world, guest) = three_stages(2, 5.0);
     let spare = world.add(device(Some(100), 5.0), 4_901.0);
     world.run(9_000.0, |_| false);
@@ -77,9 +77,9 @@ fn who_writes_is_expected_by_the_devices_of_the_plan_and_by_no_other() {
     assert_undisturbed(&world, guest, 1, "at last", 8, "after writing");
 }
 
-/// Two answers that both fit when they begin and not when they end: one gives way and goes on later.
+/// Two answers that both fit at the beginning and not at the end: one pauses and goes on later.
 #[test]
-fn answers_that_outgrow_the_pages_take_turns_and_stay_right() {
+fn answers_that_outgrow_the_pages_take_turns_and_stay_correct() {
     for seed in 0..50u64 {
         let (mut world, guest) = three_stages(seed, 10.0);
         let text = |request: u32| {
@@ -131,9 +131,9 @@ fn many_questions_of_many_askers_survive_a_fault() {
     }
 }
 
-/// A guest behind a line that is gone for ten seconds does not slow down the others.
+/// A guest whose link is gone for ten seconds does not slow down the others.
 #[test]
-fn an_asker_that_cannot_be_reached_does_not_hold_up_the_others() {
+fn an_unreachable_asker_does_not_delay_others() {
     let ends_at = |outage: bool| {
         let (mut world, slow) = three_stages(3, 10.0);
         let quick = world.add(device(None, 10.0), 4_900.0);
@@ -155,7 +155,7 @@ fn an_asker_that_cannot_be_reached_does_not_hold_up_the_others() {
 
 /// A stopped answer and a stopped question make room at once.
 #[test]
-fn what_is_stopped_frees_its_place_at_once() {
+fn a_stopped_answer_frees_its_pages_at_once() {
     let (mut world, guest) = three_stages(4, 10.0);
     // All four pages: the second waits.
     world.prompt(guest, 1, &"long ".repeat(45), 30, 5_000.0);
@@ -168,7 +168,7 @@ fn what_is_stopped_frees_its_place_at_once() {
     assert_undisturbed(&world, guest, 2, "short", 30, "after the stop");
 }
 
-/// An answer that repeats itself takes fewer round trips, and is the one without drafts.
+/// An answer that repeats itself takes fewer round trips with drafts, and stays the same.
 #[test]
 fn drafts_give_several_tokens_a_round_trip_and_the_same_answer() {
     const TEXT: &str = "row row row your boat";

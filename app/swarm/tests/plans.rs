@@ -1,5 +1,5 @@
 //! Plans while devices come, go, change and fail: nobody waits longer than needed, and answers stay the undisturbed ones.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::PeerId;
 use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
@@ -7,7 +7,7 @@ use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 24;
-/// With a long answer it takes two pages of state, so that it has room on two plans at once.
+/// With a long answer it takes two pages of KV cache, so that it has room on two plans at once.
 const SHORT: &str = "how do bees find home?";
 const LONG: u32 = 100;
 
@@ -40,9 +40,10 @@ fn stages(world: &World) -> usize {
     if plan.status == PlanStatus::Up { plan.plan.as_ref().map_or(0, |plan| plan.stages.len()) } else { 0 }
 }
 
-/// What a person does who moves the slider: much is lent at first, and less a moment later, while the first plan loads.
+/// A person moves the budget slider: a large budget at first, and a smaller one a moment later, while the first plan
+/// loads.
 #[test]
-fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
+fn budgets_that_shrink_while_a_plan_is_prepared_come_up() {
     for seed in 0..300u64 {
         let hash = hash(seed);
         // The engines take a little more than the model's sizes say.
@@ -64,7 +65,7 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
     }
 }
 
-/// A load that waits for something for ever must not hold up the room for ever: its device is asked again, and begins anew.
+/// A load that never ends must not block the room: its device is asked again, and starts over.
 #[test]
 fn a_load_that_never_ends_is_given_up_and_begun_again() {
     for seed in 0..100u64 {
@@ -83,9 +84,9 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
     }
 }
 
-/// A device that would only cost time is kept as a spare, and its people read what it would cost.
+/// A device that would only cost time is kept as a spare, and shows what it would cost.
 #[test]
-fn a_spare_is_told_why() {
+fn a_spare_shows_why() {
     let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(2_500));
     world.add(SimDevice::with_budget(460).at_speed(0.05), 5_000.0);
     world.run(30_000.0, |_| false);
@@ -111,7 +112,7 @@ fn median(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A device joins in the middle of a long answer and makes the room quicker: the answer moves, and nobody notices.
+/// A device joins in the middle of a long answer and makes the room faster: the answer moves, and nobody notices.
 #[test]
 fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     let mut swaps = 0;
@@ -138,8 +139,8 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     assert!(swaps >= 140, "the answers must move to the better plan while they are given; only {swaps} did");
 }
 
-/// Both plans share the pages: those of a conversation that nobody talks in are freed for the state that moves, on every
-/// device, before it comes. The room moves at once, and nothing fails for want of pages.
+/// Both plans share the pages. Those of an idle conversation are freed on every device before the moving KV cache
+/// arrives. The room moves at once, and no page is missing.
 #[test]
 fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
     for seed in 0..150u64 {
@@ -173,7 +174,7 @@ fn room_of_three(seed: u64) -> (World, usize) {
     (world, asker)
 }
 
-/// One of two devices is struck in the middle of the answer; so many milliseconds later that must be known.
+/// One of two devices fails in the middle of the answer, which must be noticed within this many milliseconds.
 fn noticed_within(millis: f64, fault: impl Fn(usize) -> Fault) {
     for seed in 0..200u64 {
         let hash = hash(seed);
@@ -195,13 +196,14 @@ fn a_killed_worker_is_noticed_within_two_seconds() {
     noticed_within(2_000.0, Fault::Kill);
 }
 
-/// A tab that stands still keeps its connection. Missed heartbeats tell.
+/// A frozen tab keeps its connection. Missed heartbeats reveal it.
 #[test]
 fn a_frozen_tab_is_noticed_within_five_seconds() {
     noticed_within(5_000.0, |victim| Fault::Freeze(victim, 60_000.0));
 }
 
-/// What keeps a device from being heard for a while, without its tab standing still for long: nobody may be given up.
+/// Faults that keep a device from being heard for a while without its tab being frozen for long: nobody may be given
+/// up.
 fn nobody_is_given_up(fault: impl Fn(u64) -> Fault) {
     for seed in 0..200u64 {
         let hash = hash(seed);
@@ -220,19 +222,19 @@ fn a_busy_device_that_is_silent_for_three_seconds_is_not_given_up() {
     nobody_is_given_up(|hash| Fault::Freeze(1 + hash as usize % 2, 500.0 + (hash >> 20) as f64 % 2_500.0));
 }
 
-/// While the host's own tab stands still, nobody is heard.
+/// While the host's own tab is frozen, nobody is heard.
 #[test]
-fn a_host_that_stood_still_takes_nobody_for_frozen() {
+fn a_host_that_froze_takes_nobody_for_frozen() {
     nobody_is_given_up(|hash| Fault::Freeze(0, 1_000.0 + (hash >> 20) as f64 % 29_000.0));
 }
 
-/// The same if its line does, until the relay gives the line up.
+/// The same if its link is cut, until the relay gives it up.
 #[test]
-fn a_host_whose_line_stood_still_takes_nobody_for_frozen() {
+fn a_host_with_a_cut_link_takes_nobody_for_frozen() {
     nobody_is_given_up(|hash| Fault::Cut(0, 1_000.0 + (hash >> 20) as f64 % 8_500.0));
 }
 
-/// A tab that stood still is heard again, and gets work again.
+/// A frozen tab is heard again, and gets work again.
 #[test]
 fn a_frozen_tab_that_goes_on_takes_part_again() {
     for seed in 0..100u64 {

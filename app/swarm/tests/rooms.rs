@@ -1,5 +1,5 @@
 //! Rooms in the simulator: whatever happens, the answer is the undisturbed one.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::Membership;
@@ -177,7 +177,7 @@ fn a_host_that_reloads_answers_the_next_question_without_a_press() {
 }
 
 #[test]
-fn state_of_conversations_that_a_reloaded_host_forgot_is_freed() {
+fn the_kv_cache_of_conversations_that_a_reloaded_host_forgot_is_freed() {
     let mut world = World::new(7, dense(), Sharing::Everyone, device(620));
     world.add(device(620), 5.0);
     let asker = world.add(guest(), 12.0);

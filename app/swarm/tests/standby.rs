@@ -1,5 +1,5 @@
-//! Standby plans: what a lost device held is there already, so the answer goes on at once.
-#![allow(clippy::unwrap_used)]
+//! Standby plans: others already hold what a lost device held, so the answer goes on at once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, MemberStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
@@ -16,8 +16,8 @@ fn hash(seed: u64) -> u64 {
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Any two of these hold the model. Downloading one block takes 1.6 s. Its line is so steady that no other plan seems better
-/// for a while.
+/// Any two of these hold the model. Downloading one block takes 1.6 s. The link is so steady that no other plan seems
+/// better for a while.
 fn device() -> SimDevice {
     let link = Link { latency: 5.0, jitter: 0.5, ..Link::default() };
     SimDevice { download: 100.0, ..SimDevice::with_budget(620) }.behind(link)
@@ -65,14 +65,14 @@ fn covered_room(seed: u64) -> (World, usize, f64) {
     (world, asker, at)
 }
 
-/// When the first token came after a time. What was on its way to the asker does not count.
+/// When the first token came after a time, not counting what was already in flight to the asker.
 fn resumed(world: &World, index: usize, request: u32, after: f64) -> f64 {
     let times = &world.answer(index, request).unwrap().times;
     *times.iter().find(|time| **time > after + 50.0).unwrap()
 }
 
-/// A device with work is lost in the middle of an answer. What it held is on others already: the next token comes within a
-/// second of the moment at which the loss is known, and the text is the undisturbed one.
+/// A device with work is lost in the middle of an answer. Others hold its part already: the next token comes within a
+/// second of the moment the loss is known, and the text is the undisturbed one.
 #[test]
 fn with_a_standby_the_next_token_comes_within_a_second() {
     let mut longest: f64 = 0.0;
@@ -109,8 +109,8 @@ fn with_a_standby_the_next_token_comes_within_a_second() {
     println!("the longest wait for the next token, from the moment the loss was known: {longest:.0} ms");
 }
 
-/// A device with work is killed around the moment of a question. The relay sees its connection end, so that nobody waits for
-/// it: the first token comes with little more than the usual time.
+/// A device with work is killed around the moment of a question. The relay sees its connection end, so nobody waits
+/// for it: the first token takes little longer than usual.
 #[test]
 fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
     let mut waits: Vec<f64> = Vec::new();
@@ -119,7 +119,7 @@ fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
         let (mut world, asker, asked) = covered_room(seed);
         let working = working(&world);
         let victim = working[(hash >> 8) as usize % working.len()];
-        // Up to 300 ms before the question, or after it, while it is read.
+        // Up to 300 ms before the question, or after it, during prefill.
         let at = asked - 300.0 + (hash >> 16) as f64 % 600.0;
         world.fault(Fault::Kill(victim), at);
         world.run(asked + 60_000.0, |world| answered(world, asker, 1));
@@ -132,7 +132,7 @@ fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
     println!("first tokens after at most {:.0} ms", waits.iter().copied().fold(0.0, f64::max));
 }
 
-/// Where nobody waits for an answer, a line that broke is waited for: its device keeps its part.
+/// While nobody waits for an answer, a device with a broken connection keeps its part for the grace period.
 #[test]
 fn a_line_that_breaks_while_nobody_waits_changes_no_plan() {
     for seed in 0..50u64 {
@@ -163,7 +163,7 @@ fn orders_stay_when_the_room_is_looked_at_again() {
     }
 }
 
-/// Whoever holds what a lost device would need goes on holding it when somebody joins who would do as well.
+/// A device that holds a copy keeps it when somebody joins who would do as well.
 #[test]
 fn a_warm_spare_stays_warm_when_somebody_joins() {
     let mut world = World::new(1, dense(), Sharing::Fastest, device());
@@ -176,13 +176,13 @@ fn a_warm_spare_stays_warm_when_somebody_joins() {
         spare.filter_map(|member| Some(format!("{}: {}", member.name, member.standby.as_ref()?))).collect()
     };
     assert_eq!(spares(&world), ["Device 3: Warm standby for Device 2's part."]);
-    // As quick as the spare: no better plan comes with it.
+    // As fast as the spare: it brings no better plan.
     world.add(device().at_speed(0.5), world.now() + 1_000.0);
     world.run(world.now() + 60_000.0, |_| false);
     assert_eq!(spares(&world), ["Device 3: Warm standby for Device 2's part."]);
 }
 
-/// Loading in advance goes on for minutes on a slow line. A better plan does not wait for it.
+/// Loading a standby copy takes minutes on a slow link. A better plan does not wait for it.
 #[test]
 fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
     for seed in 0..50u64 {
@@ -193,7 +193,7 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
         world.run(30_000.0, |world| !standing_by(world).is_empty());
         world.run(world.now() + (hash(seed) % 5_000) as f64, |_| false);
         assert_eq!(standing_by(&world), ["It loads a copy of Device 2's part, to stand by."], "seed {seed}");
-        // Its line is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
+        // Its link is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
         let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::with_budget(2_000).at_speed(4.0) };
         let joins = world.now();
         let newcomer = world.add(quick, joins);
@@ -214,7 +214,7 @@ fn a_room_without_memory_for_it_says_so() {
     assert!(standing_by(&world).is_empty());
 }
 
-/// An engine that needs more than the sizes say cannot hold the copy. The plan that runs does not suffer from it.
+/// An engine that needs more than the sizes say cannot hold the copy. The active plan does not suffer from it.
 #[test]
 fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
     for seed in 0..50u64 {

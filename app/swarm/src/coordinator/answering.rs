@@ -87,7 +87,7 @@ pub(super) struct Answering {
     /// Positions sent to the first stage.
     sent: usize,
     /// Oldest first.
-    under_way: VecDeque<Pass>,
+    in_flight: VecDeque<Pass>,
     /// Guesses for the next tokens, as far as the tokens since agree.
     guess: VecDeque<u32>,
     pub acceptance: Acceptance,
@@ -123,7 +123,7 @@ impl Answering {
             stream,
             paused: false,
             sent: reused,
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             guess: VecDeque::new(),
             acceptance: Acceptance::default(),
             prompt_tokens: tokens.len(),
@@ -145,7 +145,7 @@ impl Answering {
 
     /// The next chunk, if fewer than `window` are in flight.
     pub fn next_chunk(&self, window: usize, prefill_tokens: usize) -> Option<Chunk> {
-        match self.paused || self.under_way.len() >= window {
+        match self.paused || self.in_flight.len() >= window {
             true => None,
             false => self.conversation.log.chunk(self.sent, prefill_tokens),
         }
@@ -197,14 +197,14 @@ impl Answering {
 
     pub fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
-        if self.under_way.is_empty() {
+        if self.in_flight.is_empty() {
             self.progress = cx.now;
         }
         self.sent = chunk.base + chunk.tokens.len();
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
         let lm_head_tokens = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
-        self.under_way.push_back(Pass {
+        self.in_flight.push_back(Pass {
             id: pass,
             end: self.sent,
             drafts: chunk.drafts,
@@ -224,7 +224,7 @@ impl Answering {
             class: chunk.class,
             tokens,
             further_steps: chunk.further_steps,
-            head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
+            lm_head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
@@ -239,24 +239,24 @@ impl Answering {
 
     /// Prefill progress, if pass `id` arrives now and is part of the prompt.
     pub fn reading(&self, id: PassId, now: Millis) -> Option<Reading> {
-        let pass = self.under_way.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
+        let pass = self.in_flight.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
         let tokens = pass.end.saturating_sub(self.conversation.log.computed());
         Some(Reading { tokens, millis: now.0 - self.progress.0 })
     }
 
     /// This pass is in flight.
     pub fn awaits(&self, id: PassId) -> bool {
-        self.under_way.iter().any(|pass| pass.id == id)
+        self.in_flight.iter().any(|pass| pass.id == id)
     }
 
     /// A pass is complete. Passes complete in the order they were sent; `None`: it was sent before a rewind.
     pub fn completed(&mut self, id: PassId, now: Millis) -> Option<Pass> {
         let counts = |pass: &mut Pass| pass.id == id || has_mutation(Mutation::ReplyTwice);
-        let pass = self.under_way.pop_front_if(counts)?;
+        let pass = self.in_flight.pop_front_if(counts)?;
         self.progress = now;
         self.conversation.log.set_computed(pass.end);
         // Every stage truncated to this pass, so nothing after it is held any more.
-        self.conversation.held = self.under_way.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
+        self.conversation.held = self.in_flight.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
         Some(pass)
     }
 
@@ -269,7 +269,7 @@ impl Answering {
     pub fn rewind(&mut self, position: usize) {
         self.conversation.log.set_computed(position);
         self.sent = position;
-        self.under_way.clear();
+        self.in_flight.clear();
     }
 
     /// No device holds KV cache of it any more.
@@ -287,7 +287,7 @@ impl Answering {
             self.conversation.log.set_computed(replay.computed);
             self.conversation.held = replay.sent();
             self.sent = replay.sent();
-            self.under_way = replay.under_way;
+            self.in_flight = replay.in_flight;
         }
     }
 
@@ -303,7 +303,7 @@ impl Answering {
     }
 
     pub fn is_stalled(&self, now: Millis) -> bool {
-        !self.under_way.is_empty() && now.0 - self.progress.0 > STALL_MILLIS
+        !self.in_flight.is_empty() && now.0 - self.progress.0 > STALL_MILLIS
     }
 
     /// Pages of KV cache it holds.

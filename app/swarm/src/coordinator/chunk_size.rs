@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_prompt_says_nothing() {
+    fn the_last_chunk_of_a_prompt_is_not_measured() {
         let mut size = ChunkSize::default();
         size.measured(3, 1.0);
         assert_eq!(size.tokens(&plan(1)), 64);

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ConversationId, PeerId};
+use potluck_plan::{ConversationId, KV_PAGE_TOKENS, PeerId};
 
 use super::token_log::TokenLog;
 
-/// Positions are reserved in pages of this size.
-const PAGE: usize = 64;
+const PAGE: usize = KV_PAGE_TOKENS as usize;
 
 /// Pages for this many positions.
 pub(super) fn pages(positions: usize) -> usize {
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_used_longest_ago_goes_first() {
+    fn the_least_recently_used_conversation_goes_first() {
         let mut conversations = Conversations::default();
         let (first, second) = (keep(&mut conversations, "first", 65), keep(&mut conversations, "second", 64));
         assert_eq!(keep(&mut conversations, "first", 65), first, "a name keeps its conversation");

@@ -35,7 +35,7 @@ pub(super) struct Replay {
     tokens: Vec<u32>,
     /// Positions that every stage has computed.
     pub computed: usize,
-    pub under_way: VecDeque<Pass>,
+    pub in_flight: VecDeque<Pass>,
     sent: Millis,
 }
 
@@ -48,7 +48,7 @@ impl Handover {
     pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, cx: &mut EventContext) {
         self.follow(answers, total);
         self.replays.values_mut().for_each(|replay| replay.resend(cx.now));
-        if self.replays.values().any(|replay| !replay.under_way.is_empty()) {
+        if self.replays.values().any(|replay| !replay.in_flight.is_empty()) {
             return;
         }
         let behind = answers.active.iter().find_map(|active| {
@@ -103,7 +103,7 @@ impl Handover {
     pub fn completed(&mut self, conversation: ConversationId, pass: PassId) {
         let replay = self.replays.values_mut().find(|replay| replay.id == conversation);
         if let Some(replay) = replay
-            && let Some(pass) = replay.under_way.pop_front_if(|oldest| oldest.id == pass)
+            && let Some(pass) = replay.in_flight.pop_front_if(|oldest| oldest.id == pass)
         {
             replay.computed = pass.end;
         }
@@ -124,7 +124,7 @@ impl Handover {
 
 impl Replay {
     fn new(id: ConversationId) -> Self {
-        Self { id, tokens: Vec::new(), computed: 0, under_way: VecDeque::new(), sent: Millis(0.0) }
+        Self { id, tokens: Vec::new(), computed: 0, in_flight: VecDeque::new(), sent: Millis(0.0) }
     }
 
     /// Positions sent.
@@ -135,7 +135,7 @@ impl Replay {
     fn rewind(&mut self, position: usize) {
         self.computed = position;
         self.tokens.truncate(position);
-        self.under_way.clear();
+        self.in_flight.clear();
     }
 
     fn keep_to(&mut self, log: &[u32]) {
@@ -146,7 +146,7 @@ impl Replay {
     }
 
     fn resend(&mut self, now: Millis) {
-        if !self.under_way.is_empty() && now.0 - self.sent.0 > STALL_MILLIS {
+        if !self.in_flight.is_empty() && now.0 - self.sent.0 > STALL_MILLIS {
             self.rewind(self.computed);
         }
     }
@@ -162,7 +162,7 @@ impl Replay {
     fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
         self.tokens.extend(&chunk.tokens);
-        self.under_way.push_back(Pass::replayed(pass, self.tokens.len(), cx.now));
+        self.in_flight.push_back(Pass::replayed(pass, self.tokens.len(), cx.now));
         self.sent = cx.now;
         let forward = Forward {
             epoch: plan.epoch,
@@ -174,7 +174,7 @@ impl Replay {
             class: chunk.class,
             tokens: chunk.tokens,
             further_steps: 0,
-            head: None,
+            lm_head: None,
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),

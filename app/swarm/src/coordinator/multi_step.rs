@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quick_devices_go_far_ahead_and_slow_ones_not_at_all() {
+    fn fast_devices_take_many_steps_and_slow_ones_none() {
         let measured = |millis: f64| {
             let mut multi_step = MultiStep::default();
             multi_step.measure(1, millis);

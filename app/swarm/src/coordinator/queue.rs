@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_much_does_not_hold_up_others() {
+    fn many_questions_of_one_peer_do_not_delay_others() {
         let mut queue = Queue::default();
         for (asker, request) in [(A, 1), (A, 2), (A, 3), (B, 1), (B, 2)] {
             assert!(queue.push(question(asker, request)));

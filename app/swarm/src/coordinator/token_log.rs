@@ -107,7 +107,7 @@ impl TokenLog {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
 
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_cut_otherwise_the_second_time_keeps_its_own_tokens() {
+    fn an_answer_that_is_tokenized_differently_keeps_its_own_tokens() {
         let mut log = TokenLog::default();
         log.begin(&[7, 7]);
         [1, 2, 3, 4].into_iter().for_each(|token| log.push(token));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_prompt_computes_its_last_row_again() {
+    fn the_same_prompt_computes_its_last_token_again() {
         let mut log = TokenLog::default();
         log.begin(&[1, 2, 3]);
         log.set_computed(3);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_keeps_decoded_rows_apart_from_the_prompt() {
+    fn a_replay_keeps_decoded_tokens_apart_from_the_prompt() {
         let mut log = TokenLog::default();
         log.begin(&[1; 70]);
         (0..20).for_each(|token| log.push(token));

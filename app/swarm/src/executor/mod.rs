@@ -171,7 +171,7 @@ impl Executor {
         let (end, then) = match (remote, self.plan.has_lm_head(stage.id)) {
             (Some(remote), _) => (remote.block.0, Then::Route(remote.block)),
             (None, false) => (stage.blocks.end, Then::Hidden),
-            (None, true) => (stage.blocks.end, piece::head(&jobs)),
+            (None, true) => (stage.blocks.end, piece::lm_head(&jobs)),
         };
         let (class, blocks) = (first.forward.class, BlockRange::new(first.cursor, end));
         let continuation =

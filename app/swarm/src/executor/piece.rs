@@ -45,14 +45,14 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
 
 /// What follows the last block: one job gets what it asked for; several get logits of every token, which are split
 /// later.
-pub(super) fn head(jobs: &[Job]) -> Then {
+pub(super) fn lm_head(jobs: &[Job]) -> Then {
     let max = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
         (LogitsRequest::Top(a), LogitsRequest::Top(b)) => {
             LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(a.max(b)) }
         }
         _ => a,
     };
-    jobs.iter().filter_map(|job| job.forward.head).reduce(max).map_or(Then::Nothing, Then::LmHead)
+    jobs.iter().filter_map(|job| job.forward.lm_head).reduce(max).map_or(Then::Nothing, Then::LmHead)
 }
 
 /// Each job's part of the result; `None` if it does not fit them.
@@ -73,10 +73,10 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
         }
         Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
             let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
-                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.forward.head {
+                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.forward.lm_head {
                     rows.drain(..rows.len().saturating_sub(1));
                 }
-                if let Some(LmHeadRequest { logits: LogitsRequest::Top(max), .. }) = job.forward.head {
+                if let Some(LmHeadRequest { logits: LogitsRequest::Top(max), .. }) = job.forward.lm_head {
                     rows.iter_mut().for_each(|row| keep_best(row, usize::from(max)));
                 }
                 Outcome::Candidates(rows)
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn job(conversation: u32, base: u32, rows: usize, head: LmHeadRequest) -> Job {
+    fn job(conversation: u32, base: u32, rows: usize, lm_head: LmHeadRequest) -> Job {
         let forward = Forward {
             epoch: PlanEpoch(1),
             stage: StageId(0),
@@ -126,7 +126,7 @@ mod tests {
             class: KernelClass::Decode,
             tokens: vec![5; rows],
             further_steps: 0,
-            head: Some(head),
+            lm_head: Some(lm_head),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
@@ -139,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn each_job_gets_the_rows_it_asked_for() {
+    fn each_job_gets_the_candidates_it_asked_for() {
         let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
         let all = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) };
         let jobs = [job(1, 7, 2, last), job(2, 3, 3, all)];
         assert_eq!(
-            head(&jobs),
+            lm_head(&jobs),
             Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) })
         );
         let positions: Vec<(u32, u32)> = batch(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_vectors_are_cut_at_the_jobs() {
+    fn hidden_vectors_are_split_by_job() {
         let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));

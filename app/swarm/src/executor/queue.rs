@@ -111,11 +111,11 @@ impl StageQueue {
 
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
-        let head = |job: &Job| job.forward.head.map(|head| matches!(head.logits, LogitsRequest::Top(_)));
+        let lm_head = |job: &Job| job.forward.lm_head.map(|lm_head| matches!(lm_head.logits, LogitsRequest::Top(_)));
         let decoded = |job: &Job| {
-            job.forward.class == KernelClass::Decode && job.forward.further_steps == 0 && head(job) != Some(false)
+            job.forward.class == KernelClass::Decode && job.forward.further_steps == 0 && lm_head(job) != Some(false)
         };
-        decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
+        decoded(first) && decoded(other) && first.cursor == other.cursor && lm_head(first) == lm_head(other)
     }
 
     fn tokens(&self, index: usize) -> usize {
@@ -141,7 +141,7 @@ mod tests {
             class,
             tokens: vec![5; rows],
             further_steps: 0,
-            head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+            lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
@@ -167,14 +167,14 @@ mod tests {
     use KernelClass::{Decode, Prefill};
 
     #[test]
-    fn decoded_rows_that_meet_run_together_up_to_the_most_there_may_be() {
+    fn decoded_tokens_that_meet_share_a_batch_up_to_its_limit() {
         let mut queue = queue(&[(1, Decode, 1), (2, Decode, 8), (3, Decode, 8), (4, Decode, 7)]);
         assert_eq!(next(&mut queue, false), [1, 2, 4], "16 rows, in the order of arrival");
         assert_eq!(next(&mut queue, false), [3]);
     }
 
     #[test]
-    fn rows_of_one_conversation_never_overtake_each_other() {
+    fn tokens_of_one_conversation_never_overtake_each_other() {
         let mut queue = queue(&[(1, Prefill, 64), (1, Decode, 1), (2, Decode, 1)]);
         assert_eq!(next(&mut queue, false), [2]);
         assert_eq!(next(&mut queue, false), [1], "the prompt first");

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape,
-    FirstToken, Input, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, ModelId, ModelShape,
-    Outcome, Position, Route, Task, Then, WeightUnit, Work,
+    FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, ModelId,
+    ModelShape, Outcome, Position, Route, Task, Then, WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -29,7 +29,7 @@ const EXPERT: u64 = 1 << 20;
 const VOCABULARY: u64 = 128;
 /// Context of a simulated room in positions, and its pages.
 pub(crate) const CONTEXT: u32 = 256;
-const PAGE: usize = 64;
+const PAGE: usize = KV_PAGE_TOKENS as usize;
 const PAGES: usize = CONTEXT as usize / PAGE;
 
 /// Why an engine refuses tokens for which it has no free page.

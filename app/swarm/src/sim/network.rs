@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_queue_behind_each_other_on_a_slow_line() {
+    fn frames_queue_behind_each_other_on_a_slow_link() {
         let link = Link { latency: 10.0, up: 1_000.0, ..Link::default() };
         let mut lane = Lane::default();
         assert_eq!(arrival(&mut lane, 0.0, 100, &link), 110.0, "100 bytes take 100 ms, then 10 ms on the way");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overtakes_whatever_the_jitter() {
+    fn frames_stay_in_order_whatever_the_jitter() {
         let link = Link { latency: 1.0, jitter: 50.0, ..Link::default() };
         let (mut lane, mut random, mut last) = (Lane::default(), Random(3), 0.0);
         for i in 0..200 {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_packet_is_delay_and_a_dead_line_is_an_end() {
+    fn a_lost_packet_is_a_delay_and_a_dead_link_an_end() {
         let (mut lane, mut random) = (Lane::default(), Random(5));
         let lossy = Link { loss: 0.1, ..Link::after(10.0) };
         let times: Vec<f64> = (0..500)

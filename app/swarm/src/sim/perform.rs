@@ -73,7 +73,7 @@ impl World {
             };
             (0..if millis < QUICK_MILLIS { RUNS } else { FEWEST_RUNS }).map(run).collect()
         };
-        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+        let lm_head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let decode_long = runs(KernelClass::Decode, 1, long, Then::Hidden);
         let quick = decode_long.iter().all(|millis| *millis < QUICK_MILLIS);
         let mut chunk =
@@ -84,7 +84,7 @@ impl World {
             long,
             decode_short: runs(KernelClass::Decode, 1, short, Then::Hidden),
             decode_long,
-            decode_lm_head: runs(KernelClass::Decode, 1, short, head),
+            decode_lm_head: runs(KernelClass::Decode, 1, short, lm_head),
             decode_paused: Vec::new(),
             short_paused: Vec::new(),
             lm_head_paused: Vec::new(),

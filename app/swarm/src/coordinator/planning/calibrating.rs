@@ -28,7 +28,7 @@ pub(super) struct Profile {
     /// the figures for a device that waits for others differ from those for one that holds the whole model.
     pub alone: (f64, f64),
     /// Cost of the LM head, in the units of the blocks' costs, if it was timed.
-    pub head: Option<f64>,
+    pub lm_head: Option<f64>,
     /// Slowdown after pauses, as [`potluck_planner::Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
 }
@@ -128,7 +128,7 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
             // A device too slow to be timed with a chunk gains by chunks what others do.
             prefill: prefill.map_or(busy.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
         },
-        head: decode.head,
+        lm_head: decode.lm_head,
         pauses: pauses(runs),
     })
 }
@@ -138,15 +138,19 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
 struct Decode {
     session_millis: f64,
     speed: f64,
-    head: Option<f64>,
+    lm_head: Option<f64>,
 }
 
 impl Decode {
-    fn of(short: &[f64], long: &[f64], head: &[f64], short_cost: f64, long_cost: f64) -> Option<Self> {
+    fn of(short: &[f64], long: &[f64], lm_head: &[f64], short_cost: f64, long_cost: f64) -> Option<Self> {
         let Calibrated { session_millis, speed, .. } =
             Calibration::of(short, long).solve(short_cost, long_cost).ok()?;
-        let head = typical(head) - typical(short);
-        Some(Self { session_millis, speed, head: (head.is_finite() && head >= 0.0).then_some(head * speed) })
+        let lm_head = typical(lm_head) - typical(short);
+        Some(Self {
+            session_millis,
+            speed,
+            lm_head: (lm_head.is_finite() && lm_head >= 0.0).then_some(lm_head * speed),
+        })
     }
 }
 
@@ -164,15 +168,15 @@ fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
 /// pauses are the rule, and overhead, blocks and LM head do not slow down alike.
 fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Option<Decode> {
     let (_, long) = runs.decode_paused.get(CalibrationRuns::middle_pause(runs.decode_paused.len()))?;
-    let [short, long, head] = [&runs.short_paused, long, &runs.lm_head_paused].map(|runs| settled(runs));
-    let paused = Decode::of(&short, &long, &head, short_cost, long_cost)?;
+    let [short, long, lm_head] = [&runs.short_paused, long, &runs.lm_head_paused].map(|runs| settled(runs));
+    let paused = Decode::of(&short, &long, &lm_head, short_cost, long_cost)?;
     let factor = typical(&long) / typical(&runs.decode_long);
     let usable = factor.is_finite() && factor >= 1.0;
     usable.then(|| Decode {
         session_millis: paused.session_millis / factor,
         speed: paused.speed * factor,
         // The same at any clock, in units of the blocks' costs.
-        head: paused.head,
+        lm_head: paused.lm_head,
     })
 }
 
@@ -183,7 +187,7 @@ fn settled(runs: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::{BlockRange, WireType};
 
     use super::*;
@@ -216,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn times_of_two_ranges_give_overhead_speeds_and_the_heads_cost() {
+    fn two_ranges_give_overhead_speed_and_lm_head_cost() {
         let found = profile(&runs(), &layers()).unwrap();
         let speed = Speed { decode: 160.0, prefill: 800.0 };
         let pauses = vec![(10.0, 1.5), (30.0, 4.0)];
-        assert_eq!(found, Profile { session_millis: 2.0, speed, alone: (2.0, 160.0), head: Some(1_600.0), pauses });
+        assert_eq!(found, Profile { session_millis: 2.0, speed, alone: (2.0, 160.0), lm_head: Some(1_600.0), pauses });
     }
 
     #[test]
@@ -233,18 +237,18 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_speed_explains_are_refused_and_what_could_not_be_timed_is_left_out() {
+    fn unexplainable_times_are_refused_and_missing_ones_left_out() {
         let equal = CalibrationRuns { decode_long: vec![3.0; 7], ..runs() };
         assert_eq!(profile(&equal, &layers()), None);
         let lies = CalibrationRuns { decode_long: vec![f64::NAN; 7], ..runs() };
         assert_eq!(profile(&lies, &layers()), None);
         let slow = CalibrationRuns { decode_lm_head: Vec::new(), prefill_long: Vec::new(), ..runs() };
         let found = profile(&slow, &layers()).unwrap();
-        assert_eq!((found.head, found.speed.prefill), (None, 8.0 * 160.0));
+        assert_eq!((found.lm_head, found.speed.prefill), (None, 8.0 * 160.0));
     }
 
     #[test]
-    fn times_after_pauses_come_later_and_what_is_known_stays_without_them() {
+    fn times_after_pauses_may_follow_later_or_never() {
         let peer = PeerId([1; 16]);
         let asked = Asked { adapter: String::new(), at: Millis(0.0), answer: None };
         let mut calibrating = Calibrating { asked: BTreeMap::from([(peer, asked)]) };
@@ -260,8 +264,9 @@ mod tests {
     }
 
     #[test]
-    fn overhead_blocks_and_head_are_those_of_a_device_that_waits_now_and_then() {
-        // After 30 ms: 8 ms of overhead, 40 bytes a millisecond, 32 ms for the head. The long range takes four times as long.
+    fn costs_are_those_after_the_middle_pause() {
+        // After 30 ms: 8 ms of overhead, 40 bytes a millisecond, 32 ms for the LM head. The long range takes four
+        // times as long.
         let waits = CalibrationRuns {
             decode_paused: vec![(10.0, vec![7.5; 9]), (30.0, vec![20.0; 9])],
             short_paused: vec![12.0; 9],
@@ -270,7 +275,7 @@ mod tests {
         };
         let found = profile(&waits, &layers()).unwrap();
         assert_eq!((found.session_millis * 4.0, found.speed.decode / 4.0), (8.0, 40.0));
-        assert_eq!(found.head.map(|cost| cost / 40.0), Some(32.0));
+        assert_eq!(found.lm_head.map(|cost| cost / 40.0), Some(32.0));
         assert_eq!(found.speed.prefill, 800.0, "prompts keep a GPU busy");
         assert_eq!(found.alone, (2.0, 160.0), "a device that holds everything never waits");
     }

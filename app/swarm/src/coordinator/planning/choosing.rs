@@ -173,12 +173,15 @@ impl Planning {
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
         let Some(active) = self.plans.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
         plan.peers().into_iter().all(|peer| {
-            let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
+            let contributed = members
+                .get(peer)
+                .and_then(|member| member.hello.contribution.as_ref())
+                .map(|contribution| contribution.budget);
             let both: BTreeSet<WeightUnit> =
                 [active, plan].into_iter().flat_map(|plan| plan.units_for(peer, &model.shape)).collect();
             let both: Vec<WeightUnit> = both.into_iter().collect();
             let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
-            lent.is_some_and(|lent| needed <= lent)
+            contributed.is_some_and(|contributed| needed <= contributed)
         })
     }
 }

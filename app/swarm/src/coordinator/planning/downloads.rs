@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_not_downloaded_yet_is_taken_for_the_middle_one() {
+    fn a_device_that_has_not_downloaded_yet_gets_the_median_rate() {
         let peer = |id: u8| PeerId([id; 16]);
         let device = |id: u8| Device::declared(peer(id), Bytes(1), 1e9, 1.0);
         let applied = |downloads: &Downloads, id: u8| {

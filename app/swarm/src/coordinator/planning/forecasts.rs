@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tokens_after_the_first_ones_are_foretold_once_an_answer_and_compared() {
+    fn the_rest_of_an_answer_is_forecast_once_and_compared() {
         let (epoch, mut forecasts) = (PlanEpoch(4), Forecasts::default());
         for token in 0..LOOKED_AT {
             assert_eq!(forecasts.view(epoch), None, "after {token} tokens");

@@ -28,7 +28,7 @@ pub(super) struct Helpful {
 #[derive(Clone, Debug, PartialEq)]
 struct Basis {
     plan: Option<PlanEpoch>,
-    lent: Vec<(PeerId, Bytes)>,
+    budgets: Vec<(PeerId, Bytes)>,
 }
 
 impl Helpful {
@@ -58,8 +58,8 @@ impl Planning {
             return;
         }
         let is_available = cx.members.known.iter().filter(|(_, member)| member.is_available());
-        let lent = is_available.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
-        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), lent: lent.collect() };
+        let budgets = is_available.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: budgets.collect() };
         if self.helpful.is_due(basis, cx.now) {
             let input = PlannerInput::new(self, request.model, request.command, &cx.members);
             let found = what_would_help(&input.room(self.plans.next_epoch(&cx.members)));
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn a_room_is_looked_at_once_it_has_settled_and_again_later() {
-        let room = |lent| Basis { plan: None, lent: vec![(PeerId([1; 16]), Bytes(lent))] };
+        let room = |budgets| Basis { plan: None, budgets: vec![(PeerId([1; 16]), Bytes(budgets))] };
         let mut helpful = Helpful::default();
-        let mut is_due = |lent, at: f64| {
-            let due = helpful.is_due(room(lent), Millis(at));
+        let mut is_due = |budgets, at: f64| {
+            let due = helpful.is_due(room(budgets), Millis(at));
             if due {
                 helpful.found = Some(Millis(at));
             }

@@ -22,7 +22,7 @@ pub(super) struct Hysteresis {
 /// The contributions, and how many devices were timed.
 #[derive(Clone, Debug, PartialEq)]
 struct Basis {
-    lent: Vec<(PeerId, Bytes)>,
+    budgets: Vec<(PeerId, Bytes)>,
     timed: usize,
 }
 
@@ -40,8 +40,8 @@ impl Hysteresis {
     /// Takes the result of a look. True if the better plan is worth a change: at once if the room has changed, else
     /// after a while. `timed`: number of devices that were timed.
     pub fn is_over(&mut self, room: &Room<'_>, timed: usize, is_better: bool, now: Millis) -> bool {
-        let lent = room.devices.iter().map(|device| (device.peer, device.budget)).collect();
-        self.looked(Basis { lent, timed }, is_better, now)
+        let budgets = room.devices.iter().map(|device| (device.peer, device.budget)).collect();
+        self.looked(Basis { budgets, timed }, is_better, now)
     }
 
     fn looked(&mut self, room: Basis, is_better: bool, now: Millis) -> bool {
@@ -62,11 +62,11 @@ mod tests {
     use super::*;
 
     fn room(devices: u8) -> Basis {
-        Basis { lent: (0..devices).map(|index| (PeerId([index; 16]), Bytes(9))).collect(), timed: 0 }
+        Basis { budgets: (0..devices).map(|index| (PeerId([index; 16]), Bytes(9))).collect(), timed: 0 }
     }
 
     #[test]
-    fn in_a_room_that_stays_a_plan_must_be_better_for_a_while() {
+    fn in_an_unchanged_room_a_plan_must_be_better_for_a_while() {
         let mut hysteresis = Hysteresis::default();
         let mut look = |devices, is_better, at: f64| hysteresis.looked(room(devices), is_better, Millis(at));
         assert!(!look(3, false, 0.0));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_or_slows_down_is_planned_with_at_once() {
+    fn newcomers_and_slowdowns_are_planned_with_at_once() {
         let mut hysteresis = Hysteresis::default();
         assert!(!hysteresis.looked(room(2), false, Millis(0.0)));
         assert!(hysteresis.looked(room(3), true, Millis(100.0)), "a device came");

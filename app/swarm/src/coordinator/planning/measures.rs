@@ -216,10 +216,10 @@ impl Planning {
     /// All available devices.
     pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
         let declared = members.known.iter().filter(|(_, member)| member.is_available()).filter_map(|(peer, member)| {
-            let lent = member.hello.contribution.as_ref()?;
-            let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
-            let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
-            device.binding = lent.binding;
+            let contribution = member.hello.contribution.as_ref()?;
+            let budget = Bytes((contribution.budget.0 as f64 * member.trust) as u64);
+            let mut device = Device::declared(*peer, budget, contribution.bandwidth, contribution.sync_millis);
+            device.binding = contribution.binding;
             self.observed.downloads.apply(&mut device);
             device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
@@ -269,8 +269,11 @@ impl Planning {
 
     /// The model's layers, with the LM head's cost as the devices timed it.
     pub(super) fn with_lm_head(&self, layers: Layers, members: &Members) -> Layers {
-        let heads =
-            members.known.keys().filter_map(|peer| self.observed.calibrating.profile(*peer, &layers)?.head).collect();
+        let heads = members
+            .known
+            .keys()
+            .filter_map(|peer| self.observed.calibrating.profile(*peer, &layers)?.lm_head)
+            .collect();
         match middle(heads) {
             Some(cost) => layers.with_lm_head(cost),
             None => layers,
@@ -354,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_before_the_clock_has_settled_does_not_count() {
+    fn measurements_before_the_clock_has_settled_do_not_count() {
         let peer = PeerId([1; 16]);
         let shape = SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape();
         let layers = Layers::from_shape(&shape, 64, WireType::F32);

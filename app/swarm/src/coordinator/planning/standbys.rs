@@ -49,7 +49,7 @@ struct Basis {
     /// The active plan, if there is one.
     plan: Option<PlanEpoch>,
     /// Memory budget of each device.
-    lent: Vec<(PeerId, Bytes)>,
+    budgets: Vec<(PeerId, Bytes)>,
 }
 
 /// A standby plan, and the devices that hold more for it than for the active plan.
@@ -61,7 +61,7 @@ struct Covered {
 struct Order {
     order: StandbyOrder,
     /// The device's budget when the order was made.
-    lent: Bytes,
+    budget: Bytes,
     /// The device has not confirmed that it holds everything.
     awaited: bool,
     /// Units of it that an earlier order has loaded.
@@ -70,7 +70,7 @@ struct Order {
 
 /// A device that could not carry out an order. Valid for this budget.
 struct Refusal {
-    lent: Bytes,
+    budget: Bytes,
     share: f64,
     until: Option<Millis>,
 }
@@ -126,9 +126,9 @@ impl StandbyPlans {
     /// A peer could not carry out an order. True if there was such an order.
     pub fn failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: &LoadFault, now: Millis) -> bool {
         let Some(order) = self.orders.get(&peer).filter(|order| order.order.epoch == epoch) else { return false };
-        let lent = order.lent;
-        let known = self.refusals.remove(&peer).filter(|known| known.lent == lent);
-        let mut refusal = known.unwrap_or(Refusal { lent, share: 1.0, until: None });
+        let budget = order.budget;
+        let known = self.refusals.remove(&peer).filter(|known| known.budget == budget);
+        let mut refusal = known.unwrap_or(Refusal { budget, share: 1.0, until: None });
         match fault {
             LoadFault::NoRoom(_) => refusal.share *= SHRINK,
             LoadFault::Failed(_) => refusal.until = Some(Millis(now.0 + REFUSED_MILLIS)),
@@ -154,13 +154,13 @@ impl StandbyPlans {
     /// Limits devices to what they may hold now. A device whose budget changed since its order needs another one.
     fn limit(&mut self, devices: &mut [Device], now: Millis) {
         for device in devices {
-            let (peer, lent) = (device.peer, device.budget);
-            if self.orders.get(&peer).is_some_and(|order| order.lent != lent) {
+            let (peer, budget) = (device.peer, device.budget);
+            if self.orders.get(&peer).is_some_and(|order| order.budget != budget) {
                 self.forget(peer);
             }
-            let Some(refusal) = self.refusals.get(&peer).filter(|refusal| refusal.lent == lent) else { continue };
+            let Some(refusal) = self.refusals.get(&peer).filter(|refusal| refusal.budget == budget) else { continue };
             let is_refused = refusal.until.is_some_and(|until| now.0 < until.0);
-            device.budget = if is_refused { Bytes::ZERO } else { Bytes((lent.0 as f64 * refusal.share) as u64) };
+            device.budget = if is_refused { Bytes::ZERO } else { Bytes((budget.0 as f64 * refusal.share) as u64) };
         }
     }
 
@@ -206,20 +206,20 @@ impl StandbyPlans {
     fn order(
         &mut self,
         mut units: BTreeMap<PeerId, Vec<WeightUnit>>,
-        lent: &BTreeMap<PeerId, Bytes>,
+        budgets: &BTreeMap<PeerId, Bytes>,
         order: impl Fn(Vec<WeightUnit>) -> StandbyOrder,
     ) -> bool {
         self.orders.retain(|_, order| order.awaited || !order.order.units.is_empty());
         // A device that is away for a moment keeps its order.
-        let ended = self.orders.keys().filter(|peer| lent.contains_key(*peer));
+        let ended = self.orders.keys().filter(|peer| budgets.contains_key(*peer));
         ended.copied().collect::<Vec<_>>().into_iter().for_each(|peer| _ = units.entry(peer).or_default());
         let mut is_new = false;
         for (peer, units) in units {
             let known = self.orders.get(&peer).map(|order| order.order.units.iter().collect::<BTreeSet<_>>());
-            let Some(lent) = lent.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
+            let Some(budget) = budgets.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
             let before = self.orders.get(&peer).filter(|before| !before.awaited).map(|before| &before.order.units);
             let already_loaded = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
-            self.orders.insert(peer, Order { order: order(units), lent: *lent, awaited: true, already_loaded });
+            self.orders.insert(peer, Order { order: order(units), budget: *budget, awaited: true, already_loaded });
             is_new = true;
         }
         is_new
@@ -283,10 +283,10 @@ impl Planning {
         }
         let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
         let devices = input.devices();
-        let lent: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
+        let budgets: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
         self.standbys.limit(devices, cx.now);
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), lent: may_hold };
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: may_hold };
         if !self.standbys.is_due(&basis, cx.now) {
             return;
         }
@@ -300,7 +300,7 @@ impl Planning {
         self.standbys.made_for = Some(basis);
         let context = request.command.context;
         let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request.model, context, units) };
-        if self.standbys.order(units, &lent, order) {
+        if self.standbys.order(units, &budgets, order) {
             self.plans.epoch = epoch;
             self.standbys.send_orders(cx);
         }
