@@ -11,14 +11,13 @@ use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
 use super::draft::DraftCost;
 use super::handover::Replay;
-use super::multi_step::{self, MultiStep};
+use super::multi_step::MultiStep;
 use super::queue::{Question, Queue};
+use super::sending;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
 
-/// Prompt chunks in flight at once, so that all stages work.
-const WINDOW: usize = 4;
 /// Answers given at once.
 const MAX_CONCURRENT: usize = 8;
 /// Answers kept after their end, for askers that lost pieces of them.
@@ -26,15 +25,15 @@ const KEPT_TRANSCRIPTS: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Answers {
-    queue: Queue,
+    pub(super) queue: Queue,
     /// Oldest first.
     pub(super) active: Vec<Answering>,
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
-    newest_pass: PassId,
+    pub(super) newest_pass: PassId,
     /// KV cache that is being rebuilt on another plan: its ids, and the pages reserved for it.
-    rebuilt: Vec<ConversationId>,
-    reserved: usize,
+    pub(super) rebuilt: Vec<ConversationId>,
+    pub(super) reserved: usize,
     pub(super) draft_cost: DraftCost,
     pub(super) multi_step: MultiStep,
     pub(super) chunk_size: ChunkSize,
@@ -101,7 +100,7 @@ impl Answers {
     }
 
     /// Sends everyone who waits their position: first the paused answers, then the queue.
-    fn send_positions(&self, cx: &mut EventContext) {
+    pub(super) fn send_positions(&self, cx: &mut EventContext) {
         let paused = self.active.iter().filter(|active| active.paused).map(|active| &active.transcript);
         let paused = paused.map(|transcript| (transcript.asker, transcript.request));
         let running = self.running();
@@ -203,66 +202,6 @@ impl Answers {
         resumed
     }
 
-    /// One chunk of each answer in turn, so that a long prompt does not block the others.
-    fn send(&mut self, plan: &Plan, total: usize, cx: &mut EventContext) {
-        let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
-        let window = WINDOW.div_ceil(reading.max(1));
-        let prefill_tokens = self.chunk_size.tokens(plan);
-        let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, cx.out.me);
-        let mut sent = true;
-        while std::mem::take(&mut sent) {
-            for index in 0..self.active.len() {
-                let Some(mut chunk) = self.active[index].next_chunk(window, prefill_tokens) else { continue };
-                if !self.claim(index, chunk.base + chunk.tokens.len(), total, cx) {
-                    continue;
-                }
-                let (pass, live) = (self.next_pass(), self.live(Some(index)));
-                let answering = &mut self.active[index];
-                if alone {
-                    chunk.further_steps = answering.further_steps(&chunk, self.multi_step);
-                }
-                if chunk.further_steps == 0 {
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(cx.out.me));
-                }
-                answering.send(chunk, pass, live, plan, cx);
-                sent = true;
-            }
-        }
-    }
-
-    /// Makes room for an answer's KV cache up to `end`: idle conversations are dropped first, then the youngest
-    /// answers pause. The oldest one can always go on. False if the answer itself is paused.
-    fn claim(&mut self, index: usize, end: usize, total: usize, cx: &mut EventContext) -> bool {
-        let needed = pages(end);
-        if needed <= self.active[index].pages() {
-            return true;
-        }
-        loop {
-            let others = self.active.iter().enumerate().filter(|(other, _)| *other != index);
-            let taken = others.map(|(_, other)| other.pages()).sum::<usize>() + needed;
-            if taken <= total {
-                self.conversations.shrink_to(total - taken);
-                return true;
-            }
-            let Some(youngest) = self.active.iter().rposition(|active| !active.paused) else { return false };
-            self.active[youngest].paused = true;
-            self.active[youngest].kv_cache_lost();
-            self.send_positions(cx);
-            if youngest == index {
-                return false;
-            }
-        }
-    }
-
-    /// Conversations whose KV cache is valid when a chunk of answer `index`, or of a replay, is sent: on both plans,
-    /// because they share the pages.
-    pub(super) fn live(&self, index: Option<usize>) -> Vec<ConversationId> {
-        let active =
-            self.active.iter().enumerate().filter(|(other, active)| Some(*other) == index || active.pages() > 0);
-        let active = active.map(|(_, active)| active.conversation.id);
-        active.chain(self.conversations.live()).chain(self.rebuilt.iter().copied()).collect()
-    }
-
     pub fn stop(&mut self, asker: PeerId, request: RequestId, cx: &mut EventContext) {
         if let Some(index) = self.position(asker, request) {
             self.finish(index, AnswerStop::Stopped, cx);
@@ -315,25 +254,6 @@ impl Answers {
         self.active.iter_mut().for_each(Answering::kv_cache_lost);
     }
 
-    pub(super) fn next_pass(&mut self) -> PassId {
-        self.newest_pass.0 += 1;
-        self.newest_pass
-    }
-
-    /// Reserves pages for KV cache that is rebuilt on another plan under these ids, and leaves `left` pages to idle
-    /// conversations.
-    pub(super) fn reserve(&mut self, rebuilt: Vec<ConversationId>, pages: usize, left: usize) {
-        self.rebuilt = rebuilt;
-        self.reserved = pages;
-        self.conversations.shrink_to(left);
-    }
-
-    /// Nothing is rebuilt elsewhere any more.
-    pub fn reserve_nothing(&mut self) {
-        self.rebuilt.clear();
-        self.reserved = 0;
-    }
-
     /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserve_nothing();
@@ -353,7 +273,7 @@ impl Answers {
     pub fn unexpected(&self, conversation: ConversationId, plan: &Plan) -> Option<(u32, u32, usize)> {
         let [only] = &self.active[..] else { return None };
         let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
-        is_new.then(|| (only.to_read() as u32, self.chunk_size.tokens(plan) as u32, WINDOW))
+        is_new.then(|| (only.to_read() as u32, self.chunk_size.tokens(plan) as u32, sending::WINDOW))
     }
 
     /// What the first token of an answer is expected to take.

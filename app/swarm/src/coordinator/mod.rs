@@ -14,6 +14,7 @@ mod plan_events;
 mod planning;
 mod published_view;
 mod queue;
+mod sending;
 mod token_log;
 mod transcript;
 mod view;

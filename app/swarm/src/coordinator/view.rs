@@ -70,7 +70,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
     let expected = planned.map(|planned| planning.expected(planned));
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
-        status: status,
+        status,
         plan: planned.map(|planned| planned.plan.clone()),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
         kv_cache_bytes: kv_cache_bytes.unwrap_or_default(),
@@ -131,7 +131,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         coordinator: peer == members.me,
         lent,
         used: member.status.used,
-        status: status,
+        status,
         loading,
         round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,

@@ -41,7 +41,7 @@ impl SimModel {
     pub fn shapes(&self) -> Vec<ModelShape> {
         let shape = self.shape();
         let with = |(index, kv_cache): (u32, KvCacheType)| {
-            let mut shape = ModelShape { kv_cache: kv_cache, ..shape.clone() };
+            let mut shape = ModelShape { kv_cache, ..shape.clone() };
             shape.blocks.iter_mut().for_each(|block| block.kv_cache_per_position.0 >>= index);
             shape
         };

@@ -65,14 +65,7 @@ impl Worker {
             false => self.interrupt_standby(),
         }
         let units = both.unwrap_or(units);
-        cx.out.act(Action::Load(LoadRequest {
-            epoch,
-            model,
-            units,
-            context,
-            kv_cache: kv_cache,
-            budget: contribution.budget,
-        }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units, context, kv_cache, budget: contribution.budget }));
     }
 
     /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.

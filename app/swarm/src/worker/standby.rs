@@ -128,7 +128,7 @@ impl Worker {
         let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: kv_cache, budget }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache, budget }));
     }
 
     pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
