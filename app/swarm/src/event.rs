@@ -40,7 +40,7 @@ impl OpenedModel {
     }
 }
 
-/// What happened.
+/// Input of the state machine.
 pub enum Event {
     /// The page opens a room with a model.
     Host(HostCommand),
@@ -187,7 +187,7 @@ pub enum Destination {
     Everyone,
 }
 
-/// What the driver must do.
+/// Output of the state machine, to be performed by the driver.
 pub enum Action {
     /// Send a frame.
     Send {
@@ -205,7 +205,7 @@ pub enum Action {
     Calibrate {
         /// The model.
         model: ModelCard,
-        /// Most bytes to use.
+        /// Limit on bytes to use.
         budget: Bytes,
     },
     /// Free everything on the GPU.
@@ -261,7 +261,7 @@ pub struct LoadRequest {
     pub context: u32,
     /// KV cache type.
     pub kv_cache: KvCacheType,
-    /// Most bytes to use in all.
+    /// Limit on bytes to use in total.
     pub budget: Bytes,
 }
 

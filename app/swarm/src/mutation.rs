@@ -6,7 +6,7 @@
 pub(crate) enum Mutation {
     /// A worker takes frames of an older plan for frames of its active one.
     StaleEpoch,
-    /// The coordinator counts a reply that it had counted already.
+    /// The coordinator counts a reply twice.
     ReplyTwice,
     /// A replay cuts chunks one token too late: the first decoded token passes the prefill kernels.
     ReplayOffByOne,

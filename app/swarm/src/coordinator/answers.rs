@@ -254,7 +254,8 @@ impl Answers {
         self.active.iter_mut().for_each(Answering::kv_cache_lost);
     }
 
-    /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
+    /// Another plan is active: answers go on with the KV cache of their replays. All other KV cache is gone, and its
+    /// ids with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserve_nothing();
         self.draft_cost = DraftCost::default();
@@ -268,15 +269,15 @@ impl Answers {
         }
     }
 
-    /// An answer of which nobody has said yet what its first token will take: tokens to read, rows of a chunk and chunks on their
-    /// way. Nothing is expected of one beside others.
+    /// The answer `conversation`, if its first token has no prediction yet: tokens to process, tokens of a chunk, and
+    /// chunks in flight. There is no prediction while other answers run.
     pub fn unexpected(&self, conversation: ConversationId, plan: &Plan) -> Option<(u32, u32, usize)> {
         let [only] = &self.active[..] else { return None };
         let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
         is_new.then(|| (only.to_read() as u32, self.chunk_size.tokens(plan) as u32, sending::WINDOW))
     }
 
-    /// What the first token of an answer is expected to take.
+    /// Sets the predicted milliseconds until the first token of an answer.
     pub fn expect(&mut self, conversation: ConversationId, millis: f64) {
         if let Some(index) = self.index_of(conversation) {
             self.active[index].expected_first = Some(millis);

@@ -88,7 +88,7 @@ impl Handover {
         answers.reserve(names, reserved, total.saturating_sub(taken));
     }
 
-    /// Every answer can go on at the new plan without a wait.
+    /// Every answer can go on with the new plan without a wait.
     pub fn is_caught_up(&self, answers: &Answers) -> bool {
         answers.active.iter().filter(|active| !active.paused).all(|active| {
             let replay = self.replays.get(&active.conversation.id);

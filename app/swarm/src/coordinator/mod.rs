@@ -96,7 +96,7 @@ impl Coordinator {
         self.replan(cx);
     }
 
-    /// Members, contributions or wishes changed.
+    /// Members, contributions or the host's settings changed.
     pub fn replan(&mut self, cx: &mut EventContext) {
         let usage = self.usage();
         if let Some(model) = &self.model {

@@ -13,7 +13,7 @@ pub(super) struct Question {
     pub asker: PeerId,
     pub prompt: PromptRequest,
     pub asked: Millis,
-    /// Its tokens, once somebody had to know.
+    /// Its tokens, once they were needed.
     pub tokens: Option<Vec<u32>>,
 }
 

@@ -85,7 +85,7 @@ impl Answers {
         self.conversations.shrink_to(left);
     }
 
-    /// Nothing is rebuilt elsewhere any more.
+    /// Ends the reservation.
     pub fn reserve_nothing(&mut self) {
         self.rebuilt.clear();
         self.reserved = 0;

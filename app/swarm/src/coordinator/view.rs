@@ -147,7 +147,7 @@ fn with_departures(sentence: String, departures: u32) -> String {
     }
 }
 
-/// What a sentence calls a device.
+/// The noun for a device in sentences.
 fn noun(kind: DeviceKind) -> &'static str {
     match kind {
         DeviceKind::Computer => "computer",

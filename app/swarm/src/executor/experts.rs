@@ -73,7 +73,7 @@ impl Executor {
         cx.out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
     }
 
-    /// A holder answers. Answers that come late or twice find nothing waiting.
+    /// A holder answers. Late and duplicate answers find nothing waiting.
     pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
         match sum.failed {
             None if self.is_bad(sum.call, &sum.sum) => {
@@ -86,7 +86,7 @@ impl Executor {
         }
     }
 
-    /// A sum that cannot be added to what waits for it.
+    /// True if a sum cannot be added to what waits for it.
     pub(super) fn is_bad(&self, id: u64, sum: &[f32]) -> bool {
         self.waiting.get(&id).is_some_and(|waiting| !are_numbers(sum, waiting.gather.normed.len()))
     }

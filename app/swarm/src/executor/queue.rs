@@ -53,7 +53,7 @@ impl StageQueue {
         self.inside.remove(&conversation);
     }
 
-    /// The engine has answered one piece.
+    /// The engine has answered one batch.
     pub fn answered(&mut self) {
         self.in_engine = self.in_engine.saturating_sub(1);
     }

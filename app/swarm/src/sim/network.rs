@@ -86,7 +86,7 @@ impl Lane {
         }
     }
 
-    /// Nothing arrives before `until`: the line is cut. Returns when a frame due now arrives instead.
+    /// Nothing arrives before `until`: the link is cut. Returns when a frame due now arrives instead.
     pub fn hold_until(&mut self, until: f64) -> f64 {
         self.last = self.last.max(until);
         self.last

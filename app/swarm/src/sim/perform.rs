@@ -55,7 +55,7 @@ impl World {
         }
     }
 
-    /// Times ranges as a device does: with its noise, one run after the other, and after what it loads.
+    /// Times ranges like a device: with its noise, one run after the other, and after what it loads.
     fn calibrate(&mut self, index: usize, model: ModelId) {
         let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
         let mut spent = 0.0;

@@ -71,7 +71,7 @@ impl World {
         self.up(index, bytes, Uplink::Frame { to, from, frame });
     }
 
-    /// The peer closes its connection behind everything it has sent.
+    /// The peer closes its connection after everything it has sent.
     pub(super) fn hang_up(&mut self, index: usize) {
         self.up(index, SHORT, Uplink::End);
         self.peers[index].line = None;
@@ -171,7 +171,7 @@ impl World {
         }
     }
 
-    /// Bytes of a frame on the wire, where anyone asks.
+    /// Bytes of a frame on the wire, computed only where a link's timing depends on it.
     fn length(&self, from: PeerId, frame: &Frame) -> usize {
         if self.peers.iter().all(|peer| peer.device.link.ignores_length()) {
             return SHORT;

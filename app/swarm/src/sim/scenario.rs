@@ -1,18 +1,18 @@
-//! Named scenarios and what comes of them.
+//! Named scenarios and their outcomes.
 
 use potluck_panel::Timeline;
 
 use super::world::World;
 use super::{churn, scenarios};
 
-/// What came of a scenario.
+/// Outcome of a scenario.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The seed that it was drawn from.
     pub seed: u64,
-    /// What was set up, happened and was measured, a line each.
+    /// Set-up, events and measurements, one line each.
     pub event_log: Vec<String>,
-    /// What is wrong, if something is.
+    /// Why the run failed, if it did.
     pub failure: Option<String>,
     /// Tokens over time.
     pub timeline: Timeline,

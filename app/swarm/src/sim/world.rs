@@ -52,7 +52,7 @@ struct Chat {
 /// Requests of the first chat begin here, those of the second at twice as many.
 const CHAT_REQUESTS: u32 = 1_000;
 
-/// Time (as bits, which sort like positive times), sequence, peer, the peer's life.
+/// Time (as bits, which sort like positive times), sequence number, peer, the peer's life.
 type Due = Reverse<(u64, u64, usize, u64)>;
 
 /// A simulated room.
@@ -218,7 +218,7 @@ impl World {
         self.fingerprint
     }
 
-    /// Tokens, comings, goings and plans so far.
+    /// Tokens, entries, departures and plans so far.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }

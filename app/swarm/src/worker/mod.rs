@@ -99,7 +99,7 @@ impl Worker {
         }
     }
 
-    /// The driver has the times, or could not measure.
+    /// The driver has the times, or failed to measure.
     pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, cx: &mut EventContext) {
         let asked = self.calibrates_for.take_if(|(_, asked)| *asked == model);
         let asked = asked.or_else(|| self.pauses_for.take_if(|(_, asked)| *asked == model));

@@ -90,7 +90,7 @@ impl Worker {
         self.standby.take_if(|standby| standby.order.in_advance && standby.order.epoch <= epoch);
     }
 
-    /// An order waits until nothing is to be loaded for a plan.
+    /// True if an order waits until no plan is being loaded.
     pub(super) fn waits_to_stand_by(&self) -> bool {
         self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Waiting)
     }
@@ -145,7 +145,7 @@ impl Worker {
         cx.out.act(Action::ViewChanged);
     }
 
-    /// A plan's loading takes the place of this one.
+    /// A plan's loading interrupts this one.
     pub(super) fn interrupt_standby(&mut self) {
         if let Some(standby) = self.standby.as_mut().filter(|standby| standby.progress == Progress::Loading) {
             standby.progress = Progress::Waiting;

@@ -22,7 +22,7 @@ const MAX_PAUSES: usize = 8;
 pub(super) struct Profile {
     /// Milliseconds of a piece of work besides its layers.
     pub session_millis: f64,
-    /// Cost a millisecond.
+    /// Layer cost that the device gets through in a millisecond.
     pub speed: Speed,
     /// Overhead in milliseconds and cost a millisecond without pauses. Overhead and blocks do not slow down alike, so
     /// the figures for a device that waits for others differ from those for one that holds the whole model.

@@ -14,9 +14,9 @@ const NEXT_ANSWER: u64 = 200;
 pub(crate) struct Usage {
     /// Somebody waits for an answer or in the queue.
     pub waits: bool,
-    /// When somebody last did.
+    /// When somebody last waited.
     pub waited: Millis,
-    /// Tokens written in all.
+    /// Tokens written in total.
     pub tokens: u64,
 }
 

@@ -187,12 +187,13 @@ impl Measures {
     }
 }
 
-/// Milliseconds by which what a peer's line adds to a token may be wrong: each token passes it in both directions.
+/// Uncertainty, in milliseconds, of what a peer's link adds to a token. Each token passes the link in both
+/// directions.
 pub(super) fn path_noise(members: &Members, peer: PeerId) -> f64 {
     2.0 * members.get(peer).and_then(|member| member.link.noise_millis()).unwrap_or(0.0)
 }
 
-/// Milliseconds of one way between two members, through the relay.
+/// One-way latencies between members through the relay, in milliseconds.
 fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
     let mut paths: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
     let mut put = |a: PeerId, b: PeerId, millis: f64| {
