@@ -70,7 +70,7 @@ fn a_room_shows_what_would_help() {
     world.run(20_000.0, |_| false);
     let help = plan(&world).help.clone();
     let more = help.iter().find(|sentence| sentence.contains("more on Device 1")).unwrap_or_else(|| panic!("{help:?}"));
-    assert!(more.ends_with("ms a token less."), "{more:?}");
+    assert!(more.ends_with("ms less per token."), "{more:?}");
     // Once it is there, it is not suggested any more.
     world.fault(potluck_swarm::sim::Fault::SetBudget(0, 1_500), 20_000.0);
     world.run(60_000.0, |_| false);

@@ -192,7 +192,7 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
         let spare = world.add(slow, 20.0);
         world.run(30_000.0, |world| !standing_by(world).is_empty());
         world.run(world.now() + (hash(seed) % 5_000) as f64, |_| false);
-        assert_eq!(standing_by(&world), ["It loads a copy of Device 2's part, to stand by."], "seed {seed}");
+        assert_eq!(standing_by(&world), ["It is loading a standby copy of Device 2's part."], "seed {seed}");
         // Its link is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
         let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::with_budget(2_000).at_speed(4.0) };
         let joins = world.now();
@@ -210,7 +210,7 @@ fn a_room_without_memory_for_it_says_so() {
     world.add(SimDevice::with_budget(620), 10.0);
     world.run(20_000.0, |_| false);
     let reason = world.view(0).room.unwrap().plan.reason.clone();
-    assert!(reason.contains("If Device 2 leaves, its part has to be loaded anew; "), "{reason}");
+    assert!(reason.contains("If Device 2 leaves, its part has to be loaded again; "), "{reason}");
     assert!(standing_by(&world).is_empty());
 }
 

@@ -52,7 +52,8 @@ impl Coordinator {
                 self.continue_answers(cx);
             }
             StageFaultKind::ExpertsUnreachable(block) => {
-                let reason = format!("Nobody answers for the experts of block {}. The room makes a new plan.", block.0);
+                let reason =
+                    format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
                 self.planning.plans.drop_active();
                 self.recover(None, &reason, cx);
             }

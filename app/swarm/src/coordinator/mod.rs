@@ -274,7 +274,7 @@ impl Coordinator {
         if let Some(stuck) = self.planning.plans.give_up_stuck(cx) {
             let name = cx.members.name(stuck);
             let sentence =
-                format!("{name} gets no further with loading its part. The room plans anew and asks it again.");
+                format!("{name} is stuck loading its part. The room makes a new plan and asks it again later.");
             cx.out.notice(Severity::Warning, sentence);
             self.replan(cx);
         }

@@ -32,7 +32,7 @@ impl Coordinator {
     pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
         let sentence = format!("{} cannot take its part: {}", cx.members.name(peer), fault.sentence());
         if self.planning.plans.commit_failed(peer, epoch) {
-            let reason = format!("{sentence}. The answer goes on when it is loaded again.");
+            let reason = format!("{sentence}. The answer goes on once it is loaded again.");
             self.recover(Some(peer), &reason, cx);
         }
         if self.planning.standbys.failed(peer, epoch, &fault, cx.now) {

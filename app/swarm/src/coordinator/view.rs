@@ -164,6 +164,6 @@ fn standby(stands_by: &StandsBy, status: MemberStatus, members: &Members) -> Str
     match (stands_by.is_ready, status) {
         (true, MemberStatus::Spare) => format!("Warm standby for {names} {part}."),
         (true, _) => format!("It also keeps a copy of {names} {part}."),
-        (false, _) => format!("It loads a copy of {names} {part}, to stand by."),
+        (false, _) => format!("It is loading a standby copy of {names} {part}."),
     }
 }

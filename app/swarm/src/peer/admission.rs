@@ -79,7 +79,7 @@ impl Peer {
             return Some(super::SECOND_HOST.into());
         }
         if hello.build != self.identity.build || hello.kernel_class != self.identity.kernel_class {
-            return Some("This page is of another version than the host's. Reload both pages.".into());
+            return Some("This page and the host's page are different versions. Reload both.".into());
         }
         None
     }

@@ -22,7 +22,9 @@ impl Worker {
         let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context);
         let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
         match needed > budget {
-            true => Err(LoadFault::NoRoom(format!("its part takes {needed} of GPU memory and {budget} are lent now"))),
+            true => {
+                Err(LoadFault::NoRoom(format!("its part needs {needed} of GPU memory, but it lends only {budget}")))
+            }
             false => Ok(()),
         }
     }

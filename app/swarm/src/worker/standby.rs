@@ -122,7 +122,7 @@ impl Worker {
         let is_of = of_plan.is_none_or(|(sizes, _)| sizes == standby.sizes());
         let overhead = of_plan.map_or(Bytes::ZERO, |(_, overhead)| overhead);
         if !is_of || !standby.fits(&both, overhead, contribution.budget) {
-            let sentence = "what it is to hold besides its part does not fit into what it lends now".to_owned();
+            let sentence = "the standby copy does not fit the memory it lends now".to_owned();
             return self.stop_standing_by(LoadFault::NoRoom(sentence), cx);
         }
         let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);

@@ -44,7 +44,7 @@ impl Planning {
         let urgent = request.answering && self.plans.active.is_none();
         self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
         if self.policy.awaits_calibration {
-            "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
+            "Measuring how fast each device runs this model.".clone_into(&mut self.reason);
             return None;
         }
         let running = self.plans.active().map(|plan| plan.kv_cache);

@@ -83,7 +83,9 @@ fn sentence(help: &Help, members: &Members) -> Option<String> {
     };
     match gain {
         Gain::Fits => Some(format!("{bring}: the model fits.")),
-        Gain::Saves { millis } if *millis >= MIN_GAIN_MILLIS => Some(format!("{bring}: {millis:.0} ms a token less.")),
+        Gain::Saves { millis } if *millis >= MIN_GAIN_MILLIS => {
+            Some(format!("{bring}: {millis:.0} ms less per token."))
+        }
         Gain::Saves { .. } => None,
     }
 }
@@ -105,7 +107,7 @@ mod tests {
             Help::MoreMemory { peer, extra: Bytes(4_000_000_000), gain: saves(90.0) },
         ];
         let expected =
-            ["One more device with 3.0 GB: 40 ms a token less.", "1.2 GB more on A device: 12 ms a token less."];
+            ["One more device with 3.0 GB: 40 ms less per token.", "1.2 GB more on A device: 12 ms less per token."];
         assert_eq!(sentences(&found, &members), expected);
         let fits = Help::AnotherDevice { budget: Bytes(410_000_000), gain: Gain::Fits };
         assert_eq!(sentences(&[fits], &members), ["One more device with 410 MB: the model fits."]);

@@ -59,11 +59,11 @@ impl InPlace {
         let pays = !is_for_time || saved * expected as f64 >= wait;
         let until = match (pays, usage.is_quiet(now)) {
             (true, true) => return None,
-            (true, false) => "it waits until nobody has asked for a while",
-            (false, _) => "the room was not used enough yet to give that back",
+            (true, false) => "it loads once the room is quiet",
+            (false, _) => "it would not pay off yet",
         };
         let seconds = (wait / 1e3).ceil();
-        Some(format!("A better plan has no room beside this one and takes {seconds} s to load: {until}."))
+        Some(format!("A better plan takes {seconds} s to load and does not fit beside this one: {until}."))
     }
 }
 

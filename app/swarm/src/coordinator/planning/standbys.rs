@@ -257,16 +257,16 @@ impl StandbyPlans {
         if let Some(Exposed { lost, missing }) = self.exposed.first() {
             let name = members.name(*lost);
             let more = match *missing > Bytes::ZERO {
-                true => format!("; {missing} more would prevent that"),
+                true => format!("; {missing} more memory would prevent that"),
                 false => String::new(),
             };
-            return Some(format!("If {name} leaves, its part has to be loaded anew{more}."));
+            return Some(format!("If {name} leaves, its part has to be loaded again{more}."));
         }
         let all_ready = self.covered.iter().all(|covered| self.ready(covered.standby.lost).is_some());
         match all_ready {
             _ if self.covered.is_empty() => None,
-            true => Some("Any other device may leave: the rest hold its part already.".to_owned()),
-            false => Some("A standby for the loss of a device is being loaded.".to_owned()),
+            true => Some("Any other device may leave: the others already hold its part.".to_owned()),
+            false => Some("A standby copy is being loaded.".to_owned()),
         }
     }
 }
