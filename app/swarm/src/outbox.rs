@@ -8,7 +8,7 @@ use potluck_protocol::Frame;
 use crate::{Action, Destination, RelayRoute, Severity};
 
 pub(crate) struct Outbox {
-    pub me: PeerId,
+    me: PeerId,
     pub actions: Vec<Action>,
     own: VecDeque<Frame>,
     routes: BTreeMap<PeerId, RelayRoute>,

@@ -77,7 +77,7 @@ impl Coordinator {
             return;
         }
         let sentence = self.distrust(peer, cx);
-        if peer == cx.out.me {
+        if peer == cx.members.me {
             self.answers.fail(conversation, &sentence, cx);
         }
         if self.planning.plans.lose(peer, cx) {

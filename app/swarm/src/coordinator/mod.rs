@@ -58,9 +58,9 @@ pub(crate) struct Coordinator {
 const EXPECT_MILLIS: f64 = 500.0;
 
 impl Coordinator {
-    pub fn new(command: HostCommand, me: PeerId, cx: &mut EventContext) -> Self {
+    pub fn new(command: HostCommand, cx: &mut EventContext) -> Self {
         cx.out.act(Action::OpenModel(command.source.clone()));
-        let published = PublishedView::new(view::empty(me, &command));
+        let published = PublishedView::new(view::empty(cx.members.me, &command));
         Self {
             planning: Planning::new(command.last_epoch),
             command,

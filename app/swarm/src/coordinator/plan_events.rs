@@ -39,7 +39,7 @@ impl Coordinator {
             return;
         }
         if self.planning.plans.prepare_failed(peer, epoch, fault, cx) {
-            if peer != cx.out.me {
+            if peer != cx.members.me {
                 cx.out.notice(Severity::Warning, sentence);
             }
             self.replan(cx);

@@ -17,7 +17,7 @@ impl Answers {
         let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
         let window = WINDOW.div_ceil(reading.max(1));
         let prefill_tokens = self.chunk_size.tokens(plan);
-        let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, cx.out.me);
+        let alone = self.active.len() == 1 && self.queue.is_empty() && multi_step::is_possible(plan, cx.members.me);
         let mut sent = true;
         while std::mem::take(&mut sent) {
             for index in 0..self.active.len() {
@@ -31,7 +31,7 @@ impl Answers {
                     chunk.further_steps = answering.further_steps(&chunk, self.multi_step);
                 }
                 if chunk.further_steps == 0 {
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(cx.out.me));
+                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(cx.members.me));
                 }
                 answering.send(chunk, pass, live, plan, cx);
                 sent = true;

@@ -27,7 +27,7 @@ impl Peer {
     pub(super) fn host(&mut self, command: HostCommand) {
         self.membership = Membership::Inside;
         self.key = Some(command.key.clone());
-        self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.cx));
+        self.coordinator = Some(Coordinator::new(command, &mut self.cx));
         self.announce();
     }
 

@@ -57,7 +57,7 @@ impl Worker {
 
     /// Loads what the plans need now. Standby units stay where they fit beside it, and are dropped otherwise.
     pub(super) fn load(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
-        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(cx.out.me), self.contribution) else {
+        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(cx.members.me), self.contribution) else {
             return;
         };
         let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);

@@ -137,7 +137,7 @@ impl Worker {
         if let Some(kept) = prepare.keep {
             self.switch(kept, cx);
         }
-        if let Err(fault) = self.check(&prepare, cx.out.me) {
+        if let Err(fault) = self.check(&prepare, cx.members.me) {
             cx.out.send(coordinator, Frame::PrepareFailed(epoch, fault));
             return;
         }
@@ -226,7 +226,7 @@ impl Worker {
     fn switch(&mut self, epoch: PlanEpoch, cx: &mut EventContext) -> bool {
         let is_meant = |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.loaded;
         let Some(mut inactive) = self.inactive.take_if(is_meant) else { return false };
-        inactive.executor(cx.out.me);
+        inactive.executor(cx.members.me);
         self.drop_active(cx);
         let Inactive { prepare, executor, .. } = inactive;
         self.active = executor.map(|executor| Active { prepare, executor });
@@ -256,11 +256,11 @@ impl Worker {
 
     /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
     pub fn forward(&mut self, forward: Forward, cx: &mut EventContext) {
-        if self.executor(forward.epoch, cx.out.me).is_none() {
+        if self.executor(forward.epoch, cx.members.me).is_none() {
             return;
         }
         self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, cx));
-        if let Some(executor) = self.executor(forward.epoch, cx.out.me) {
+        if let Some(executor) = self.executor(forward.epoch, cx.members.me) {
             executor.forward(forward, cx);
         }
     }
@@ -271,13 +271,13 @@ impl Worker {
     }
 
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
-        if let Some(executor) = self.executor(call.epoch, cx.out.me) {
+        if let Some(executor) = self.executor(call.epoch, cx.members.me) {
             executor.expert_call(caller, call, cx);
         }
     }
 
     pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
-        if let Some(executor) = self.executor(sum.epoch, cx.out.me) {
+        if let Some(executor) = self.executor(sum.epoch, cx.members.me) {
             executor.expert_sum(from, sum, cx);
         }
     }
@@ -285,7 +285,7 @@ impl Worker {
     pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) {
         let Ticket(ticket) = computed.ticket;
         let epoch = u32::try_from(ticket >> EPOCH_SHIFT).map(PlanEpoch).unwrap_or_default();
-        if let Some(executor) = self.executor(epoch, cx.out.me) {
+        if let Some(executor) = self.executor(epoch, cx.members.me) {
             executor.computed(computed, cx);
         }
     }
@@ -303,7 +303,7 @@ impl Worker {
         }
         self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), cx);
         if let Some(Active { prepare, executor }) = &self.active {
-            let stage = prepare.plan.stages.iter().find(|stage| stage.peer == cx.out.me).map(|stage| stage.id);
+            let stage = prepare.plan.stages.iter().find(|stage| stage.peer == cx.members.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {
                 executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, cx);
             }

@@ -112,7 +112,7 @@ impl Worker {
         let Some(contribution) = self.contribution else {
             return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), cx);
         };
-        let (units, of_plan) = match self.of_plans(cx.out.me) {
+        let (units, of_plan) = match self.of_plans(cx.members.me) {
             Some((prepare, units)) => (units, Some((sizes(prepare), prepare.overhead))),
             None => (Vec::new(), None),
         };
