@@ -31,7 +31,7 @@ pub fn run(options: &Simulate) -> Result<()> {
     }
     let Some(last) = last else { bail!("--seeds must be at least 1") };
     if options.seeds == 1 {
-        last.story.iter().for_each(|line| println!("{line}"));
+        last.event_log.iter().for_each(|line| println!("{line}"));
     }
     println!(
         "{}: {} of {} seeds well, {recoveries} recoveries, {:.1} s, fingerprint of the last {:016x}",
@@ -49,7 +49,7 @@ pub fn run(options: &Simulate) -> Result<()> {
 
 fn tell_failure(scenario: &Scenario, run: &Run, failure: &str) {
     println!("seed {}: {failure}", run.seed);
-    run.story.iter().for_each(|line| println!("    {line}"));
+    run.event_log.iter().for_each(|line| println!("    {line}"));
     println!("    replay: cargo xtask simulate {} --seed {}", scenario.name, run.seed);
 }
 
@@ -73,7 +73,7 @@ fn write(path: &Path, scenario: &Scenario, run: &Run) -> Result<()> {
         Some("json") => serde_json::to_string_pretty(&serde_json::json!({
             "scenario": scenario.name,
             "seed": run.seed,
-            "story": run.story,
+            "story": run.event_log,
             "failure": run.failure,
             "timeline": run.timeline,
         }))?,

@@ -1,4 +1,4 @@
-//! Frames on a token's way: stage to stage, stage to experts and back, last stage to coordinator.
+//! Frames of a token's pass: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
     BlockIndex, Candidates, ConversationId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position, Route, StageId,
@@ -6,48 +6,49 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Names rows that the coordinator sent: larger than those of all rows it sent before, whatever the plan. A result with another
-/// name than the one awaited was sent before a rewind.
+/// Number of a chunk that the coordinator sent, above those of all earlier chunks of any plan. A result with another
+/// number than the awaited one was sent before a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PassId(pub u64);
 
-/// Rows on their way through the stages. The receiver first truncates its state of the conversation to `base`, so
-/// replay, drafts, regenerate and recovery are one operation.
+/// A chunk of tokens on its way through the stages. The receiver first truncates the conversation's KV cache to
+/// `base`, so replay, drafts, regenerate and recovery are one operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
     /// Dropped unless it is the receiver's committed plan.
     pub epoch: PlanEpoch,
-    /// The stage that is to compute it.
+    /// The receiving stage.
     pub stage: StageId,
-    /// Names these rows; comes back with the result.
+    /// Number of the chunk; comes back with the result.
     pub pass: PassId,
-    /// Conversations with state that counted when these rows were sent, on this plan or another: plans share the pages. The
-    /// receiver frees all others that got no newer rows, so what must be freed for these rows is freed before them, at every
-    /// stage, whatever was lost on the way.
+    /// Conversations whose KV cache was valid when the chunk was sent, on this plan or another: plans share the
+    /// pages. The receiver frees all others that got no newer tokens. So what must be freed for this chunk is freed
+    /// before it, at every stage, whatever frames were lost.
     pub live: Vec<ConversationId>,
-    /// Whose state.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Position of the first row.
+    /// Position of the first token.
     pub base: Position,
     /// Kernels to use.
     pub class: KernelClass,
-    /// Token ids, one a row.
+    /// Token ids.
     pub tokens: Vec<u32>,
-    /// Greedy tokens to compute behind the row, each from the one before, by a stage that holds the whole model: the answer
-    /// has candidates for each. 0 otherwise.
+    /// Multi-step decode: greedy tokens to compute after this one, each from the one before, by a stage that holds
+    /// the whole model. The result has candidates for each. 0 otherwise.
     pub further_steps: u16,
-    /// What the last stage does; `None`: it only reports that the rows are through.
-    pub head: Option<LmHeadRequest>,
-    /// Milliseconds of the engine at each stage that the rows have passed, in order.
+    /// What the last stage computes of the LM head; `None`: it only reports that the chunk has passed.
+    pub lm_head: Option<LmHeadRequest>,
+    /// Engine milliseconds at each stage passed so far, in order.
     pub stage_millis: Vec<f64>,
     /// Number format of `hidden` in the tail.
     pub wire: WireType,
-    /// Hidden vectors, rows × hidden width; empty for the first stage.
+    /// Hidden vectors, tokens × hidden width; empty for the first stage.
     #[serde(skip)]
     pub hidden: Vec<f32>,
 }
 
-/// One frame per worker and block: the hidden vectors once, and which experts of the worker each row needs.
+/// A call of experts on another worker, one frame for each worker and block: the hidden vectors once, and the experts
+/// that each token needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpertCall {
     /// Dropped unless it is the receiver's committed plan.
@@ -58,11 +59,11 @@ pub struct ExpertCall {
     pub block: BlockIndex,
     /// Kernels to use.
     pub class: KernelClass,
-    /// For each row the experts to sum, with their weights.
+    /// For each token the experts to sum, with their weights.
     pub routes: Vec<Route>,
     /// Number format of `normed` in the tail, and of the answer.
     pub wire: WireType,
-    /// Vectors after the feed-forward norm, rows × hidden width.
+    /// Vectors after the feed-forward norm, tokens × hidden width.
     #[serde(skip)]
     pub normed: Vec<f32>,
 }
@@ -78,39 +79,37 @@ pub struct ExpertSum {
     pub failed: Option<String>,
     /// Number format of `sum` in the tail.
     pub wire: WireType,
-    /// Rows × hidden width.
+    /// Tokens × hidden width.
     #[serde(skip)]
     pub sum: Vec<f32>,
 }
 
-/// What the last stage tells the coordinator.
+/// The last stage's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LogitsResult {
-    /// Of the rows.
+    /// Of the chunk.
     pub epoch: PlanEpoch,
-    /// Of the rows.
+    /// Of the chunk.
     pub pass: PassId,
-    /// Of the rows.
+    /// Of the chunk.
     pub conversation: ConversationId,
-    /// Position of the first row.
+    /// Position of the first token.
     pub base: Position,
-    /// Number of rows that are through all stages.
+    /// Number of tokens that passed all stages.
     pub tokens: u32,
-    /// What of the head was asked for.
+    /// The requested output of the LM head.
     pub result: LmHeadOutput,
-    /// Milliseconds of the engine at each stage, in order.
+    /// Engine milliseconds at each stage, in order.
     pub stage_millis: Vec<f64>,
 }
 
-/// The head's answer.
+/// Output of the LM head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum LmHeadOutput {
-    /// No head was asked for; the rows are through.
-    Through,
-    /// The best candidates of each row that passed the head.
+    /// No logits were requested; the chunk has passed.
+    NotRequested,
+    /// The best candidates of each token whose logits were requested.
     Candidates(Vec<Candidates>),
-    /// All logits, rows × vocabulary, in the tail (f32).
-    Logits(#[serde(skip)] Vec<f32>),
 }
 
 /// A stage cannot do what it was asked.
@@ -120,9 +119,9 @@ pub struct StageFault {
     pub epoch: PlanEpoch,
     /// The stage.
     pub stage: StageId,
-    /// Whose rows.
+    /// The conversation.
     pub conversation: ConversationId,
-    /// Which rows; nothing if it is about no rows in particular.
+    /// The chunk; `None` if the fault concerns no particular one.
     pub pass: Option<PassId>,
     /// Why.
     pub kind: StageFaultKind,
@@ -131,14 +130,14 @@ pub struct StageFault {
 /// Why a stage cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StageFaultKind {
-    /// Its state ends here, before the base of the rows: replay from this position.
+    /// Its KV cache ends here, before the base of the chunk: replay from this position.
     Gap(Position),
     /// Its GPU device is gone.
     DeviceLost,
     /// No holder of an expert answers.
     ExpertsUnreachable(BlockIndex),
-    /// What this peer sent, or its own engine if it is the reporter, has another size than its rows or holds a value that is no
-    /// number. The room goes on without it.
+    /// What this peer sent, or its own engine if it is the reporter, has the wrong size or contains a value that is
+    /// not finite. The room goes on without it.
     BadResult(PeerId),
     /// Anything else, in one sentence.
     Failed(String),

@@ -4,12 +4,12 @@ use half::f16;
 use potluck_plan::{PeerId, WireType};
 use thiserror::Error;
 
-use crate::{Frame, LmHeadOutput};
+use crate::Frame;
 
-/// Version of the frames; peers of another version are told to reload.
+/// Version of the frames; peers of another version are asked to reload.
 pub const VERSION: u16 = 8;
 
-/// Largest frame we send or read, just under the relay's limit of 16 MiB.
+/// Largest frame we send or read, in bytes: just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
 
 const FIXED: usize = 2 + 16 + 4;
@@ -52,11 +52,6 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
         Frame::Forward(forward) => push_values(&mut bytes, &forward.hidden, forward.wire),
         Frame::ExpertCall(call) => push_values(&mut bytes, &call.normed, call.wire),
         Frame::ExpertSum(sum) => push_values(&mut bytes, &sum.sum, sum.wire),
-        Frame::LogitsResult(picked) => {
-            if let LmHeadOutput::Logits(logits) = &picked.result {
-                push_values(&mut bytes, logits, WireType::F32);
-            }
-        }
         Frame::Piece { bytes: tail, .. } | Frame::Probe { bytes: tail, .. } => bytes.extend_from_slice(tail),
         _ => {}
     }
@@ -66,7 +61,8 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
 /// The sender and the frame.
 ///
 /// # Errors
-/// Everything a wrong, old or damaged frame can be; never panics, never allocates more than the bytes hold.
+/// Any [`FrameError`]: wrong, old or damaged frames never cause a panic, and never more memory to be allocated than
+/// their bytes hold.
 pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
     if bytes.len() > MAX_FRAME {
         return Err(FrameError::TooLong(bytes.len()));
@@ -86,11 +82,6 @@ pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
         Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
         Frame::ExpertCall(call) => call.normed = values(tail, call.wire)?,
         Frame::ExpertSum(sum) => sum.sum = values(tail, sum.wire)?,
-        Frame::LogitsResult(picked) => {
-            if let LmHeadOutput::Logits(logits) = &mut picked.result {
-                *logits = values(tail, WireType::F32)?;
-            }
-        }
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => *bytes = tail.to_vec(),
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),
@@ -138,7 +129,7 @@ fn values(tail: &[u8], wire: WireType) -> Result<Vec<f32>, FrameError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
         ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PlanEpoch, Position, StageId,
@@ -161,7 +152,7 @@ mod tests {
             class: KernelClass::Decode,
             tokens: vec![17],
             further_steps: 0,
-            head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+            lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: vec![1.5],
             wire,
             hidden,
@@ -188,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_told_to_reload() {
+    fn another_version_is_asked_to_reload() {
         let mut bytes = encode(ME, &Frame::Bye).unwrap();
         bytes[0] = 99;
         let error = decode(&bytes).unwrap_err();
@@ -197,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_where_none_belongs_is_refused() {
+    fn an_unexpected_tail_is_refused() {
         let mut bytes = encode(ME, &Frame::Bye).unwrap();
         bytes.push(0);
         assert_eq!(decode(&bytes), Err(FrameError::Tail(1)));

@@ -37,18 +37,18 @@ pub struct Message {
 pub enum AnswerPart {
     /// Others are before it; 1 is next.
     Queued(u32),
-    /// Tokens of the prompt read, of how many.
+    /// Prompt tokens processed, of how many.
     Reading(u32, u32),
     /// More text.
     Text {
-        /// Number of this piece, from 0: pieces lost on the way are noticed and asked for again.
+        /// Number of this piece, from 0: lost pieces are noticed and requested again.
         index: u32,
         /// Appended to the answer.
         delta: String,
         /// The tokens behind it.
         tokens: Vec<u32>,
     },
-    /// What a lost device held is rebuilt; one sentence.
+    /// A lost device is being replaced; one sentence.
     Recovering(String),
     /// Nothing more comes.
     End {
@@ -59,14 +59,14 @@ pub enum AnswerPart {
         /// What it took.
         timings: Timings,
     },
-    /// Answer to [`Frame::Resume`]: the coordinator has never heard of the question (or forgot it in a reload).
+    /// Answer to [`Frame::Resume`]: the coordinator does not know the question, or forgot it in a reload.
     Unknown,
 }
 
 /// Why an answer ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AnswerStop {
-    /// The model was done.
+    /// The model ended it.
     Complete,
     /// `max_tokens` or the context is reached.
     Length,
@@ -81,13 +81,13 @@ pub enum AnswerStop {
 pub struct Timings {
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Of these, tokens whose state was still there.
+    /// Of these, tokens whose KV cache was still there.
     pub reused_tokens: u32,
     /// Tokens written.
     pub answer_tokens: u32,
     /// From the prompt to the first token.
     pub first_token_ms: f64,
-    /// What was expected of it when its first rows were read, 0 if nothing was: it waited for others.
+    /// Prediction of it when the first chunk was processed; 0 if there is none because the answer waited.
     pub expected_first_ms: f64,
     /// From the first token to the last.
     pub decode_ms: f64,
@@ -104,23 +104,23 @@ pub enum Frame {
     Hello(Hello),
     /// The coordinator does not let the peer in: one sentence.
     Refused(String),
-    /// The sender is there; `sent` is its clock in milliseconds and comes back in [`Frame::HeartbeatBack`].
+    /// The sender is there. `sent` is its clock in milliseconds and comes back in [`Frame::HeartbeatBack`].
     Heartbeat {
         /// The sender's clock.
         sent: f64,
-        /// How it is, if it lends.
+        /// Its status, if it contributes.
         status: Option<WorkerStatus>,
     },
     /// Answer to a heartbeat.
     HeartbeatBack {
         /// The asker's clock.
         sent: f64,
-        /// Bytes that came with the question.
+        /// Bytes that came with the heartbeat or probe.
         probed: u32,
         /// The sender has nothing to compute or to load, so it answered at once.
         idle: bool,
     },
-    /// Bytes that mean nothing, for measuring how fast they arrive; answered by [`Frame::HeartbeatBack`].
+    /// Padding for measuring bandwidth; answered by [`Frame::HeartbeatBack`].
     Probe {
         /// The sender's clock.
         sent: f64,
@@ -130,7 +130,7 @@ pub enum Frame {
     },
     /// The coordinator asks a device to time two ranges of a model's blocks, before it plans with it.
     Calibrate(Box<ModelCard>),
-    /// Answer to [`Frame::Calibrate`]: the times, or why there are none in one sentence.
+    /// Answer to [`Frame::Calibrate`]: the times, or one sentence on why there are none.
     Calibrated(ModelId, Box<Result<CalibrationRuns, String>>),
     /// The sender leaves on purpose.
     Bye,
@@ -138,41 +138,41 @@ pub enum Frame {
     Room(Box<RoomView>),
     /// Get ready for a plan.
     Prepare(Box<Prepare>),
-    /// The sender is ready for the plan, or holds what an order to stand by names.
+    /// The sender is ready for the plan, or holds what a standby order names.
     Prepared(PlanEpoch),
     /// The sender cannot get ready, or does not stand by any more.
     PrepareFailed(PlanEpoch, LoadFault),
-    /// From now on this plan counts.
+    /// This plan is active from now on.
     Commit(PlanEpoch),
-    /// It does for the sender; what only the older plan needed is freed.
+    /// The sender switched to the plan and frees what only the older one needed.
     Committed(PlanEpoch),
-    /// The plan will not come: what only it needs can go.
+    /// The plan is abandoned: what only it needs can be freed.
     Abandon(PlanEpoch),
     /// Hold units for the loss of another device.
     StandBy(Box<StandbyOrder>),
-    /// Rows for a stage.
+    /// Tokens for a stage.
     Forward(Forward),
-    /// Rows for experts.
+    /// Tokens for experts.
     ExpertCall(ExpertCall),
     /// The experts' answer.
     ExpertSum(ExpertSum),
-    /// The last stage's answer.
+    /// The last stage's result.
     LogitsResult(LogitsResult),
     /// A stage cannot go on.
     StageFault(StageFault),
     /// Somebody writes a question at the sender.
     Writing,
-    /// Rows of the running plan are about to come: the coordinator has a question, or somebody writes one.
+    /// Work of the active plan is about to come: the coordinator has a question, or somebody writes one.
     Expect,
     /// A question.
     Prompt(PromptRequest),
-    /// Send an answer again from this piece on: some were lost.
+    /// Send an answer again from this piece on.
     Resume(RequestId, u32),
     /// Stop an answer.
     Stop(RequestId),
     /// Part of an answer, to the asking peer.
     Answer(RequestId, AnswerPart),
-    /// The sender does not know, or no longer knows, who is on this connection: say hello.
+    /// The sender does not know, or forgot, who is on this connection: say hello.
     Unknown,
     /// Ask for bytes of the host's file.
     PieceRequest(PieceRequest),

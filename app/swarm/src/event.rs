@@ -1,5 +1,5 @@
-//! What goes into the state machines, and what comes out. No I/O, no clock: the driver in `potluck-node`, the simulator
-//! and the tests feed events and perform actions alike.
+//! Input and output of the state machines. No I/O, no clock: the driver in `potluck-node`, the simulator and the
+//! tests feed the same events and perform the same actions.
 
 use std::sync::Arc;
 
@@ -23,24 +23,24 @@ pub struct RelayRoute(pub u32);
 pub struct OpenedModel {
     /// As people see it.
     pub card: ModelCard,
-    /// Sizes, for planning, with keys and values of the type in force.
+    /// Sizes for planning, with the KV cache type in use.
     pub shape: ModelShape,
-    /// The same with each type of keys and values that this model can have, the largest first.
+    /// The sizes with each KV cache type that this model supports, largest first.
     pub shapes: Vec<ModelShape>,
-    /// Bytes every device with work needs besides weights and state, as the engine's layout says.
+    /// Bytes that every device with work needs besides weights and KV cache, as the engine's layout says.
     pub overhead: Bytes,
     /// Text to tokens and back.
     pub language: Arc<dyn Language>,
 }
 
 impl OpenedModel {
-    /// Its sizes with a type of keys and values, if it can have it.
-    pub fn shape_with(&self, state: KvCacheType) -> Option<&ModelShape> {
-        self.shapes.iter().find(|shape| shape.kv_cache == state)
+    /// Its sizes with a KV cache type, if it supports it.
+    pub fn shape_with(&self, kv_cache: KvCacheType) -> Option<&ModelShape> {
+        self.shapes.iter().find(|shape| shape.kv_cache == kv_cache)
     }
 }
 
-/// What happened.
+/// Input of the state machine.
 pub enum Event {
     /// The page opens a room with a model.
     Host(HostCommand),
@@ -49,9 +49,9 @@ pub enum Event {
         /// Key of the room's link.
         key: Option<String>,
     },
-    /// The page lends this device; budget and speed were measured.
+    /// The page contributes this device; budget and speed were measured.
     Contribute(Contribution),
-    /// The page stops lending.
+    /// The page stops contributing.
     StopContributing,
     /// The page leaves the room.
     Leave,
@@ -69,7 +69,7 @@ pub enum Event {
         /// In, or not.
         allow: bool,
     },
-    /// The host wants the work shared otherwise.
+    /// The host chose another way of sharing the work.
     SetSharing(Sharing),
     /// Somebody writes a question on the page.
     Writing,
@@ -80,20 +80,20 @@ pub enum Event {
 
     /// The relay let this peer into the room.
     Connected {
-        /// Who is in it already.
+        /// Connections that are in the room already.
         members: Vec<RelayRoute>,
     },
-    /// Somebody entered; it will say hello.
+    /// A connection joined; it will say hello.
     RouteJoined(RelayRoute),
     /// Somebody's connection ended.
     RouteLeft(RelayRoute),
-    /// The connection to the relay is lost; the driver tries again.
+    /// The connection to the relay was lost; the driver redials.
     Disconnected,
     /// A frame arrived.
     Frame {
         /// From which connection.
         route: RelayRoute,
-        /// From which peer, as the frame says.
+        /// The sending peer, as the frame claims.
         from: PeerId,
         /// The frame.
         frame: Frame,
@@ -103,13 +103,13 @@ pub enum Event {
     ModelOpened(Arc<OpenedModel>),
     /// Answer to [`Action::OpenModel`]: one sentence.
     ModelFailed(String),
-    /// How [`Action::Load`] goes on.
+    /// Progress of [`Action::Load`].
     LoadProgress {
         /// Of the load.
         epoch: PlanEpoch,
         /// How far.
         report: LoadReport,
-        /// Bytes of weights and state on the GPU now.
+        /// Bytes of weights and KV cache on the GPU now.
         used: Bytes,
     },
     /// Answer to [`Action::Load`]: everything is on the GPU and tested.
@@ -134,32 +134,32 @@ pub enum Event {
         /// The bytes, or one sentence.
         bytes: Result<Vec<u8>, String>,
     },
-    /// Time went by. Sent at least four times a second.
+    /// Sent at least four times a second.
     Tick,
 }
 
-/// What the page chose when it pressed Host a model.
+/// What was chosen on the page when the room was opened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostCommand {
     /// Where the model is.
     pub source: ModelSource,
-    /// Key of the room's link; who brings it is let in at once.
+    /// Key of the room's link; whoever brings it is let in at once.
     pub key: String,
     /// Positions of context, all conversations together.
     pub context: u32,
-    /// How keys and values are stored; nothing for the largest type with which model and context fit.
+    /// KV cache type; `None` for the largest type with which model and context fit.
     pub kv_cache: Option<KvCacheType>,
     /// How work is shared out.
     pub sharing: Sharing,
-    /// Larger than every plan epoch this host has used (kept over reloads), or 0.
+    /// Epoch above every plan epoch this host has used (kept over reloads), or 0.
     pub last_epoch: PlanEpoch,
-    /// Devices load the part that they will most probably get while the model does not fit yet.
+    /// Devices load the part they will most likely get before the model fits the room.
     pub in_advance: bool,
-    /// For measurements only: what the planner must not know.
+    /// For measurements only: what is hidden from the planner.
     pub hidden: Vec<Measure>,
 }
 
-/// Who this peer is; fixed for the life of a node but for the name.
+/// Identity of this peer. Only the name may change while a node lives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Identity {
     /// Kept over reloads.
@@ -168,13 +168,13 @@ pub struct Identity {
     pub session: potluck_protocol::Session,
     /// Build of page and node.
     pub build: String,
-    /// Kernels of two peers with one class compute alike.
+    /// Peers of one kernel class compute bit-identical results.
     pub kernel_class: u32,
     /// What others see.
     pub name: String,
     /// Icon.
     pub kind: DeviceKind,
-    /// What the adapter tells.
+    /// What the GPU adapter reports.
     pub adapter: String,
 }
 
@@ -187,7 +187,7 @@ pub enum Destination {
     Everyone,
 }
 
-/// What the driver must do.
+/// Output of the state machine, to be performed by the driver.
 pub enum Action {
     /// Send a frame.
     Send {
@@ -198,23 +198,23 @@ pub enum Action {
     },
     /// Read a model's header; answered by [`Event::ModelOpened`] or [`Event::ModelFailed`].
     OpenModel(ModelSource),
-    /// Bring weight units to the GPU and reserve state; answered by [`Event::Loaded`] or [`Event::LoadFailed`]. A newer load
-    /// replaces an older one that is still under way.
+    /// Load weight units onto the GPU and reserve KV cache; answered by [`Event::Loaded`] or [`Event::LoadFailed`]. A
+    /// newer load replaces one that is still in progress.
     Load(LoadRequest),
     /// Time two ranges of a model's blocks on this device; answered by [`Event::Calibrated`].
     Calibrate {
         /// The model.
         model: ModelCard,
-        /// Most bytes to use.
+        /// Limit on bytes to use.
         budget: Bytes,
     },
     /// Free everything on the GPU.
     Unload,
-    /// Work is about to come: a GPU that lowers its clock while it waits can be kept from it. Nothing depends on it.
+    /// Work is about to come: the driver may keep the GPU from lowering its clock. Nothing depends on it.
     Expect,
     /// Submit to the engine, in order; answered by [`Event::Computed`].
     Compute(Work),
-    /// Free a conversation's state.
+    /// Free a conversation's KV cache.
     Forget(ConversationId),
     /// Part of an answer for this tab's page.
     Answer(RequestId, AnswerPart),
@@ -227,9 +227,9 @@ pub enum Action {
     },
     /// [`crate::Peer::view`] changed.
     ViewChanged,
-    /// This peer is out: not let in, or it left. The driver closes the connection.
+    /// This peer is out of the room: refused, or it left. The driver closes the connection.
     Close {
-        /// One sentence, if it was not this tab's own wish.
+        /// One sentence, unless this tab asked for it.
         reason: Option<String>,
     },
     /// Read bytes of the host's file for another peer.
@@ -248,20 +248,20 @@ pub enum Action {
     },
 }
 
-/// Weight units and state to bring to the GPU.
+/// Weight units and KV cache to have on the GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadRequest {
     /// Names the load.
     pub epoch: PlanEpoch,
     /// The model.
     pub model: ModelCard,
-    /// Units to hold when done, in the order a token needs them. Others are freed.
+    /// Units to hold when done, in the order in which a token needs them. All others are freed.
     pub units: Vec<WeightUnit>,
-    /// Positions of state to reserve for every block whose mixer is held.
+    /// Positions of KV cache to reserve for every block whose token mixer is held.
     pub context: u32,
-    /// How keys and values are stored.
+    /// KV cache type.
     pub kv_cache: KvCacheType,
-    /// Most bytes to use in all.
+    /// Limit on bytes to use in total.
     pub budget: Bytes,
 }
 

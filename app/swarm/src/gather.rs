@@ -1,11 +1,11 @@
-//! Experts of a block on other peers: one call per holder, one weighted sum back, sums taken in router order.
+//! Experts of a block on other peers: one call to each holder, one weighted sum back, sums added in router order.
 
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, KernelClass, Millis, RemoteExperts, Route};
 
-/// A holder that has not answered for so long is asked no more; the next one in order of preference is.
-pub(crate) const PATIENCE_MILLIS: f64 = 10_000.0;
+/// A holder that has not answered after this time is replaced by the next one in order of preference.
+pub(crate) const HOLDER_TIMEOUT_MILLIS: f64 = 10_000.0;
 
-/// One block's experts for some rows, being gathered.
+/// The expert outputs of one block for a batch, while they are gathered.
 pub(crate) struct Gather {
     pub block: BlockIndex,
     pub class: KernelClass,
@@ -16,7 +16,7 @@ pub(crate) struct Gather {
     failed: Vec<ExpertHolder>,
 }
 
-/// What one holder was asked for.
+/// The share of one holder.
 pub(crate) struct Part {
     pub holder: ExpertHolder,
     pub routes: Vec<Route>,
@@ -103,8 +103,8 @@ impl Gather {
         self.parts.iter().all(|part| part.sum.is_some())
     }
 
-    /// Residual plus all sums. For each row the sums are added in the order in which the router first chose an expert of
-    /// their holder, so that the result does not depend on who answered first.
+    /// Residual plus all sums. For each token the sums are added in the order in which the router first chose an
+    /// expert of their holder, so that the result does not depend on who answered first.
     pub fn combine(self) -> Option<Vec<f32>> {
         let rows = self.routes.len();
         let mut hidden = self.residual;
@@ -133,7 +133,7 @@ impl Gather {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::PeerId;
 
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_holder_left_is_said() {
+    fn no_holder_left_is_an_error() {
         let (mut gather, remote) = gather();
         assert!(gather.split(&remote, Millis(0.0), |holder| holder != A && holder != B).is_err());
     }

@@ -1,4 +1,4 @@
-//! What every peer has of the room: its questions, and the picture the coordinator sends.
+//! A peer's own questions, and the room view that the coordinator sends.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use potluck_plan::Millis;
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PromptRequest, RequestId, RoomView, Timings};
 
 use crate::Action;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
-/// Nothing heard of a question for so long: the coordinator is asked what was lost. Costs nothing if nothing was.
+/// After this silence about a question the coordinator is asked what was lost. It costs nothing if nothing was.
 const RESUME_MILLIS: f64 = 3_000.0;
-/// A host that is away for so long does not finish its answers.
+/// A host that is away for longer does not finish its answers.
 const ABANDONED_MILLIS: f64 = 60_000.0;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Guest {
 
 struct Pending {
     prompt: PromptRequest,
-    /// Pieces of text that are here.
+    /// Pieces of text received.
     pieces: u32,
     heard: Millis,
 }
@@ -35,10 +35,10 @@ impl Guest {
         self.pending.insert(prompt.request, Pending { prompt, pieces: 0, heard: now });
     }
 
-    /// A part of an answer. Returns what to send the coordinator, if a piece is missing.
-    pub fn answer(&mut self, request: RequestId, part: AnswerPart, now: Millis, out: &mut Outbox) -> Option<Frame> {
+    /// Takes a part of an answer. Returns what to send the coordinator if a piece is missing.
+    pub fn answer(&mut self, request: RequestId, part: AnswerPart, cx: &mut EventContext) -> Option<Frame> {
         let pending = self.pending.get_mut(&request)?;
-        pending.heard = now;
+        pending.heard = cx.now;
         match &part {
             AnswerPart::Text { index, .. } if *index < pending.pieces => return None,
             AnswerPart::Text { index: missed, .. } | AnswerPart::End { pieces: missed, .. }
@@ -49,20 +49,20 @@ impl Guest {
             AnswerPart::Text { .. } => pending.pieces += 1,
             AnswerPart::Unknown if pending.pieces == 0 => return Some(Frame::Prompt(pending.prompt.clone())),
             AnswerPart::Unknown => {
-                self.fail(request, "The host was reloaded before the answer was complete. Ask again.", out);
+                self.fail(request, "The host was reloaded before the answer was complete. Ask again.", cx);
                 return None;
             }
             AnswerPart::End { .. } => {
                 self.pending.remove(&request);
-                out.act(Action::ViewChanged);
+                cx.out.act(Action::ViewChanged);
             }
             _ => {}
         }
-        out.act(Action::Answer(request, part));
+        cx.out.act(Action::Answer(request, part));
         None
     }
 
-    /// Questions of which nothing was heard for a while.
+    /// Requests to resend answers of which nothing was heard for a while.
     pub fn overdue(&mut self, now: Millis) -> Vec<Frame> {
         let overdue = self.pending.iter_mut().filter(|(_, pending)| now.0 - pending.heard.0 > RESUME_MILLIS);
         overdue
@@ -73,25 +73,26 @@ impl Guest {
             .collect()
     }
 
-    pub fn fail(&mut self, request: RequestId, sentence: &str, out: &mut Outbox) {
+    pub fn fail(&mut self, request: RequestId, sentence: &str, cx: &mut EventContext) {
         let pieces = self.pending.remove(&request).map_or(0, |pending| pending.pieces);
         let stop = AnswerStop::Failed(sentence.to_owned());
-        out.act(Action::Answer(request, AnswerPart::End { pieces, stop, timings: Timings::default() }));
-        out.act(Action::ViewChanged);
+        cx.out.act(Action::Answer(request, AnswerPart::End { pieces, stop, timings: Timings::default() }));
+        cx.out.act(Action::ViewChanged);
     }
 
-    pub fn fail_all(&mut self, sentence: &str, out: &mut Outbox) {
+    pub fn fail_all(&mut self, sentence: &str, cx: &mut EventContext) {
         for request in self.pending() {
-            self.fail(request, sentence, out);
+            self.fail(request, sentence, cx);
         }
     }
 
-    /// Answers that have begun and whose host stays away; questions without a word yet are asked again when it is back.
-    pub fn fail_abandoned(&mut self, now: Millis, out: &mut Outbox) {
-        let over = |pending: &Pending| pending.pieces > 0 && now.0 - pending.heard.0 > ABANDONED_MILLIS;
+    /// Fails answers that began and whose host stays away. Questions without any text yet are asked again when it is
+    /// back.
+    pub fn fail_abandoned(&mut self, cx: &mut EventContext) {
+        let over = |pending: &Pending| pending.pieces > 0 && cx.now.0 - pending.heard.0 > ABANDONED_MILLIS;
         let begun = self.pending.iter().filter(|(_, pending)| over(pending)).map(|(request, _)| *request);
         for request in begun.collect::<Vec<_>>() {
-            self.fail(request, "The host left before the answer was complete. Ask again when it is back.", out);
+            self.fail(request, "The host left before the answer was complete. Ask again when it is back.", cx);
         }
     }
 }

@@ -14,8 +14,8 @@ pub trait Language: Send + Sync {
     /// Tokens of plain text, special tokens recognised, with the beginning-of-text token where the model wants one.
     fn tokenize(&self, text: &str) -> Vec<u32>;
 
-    /// The bytes a token stands for; a special token has its name. Two token sequences with the same bytes are the same
-    /// text to the model, cut differently.
+    /// The bytes a token stands for; a special token has its name. Two token sequences with the same bytes are the
+    /// same text to the model, split differently.
     fn piece(&self, token: u32) -> Vec<u8>;
 
     /// A fresh decoder for a stream of tokens.
@@ -24,11 +24,11 @@ pub trait Language: Send + Sync {
     /// The token ends an answer.
     fn is_end(&self, token: u32) -> bool;
 
-    /// Chooses the token at `position` from the candidates; pure, so that a replay chooses alike.
+    /// Samples the token at `position` from the candidates. Pure, so that a replay samples the same token.
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32;
 }
 
-/// Turns tokens into text without ever cutting a character.
+/// Turns tokens into text without ever splitting a character.
 pub trait TextStream: Send {
     /// Text that is complete after this token; may be empty.
     fn push(&mut self, token: u32) -> String;

@@ -1,20 +1,22 @@
-//! Coordinator and worker as state machines without I/O or clock: `on(event, now) -> actions`.
+//! Coordinator and worker as state machines without I/O and without a clock: `on(event, now) -> actions`.
 //!
-//! [`Peer`] is the whole of it: the browser's driver, the native peer, the simulator and the tests all feed it the same
+//! [`Peer`] contains all of them. The browser's driver, the native peer, the simulator and the tests feed it the same
 //! [`Event`]s and perform the same [`Action`]s.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod coordinator;
 mod event;
+mod event_context;
 mod executor;
 mod gather;
 mod guest;
 mod language;
 mod members;
 mod memory;
+mod mutation;
 mod outbox;
 mod peer;
-mod planted;
 pub mod sim;
 mod trace;
 mod worker;

@@ -1,4 +1,4 @@
-//! Who is in the room, and who is still there.
+//! The members of a room, and which of them are still there.
 
 use std::collections::BTreeMap;
 
@@ -6,75 +6,75 @@ use potluck_plan::{Millis, PeerId};
 use potluck_planner::measures::LinkMeasure;
 use potluck_protocol::{Hello, WorkerStatus};
 
-/// A connection that ended may come back (a reload, a flaky network): so long its peer is not given up.
+/// Grace period after a connection ended: a reload or a flaky network is back within it.
 const GRACE_MILLIS: f64 = 1_500.0;
-/// The same while somebody waits for an answer that needs the peer: a line that broke is dialled again after half a second at
-/// the earliest, and whoever is back later is given work again.
-const HELD_UP_MILLIS: f64 = 100.0;
-/// The same after our own connection was lost: the others may take a while to be back too.
+/// The same for a peer that an awaited answer needs. A broken line is redialled after half a second at the earliest,
+/// so waiting longer gains nothing; a peer that is back later gets work again.
+const URGENT_GRACE_MILLIS: f64 = 100.0;
+/// The same after our own connection was lost: the others may take a while to be back, too.
 const GRACE_AFTER_OUTAGE_MILLIS: f64 = 10_000.0;
-/// Nothing heard for so long: shown as silent.
+/// A member is shown as silent after this time.
 pub(crate) const SILENT_MILLIS: f64 = 5_000.0;
-/// Nothing heard of a peer that computes for so long: its tab stands still, and others take its part.
+/// A peer that computes is considered frozen after this silence: its tab stands still, and others take its part.
 const FROZEN_MILLIS: f64 = 4_500.0;
-/// Nobody else heard for so long either: it is our own line that stands still.
+/// If nobody else was heard for this long either, our own line is the problem.
 const OWN_LINE_MILLIS: f64 = 2_500.0;
-/// Nothing heard for so long: given up.
+/// A member is given up after this time.
 pub(crate) const GONE_MILLIS: f64 = 20_000.0;
-/// Between two ticks at most so much counts as silence: who stood still itself has not listened.
+/// At most this much of the time between two ticks counts as silence: if we stood still ourselves, we have not
+/// listened.
 const LISTENED_MILLIS: f64 = 1_000.0;
 
-/// A member that failed is asked again after so long, then after twice as long, and so on up to the last.
+/// Back-off before a failed member is asked again: doubled from the first value up to the last.
 const FIRST_RETRY_MILLIS: f64 = 2_000.0;
 const LAST_RETRY_MILLIS: f64 = 60_000.0;
-/// Wrong results count as so many failures.
+/// Wrong results count as this many failures.
 const WRONG_FAILURES: u32 = 4;
-/// Below this share of its loan a device is not planned with.
-const LEAST_TRUST: f64 = 0.5;
+/// A device whose trusted share of its memory budget falls below this is not planned with.
+const MIN_TRUST: f64 = 0.5;
 
-/// So many heartbeats follow one that measures an idle line.
+/// An idle link is measured by a heartbeat and this many echoes.
 const ECHOES: u8 = 2;
 
-/// Bytes of the first probe of a line: no more than a token's frame, for a slow line must not fall silent behind it.
-const FIRST_PROBE: usize = 2 * 1024;
-/// Bytes of the largest one, on a quick line.
-const MOST_PROBE: usize = 128 * 1024;
-/// A probe that took longer to come back, in milliseconds, is not followed by a larger one: whatever held it up, a line that
-/// carries more for so long carries nothing else.
+/// Bytes of the first probe of a link: no more than one token's frame, so that a slow link is not blocked by it.
+const FIRST_PROBE_BYTES: usize = 2 * 1024;
+/// Bytes of the largest probe, for fast links.
+const MAX_PROBE_BYTES: usize = 128 * 1024;
+/// A probe that took longer than this, in milliseconds, is not followed by a larger one: it would block a slow link.
 const LARGER_MILLIS: f64 = 500.0;
-/// So many probes tell how quick a line is.
+/// Probes needed to know a link's bandwidth.
 const PROBES: usize = 3;
-/// More are not sent: on a line that is quicker than the clock is fine none of them tells anything.
-const MOST_PROBES: u32 = 8;
+/// Limit on probes: on a link faster than the clock's resolution none of them measures anything.
+const MAX_PROBES: u32 = 8;
 
 pub(crate) struct Member {
     pub hello: Hello,
     /// The host let it in (the host itself, and whoever brought the key).
     pub admitted: bool,
     pub status: WorkerStatus,
-    /// So long nothing was heard of it while we listened, milliseconds.
+    /// Milliseconds of silence while we were listening.
     pub silent: f64,
-    /// Its connection ended; given up at this time unless it is back.
+    /// Its connection ended; it is given up at this time unless it is back.
     pub away_until: Option<Millis>,
-    /// The relay told that its connection ended.
+    /// When the relay reported that its connection ended.
     pub ended: Option<Millis>,
-    /// Its way to us and back.
+    /// Latency and bandwidth between it and us.
     pub link: LinkMeasure,
-    /// So many heartbeats follow at once, each when the one before is back.
+    /// Echoes left: heartbeats that are sent as soon as the one before is answered.
     echoes: u8,
-    /// Bytes of the next probe of its line.
+    /// Bytes of the next probe.
     probe: usize,
     /// Probes that came back.
     probes: u32,
-    /// One is on its way: until it is back the line is not given another one.
+    /// A probe is in flight; no second one is sent until it is back.
     probing: bool,
-    /// Its connection is there, but nothing is heard: it gets no work until it is.
+    /// Connected but silent: it gets no work until it is heard again.
     pub frozen: bool,
     /// It could not get ready for a plan, or its device failed; it is asked again later.
     pub failed_until: Option<Millis>,
-    /// How often that happened since it lends what it lends.
+    /// Failures since it last changed its contribution.
     failures: u32,
-    /// Of what it lends, so much is planned with: less once its engine needed more than the model's sizes say.
+    /// Share of its memory budget that is planned with: less once its engine needed more than the model's sizes say.
     pub trust: f64,
 }
 
@@ -89,7 +89,7 @@ impl Member {
             ended: None,
             link: LinkMeasure::default(),
             echoes: 0,
-            probe: FIRST_PROBE,
+            probe: FIRST_PROBE_BYTES,
             probes: 0,
             probing: false,
             frozen: false,
@@ -99,8 +99,8 @@ impl Member {
         }
     }
 
-    /// It lends something else: what was learnt of the loan before does not count.
-    pub fn lends_anew(&mut self) {
+    /// Its contribution changed: what was learnt about the old one does not count.
+    pub fn contribution_changed(&mut self) {
         self.failed_until = None;
         self.failures = 0;
         self.trust = 1.0;
@@ -111,23 +111,24 @@ impl Member {
         2.0 * self.link.latency_millis().unwrap_or(0.0)
     }
 
-    /// A heartbeat goes out, and others behind it: the first one wakes whoever is on the way, and tokens meet them awake.
+    /// A heartbeat goes out, and echoes follow it. The first one wakes sleeping radios and processors; the later ones
+    /// measure what tokens meet.
     pub fn beat(&mut self) {
         self.echoes = ECHOES;
     }
 
-    /// A heartbeat is back: whether another one follows at once. The last one's round trip counts.
+    /// A heartbeat is back. True if another one follows at once; the last one's round trip counts.
     pub fn echo(&mut self) -> bool {
         let follows = self.echoes > 0;
         self.echoes = self.echoes.saturating_sub(1);
         follows
     }
 
-    /// Bytes of a probe that is worth sending: its way is known, how much passes at a time is not.
+    /// Size of the next probe, if one is worth sending: the latency is known, the bandwidth is not.
     pub fn next_probe(&self) -> Option<usize> {
-        let wanted = self.lends()
+        let wanted = self.is_available()
             && !self.probing
-            && self.probes < MOST_PROBES
+            && self.probes < MAX_PROBES
             && self.link.latency_millis().is_some()
             && self.link.transfers() < PROBES;
         wanted.then_some(self.probe)
@@ -138,21 +139,21 @@ impl Member {
         self.probing = true;
     }
 
-    /// A probe is back, whether it tells anything or not.
+    /// A probe is back, whether it measured anything or not.
     pub fn probe_is_back(&mut self) {
         self.probing = false;
     }
 
-    /// A probe was there so many milliseconds after it was sent, and its answer here after so many. One that was too small to
-    /// tell anything is followed by a larger one.
+    /// A probe of `bytes` took `millis` one way and `back` milliseconds in all. One too small to measure anything is
+    /// followed by a larger one.
     pub fn probed(&mut self, bytes: u64, millis: f64, back: f64) {
         self.probes += 1;
         if !self.link.transfer(bytes, millis) && back < LARGER_MILLIS {
-            self.probe = (self.probe * 8).min(MOST_PROBE);
+            self.probe = (self.probe * 8).min(MAX_PROBE_BYTES);
         }
     }
 
-    /// It gets no work for a while, each time for longer.
+    /// It gets no work for a while, longer each time.
     pub fn fail(&mut self, now: Millis) {
         let wait = FIRST_RETRY_MILLIS * f64::from(2u32.saturating_pow(self.failures.min(16)));
         self.failures += 1;
@@ -165,16 +166,17 @@ impl Member {
         self.fail(now);
     }
 
-    /// Its engine needed more than was planned: next time it gets less, and at last none for a while.
+    /// Its engine needed more memory than planned: it is planned with a smaller budget, and below a limit not at all
+    /// for a while.
     pub fn overflow(&mut self, now: Millis) {
         self.trust *= 0.9;
-        if self.trust < LEAST_TRUST {
+        if self.trust < MIN_TRUST {
             self.fail(now);
         }
     }
 
     /// It can be given work.
-    pub fn lends(&self) -> bool {
+    pub fn is_available(&self) -> bool {
         let is_here = self.away_until.is_none() && !self.frozen;
         self.admitted && self.hello.contribution.is_some() && is_here && self.failed_until.is_none()
     }
@@ -184,7 +186,7 @@ impl Member {
     }
 }
 
-/// Everyone known, oneself included.
+/// All known members, including this peer.
 pub(crate) struct Members {
     pub me: PeerId,
     pub known: BTreeMap<PeerId, Member>,
@@ -204,32 +206,32 @@ impl Members {
         self.known.get(&peer).map_or_else(|| "A device".to_owned(), |member| member.hello.name.clone())
     }
 
-    /// The peer that says it opened the room, if it is not oneself.
+    /// The other peer that claims to host the room.
     pub fn host(&self) -> Option<PeerId> {
         self.known.iter().find(|(peer, member)| **peer != self.me && member.hello.coordinator).map(|(peer, _)| *peer)
     }
 
-    /// Members whose time to be asked again has come. True if there is one.
-    pub fn ask_again(&mut self, now: Millis) -> bool {
+    /// Clears failures whose back-off is over. True if there was one.
+    pub fn take_retries(&mut self, now: Millis) -> bool {
         let waits = |member: &mut Member| member.failed_until.take_if(|until| now.0 >= until.0).is_some();
         self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0
     }
 
-    /// Something came from a peer. True if it had been found to stand still.
+    /// Something came from a peer. True if it was considered frozen until now.
     pub fn heard(&mut self, peer: PeerId) -> bool {
         let Some(member) = self.known.get_mut(&peer) else { return false };
         member.silent = 0.0;
         std::mem::take(&mut member.frozen)
     }
 
-    /// So much time went by since the last tick.
+    /// Adds the milliseconds since the last tick to everyone's silence.
     pub fn listened(&mut self, millis: f64) {
         let millis = millis.clamp(0.0, LISTENED_MILLIS);
         self.known.values_mut().for_each(|member| member.silent += millis);
     }
 
-    /// True if a peer has just been found to stand still: nothing is heard of it, although its connection is there and
-    /// ours works.
+    /// Marks a peer as frozen if nothing is heard of it although its connection and ours work. True if it was not
+    /// frozen before.
     pub fn freeze(&mut self, peer: PeerId) -> bool {
         let me = self.me;
         let expected = |member: &&Member| member.away_until.is_none() && !member.frozen;
@@ -242,7 +244,7 @@ impl Members {
         frozen.map(|member| member.frozen = true).is_some()
     }
 
-    /// The relay told that a peer's connection ended.
+    /// The relay reported that a peer's connection ended.
     pub fn ended(&mut self, peer: PeerId, now: Millis) {
         if let Some(member) = self.other(peer).filter(|member| member.away_until.is_none()) {
             member.away_until = Some(Millis(now.0 + GRACE_MILLIS));
@@ -251,7 +253,7 @@ impl Members {
         }
     }
 
-    /// Our own connection ended: everyone has to be heard of again.
+    /// Our own connection ended: everyone has to be heard again.
     pub fn all_away(&mut self, now: Millis) {
         let me = self.me;
         for member in self.known.iter_mut().filter(|(peer, _)| **peer != me).map(|(_, member)| member) {
@@ -261,10 +263,10 @@ impl Members {
         }
     }
 
-    /// Somebody waits for these peers: whose connection ended is not waited for any longer.
-    pub fn hurry(&mut self, peers: impl IntoIterator<Item = PeerId>, now: Millis) {
+    /// An answer needs these peers: those whose connection ended are not waited for any longer.
+    pub fn cut_grace_short(&mut self, peers: impl IntoIterator<Item = PeerId>, now: Millis) {
         for peer in peers {
-            let is_over = |member: &&mut Member| member.ended.is_some_and(|at| now.0 - at.0 >= HELD_UP_MILLIS);
+            let is_over = |member: &&mut Member| member.ended.is_some_and(|at| now.0 - at.0 >= URGENT_GRACE_MILLIS);
             if let Some(member) = self.other(peer).filter(is_over) {
                 member.away_until = Some(now);
             }
@@ -275,7 +277,7 @@ impl Members {
         self.known.get_mut(&peer).filter(|_| peer != self.me)
     }
 
-    /// Removes and returns who is to be given up.
+    /// Removes and returns the members to give up.
     pub fn give_up(&mut self, now: Millis) -> Vec<(PeerId, Member)> {
         let me = self.me;
         let over =

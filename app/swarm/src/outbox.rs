@@ -8,7 +8,7 @@ use potluck_protocol::Frame;
 use crate::{Action, Destination, RelayRoute, Severity};
 
 pub(crate) struct Outbox {
-    pub me: PeerId,
+    me: PeerId,
     pub actions: Vec<Action>,
     own: VecDeque<Frame>,
     routes: BTreeMap<PeerId, RelayRoute>,
@@ -19,8 +19,7 @@ impl Outbox {
         Self { me, actions: Vec::new(), own: VecDeque::new(), routes: BTreeMap::new() }
     }
 
-    /// To one peer, oneself included. A peer without a route is gone or not here yet; what it misses is repeated by
-    /// recovery.
+    /// To one peer, or to this one. A peer without a route is gone or not here yet; recovery repeats what it misses.
     pub fn send(&mut self, to: PeerId, frame: Frame) {
         if to == self.me {
             self.own.push_back(frame);

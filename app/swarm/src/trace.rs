@@ -37,7 +37,7 @@ impl Trace {
         }
     }
 
-    /// What the last stage answers a coordinator on its own device: with it the recording has every token.
+    /// The last stage's result for a coordinator on the same device: with it the recording has every token.
     pub fn own(&mut self, frame: &Frame, now: Millis) {
         if let (Frame::LogitsResult(_), Some(what)) = (frame, describe_frame(frame)) {
             self.push("event", format!("from itself: {what}"), now);
@@ -108,7 +108,7 @@ fn describe_action(action: &Action) -> Option<String> {
     })
 }
 
-/// Frames that come by the second are left out.
+/// Describes a frame; periodic frames are left out.
 fn describe_frame(frame: &Frame) -> Option<String> {
     Some(match frame {
         Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Probe { .. } | Frame::Room(_) => return None,
@@ -143,8 +143,8 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
         }
         Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
-        Frame::LogitsResult(picked) => {
-            let (pass, base, rows, stages) = (picked.pass, picked.base.0, picked.tokens, &picked.stage_millis);
+        Frame::LogitsResult(reply) => {
+            let (pass, base, rows, stages) = (reply.pass, reply.base.0, reply.tokens, &reply.stage_millis);
             format!("picked {pass:?} base {base} rows {rows} stages {stages:.3?} ms")
         }
         Frame::StageFault(fault) => format!("fault {:?} {:?} {:?}", fault.stage, fault.pass, fault.kind),

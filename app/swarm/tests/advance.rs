@@ -1,5 +1,5 @@
-//! Partial plans: while the model does not fit, devices load the part that they will most probably get.
-#![allow(clippy::unwrap_used)]
+//! Loading in advance: while the model does not fit, devices load the part that they will most likely get.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
@@ -26,12 +26,12 @@ fn is_up(world: &World) -> bool {
     world.view(0).room.is_some_and(|room| room.plan.status == PlanStatus::Up)
 }
 
-/// Devices that come one by one, seconds apart, until the model fits; sometimes another one besides, or one that leaves before
-/// the last comes.
-fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
+/// Devices that come one by one, seconds apart, until the model fits; sometimes with an additional one, or one that
+/// leaves before the last comes.
+fn room(seed: u64, in_advance: bool, max: usize) -> (World, SimModel, f64) {
     let mut draw = Draw(seed);
     let experts = if draw.below(4) == 0 { 6 } else { 0 };
-    let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, state: 0 };
+    let model = SimModel { blocks: 6 + draw.below(9) as u16, experts, kv_bytes: 0 };
     let share = if draw.below(3) == 0 { Sharing::Everyone } else { Sharing::Fastest };
     let block = if experts > 0 { 225 } else { 160 };
     let whole = u64::from(model.blocks) * block + 100;
@@ -40,7 +40,7 @@ fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
         let link = Link { latency: [1.0, 5.0, 20.0][draw.below(3) as usize], jitter: 1.0, ..Link::default() };
         let budget = (whole as f64 * part * (0.75 + draw.below(50) as f64 / 100.0)) as u64 + block + 60;
         let speed = [1.0, 1.0, 0.5, 3.0][draw.below(4) as usize];
-        (SimDevice { download, noise: 0.05, ..SimDevice::lending(budget) }.at_speed(speed).behind(link), budget)
+        (SimDevice { download, noise: 0.05, ..SimDevice::with_budget(budget) }.at_speed(speed).behind(link), budget)
     };
     let parts = 2 + seed % 3;
     let share_of = 1.0 / parts as f64;
@@ -57,7 +57,7 @@ fn room(seed: u64, in_advance: bool, most: usize) -> (World, SimModel, f64) {
     }
     let mut at = 0.0;
     let (mut indices, mut there) = (Vec::new(), 0.0f64);
-    devices.truncate(most);
+    devices.truncate(max);
     let last = devices.len().saturating_sub(1);
     for (index, device) in devices.into_iter().enumerate() {
         at += 500.0 + draw.below(30_000) as f64;
@@ -82,7 +82,7 @@ fn block_millis(seed: u64) -> f64 {
     model.shape().blocks[0].weights().0 as f64 / download(seed) * 1e3
 }
 
-/// So many devices besides the host are there when the model fits.
+/// Devices needed besides the host for the model to fit.
 fn needed(seed: u64) -> usize {
     let (mut world, ..) = room(seed, false, usize::MAX);
     world.run(600_000.0, |world| world.view(0).room.is_some_and(|room| room.plan.status != PlanStatus::Waiting));
@@ -111,8 +111,8 @@ fn times(seed: u64, in_advance: bool) -> (f64, f64) {
     (fitted, up)
 }
 
-/// Over a thousand rooms: the wait for the plan from the moment at which the model fits. A device's report of how far it is may
-/// be a second old, and a block of which a part is there counts as missing: by so much the choice may be wrong.
+/// Over a thousand rooms: the wait for the plan from the moment at which the model fits. A device's progress report
+/// may be a second old, and a partly loaded block counts as missing: the choice may be wrong by that much.
 #[test]
 fn the_room_is_up_sooner_and_never_much_later() {
     let (mut all_with, mut all_without, mut sooner, mut worst) = (0.0, 0.0, 0, f64::MIN);
@@ -120,10 +120,10 @@ fn the_room_is_up_sooner_and_never_much_later() {
         let ((fits, without), (_, with)) = (times(seed, false), times(seed, true));
         let (with, without) = (with - fits, without - fits);
         let later = with - without;
-        let most = 1_000.0 + block_millis(seed);
+        let max = 1_000.0 + block_millis(seed);
         assert!(
-            later <= most,
-            "seed {seed}: up {with:.0} ms after the model fitted, {without:.0} without; allowed {most:.0}"
+            later <= max,
+            "seed {seed}: up {with:.0} ms after the model fitted, {without:.0} without; allowed {max:.0}"
         );
         sooner += u32::from(later < -0.1 * without);
         worst = worst.max(later);
@@ -139,7 +139,7 @@ fn the_room_is_up_sooner_and_never_much_later() {
 
 /// 6 blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
@@ -148,25 +148,25 @@ fn seats(world: &World) -> Vec<(MemberStatus, Option<String>, u64)> {
 }
 
 #[test]
-fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
-    let slow = SimDevice { download: 50.0, ..SimDevice::lending(400) };
+fn devices_show_what_they_load_in_advance_and_drop_what_the_plan_does_not_need() {
+    let slow = SimDevice { download: 50.0, ..SimDevice::with_budget(400) };
     let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.add(slow, 10.0);
     world.run(8_000.0, |_| false);
     let loads = (MemberStatus::Loading, Some("Loads its part in advance.".to_owned()));
-    let told: Vec<_> = seats(&world).into_iter().map(|(standing, sentence, _)| (standing, sentence)).collect();
+    let told: Vec<_> = seats(&world).into_iter().map(|(status, sentence, _)| (status, sentence)).collect();
     assert_eq!(told, [loads.clone(), loads]);
     world.run(30_000.0, |_| false);
     let told = seats(&world);
-    assert!(told.iter().all(|(standing, ..)| *standing == MemberStatus::Spare), "{told:?}");
+    assert!(told.iter().all(|(status, ..)| *status == MemberStatus::Spare), "{told:?}");
     assert!(
         told.iter().all(|(_, sentence, _)| sentence.as_deref() == Some("Has loaded its part in advance.")),
         "{told:?}"
     );
-    // Two blocks with an end, or two blocks: neither device lends more.
+    // Two blocks with an end, or two blocks: neither device has memory for more.
     assert!(told.iter().all(|(_, _, used)| (320..=370).contains(used)), "{told:?}");
-    // Somebody comes who needs nobody.
-    world.add(SimDevice { download: 5_000.0, ..SimDevice::lending(3_000).at_speed(8.0) }, 30_000.0);
+    // A device comes that can hold the whole model.
+    world.add(SimDevice { download: 5_000.0, ..SimDevice::with_budget(3_000).at_speed(8.0) }, 30_000.0);
     world.run(40_000.0, |_| false);
     assert!(is_up(&world));
     let told = seats(&world);
@@ -174,10 +174,10 @@ fn who_waits_says_what_is_loaded_and_drops_it_where_the_plan_does_without() {
     assert_eq!(world.violation(), None);
 }
 
-/// Who is alone is timed before it loads, so that whoever comes next does not wait for that.
+/// A lone device is timed before it loads, so that whoever comes next does not wait for that.
 #[test]
-fn a_device_that_loads_in_advance_was_timed_before() {
-    let slow = SimDevice { download: 5.0, ..SimDevice::lending(620) };
+fn a_device_is_timed_before_it_loads_in_advance() {
+    let slow = SimDevice { download: 5.0, ..SimDevice::with_budget(620) };
     let mut world = World::new(1, dense(), Sharing::Fastest, slow);
     world.run(10_000.0, |_| false);
     assert_eq!(seats(&world)[0].1.as_deref(), Some("Loads its part in advance."));
@@ -186,10 +186,10 @@ fn a_device_that_loads_in_advance_was_timed_before() {
     assert!(world.now() < 11_000.0, "the plan waited until {:.0} ms", world.now());
 }
 
-/// A room that has become too small keeps what it holds, and who comes back finds it so.
+/// A room that has become too small keeps what it holds, and a device that comes back finds it so.
 #[test]
 fn a_room_that_became_too_small_keeps_what_it_holds() {
-    let device = SimDevice { download: 50.0, ..SimDevice::lending(620) };
+    let device = SimDevice { download: 50.0, ..SimDevice::with_budget(620) };
     let mut world = World::new(1, dense(), Sharing::Fastest, device);
     let other = world.add(device, 10.0);
     world.run(60_000.0, is_up);
@@ -201,6 +201,6 @@ fn a_room_that_became_too_small_keeps_what_it_holds() {
     assert!(seats(&world)[0].2 >= held, "{:?}", seats(&world));
     let back = at + 20_000.0;
     world.run(back + 60_000.0, |world| world.now() > back && is_up(world));
-    // Its own part is in its storage: ten times as quick as downloading it.
+    // Its own part is in its storage: ten times as fast as downloading it.
     assert!(world.now() - back < 4_000.0, "up {:.0} ms after it came back", world.now() - back);
 }

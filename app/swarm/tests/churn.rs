@@ -16,7 +16,7 @@ fn a_seed_replays_identically() {
 fn every_scenario_ends_well() {
     for scenario in SCENARIOS.iter().filter(|scenario| scenario.name != "churn") {
         let run = (scenario.run)(1);
-        assert_eq!(run.failure, None, "{}: {}", scenario.name, run.story.join("\n"));
+        assert_eq!(run.failure, None, "{}: {}", scenario.name, run.event_log.join("\n"));
         assert!(!run.timeline.samples.is_empty(), "{}: tokens must be on the timeline", scenario.name);
     }
 }
@@ -29,7 +29,7 @@ fn a_thousand_rooms_survive_anything() {
         let run = (churn.run)(seed);
         recoveries += run.recoveries;
         if let Some(failure) = run.failure {
-            panic!("{failure}\n{}\nreplay: cargo xtask simulate churn --seed {seed}", run.story.join("\n"));
+            panic!("{failure}\n{}\nreplay: cargo xtask simulate churn --seed {seed}", run.event_log.join("\n"));
         }
     }
     assert!(recoveries > 200, "the faults must hit answers, only {recoveries} recoveries happened");

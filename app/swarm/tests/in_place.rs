@@ -1,6 +1,6 @@
-//! A better plan that does not fit beside the one that runs: the room is taken down for it only where nobody waits, and only if
-//! it gives back what the wait takes.
-#![allow(clippy::unwrap_used)]
+//! A better plan that does not fit beside the active one: the room is taken down for it only where nobody waits, and
+//! only if it pays back the wait.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
 use potluck_swarm::sim::{SimDevice, SimModel, World};
@@ -16,20 +16,20 @@ fn hash(seed: u64) -> u64 {
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// 2,020 bytes of weights in all: three devices of 800 hold the model, and none of them has room for other blocks beside its
-/// own.
+/// 2,020 bytes of weights in total: three devices of 800 hold the model, and none of them has memory for other blocks
+/// beside its own.
 #[derive(Clone, Copy, Debug)]
 struct Setting {
     /// Of the three devices.
     speed: f64,
-    /// Seconds in which a block is loaded.
+    /// Seconds to load a block.
     load: f64,
     /// Milliseconds between two questions.
     every: f64,
     questions: u32,
 }
 
-/// What became of a room that a device joins after it was up, at four times the usual speed.
+/// Outcome of a room that a device joins after it was up, at four times the usual speed.
 #[derive(Debug)]
 struct Outcome {
     /// Milliseconds since somebody last waited, each time that the room was up and then not.
@@ -40,10 +40,10 @@ struct Outcome {
     firsts: Vec<f64>,
 }
 
-/// A plan runs. While everyone switches to another one that they hold, rows wait for a moment only.
+/// A plan is active. While everyone switches to another one that they hold, tokens wait for a moment only.
 fn is_up(world: &World) -> bool {
-    let standing = world.view(0).room.map(|room| room.plan.status);
-    matches!(standing, Some(PlanStatus::Up | PlanStatus::Committing))
+    let status = world.view(0).room.map(|room| room.plan.status);
+    matches!(status, Some(PlanStatus::Up | PlanStatus::Committing))
 }
 
 fn waits(world: &World) -> bool {
@@ -51,9 +51,9 @@ fn waits(world: &World) -> bool {
 }
 
 fn room(seed: u64, setting: Setting) -> Outcome {
-    let device = SimDevice { download: 160.0 / setting.load, ..SimDevice::lending(800) };
+    let device = SimDevice { download: 160.0 / setting.load, ..SimDevice::with_budget(800) };
     let slow = device.at_speed(setting.speed);
-    let mut world = World::new(seed, SimModel { blocks: 12, experts: 0, state: 0 }, Sharing::Fastest, slow);
+    let mut world = World::new(seed, SimModel { blocks: 12, experts: 0, kv_bytes: 0 }, Sharing::Fastest, slow);
     (1..3).for_each(|index| _ = world.add(slow, 200.0 * f64::from(index)));
     let asker = world.add(SimDevice::default(), 10.0);
     world.run(10.0 * MINUTE, is_up);
@@ -87,9 +87,9 @@ fn room(seed: u64, setting: Setting) -> Outcome {
     Outcome { downs, newcomer_works, firsts }
 }
 
-/// A block takes 8 s to load and saves some milliseconds a token: 320 tokens do not bring that back.
+/// A block takes 8 s to load and saves some milliseconds a token: 320 tokens do not pay that back.
 #[test]
-fn a_room_stays_up_where_a_better_plan_would_not_bring_back_what_its_loading_takes() {
+fn a_room_stays_up_where_a_better_plan_would_not_pay_back_its_loading() {
     for seed in 0..16 {
         let setting = Setting { speed: 1.0, load: 8.0, every: 60_000.0, questions: 8 };
         let outcome = room(seed, setting);
@@ -97,7 +97,7 @@ fn a_room_stays_up_where_a_better_plan_would_not_bring_back_what_its_loading_tak
     }
 }
 
-/// The newcomer is many times as quick, and the others load what they are given instead in a few seconds.
+/// The newcomer is many times as fast, and the others load their new parts in a few seconds.
 #[test]
 fn a_much_better_plan_comes_up_when_nobody_has_asked_for_a_while() {
     let mut replaced = 0;

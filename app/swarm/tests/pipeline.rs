@@ -1,14 +1,14 @@
 //! Several conversations in one pipeline: they share its stages and its pages, and none changes another's answer.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, Sharing};
-use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_song};
+use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed, undisturbed_sampled};
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
-/// Two legs make a way from peer to peer.
+/// A path from peer to peer has two access links.
 fn device(budget: Option<u64>, one_way: f64) -> SimDevice {
     SimDevice { budget, ..SimDevice::default() }.behind(Link::after(one_way / 2.0))
 }
@@ -24,18 +24,18 @@ fn three_stages(seed: u64, one_way: f64) -> (World, usize) {
     (world, guest)
 }
 
-fn assert_undisturbed(world: &World, asker: usize, request: u32, text: &str, tokens: u32, story: &str) {
+fn assert_undisturbed(world: &World, asker: usize, request: u32, text: &str, tokens: u32, event_log: &str) {
     let prompt: Vec<u32> = text.bytes().map(u32::from).collect();
     let answer = world.answer(asker, request).unwrap();
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: question {request} must be answered: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, tokens as usize), "{story}: question {request}");
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: question {request} must be answered: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, tokens as usize), "{event_log}: question {request}");
 }
 
 fn all_ended(asker: usize, requests: std::ops::RangeInclusive<u32>) -> impl Fn(&World) -> bool {
     move |world| requests.clone().all(|request| world.answer(asker, request).is_some_and(|answer| answer.end.is_some()))
 }
 
-/// Tokens a second of so many conversations at once, each with a page of its own.
+/// Tokens a second of this many conversations at once, each with a page of its own.
 fn rate(conversations: u32) -> f64 {
     const TOKENS: u32 = 40;
     let (mut world, guest) = three_stages(1, 20.0);
@@ -58,7 +58,7 @@ fn four_conversations_on_three_stages_give_at_least_twice_the_tokens_of_one() {
 }
 
 #[test]
-fn who_writes_is_expected_by_the_devices_of_the_plan_and_by_no_other() {
+fn only_devices_of_the_plan_are_told_that_somebody_writes() {
     let (mut world, guest) = three_stages(2, 5.0);
     let spare = world.add(device(Some(100), 5.0), 4_901.0);
     world.run(9_000.0, |_| false);
@@ -77,9 +77,9 @@ fn who_writes_is_expected_by_the_devices_of_the_plan_and_by_no_other() {
     assert_undisturbed(&world, guest, 1, "at last", 8, "after writing");
 }
 
-/// Two answers that both fit when they begin and not when they end: one gives way and goes on later.
+/// Two answers that both fit at the beginning and not at the end: one pauses and goes on later.
 #[test]
-fn answers_that_outgrow_the_pages_take_turns_and_stay_right() {
+fn answers_that_outgrow_the_pages_take_turns_and_stay_correct() {
     for seed in 0..50u64 {
         let (mut world, guest) = three_stages(seed, 10.0);
         let text = |request: u32| {
@@ -124,16 +124,16 @@ fn many_questions_of_many_askers_survive_a_fault() {
         world.run(400_000.0, both);
         for asker in [guest, 0] {
             for request in 1..=5 {
-                let story = format!("seed {seed}, {fault:?}, asker {asker}, spare {spare}");
-                assert_undisturbed(&world, asker, request, &text(asker, request), 30, &story);
+                let event_log = format!("seed {seed}, {fault:?}, asker {asker}, spare {spare}");
+                assert_undisturbed(&world, asker, request, &text(asker, request), 30, &event_log);
             }
         }
     }
 }
 
-/// A guest behind a line that is gone for ten seconds does not slow down the others.
+/// A guest whose link is gone for ten seconds does not slow down the others.
 #[test]
-fn an_asker_that_cannot_be_reached_does_not_hold_up_the_others() {
+fn an_unreachable_asker_does_not_delay_others() {
     let ends_at = |outage: bool| {
         let (mut world, slow) = three_stages(3, 10.0);
         let quick = world.add(device(None, 10.0), 4_900.0);
@@ -155,7 +155,7 @@ fn an_asker_that_cannot_be_reached_does_not_hold_up_the_others() {
 
 /// A stopped answer and a stopped question make room at once.
 #[test]
-fn what_is_stopped_frees_its_place_at_once() {
+fn a_stopped_answer_frees_its_pages_at_once() {
     let (mut world, guest) = three_stages(4, 10.0);
     // All four pages: the second waits.
     world.prompt(guest, 1, &"long ".repeat(45), 30, 5_000.0);
@@ -168,7 +168,7 @@ fn what_is_stopped_frees_its_place_at_once() {
     assert_undisturbed(&world, guest, 2, "short", 30, "after the stop");
 }
 
-/// An answer that repeats itself takes fewer round trips, and is the one without drafts.
+/// An answer that repeats itself takes fewer round trips with drafts, and stays the same.
 #[test]
 fn drafts_give_several_tokens_a_round_trip_and_the_same_answer() {
     const TEXT: &str = "row row row your boat";
@@ -177,13 +177,13 @@ fn drafts_give_several_tokens_a_round_trip_and_the_same_answer() {
     let rate = |song: bool| {
         let (mut world, guest) = three_stages(1, 20.0);
         match song {
-            true => world.ask_for_song(guest, 1, TEXT, TOKENS, 7, 5_000.0),
+            true => world.ask_sampled(guest, 1, TEXT, TOKENS, 7, 5_000.0),
             false => world.prompt(guest, 1, TEXT, TOKENS, 5_000.0),
         }
         world.run(120_000.0, all_ended(guest, 1..=1));
         let answer = world.answer(guest, 1).unwrap();
         let expected = match song {
-            true => undisturbed_song(&dense(), &prompt, TOKENS as usize, 7),
+            true => undisturbed_sampled(&dense(), &prompt, TOKENS as usize, 7),
             false => undisturbed(&dense(), &prompt, TOKENS as usize),
         };
         assert_eq!(answer.tokens, expected, "song: {song}");
@@ -202,7 +202,7 @@ fn drafts_survive_faults_and_neighbours() {
         let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let text = |request: u32| format!("la la {request} la la");
         for request in 1..=3 {
-            world.ask_for_song(guest, request, &text(request), 40, seed, 5_000.0 + f64::from(request) * 50.0);
+            world.ask_sampled(guest, request, &text(request), 40, seed, 5_000.0 + f64::from(request) * 50.0);
         }
         let back = 200.0 + (hash >> 30) as f64 % 3_000.0;
         let victim = 1 + (hash >> 9) as usize % 2;
@@ -217,9 +217,9 @@ fn drafts_survive_faults_and_neighbours() {
         for request in 1..=3 {
             let prompt: Vec<u32> = text(request).bytes().map(u32::from).collect();
             let answer = world.answer(guest, request).unwrap();
-            let story = format!("seed {seed}, {fault:?}, song {request}: {answer:?}");
-            assert_eq!(answer.end, Some(AnswerStop::Length), "{story}");
-            assert_eq!(answer.tokens, undisturbed_song(&dense(), &prompt, 40, seed), "{story}");
+            let event_log = format!("seed {seed}, {fault:?}, song {request}: {answer:?}");
+            assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}");
+            assert_eq!(answer.tokens, undisturbed_sampled(&dense(), &prompt, 40, seed), "{event_log}");
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Plans while devices come, go, change and fail: nobody waits longer than needed, and answers stay the undisturbed ones.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::PeerId;
 use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
@@ -7,12 +7,12 @@ use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed};
 
 const TEXT: &str = "a question that is a little longer than one chunk of sixty-four positions, so that chunks overlap";
 const TOKENS: u32 = 24;
-/// With a long answer it takes two pages of state, so that it has room on two plans at once.
+/// With a long answer it takes two pages of KV cache, so that it has room on two plans at once.
 const SHORT: &str = "how do bees find home?";
 const LONG: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn hash(seed: u64) -> u64 {
@@ -24,11 +24,15 @@ fn answered(world: &World, index: usize, request: u32) -> bool {
     world.answer(index, request).is_some_and(|answer| answer.end.is_some())
 }
 
-fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tokens: u32, story: &str) {
+fn assert_undisturbed(world: &World, index: usize, request: u32, text: &str, tokens: u32, event_log: &str) {
     let (model, prompt) = (&dense(), text.bytes().map(u32::from).collect::<Vec<_>>());
-    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{story}: no answer"));
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(model, &prompt, tokens as usize), "{story}: the answer must be undisturbed");
+    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{event_log}: no answer"));
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
+    assert_eq!(
+        answer.tokens,
+        undisturbed(model, &prompt, tokens as usize),
+        "{event_log}: the answer must be undisturbed"
+    );
 }
 
 fn stages(world: &World) -> usize {
@@ -36,19 +40,20 @@ fn stages(world: &World) -> usize {
     if plan.status == PlanStatus::Up { plan.plan.as_ref().map_or(0, |plan| plan.stages.len()) } else { 0 }
 }
 
-/// What a person does who moves the slider: much is lent at first, and less a moment later, while the first plan loads.
+/// A person moves the budget slider: a large budget at first, and a smaller one a moment later, while the first plan
+/// loads.
 #[test]
-fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
+fn budgets_that_shrink_while_a_plan_is_prepared_come_up() {
     for seed in 0..300u64 {
         let hash = hash(seed);
         // The engines take a little more than the model's sizes say.
-        let device = SimDevice { padding: hash >> 50 & 15, ..SimDevice::lending(460) };
+        let device = SimDevice { padding: hash >> 50 & 15, ..SimDevice::with_budget(460) };
         let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         for index in 1..3 {
             let joins = 200.0 + (hash >> (8 * index)) as f64 % 400.0;
             let shrinks = joins + 20.0 + (hash >> (11 * index)) as f64 % 900.0;
             world.add(SimDevice { budget: Some(2_000), ..device }, joins);
-            world.fault(Fault::Lend(index, 460), shrinks);
+            world.fault(Fault::SetBudget(index, 460), shrinks);
         }
         world.run(60_000.0, |_| false);
         let room = world.view(0).room.unwrap();
@@ -60,11 +65,11 @@ fn loans_that_shrink_while_a_plan_is_prepared_come_up() {
     }
 }
 
-/// A load that waits for something for ever must not hold up the room for ever: its device is asked again, and begins anew.
+/// A load that never ends must not block the room: its device is asked again, and starts over.
 #[test]
 fn a_load_that_never_ends_is_given_up_and_begun_again() {
     for seed in 0..100u64 {
-        let device = SimDevice::lending(460);
+        let device = SimDevice::with_budget(460);
         let mut world = World::new(seed, dense(), Sharing::Everyone, device);
         let joins = |index: u64| 300.0 + (hash(seed) >> (8 * index)) as f64 % 400.0;
         (1..3).for_each(|index| _ = world.add(device, joins(index)));
@@ -79,11 +84,11 @@ fn a_load_that_never_ends_is_given_up_and_begun_again() {
     }
 }
 
-/// A device that would only cost time is kept as a spare, and its people read what it would cost.
+/// A device that would only cost time is kept as a spare, and shows what it would cost.
 #[test]
-fn a_spare_is_told_why() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(2_500));
-    world.add(SimDevice::lending(460).at_speed(0.05), 5_000.0);
+fn a_spare_shows_why() {
+    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(2_500));
+    world.add(SimDevice::with_budget(460).at_speed(0.05), 5_000.0);
     world.run(30_000.0, |_| false);
     let room = world.view(0).room.unwrap();
     let spare = room.members.iter().find(|member| member.status == MemberStatus::Spare).unwrap();
@@ -107,26 +112,26 @@ fn median(values: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A device joins in the middle of a long answer and makes the room quicker: the answer moves, and nobody notices.
+/// A device joins in the middle of a long answer and makes the room faster: the answer moves, and nobody notices.
 #[test]
 fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     let mut swaps = 0;
     for seed in 0..150u64 {
         let hash = hash(seed);
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
-        let mut world = World::new(seed, dense(), share, SimDevice::lending(1_500).at_speed(0.05));
+        let mut world = World::new(seed, dense(), share, SimDevice::with_budget(1_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         world.prompt(asker, 1, SHORT, LONG, 1_000.0);
-        world.add(SimDevice::lending(2_500), 3_000.0 + (hash % 1_000) as f64);
+        world.add(SimDevice::with_budget(2_500), 3_000.0 + (hash % 1_000) as f64);
         world.run(60_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, {share:?}");
-        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+        let event_log = format!("seed {seed}, {share:?}");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &event_log);
         let answer = world.answer(asker, 1).unwrap();
-        assert_eq!(answer.recoveries, 0, "{story}: nothing was lost");
+        assert_eq!(answer.recoveries, 0, "{event_log}: nothing was lost");
         let gaps = gaps(&world, asker, 1);
         let usual = median(&gaps[..10]);
         let longest = gaps.iter().copied().fold(0.0, f64::max);
-        assert!(longest <= 3.0 * usual, "{story}: the longest gap is {longest:.0} ms, usual are {usual:.0} ms");
+        assert!(longest <= 3.0 * usual, "{event_log}: the longest gap is {longest:.0} ms, usual are {usual:.0} ms");
         let epoch = world.view(0).room.unwrap().plan.plan.as_ref().unwrap().epoch.0;
         let end = median(&gaps[gaps.len() - 10..]);
         swaps += u32::from(epoch > 1 && (share == Sharing::Everyone || end < 0.8 * usual));
@@ -134,42 +139,42 @@ fn a_better_plan_is_swapped_in_during_an_answer_without_a_gap() {
     assert!(swaps >= 140, "the answers must move to the better plan while they are given; only {swaps} did");
 }
 
-/// Both plans share the pages: those of a conversation that nobody talks in are freed for the state that moves, on every
-/// device, before it comes. The room moves at once, and nothing fails for want of pages.
+/// Both plans share the pages. Those of an idle conversation are freed on every device before the moving KV cache
+/// arrives. The room moves at once, and no page is missing.
 #[test]
 fn an_answer_moves_into_the_pages_of_a_conversation_that_has_ended() {
     for seed in 0..150u64 {
         let hash = hash(seed);
-        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(2_500).at_speed(0.05));
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(2_500).at_speed(0.05));
         let asker = world.add(SimDevice::default(), 10.0);
         // Two pages each: the room is full.
         world.prompt(asker, 1, TEXT, TOKENS, 1_000.0);
         world.prompt(asker, 2, SHORT, LONG, 8_000.0);
         let joins = 15_000.0 + (hash % 2_000) as f64;
-        world.add(SimDevice::lending(2_500), joins);
+        world.add(SimDevice::with_budget(2_500), joins);
         // Both devices time some blocks first.
         world.run(joins + 2_500.0, |_| false);
-        let story = format!("seed {seed}, a device joined at {joins:.0} ms");
-        assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{story}");
-        assert_eq!(stages(&world), 2, "{story}: the answer must have moved");
+        let event_log = format!("seed {seed}, a device joined at {joins:.0} ms");
+        assert!(answered(&world, asker, 1) && !answered(&world, asker, 2), "{event_log}");
+        assert_eq!(stages(&world), 2, "{event_log}: the answer must have moved");
         world.run(60_000.0, |world| answered(world, asker, 2));
-        assert_undisturbed(&world, asker, 1, TEXT, TOKENS, &story);
-        assert_undisturbed(&world, asker, 2, SHORT, LONG, &story);
-        assert_eq!(world.answer(asker, 2).unwrap().recoveries, 0, "{story}: nothing was lost");
+        assert_undisturbed(&world, asker, 1, TEXT, TOKENS, &event_log);
+        assert_undisturbed(&world, asker, 2, SHORT, LONG, &event_log);
+        assert_eq!(world.answer(asker, 2).unwrap().recoveries, 0, "{event_log}: nothing was lost");
     }
 }
 
 /// Three devices of which any two hold the model, and a guest that asks. Its answer begins at 10 s.
 fn room_of_three(seed: u64) -> (World, usize) {
-    let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::lending(620));
-    world.add(SimDevice::lending(620), 5.0);
-    world.add(SimDevice::lending(620), 9.0);
+    let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+    world.add(SimDevice::with_budget(620), 5.0);
+    world.add(SimDevice::with_budget(620), 9.0);
     let asker = world.add(SimDevice::default(), 10.0);
     world.prompt(asker, 1, SHORT, LONG, 10_000.0);
     (world, asker)
 }
 
-/// One of two devices is struck in the middle of the answer; so many milliseconds later that must be known.
+/// One of two devices fails in the middle of the answer, which must be noticed within this many milliseconds.
 fn noticed_within(millis: f64, fault: impl Fn(usize) -> Fault) {
     for seed in 0..200u64 {
         let hash = hash(seed);
@@ -177,12 +182,12 @@ fn noticed_within(millis: f64, fault: impl Fn(usize) -> Fault) {
         let (victim, at) = (1 + hash as usize % 2, 10_200.0 + (hash >> 8) as f64 % 1_000.0);
         world.fault(fault(victim), at);
         world.run(at + millis, |_| false);
-        let story = format!("seed {seed}, {:?} at {at:.0} ms", fault(victim));
+        let event_log = format!("seed {seed}, {:?} at {at:.0} ms", fault(victim));
         let lost = PeerId([victim as u8 + 1; 16]);
         let plan = world.view(0).room.unwrap().plan.plan.clone();
-        assert!(plan.is_none_or(|plan| !plan.peers().contains(&lost)), "{story}: noticed after {millis} ms");
+        assert!(plan.is_none_or(|plan| !plan.peers().contains(&lost)), "{event_log}: noticed after {millis} ms");
         world.run(60_000.0, |world| answered(world, asker, 1));
-        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &event_log);
     }
 }
 
@@ -191,13 +196,14 @@ fn a_killed_worker_is_noticed_within_two_seconds() {
     noticed_within(2_000.0, Fault::Kill);
 }
 
-/// A tab that stands still keeps its connection. Missed heartbeats tell.
+/// A frozen tab keeps its connection. Missed heartbeats reveal it.
 #[test]
 fn a_frozen_tab_is_noticed_within_five_seconds() {
     noticed_within(5_000.0, |victim| Fault::Freeze(victim, 60_000.0));
 }
 
-/// What keeps a device from being heard for a while, without its tab standing still for long: nobody may be given up.
+/// Faults that keep a device from being heard for a while without its tab being frozen for long: nobody may be given
+/// up.
 fn nobody_is_given_up(fault: impl Fn(u64) -> Fault) {
     for seed in 0..200u64 {
         let hash = hash(seed);
@@ -205,9 +211,9 @@ fn nobody_is_given_up(fault: impl Fn(u64) -> Fault) {
         let fault = fault(hash);
         world.fault(fault, 10_200.0 + (hash >> 8) as f64 % 1_000.0);
         world.run(60_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, {fault:?}");
-        assert_undisturbed(&world, asker, 1, SHORT, LONG, &story);
-        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}: nobody was lost");
+        let event_log = format!("seed {seed}, {fault:?}");
+        assert_undisturbed(&world, asker, 1, SHORT, LONG, &event_log);
+        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{event_log}: nobody was lost");
     }
 }
 
@@ -216,19 +222,19 @@ fn a_busy_device_that_is_silent_for_three_seconds_is_not_given_up() {
     nobody_is_given_up(|hash| Fault::Freeze(1 + hash as usize % 2, 500.0 + (hash >> 20) as f64 % 2_500.0));
 }
 
-/// While the host's own tab stands still, nobody is heard.
+/// While the host's own tab is frozen, nobody is heard.
 #[test]
-fn a_host_that_stood_still_takes_nobody_for_frozen() {
+fn a_host_that_froze_takes_nobody_for_frozen() {
     nobody_is_given_up(|hash| Fault::Freeze(0, 1_000.0 + (hash >> 20) as f64 % 29_000.0));
 }
 
-/// The same if its line does, until the relay gives the line up.
+/// The same if its link is cut, until the relay gives it up.
 #[test]
-fn a_host_whose_line_stood_still_takes_nobody_for_frozen() {
+fn a_host_with_a_cut_link_takes_nobody_for_frozen() {
     nobody_is_given_up(|hash| Fault::Cut(0, 1_000.0 + (hash >> 20) as f64 % 8_500.0));
 }
 
-/// A tab that stood still is heard again, and gets work again.
+/// A frozen tab is heard again, and gets work again.
 #[test]
 fn a_frozen_tab_that_goes_on_takes_part_again() {
     for seed in 0..100u64 {

@@ -1,5 +1,5 @@
 //! Rooms in the simulator: whatever happens, the answer is the undisturbed one.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::Membership;
@@ -9,7 +9,7 @@ const TEXT: &str = "a question that is a little longer than one chunk of sixty-f
 const TOKENS: u32 = 24;
 
 fn device(budget: u64) -> SimDevice {
-    SimDevice::lending(budget)
+    SimDevice::with_budget(budget)
 }
 
 fn guest() -> SimDevice {
@@ -17,7 +17,7 @@ fn guest() -> SimDevice {
 }
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn expected(model: &SimModel) -> Vec<u32> {
@@ -29,9 +29,9 @@ fn finished(index: usize) -> impl Fn(&World) -> bool {
     move |world| world.answer(index, 1).is_some_and(|answer| answer.end.is_some())
 }
 
-fn assert_undisturbed(answer: &Answer, model: &SimModel, story: &str) {
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
-    assert_eq!(answer.tokens, expected(model), "{story}: the answer must be the undisturbed one");
+fn assert_undisturbed(answer: &Answer, model: &SimModel, event_log: &str) {
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
+    assert_eq!(answer.tokens, expected(model), "{event_log}: the answer must be the undisturbed one");
 }
 
 /// Six dense blocks of 160 and two ends of 50: 1,060 bytes and 10 of overhead a device.
@@ -66,7 +66,7 @@ fn a_model_too_large_for_the_room_says_by_how_much_and_starts_when_help_comes() 
 #[test]
 fn experts_on_other_peers_answer_what_one_device_would() {
     // A block is 100 + 5 + 8 × 20; the helpers hold experts only, 250 bytes each.
-    let model = SimModel { blocks: 3, experts: 8, state: 0 };
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0 };
     let mut world = World::new(3, model.clone(), Sharing::Fastest, device(530));
     world.add(device(250), 10.0);
     world.add(device(250), 20.0);
@@ -108,7 +108,7 @@ fn thousands_of_rooms_survive_one_fault() {
     let mut recoveries = 0;
     for seed in 0..3_000u64 {
         let hash = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let model = if seed % 3 == 0 { SimModel { blocks: 4, experts: 6, state: 0 } } else { dense() };
+        let model = if seed % 3 == 0 { SimModel { blocks: 4, experts: 6, kv_bytes: 0 } } else { dense() };
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
         let budget = 620;
         let mut world = World::new(seed, model.clone(), share, device(budget));
@@ -129,9 +129,9 @@ fn thousands_of_rooms_survive_one_fault() {
         let at = 3_000.0 + (hash >> 40) as f64 % 3_000.0;
         world.fault(fault, at);
         world.run(400_000.0, finished(asker));
-        let story = format!("seed {seed}, {share:?}, {fault:?} at {at:.0} ms");
-        let answer = world.answer(asker, 1).unwrap_or_else(|| panic!("{story}: no answer"));
-        assert_undisturbed(answer, &model, &story);
+        let event_log = format!("seed {seed}, {share:?}, {fault:?} at {at:.0} ms");
+        let answer = world.answer(asker, 1).unwrap_or_else(|| panic!("{event_log}: no answer"));
+        assert_undisturbed(answer, &model, &event_log);
         recoveries += answer.recoveries;
     }
     assert!(recoveries > 300, "the faults must hit answers, only {recoveries} recoveries happened");
@@ -177,7 +177,7 @@ fn a_host_that_reloads_answers_the_next_question_without_a_press() {
 }
 
 #[test]
-fn state_of_conversations_that_a_reloaded_host_forgot_is_freed() {
+fn the_kv_cache_of_conversations_that_a_reloaded_host_forgot_is_freed() {
     let mut world = World::new(7, dense(), Sharing::Everyone, device(620));
     world.add(device(620), 5.0);
     let asker = world.add(guest(), 12.0);

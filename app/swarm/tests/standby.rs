@@ -1,5 +1,5 @@
-//! Standby plans: what a lost device held is there already, so the answer goes on at once.
-#![allow(clippy::unwrap_used)]
+//! Standby plans: others already hold what a lost device held, so the answer goes on at once.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, MemberStatus, Sharing};
 use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World, undisturbed};
@@ -8,7 +8,7 @@ const TEXT: &str = "a question that is a little longer than one chunk of sixty-f
 const TOKENS: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn hash(seed: u64) -> u64 {
@@ -16,22 +16,22 @@ fn hash(seed: u64) -> u64 {
     (value ^ (value >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
-/// Any two of these hold the model. Downloading one block takes 1.6 s. Its line is so steady that no other plan seems better
-/// for a while.
+/// Any two of these hold the model. Downloading one block takes 1.6 s. The link is so steady that no other plan seems
+/// better for a while.
 fn device() -> SimDevice {
     let link = Link { latency: 5.0, jitter: 0.5, ..Link::default() };
-    SimDevice { download: 100.0, ..SimDevice::lending(620) }.behind(link)
+    SimDevice { download: 100.0, ..SimDevice::with_budget(620) }.behind(link)
 }
 
 fn answered(world: &World, index: usize, request: u32) -> bool {
     world.answer(index, request).is_some_and(|answer| answer.end.is_some())
 }
 
-fn assert_undisturbed(world: &World, index: usize, request: u32, story: &str) {
+fn assert_undisturbed(world: &World, index: usize, request: u32, event_log: &str) {
     let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
-    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{story}: no answer"));
-    assert_eq!(answer.end, Some(AnswerStop::Length), "{story}: the answer must end by length: {answer:?}");
-    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize), "{story}: it must be undisturbed");
+    let answer = world.answer(index, request).unwrap_or_else(|| panic!("{event_log}: no answer"));
+    assert_eq!(answer.end, Some(AnswerStop::Length), "{event_log}: the answer must end by length: {answer:?}");
+    assert_eq!(answer.tokens, undisturbed(&dense(), &prompt, TOKENS as usize), "{event_log}: it must be undisturbed");
 }
 
 /// Devices with work besides the host, by their index.
@@ -65,14 +65,14 @@ fn covered_room(seed: u64) -> (World, usize, f64) {
     (world, asker, at)
 }
 
-/// When the first token came after a time. What was on its way to the asker does not count.
+/// When the first token came after a time, not counting what was already in flight to the asker.
 fn resumed(world: &World, index: usize, request: u32, after: f64) -> f64 {
     let times = &world.answer(index, request).unwrap().times;
     *times.iter().find(|time| **time > after + 50.0).unwrap()
 }
 
-/// A device with work is lost in the middle of an answer. What it held is on others already: the next token comes within a
-/// second of the moment at which the loss is known, and the text is the undisturbed one.
+/// A device with work is lost in the middle of an answer. Others hold its part already: the next token comes within a
+/// second of the moment the loss is known, and the text is the undisturbed one.
 #[test]
 fn with_a_standby_the_next_token_comes_within_a_second() {
     let mut longest: f64 = 0.0;
@@ -88,29 +88,29 @@ fn with_a_standby_the_next_token_comes_within_a_second() {
             _ => (Fault::DeviceLost(victim), 0.0),
         };
         world.fault(fault, at);
-        let story = format!("seed {seed}, {fault:?} at {at:.0} ms");
+        let event_log = format!("seed {seed}, {fault:?} at {at:.0} ms");
         world.run(at, |_| false);
-        assert!(!answered(&world, asker, 1), "{story}: it must strike in the middle of the answer");
+        assert!(!answered(&world, asker, 1), "{event_log}: it must strike in the middle of the answer");
         let known = match known_after > 0.0 {
             true => {
                 world.run(at + known_after, |world| !self::working(world).contains(&victim));
-                assert!(!self::working(&world).contains(&victim), "{story}: known after {known_after} ms");
+                assert!(!self::working(&world).contains(&victim), "{event_log}: known after {known_after} ms");
                 world.now()
             }
             // It says so itself.
             false => at,
         };
         world.run(at + 60_000.0, |world| answered(world, asker, 1));
-        assert_undisturbed(&world, asker, 1, &story);
+        assert_undisturbed(&world, asker, 1, &event_log);
         let waited = resumed(&world, asker, 1, known) - known;
-        assert!(waited < 1_000.0, "{story}: the next token came {waited:.0} ms after the loss was known");
+        assert!(waited < 1_000.0, "{event_log}: the next token came {waited:.0} ms after the loss was known");
         longest = longest.max(waited);
     }
     println!("the longest wait for the next token, from the moment the loss was known: {longest:.0} ms");
 }
 
-/// A device with work is killed around the moment of a question. The relay sees its connection end, so that nobody waits for
-/// it: the first token comes with little more than the usual time.
+/// A device with work is killed around the moment of a question. The relay sees its connection end, so nobody waits
+/// for it: the first token takes little longer than usual.
 #[test]
 fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
     let mut waits: Vec<f64> = Vec::new();
@@ -119,20 +119,20 @@ fn the_first_token_of_a_question_beside_a_kill_comes_within_a_second() {
         let (mut world, asker, asked) = covered_room(seed);
         let working = working(&world);
         let victim = working[(hash >> 8) as usize % working.len()];
-        // Up to 300 ms before the question, or after it, while it is read.
+        // Up to 300 ms before the question, or after it, during prefill.
         let at = asked - 300.0 + (hash >> 16) as f64 % 600.0;
         world.fault(Fault::Kill(victim), at);
         world.run(asked + 60_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, device {victim} killed {:.0} ms after the question", at - asked);
-        assert_undisturbed(&world, asker, 1, &story);
+        let event_log = format!("seed {seed}, device {victim} killed {:.0} ms after the question", at - asked);
+        assert_undisturbed(&world, asker, 1, &event_log);
         let waited = world.answer(asker, 1).unwrap().times[0] - asked;
-        assert!(waited < 1_000.0, "{story}: the first token came after {waited:.0} ms");
+        assert!(waited < 1_000.0, "{event_log}: the first token came after {waited:.0} ms");
         waits.push(waited);
     }
     println!("first tokens after at most {:.0} ms", waits.iter().copied().fold(0.0, f64::max));
 }
 
-/// Where nobody waits for an answer, a line that broke is waited for: its device keeps its part.
+/// While nobody waits for an answer, a device with a broken connection keeps its part for the grace period.
 #[test]
 fn a_line_that_breaks_while_nobody_waits_changes_no_plan() {
     for seed in 0..50u64 {
@@ -163,7 +163,7 @@ fn orders_stay_when_the_room_is_looked_at_again() {
     }
 }
 
-/// Whoever holds what a lost device would need goes on holding it when somebody joins who would do as well.
+/// A device that holds a copy keeps it when somebody joins who would do as well.
 #[test]
 fn a_warm_spare_stays_warm_when_somebody_joins() {
     let mut world = World::new(1, dense(), Sharing::Fastest, device());
@@ -176,13 +176,13 @@ fn a_warm_spare_stays_warm_when_somebody_joins() {
         spare.filter_map(|member| Some(format!("{}: {}", member.name, member.standby.as_ref()?))).collect()
     };
     assert_eq!(spares(&world), ["Device 3: Warm standby for Device 2's part."]);
-    // As quick as the spare: no better plan comes with it.
+    // As fast as the spare: it brings no better plan.
     world.add(device().at_speed(0.5), world.now() + 1_000.0);
     world.run(world.now() + 60_000.0, |_| false);
     assert_eq!(spares(&world), ["Device 3: Warm standby for Device 2's part."]);
 }
 
-/// Loading in advance goes on for minutes on a slow line. A better plan does not wait for it.
+/// Loading a standby copy takes minutes on a slow link. A better plan does not wait for it.
 #[test]
 fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
     for seed in 0..50u64 {
@@ -192,9 +192,9 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
         let spare = world.add(slow, 20.0);
         world.run(30_000.0, |world| !standing_by(world).is_empty());
         world.run(world.now() + (hash(seed) % 5_000) as f64, |_| false);
-        assert_eq!(standing_by(&world), ["It loads a copy of Device 2's part, to stand by."], "seed {seed}");
-        // Its line is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
-        let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::lending(2_000).at_speed(4.0) };
+        assert_eq!(standing_by(&world), ["It is loading a standby copy of Device 2's part."], "seed {seed}");
+        // Its link is as good as theirs, so that it is better whatever the jitter of its first heartbeats.
+        let quick = SimDevice { download: 5_000.0, link: device().link, ..SimDevice::with_budget(2_000).at_speed(4.0) };
         let joins = world.now();
         let newcomer = world.add(quick, joins);
         world.run(joins + 5_000.0, |world| working(world) == [newcomer]);
@@ -206,19 +206,19 @@ fn a_plan_does_not_wait_for_what_is_loaded_in_advance() {
 /// Without memory for a standby plan the room says what would help, and a loss is survived as before.
 #[test]
 fn a_room_without_memory_for_it_says_so() {
-    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::lending(620));
-    world.add(SimDevice::lending(620), 10.0);
+    let mut world = World::new(1, dense(), Sharing::Fastest, SimDevice::with_budget(620));
+    world.add(SimDevice::with_budget(620), 10.0);
     world.run(20_000.0, |_| false);
     let reason = world.view(0).room.unwrap().plan.reason.clone();
-    assert!(reason.contains("If Device 2 leaves, its part has to be loaded anew; "), "{reason}");
+    assert!(reason.contains("If Device 2 leaves, its part has to be loaded again; "), "{reason}");
     assert!(standing_by(&world).is_empty());
 }
 
-/// An engine that needs more than the sizes say cannot hold the copy. The plan that runs does not suffer from it.
+/// An engine that needs more than the sizes say cannot hold the copy. The active plan does not suffer from it.
 #[test]
 fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
     for seed in 0..50u64 {
-        let tight = SimDevice { padding: 1 + hash(seed) % 300, ..SimDevice::lending(1_070) };
+        let tight = SimDevice { padding: 1 + hash(seed) % 300, ..SimDevice::with_budget(1_070) };
         let mut world = World::new(seed, dense(), Sharing::Everyone, tight);
         world.add(tight, 10.0);
         let asker = world.add(SimDevice::default(), 20.0);
@@ -226,10 +226,10 @@ fn a_copy_that_does_not_fit_after_all_leaves_the_plan_alone() {
         let (before, epoch) = (working(&world), world.view(0).room.unwrap().plan.plan.clone().unwrap().epoch);
         world.prompt(asker, 1, TEXT, TOKENS, 20_000.0);
         world.run(120_000.0, |world| answered(world, asker, 1));
-        let story = format!("seed {seed}, {} bytes of padding", tight.padding);
-        assert_undisturbed(&world, asker, 1, &story);
-        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{story}");
-        assert_eq!(working(&world), before, "{story}");
-        assert_eq!(world.view(0).room.unwrap().plan.plan.clone().unwrap().epoch, epoch, "{story}: no other plan");
+        let event_log = format!("seed {seed}, {} bytes of padding", tight.padding);
+        assert_undisturbed(&world, asker, 1, &event_log);
+        assert_eq!(world.answer(asker, 1).unwrap().recoveries, 0, "{event_log}");
+        assert_eq!(working(&world), before, "{event_log}");
+        assert_eq!(world.view(0).room.unwrap().plan.plan.clone().unwrap().epoch, epoch, "{event_log}: no other plan");
     }
 }

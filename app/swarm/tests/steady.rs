@@ -1,5 +1,5 @@
-//! A room that stays as it is keeps its plan, whatever its measures jitter.
-#![allow(clippy::unwrap_used)]
+//! An unchanged room keeps its plan, however much its measurements jitter.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use potluck_swarm::sim::{Fault, Link, SimDevice, SimModel, World};
 
 const TEXT: &str = "how do bees find home?";
 const MINUTE: f64 = 60_000.0;
-/// Devices have come, said how quick they are and answered something.
+/// By then devices have come, were timed, and answered something.
 const SETTLED: f64 = 45_000.0;
 
 /// A room of equal devices.
@@ -39,7 +39,7 @@ const DEVICE: SimDevice = SimDevice {
 impl Equals {
     /// Plans over ten minutes, after the first has settled. Somebody asks once a minute.
     fn plans(&self, seed: u64) -> BTreeSet<u32> {
-        let model = SimModel { blocks: 12, experts: 0, state: 0 };
+        let model = SimModel { blocks: 12, experts: 0, kv_bytes: 0 };
         let mut world = World::new(seed, model, self.share, self.device);
         (1..self.devices).for_each(|index| _ = world.add(self.device, 200.0 * index as f64));
         let asker = world.add(SimDevice::default(), 10.0);
@@ -86,7 +86,7 @@ fn quick_devices_on_jittery_lines_keep_their_plan() {
     }
 }
 
-/// Who has work is known to be slower than it was timed; who has none would be as well.
+/// Devices with work turn out slower than they were timed; those without would be as well.
 #[test]
 fn devices_that_are_slower_in_use_than_when_timed_keep_their_plan() {
     for in_use in [1.1, 1.25] {
@@ -95,10 +95,10 @@ fn devices_that_are_slower_in_use_than_when_timed_keep_their_plan() {
     }
 }
 
-/// Of two workers one is a little quicker, and leaves again and again. In so many seconds of the minute after it has come back
-/// for the last time the host's plan counts on it; and what is said of it in the end.
+/// One of two workers is a little faster, and leaves again and again. Returns for how many seconds, in the minute
+/// after it came back for the last time, the host's plan uses it, and what is said about it in the end.
 fn counted_on(seed: u64, departures: u32, quicker: f64) -> (u32, Option<String>) {
-    let model = SimModel { blocks: 12, experts: 0, state: 0 };
+    let model = SimModel { blocks: 12, experts: 0, kv_bytes: 0 };
     // The host keeps a few blocks, one of the workers has the rest.
     let device = SimDevice { budget: Some(1_900), noise: 0.02, ..DEVICE };
     let mut world = World::new(seed, model, Sharing::Fastest, SimDevice { budget: Some(400), ..device });

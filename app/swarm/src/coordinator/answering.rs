@@ -1,79 +1,79 @@
-//! One answer that is being given.
+//! One running answer.
 
 use std::collections::VecDeque;
 
 use potluck_plan::{ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, Plan, Position};
 use potluck_protocol::{AnswerPart, Forward, Frame, PassId, PromptRequest, Timings};
 
-use super::ahead::Ahead;
 use super::conversations::{Conversation, left_in_page, pages};
-use super::draft::{Acceptance, DraftCost, MOST as MOST_DRAFTS, look_up};
+use super::draft::{Acceptance, DraftCost, MAX_DRAFTS, look_up};
 use super::handover::Replay;
+use super::multi_step::MultiStep;
 use super::token_log::Chunk;
 use super::transcript::Transcript;
+use crate::event_context::EventContext;
 use crate::language::TextStream;
-use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
+use crate::mutation::{Mutation, has_mutation};
 
-/// Positions an answer is expected to grow by before another one ends: what is set aside when the next one is let in.
+/// Growth that is reserved for an answer when the next one is admitted, in positions.
 const EXPECTED_GROWTH: usize = 64;
-/// Nothing came back for so long: rows are sent again (that is safe, receivers truncate first).
+/// Chunks are sent again after this silence. That is safe: receivers truncate first.
 const STALL_MILLIS: f64 = 60_000.0;
 
-/// Rows that are somewhere between the first stage and us.
+/// A chunk somewhere between the first stage and us.
 pub(super) struct Pass {
     pub id: PassId,
-    /// Where the rows of the log end.
+    /// Log position after its last token.
     pub end: usize,
-    /// What the rows behind them guess.
+    /// Draft tokens after it.
     pub drafts: Vec<u32>,
-    /// Tokens that are computed behind them.
-    pub ahead: u16,
+    /// Greedy tokens that are computed after it.
+    pub further_steps: u16,
     sent: Millis,
-    /// A decoded row, alone but for its drafts.
+    /// A single decoded token, with or without drafts.
     is_decode: bool,
 }
 
-/// A token's way through all stages while nothing else was under way.
+/// A token's pass through all stages while nothing else was in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DecodePass {
-    /// Tokens computed on the way, one after another.
+    /// Tokens computed in this pass, one after another.
     pub steps: u16,
     /// Milliseconds of the engine at each stage.
     pub stage_millis: Vec<f64>,
-    /// Milliseconds from the first stage's frame to the result.
+    /// Milliseconds from sending the first frame to receiving the result.
     pub millis: f64,
-    /// No token of its answer passed this way before.
+    /// It is the first token of its answer.
     pub is_first: bool,
 }
 
 impl Pass {
-    /// Rows of a log that is replayed.
+    /// A chunk of a replayed log.
     pub fn replayed(id: PassId, end: usize, now: Millis) -> Self {
-        Self { id, end, drafts: Vec::new(), ahead: 0, sent: now, is_decode: false }
+        Self { id, end, drafts: Vec::new(), further_steps: 0, sent: now, is_decode: false }
     }
 
-    /// Positions of state it leaves behind, right or wrong.
+    /// Positions of KV cache it leaves behind, right or wrong.
     fn held(&self) -> usize {
-        self.end + self.drafts.len() + usize::from(self.ahead)
+        self.end + self.drafts.len() + usize::from(self.further_steps)
     }
 
-    /// How long it was under way, if it was a token with its drafts.
+    /// How long it was in flight, if it was a single token with its drafts.
     pub fn decode_millis(&self, now: Millis) -> Option<f64> {
         self.is_decode.then_some(now.0 - self.sent.0)
     }
 }
 
-/// Rows of a prompt that passed the stages while no other answer was given.
+/// A prompt chunk that passed the stages while no other answer ran.
 pub(super) struct PrefillPass {
-    pub rows: usize,
+    pub tokens: usize,
     /// Milliseconds of the engine at each stage.
     pub stage_millis: Vec<f64>,
 }
 
-/// Rows of a prompt that came through, so many milliseconds after the ones before them.
+/// A prompt chunk that arrived `millis` after the one before it.
 pub(super) struct Reading {
-    pub rows: usize,
+    pub tokens: usize,
     pub millis: f64,
 }
 
@@ -82,19 +82,19 @@ pub(super) struct Answering {
     pub prompt: PromptRequest,
     pub conversation: Conversation,
     pub stream: Box<dyn TextStream>,
-    /// Its state was given up for others; it goes on when there is room.
+    /// Its KV cache was given up for others; it goes on when there is room.
     pub paused: bool,
     /// Positions sent to the first stage.
     sent: usize,
     /// Oldest first.
-    under_way: VecDeque<Pass>,
-    /// What the next tokens were guessed to be, as far as the tokens since agree.
+    in_flight: VecDeque<Pass>,
+    /// Guesses for the next tokens, as far as the tokens since agree.
     guess: VecDeque<u32>,
     pub acceptance: Acceptance,
     pub prompt_tokens: usize,
     reused: usize,
     asked: Millis,
-    /// Milliseconds that the first token was expected to take, once that is looked at; 0: nothing is expected.
+    /// Predicted milliseconds until the first token, once that was computed; 0: there is no prediction.
     pub expected_first: Option<f64>,
     first_token: Option<Millis>,
     last_token: Millis,
@@ -103,7 +103,7 @@ pub(super) struct Answering {
 }
 
 impl Answering {
-    /// Begins with the prompt's tokens; what the conversation has computed of them is reused.
+    /// Starts with the prompt's tokens; what the conversation has computed of them is reused.
     #[expect(clippy::too_many_arguments, reason = "one call; a struct of these would only rename them")]
     pub fn new(
         transcript: Transcript,
@@ -123,13 +123,13 @@ impl Answering {
             stream,
             paused: false,
             sent: reused,
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             guess: VecDeque::new(),
             acceptance: Acceptance::default(),
             prompt_tokens: tokens.len(),
             reused,
             asked,
-            // Of one that waited for others nothing is expected.
+            // There is no prediction for an answer that waited in the queue.
             expected_first: (now > asked).then_some(0.0),
             first_token: None,
             last_token: now,
@@ -138,21 +138,21 @@ impl Answering {
         }
     }
 
-    /// Its prompt is not read yet.
+    /// Its prompt is not fully processed yet.
     pub fn is_reading(&self) -> bool {
         self.conversation.log.computed() < self.prompt_tokens
     }
 
-    /// Rows that may be sent now, `window` chunks at most being under way.
-    pub fn next_chunk(&self, window: usize, prefill_rows: usize) -> Option<Chunk> {
-        match self.paused || self.under_way.len() >= window {
+    /// The next chunk, if fewer than `window` are in flight.
+    pub fn next_chunk(&self, window: usize, prefill_tokens: usize) -> Option<Chunk> {
+        match self.paused || self.in_flight.len() >= window {
             true => None,
-            false => self.conversation.log.chunk(self.sent, prefill_rows),
+            false => self.conversation.log.chunk(self.sent, prefill_tokens),
         }
     }
 
-    /// Rows that may be computed behind a chunk, if it is the newest token. They never begin a page.
-    fn most_further(&self, chunk: &Chunk) -> usize {
+    /// Limit on tokens that may be computed after a chunk that is the newest token. They never begin a new page.
+    fn max_further_steps(&self, chunk: &Chunk) -> usize {
         if chunk.class != KernelClass::Decode || !chunk.last || chunk.tokens.len() != 1 {
             return 0;
         }
@@ -162,26 +162,30 @@ impl Answering {
         room.min(left)
     }
 
-    /// Greedy tokens to compute behind a chunk.
-    pub fn ahead(&self, chunk: &Chunk, ahead: Ahead) -> u16 {
-        if self.pick() == LogitsRequest::Top(1) { ahead.tokens(self.most_further(chunk)) } else { 0 }
+    /// Greedy tokens to compute after a chunk.
+    pub fn further_steps(&self, chunk: &Chunk, multi_step: MultiStep) -> u16 {
+        if self.logits_request() == LogitsRequest::Top(1) {
+            multi_step.further_steps(self.max_further_steps(chunk))
+        } else {
+            0
+        }
     }
 
-    /// Guesses for the rows behind a chunk, if guesses pay.
+    /// Draft tokens after a chunk, if drafts pay.
     pub fn drafts(&mut self, chunk: &Chunk, cost: &DraftCost, network_hops: u32) -> Vec<u32> {
-        let most = self.most_further(chunk);
-        if most == 0 {
+        let max = self.max_further_steps(chunk);
+        if max == 0 {
             return Vec::new();
         }
         if self.guess.is_empty() {
-            self.guess = look_up(self.conversation.log.tokens(), MOST_DRAFTS).into();
+            self.guess = look_up(self.conversation.log.tokens(), MAX_DRAFTS).into();
         }
-        let most = self.guess.len().min(most);
-        let length = cost.best_length(self.acceptance, network_hops, most);
+        let max = self.guess.len().min(max);
+        let length = cost.best_length(self.acceptance, network_hops, max);
         self.guess.iter().copied().take(length).collect()
     }
 
-    /// A token was chosen: was it the one that was guessed? Guesses are judged whether they were sent or not.
+    /// A token was sampled: compares it with the guess. Guesses are judged whether they were sent or not.
     pub fn judge(&mut self, token: u32) {
         if let Some(guessed) = self.guess.pop_front() {
             self.acceptance.judge(guessed == token);
@@ -191,32 +195,24 @@ impl Answering {
         }
     }
 
-    pub fn send(
-        &mut self,
-        chunk: Chunk,
-        pass: PassId,
-        live: Vec<ConversationId>,
-        plan: &Plan,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    pub fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
-        if self.under_way.is_empty() {
-            self.progress = now;
+        if self.in_flight.is_empty() {
+            self.progress = cx.now;
         }
         self.sent = chunk.base + chunk.tokens.len();
         let is_decode = chunk.class == KernelClass::Decode && chunk.tokens.len() == 1;
-        let rows = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
+        let lm_head_tokens = if chunk.drafts.is_empty() { LmHeadTokens::Last } else { LmHeadTokens::All };
         let tokens = [&chunk.tokens[..], &chunk.drafts].concat();
-        self.under_way.push_back(Pass {
+        self.in_flight.push_back(Pass {
             id: pass,
             end: self.sent,
             drafts: chunk.drafts,
-            ahead: chunk.ahead,
-            sent: now,
+            further_steps: chunk.further_steps,
+            sent: cx.now,
             is_decode,
         });
-        let held = chunk.base + tokens.len() + usize::from(chunk.ahead);
+        let held = chunk.base + tokens.len() + usize::from(chunk.further_steps);
         self.conversation.held = self.conversation.held.max(held);
         let forward = Forward {
             epoch: plan.epoch,
@@ -227,44 +223,44 @@ impl Answering {
             base: Position(chunk.base as u32),
             class: chunk.class,
             tokens,
-            further_steps: chunk.ahead,
-            head: chunk.last.then(|| LmHeadRequest { tokens: rows, logits: self.pick() }),
+            further_steps: chunk.further_steps,
+            lm_head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
         };
-        out.send(first.peer, Frame::Forward(forward));
+        cx.out.send(first.peer, Frame::Forward(forward));
     }
 
-    /// Tokens of the prompt that have to be read for the first token.
+    /// Prompt tokens to process for the first token.
     pub fn to_read(&self) -> usize {
         self.prompt_tokens.saturating_sub(self.reused)
     }
 
-    /// How fast the prompt is read, if `pass` comes through now and is part of it.
+    /// Prefill progress, if pass `id` arrives now and is part of the prompt.
     pub fn reading(&self, id: PassId, now: Millis) -> Option<Reading> {
-        let pass = self.under_way.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
-        let rows = pass.end.saturating_sub(self.conversation.log.computed());
-        Some(Reading { rows, millis: now.0 - self.progress.0 })
+        let pass = self.in_flight.front().filter(|pass| pass.id == id && pass.end <= self.prompt_tokens)?;
+        let tokens = pass.end.saturating_sub(self.conversation.log.computed());
+        Some(Reading { tokens, millis: now.0 - self.progress.0 })
     }
 
-    /// These rows are under way.
+    /// This pass is in flight.
     pub fn awaits(&self, id: PassId) -> bool {
-        self.under_way.iter().any(|pass| pass.id == id)
+        self.in_flight.iter().any(|pass| pass.id == id)
     }
 
-    /// Rows are through all stages. They come back in the order they were sent; `None`: they were sent before a rewind.
-    pub fn through(&mut self, id: PassId, now: Millis) -> Option<Pass> {
-        let counts = |pass: &mut Pass| pass.id == id || is_planted(Bug::ReplyTwice);
-        let pass = self.under_way.pop_front_if(counts)?;
+    /// A pass is complete. Passes complete in the order they were sent; `None`: it was sent before a rewind.
+    pub fn completed(&mut self, id: PassId, now: Millis) -> Option<Pass> {
+        let counts = |pass: &mut Pass| pass.id == id || has_mutation(Mutation::ReplyTwice);
+        let pass = self.in_flight.pop_front_if(counts)?;
         self.progress = now;
         self.conversation.log.set_computed(pass.end);
-        // Every stage has truncated to these rows, so nothing behind them is held any more.
-        self.conversation.held = self.under_way.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
+        // Every stage truncated to this pass, so nothing after it is held any more.
+        self.conversation.held = self.in_flight.iter().map(Pass::held).max().unwrap_or(0).max(pass.held());
         Some(pass)
     }
 
-    /// The model chose a draft: its row is as good as one that was sent later.
+    /// The model chose a draft: its token is as good as one that was sent later.
     pub fn accept(&mut self) {
         self.sent += 1;
         self.conversation.log.set_computed(self.sent);
@@ -273,16 +269,16 @@ impl Answering {
     pub fn rewind(&mut self, position: usize) {
         self.conversation.log.set_computed(position);
         self.sent = position;
-        self.under_way.clear();
+        self.in_flight.clear();
     }
 
-    /// No device has anything of it any more.
+    /// No device holds KV cache of it any more.
     pub fn kv_cache_lost(&mut self) {
         self.rewind(0);
         self.conversation.held = 0;
     }
 
-    /// It goes on where its state was rebuilt; without that, from its log alone.
+    /// Goes on with the KV cache of its replay; without one, from its log alone.
     pub fn moved(&mut self, replay: Option<Replay>, fresh: ConversationId) {
         self.kv_cache_lost();
         self.conversation.id = fresh;
@@ -291,31 +287,31 @@ impl Answering {
             self.conversation.log.set_computed(replay.computed);
             self.conversation.held = replay.sent();
             self.sent = replay.sent();
-            self.under_way = replay.under_way;
+            self.in_flight = replay.in_flight;
         }
     }
 
-    /// Pages it may come to need.
-    pub fn most_pages(&self) -> usize {
+    /// Pages it may need at most.
+    pub fn max_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
         pages(self.conversation.log.len().saturating_add(left).min(self.context)).max(self.pages())
     }
 
-    /// Whatever is under way is sent again.
-    pub fn send_again(&mut self) {
+    /// Everything in flight is sent again.
+    pub fn resend(&mut self) {
         self.rewind(self.conversation.log.computed());
     }
 
     pub fn is_stalled(&self, now: Millis) -> bool {
-        !self.under_way.is_empty() && now.0 - self.progress.0 > STALL_MILLIS
+        !self.in_flight.is_empty() && now.0 - self.progress.0 > STALL_MILLIS
     }
 
-    /// Pages of state it holds.
+    /// Pages of KV cache it holds.
     pub fn pages(&self) -> usize {
         pages(self.conversation.held)
     }
 
-    /// Pages it is expected to need while others run beside it.
+    /// Pages to reserve for it while others run beside it.
     pub fn expected_pages(&self) -> usize {
         let left = (self.prompt.max_tokens as usize).saturating_sub(self.answer_tokens());
         self.pages().max(expected_pages(self.conversation.log.len(), left, self.context))
@@ -330,18 +326,18 @@ impl Answering {
         self.answer_tokens() >= self.prompt.max_tokens as usize || self.conversation.log.len() >= self.context
     }
 
-    pub fn report_reading(&self, out: &mut Outbox) {
+    pub fn report_reading(&self, cx: &mut EventContext) {
         let done = self.conversation.log.computed().min(self.prompt_tokens);
-        self.transcript.tell(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), out);
+        self.transcript.send(AnswerPart::Reading(done as u32, self.prompt_tokens as u32), cx);
     }
 
-    /// A token was chosen.
+    /// A token was sampled.
     pub fn timed(&mut self, now: Millis) {
         self.first_token.get_or_insert(now);
         self.last_token = now;
     }
 
-    fn pick(&self) -> LogitsRequest {
+    fn logits_request(&self) -> LogitsRequest {
         let sampling = &self.prompt.sampling;
         let greedy = sampling.temperature <= 0.0 && sampling.repetition_penalty == 1.0;
         LogitsRequest::Top(if greedy { 1 } else { LogitsRequest::MAX_TOP })

@@ -1,49 +1,48 @@
-//! Answers: several at once, interleaved token by token, the others in a fair queue. Each has pages of its own in the
-//! state that the plan reserves.
+//! Answers: several at once, interleaved token by token, the others in a fair queue. Each has its own pages of the KV
+//! cache that the plan reserves.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use potluck_plan::{ConversationId, Millis, PeerId, Plan};
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, PassId, PromptRequest, RequestId, Timings};
 
-use super::ahead::{self, Ahead};
 use super::answering::{Answering, DecodePass, PrefillPass, expected_pages};
 use super::chunk_size::ChunkSize;
 use super::conversations::{Conversations, pages};
 use super::draft::DraftCost;
 use super::handover::Replay;
+use super::multi_step::MultiStep;
 use super::queue::{Question, Queue};
+use super::sending;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
-/// Chunks of prompts under way at once, so that all stages work.
-const WINDOW: usize = 4;
 /// Answers given at once.
-const MOST_AT_ONCE: usize = 8;
-/// Answers kept after their end, for askers that lost pieces.
+const MAX_CONCURRENT: usize = 8;
+/// Answers kept after their end, for askers that lost pieces of them.
 const KEPT_TRANSCRIPTS: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Answers {
-    queue: Queue,
+    pub(super) queue: Queue,
     /// Oldest first.
     pub(super) active: Vec<Answering>,
     pub(super) conversations: Conversations,
     finished: VecDeque<Transcript>,
-    newest_pass: PassId,
-    /// State that is rebuilt on another plan: its names, and the pages set aside for it.
-    rebuilt: Vec<ConversationId>,
-    reserved: usize,
+    pub(super) newest_pass: PassId,
+    /// KV cache that is being rebuilt on another plan: its ids, and the pages reserved for it.
+    pub(super) rebuilt: Vec<ConversationId>,
+    pub(super) reserved: usize,
     pub(super) draft_cost: DraftCost,
-    pub(super) ahead: Ahead,
+    pub(super) multi_step: MultiStep,
     pub(super) chunk_size: ChunkSize,
     pub tokens_per_second: f64,
-    /// Tokens written in all.
+    /// Tokens written in total.
     pub tokens: u64,
-    /// The newest token that passed alone, until it is looked at.
+    /// The newest token that passed while nothing else was in flight, until it is evaluated.
     pub passed: Option<DecodePass>,
-    /// The newest chunk of a prompt that passed alone, until it is looked at.
+    /// The newest prompt chunk that passed while no other answer ran, until it is evaluated.
     pub read: Option<PrefillPass>,
 }
 
@@ -52,21 +51,21 @@ impl Answers {
         !self.active.is_empty()
     }
 
-    /// Somebody waits for an answer, or for a place among those that are given.
+    /// Somebody waits for an answer, or in the queue.
     pub fn are_awaited(&self) -> bool {
         self.is_answering() || !self.queue.is_empty()
     }
 
-    pub fn ask(&mut self, asker: PeerId, prompt: PromptRequest, now: Millis, out: &mut Outbox) {
+    pub fn ask(&mut self, asker: PeerId, prompt: PromptRequest, cx: &mut EventContext) {
         let request = prompt.request;
         if self.queue.contains(asker, request) || self.position(asker, request).is_some() {
             return;
         }
-        if self.queue.push(Question { asker, prompt, asked: now, tokens: None }) {
-            self.tell_positions(out);
+        if self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
+            self.send_positions(cx);
         } else {
             let sentence = "Too many questions are waiting in this room; ask again in a moment.".to_owned();
-            self.refuse(asker, request, AnswerStop::Failed(sentence), out);
+            self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
         }
     }
 
@@ -74,10 +73,10 @@ impl Answers {
         self.active.iter().position(|active| active.transcript.is(asker, request))
     }
 
-    /// An answer without a word.
-    fn refuse(&mut self, asker: PeerId, request: RequestId, stop: AnswerStop, out: &mut Outbox) {
+    /// Ends a question without an answer.
+    fn refuse(&mut self, asker: PeerId, request: RequestId, stop: AnswerStop, cx: &mut EventContext) {
         let mut transcript = Transcript::new(asker, request);
-        transcript.end(stop, Timings::default(), out);
+        transcript.end(stop, Timings::default(), cx);
         self.keep(transcript);
     }
 
@@ -88,31 +87,31 @@ impl Answers {
         self.finished.push_back(transcript);
     }
 
-    /// Sends pieces again that an asker lost.
-    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, out: &mut Outbox) {
+    /// Sends the pieces again that an asker lost.
+    pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
         let active = self.active.iter().map(|active| &active.transcript);
-        // The newest first: after a reload a tab counts its requests from the beginning.
+        // The newest first: a reloaded tab counts its requests from the beginning.
         let known = active.chain(self.finished.iter().rev()).find(|kept| kept.is(asker, request));
         if let Some(transcript) = known {
-            transcript.send_from(piece, out);
+            transcript.send_from(piece, cx);
         } else if !self.queue.contains(asker, request) {
-            out.send(asker, Frame::Answer(request, AnswerPart::Unknown));
+            cx.out.send(asker, Frame::Answer(request, AnswerPart::Unknown));
         }
     }
 
-    /// Where everyone stands who waits: first those who gave up their state for others.
-    fn tell_positions(&self, out: &mut Outbox) {
+    /// Sends everyone who waits their position: first the paused answers, then the queue.
+    pub(super) fn send_positions(&self, cx: &mut EventContext) {
         let paused = self.active.iter().filter(|active| active.paused).map(|active| &active.transcript);
         let paused = paused.map(|transcript| (transcript.asker, transcript.request));
         let running = self.running();
         let waiting = self.queue.in_order(&running);
         let waiting = waiting.iter().map(|question| (question.asker, question.prompt.request));
         for ((asker, request), position) in paused.chain(waiting).zip(1..) {
-            out.send(asker, Frame::Answer(request, AnswerPart::Queued(position)));
+            cx.out.send(asker, Frame::Answer(request, AnswerPart::Queued(position)));
         }
     }
 
-    /// Answers of each asker that are being given.
+    /// Number of running answers of each asker.
     fn running(&self) -> BTreeMap<PeerId, usize> {
         let mut running = BTreeMap::new();
         for active in &self.active {
@@ -121,26 +120,26 @@ impl Answers {
         running
     }
 
-    /// Lets questions in while there is room, and sends what may be sent.
-    pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, now: Millis, out: &mut Outbox) {
+    /// Starts questions while there is room, and sends what may be sent.
+    pub fn advance(&mut self, model: &OpenedModel, plan: &Plan, context: u32, cx: &mut EventContext) {
         let context = context as usize;
         let total = pages(context).saturating_sub(self.reserved);
         let resumed = self.resume_paused(total);
         let mut admitted = false;
-        while let Some(question) = self.next_question(model, context, out) {
-            self.begin(question, model, context, now);
+        while let Some(question) = self.next_question(model, context, cx) {
+            self.begin(question, model, context, cx.now);
             admitted = true;
         }
         if resumed || admitted {
-            self.tell_positions(out);
+            self.send_positions(cx);
         }
-        self.send(plan, total, now, out);
+        self.send(plan, total, cx);
     }
 
-    /// The next question, if there is room for it. Nobody overtakes one that does not fit yet, or it might wait forever.
-    fn next_question(&mut self, model: &OpenedModel, context: usize, out: &mut Outbox) -> Option<Question> {
+    /// The next question, if its pages fit. Nobody overtakes one that does not fit yet, or it might wait forever.
+    fn next_question(&mut self, model: &OpenedModel, context: usize, cx: &mut EventContext) -> Option<Question> {
         while !self.queue.is_empty()
-            && self.active.len() < MOST_AT_ONCE
+            && self.active.len() < MAX_CONCURRENT
             && !self.active.iter().any(|active| active.paused)
         {
             let running = self.running();
@@ -162,7 +161,7 @@ impl Answers {
             match tokens {
                 Err(sentence) => {
                     self.queue.take(asker, request);
-                    self.refuse(asker, request, AnswerStop::Failed(sentence), out);
+                    self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
                 }
                 Ok(tokens) => {
                     let needed = expected_pages(tokens.len(), question.prompt.max_tokens as usize, context);
@@ -188,7 +187,7 @@ impl Answers {
         self.conversations.shrink_to(pages(context).saturating_sub(taken + self.reserved));
     }
 
-    /// Answers that had to give way go on before new ones begin. True if one does.
+    /// Resumes paused answers before new ones start. True if one was.
     fn resume_paused(&mut self, total: usize) -> bool {
         let mut resumed = false;
         while let Some(index) = self.active.iter().position(|active| active.paused) {
@@ -203,79 +202,19 @@ impl Answers {
         resumed
     }
 
-    /// One chunk of each in turn, so that nobody's prompt holds up the others.
-    fn send(&mut self, plan: &Plan, total: usize, now: Millis, out: &mut Outbox) {
-        let reading = self.active.iter().filter(|active| !active.paused && active.is_reading()).count();
-        let window = WINDOW.div_ceil(reading.max(1));
-        let prefill_rows = self.chunk_size.rows(plan);
-        let alone = self.active.len() == 1 && self.queue.is_empty() && ahead::is_possible(plan, out.me);
-        let mut sent = true;
-        while std::mem::take(&mut sent) {
-            for index in 0..self.active.len() {
-                let Some(mut chunk) = self.active[index].next_chunk(window, prefill_rows) else { continue };
-                if !self.claim(index, chunk.base + chunk.tokens.len(), total, out) {
-                    continue;
-                }
-                let (pass, live) = (self.next_pass(), self.live(Some(index)));
-                let answering = &mut self.active[index];
-                if alone {
-                    chunk.ahead = answering.ahead(&chunk, self.ahead);
-                }
-                if chunk.ahead == 0 {
-                    chunk.drafts = answering.drafts(&chunk, &self.draft_cost, plan.network_hops(out.me));
-                }
-                answering.send(chunk, pass, live, plan, now, out);
-                sent = true;
-            }
-        }
-    }
-
-    /// Makes room for an answer's state up to `end`: conversations nobody is talking in go first, then the youngest
-    /// answers pause. The oldest one can always go on. False: the answer itself is paused.
-    fn claim(&mut self, index: usize, end: usize, total: usize, out: &mut Outbox) -> bool {
-        let needed = pages(end);
-        if needed <= self.active[index].pages() {
-            return true;
-        }
-        loop {
-            let others = self.active.iter().enumerate().filter(|(other, _)| *other != index);
-            let taken = others.map(|(_, other)| other.pages()).sum::<usize>() + needed;
-            if taken <= total {
-                self.conversations.shrink_to(total - taken);
-                return true;
-            }
-            let Some(youngest) = self.active.iter().rposition(|active| !active.paused) else { return false };
-            self.active[youngest].paused = true;
-            self.active[youngest].kv_cache_lost();
-            self.tell_positions(out);
-            if youngest == index {
-                return false;
-            }
-        }
-    }
-
-    /// Conversations whose state counts when rows of `index`, or of a replay, are sent: those on both plans, for they share
-    /// the pages.
-    pub(super) fn live(&self, index: Option<usize>) -> Vec<ConversationId> {
-        let active =
-            self.active.iter().enumerate().filter(|(other, active)| Some(*other) == index || active.pages() > 0);
-        let active = active.map(|(_, active)| active.conversation.id);
-        active.chain(self.conversations.live()).chain(self.rebuilt.iter().copied()).collect()
-    }
-
-    pub fn stop(&mut self, asker: PeerId, request: RequestId, now: Millis, out: &mut Outbox) {
+    pub fn stop(&mut self, asker: PeerId, request: RequestId, cx: &mut EventContext) {
         if let Some(index) = self.position(asker, request) {
-            self.finish(index, AnswerStop::Stopped, now, out);
+            self.finish(index, AnswerStop::Stopped, cx);
         } else if self.queue.take(asker, request).is_some() {
-            self.refuse(asker, request, AnswerStop::Stopped, out);
-            self.tell_positions(out);
+            self.refuse(asker, request, AnswerStop::Stopped, cx);
+            self.send_positions(cx);
         }
     }
 
-    /// The rows of this conversation cannot be computed.
-    pub fn fail(&mut self, conversation: ConversationId, sentence: &str, now: Millis, out: &mut Outbox) {
+    /// This conversation cannot be computed.
+    pub fn fail(&mut self, conversation: ConversationId, sentence: &str, cx: &mut EventContext) {
         if let Some(index) = self.index_of(conversation).filter(|index| !self.active[*index].paused) {
-            self.finish(index, AnswerStop::Failed(sentence.to_owned()), now, out);
+            self.finish(index, AnswerStop::Failed(sentence.to_owned()), cx);
         }
     }
 
@@ -283,62 +222,44 @@ impl Answers {
         self.active.iter().position(|active| active.conversation.id == conversation)
     }
 
-    pub fn fail_all(&mut self, sentence: &str, out: &mut Outbox) {
+    pub fn fail_all(&mut self, sentence: &str, cx: &mut EventContext) {
         for question in self.queue.take_all() {
-            self.refuse(question.asker, question.prompt.request, AnswerStop::Failed(sentence.to_owned()), out);
+            self.refuse(question.asker, question.prompt.request, AnswerStop::Failed(sentence.to_owned()), cx);
         }
     }
 
-    /// Nobody reads what a peer that is gone asked for.
-    pub fn drop_asker(&mut self, peer: PeerId, now: Millis, out: &mut Outbox) {
+    /// Drops everything that a peer asked for.
+    pub fn drop_asker(&mut self, peer: PeerId, cx: &mut EventContext) {
         self.queue.drop_asker(peer);
         while let Some(index) = self.active.iter().position(|active| active.transcript.asker == peer) {
-            self.finish(index, AnswerStop::Stopped, now, out);
+            self.finish(index, AnswerStop::Stopped, cx);
         }
         self.conversations.drop_asker(peer);
-        self.tell_positions(out);
+        self.send_positions(cx);
     }
 
-    /// The plan is gone; the answers go on when there is a new one.
-    pub fn tell_recovering(&self, reason: &str, out: &mut Outbox) {
+    /// Tells askers why their answers pause: the plan is gone, and they go on with the next one.
+    pub fn send_recovering(&self, reason: &str, cx: &mut EventContext) {
         for active in self.active.iter().filter(|active| !active.paused) {
-            active.transcript.tell(AnswerPart::Recovering(reason.to_owned()), out);
+            active.transcript.send(AnswerPart::Recovering(reason.to_owned()), cx);
         }
     }
 
-    /// A new plan counts: every state has to be computed again from the logs.
+    /// A new plan is active: all KV cache has to be recomputed from the logs.
     pub fn kv_cache_lost(&mut self) {
         self.chunk_size = ChunkSize::default();
         self.conversations.kv_cache_lost();
         self.draft_cost = DraftCost::default();
-        self.ahead = Ahead::default();
+        self.multi_step = MultiStep::default();
         self.active.iter_mut().for_each(Answering::kv_cache_lost);
     }
 
-    pub(super) fn next_pass(&mut self) -> PassId {
-        self.newest_pass.0 += 1;
-        self.newest_pass
-    }
-
-    /// Sets pages aside for state that is rebuilt elsewhere under these names, and leaves so many for conversations nobody
-    /// talks in.
-    pub(super) fn reserve(&mut self, rebuilt: Vec<ConversationId>, pages: usize, left: usize) {
-        self.rebuilt = rebuilt;
-        self.reserved = pages;
-        self.conversations.shrink_to(left);
-    }
-
-    /// Nothing is rebuilt elsewhere any more.
-    pub fn reserve_nothing(&mut self) {
-        self.rebuilt.clear();
-        self.reserved = 0;
-    }
-
-    /// Another plan counts, and so much of the answers' state is there. All other state is gone, and its names with it.
+    /// Another plan is active: answers go on with the KV cache of their replays. All other KV cache is gone, and its
+    /// ids with it.
     pub(super) fn moved(&mut self, mut replay: impl FnMut(ConversationId) -> Option<Replay>) {
         self.reserve_nothing();
         self.draft_cost = DraftCost::default();
-        self.ahead = Ahead::default();
+        self.multi_step = MultiStep::default();
         self.chunk_size = ChunkSize::default();
         self.conversations.kv_cache_lost();
         self.conversations.rename();
@@ -348,15 +269,15 @@ impl Answers {
         }
     }
 
-    /// An answer of which nobody has said yet what its first token will take: tokens to read, rows of a chunk and chunks on their
-    /// way. Nothing is expected of one beside others.
+    /// The answer `conversation`, if its first token has no prediction yet: tokens to process, tokens of a chunk, and
+    /// chunks in flight. There is no prediction while other answers run.
     pub fn unexpected(&self, conversation: ConversationId, plan: &Plan) -> Option<(u32, u32, usize)> {
         let [only] = &self.active[..] else { return None };
         let is_new = only.conversation.id == conversation && only.expected_first.is_none() && only.is_reading();
-        is_new.then(|| (only.to_read() as u32, self.chunk_size.rows(plan) as u32, WINDOW))
+        is_new.then(|| (only.to_read() as u32, self.chunk_size.tokens(plan) as u32, sending::WINDOW))
     }
 
-    /// What the first token of an answer is expected to take.
+    /// Sets the predicted milliseconds until the first token of an answer.
     pub fn expect(&mut self, conversation: ConversationId, millis: f64) {
         if let Some(index) = self.index_of(conversation) {
             self.active[index].expected_first = Some(millis);
@@ -370,7 +291,7 @@ impl Answers {
         }
     }
 
-    /// These rows are under way, or any of the conversation's.
+    /// This pass is in flight; without one, the conversation is being answered.
     pub fn awaits(&self, conversation: ConversationId, pass: Option<PassId>) -> bool {
         let answering = self.index_of(conversation).map(|index| &self.active[index]);
         answering.is_some_and(|answering| pass.is_none_or(|pass| answering.awaits(pass)))
@@ -380,9 +301,9 @@ impl Answers {
         self.active.iter().any(|active| active.is_stalled(now))
     }
 
-    pub fn send_again(&mut self) {
+    pub fn resend(&mut self) {
         self.chunk_size = ChunkSize::default();
-        self.active.iter_mut().for_each(Answering::send_again);
+        self.active.iter_mut().for_each(Answering::resend);
     }
 }
 

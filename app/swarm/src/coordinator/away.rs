@@ -1,12 +1,12 @@
-//! Askers whose connection ended: a phone in a lift comes back and wants its answer.
+//! Askers whose connection ended. A phone in a lift comes back and wants its answer.
 
 use std::collections::BTreeMap;
 
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::Session;
 
-/// So long their questions and conversations are kept.
-const PATIENCE_MILLIS: f64 = 60_000.0;
+/// Their questions and conversations are kept for this long.
+const MAX_ABSENCE_MILLIS: f64 = 60_000.0;
 
 #[derive(Default)]
 pub(super) struct AwayAskers {
@@ -18,14 +18,15 @@ impl AwayAskers {
         self.left.insert(peer, (session, now));
     }
 
-    /// A peer is here. True if it is another session than the one that left: nobody waits for that one's answers any more.
+    /// A peer is here. True if it has another session than the one that left: nobody waits for that one's answers any
+    /// more.
     pub fn is_another(&mut self, peer: PeerId, session: Session) -> bool {
         self.left.remove(&peer).is_some_and(|(left, _)| left != session)
     }
 
-    /// Removes and returns who stayed away for too long.
+    /// Removes and returns the peers that stayed away for too long.
     pub fn give_up(&mut self, now: Millis) -> Vec<PeerId> {
-        let over = self.left.iter().filter(|(_, (_, since))| now.0 - since.0 > PATIENCE_MILLIS);
+        let over = self.left.iter().filter(|(_, (_, since))| now.0 - since.0 > MAX_ABSENCE_MILLIS);
         let over: Vec<PeerId> = over.map(|(peer, _)| *peer).collect();
         self.left.retain(|peer, _| !over.contains(peer));
         over

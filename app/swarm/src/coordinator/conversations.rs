@@ -1,29 +1,29 @@
-//! Conversations between their answers: token logs whose state is kept on the devices until its pages are needed.
+//! Conversations between answers: token logs, and the KV cache that devices keep for them until its pages are needed.
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{ConversationId, PeerId};
+use potluck_plan::{ConversationId, KV_PAGE_TOKENS, PeerId};
 
 use super::token_log::TokenLog;
 
-/// Positions are reserved in pages of this size.
-const PAGE: usize = 64;
+const PAGE: usize = KV_PAGE_TOKENS as usize;
 
-/// Pages that so many positions take.
+/// Pages for this many positions.
 pub(super) fn pages(positions: usize) -> usize {
     positions.div_ceil(PAGE)
 }
 
-/// Positions until the page is full that the position before `end` lies in.
+/// Positions left in the page that the position before `end` lies in.
 pub(super) fn left_in_page(end: usize) -> usize {
     pages(end) * PAGE - end
 }
 
-/// A conversation's log, and what the devices hold of it.
+/// A conversation's token log, and what the devices hold of it.
 pub(super) struct Conversation {
     pub id: ConversationId,
     pub log: TokenLog,
-    /// Positions of state that some stage may hold: at least what is computed, more after rejected drafts or a rewind.
+    /// Positions of KV cache that some stage may hold: at least the computed ones, more after rejected drafts or a
+    /// rewind.
     pub held: usize,
     used: u64,
 }
@@ -36,7 +36,7 @@ pub(super) struct Conversations {
 }
 
 impl Conversations {
-    /// The log under this name, to go on with or a new one. It must come back by [`Conversations::keep`].
+    /// Takes the conversation of this name, or a new one. It must be given back by [`Conversations::keep`].
     pub fn take(&mut self, asker: PeerId, name: &str) -> Conversation {
         self.kept.remove(&(asker, name.to_owned())).unwrap_or_else(|| {
             let id = self.fresh_id();
@@ -44,13 +44,14 @@ impl Conversations {
         })
     }
 
-    /// A name that no state has had yet.
+    /// An id that was never used for KV cache.
     pub fn fresh_id(&mut self) -> ConversationId {
         self.newest += 1;
         ConversationId(self.newest)
     }
 
-    /// Gives all that are kept new names: what devices still hold under the old ones is never taken for theirs.
+    /// Gives all kept conversations new ids, so that what devices still hold under the old ones is never used for
+    /// them.
     pub fn rename(&mut self) {
         for kept in self.kept.values_mut() {
             self.newest += 1;
@@ -64,12 +65,12 @@ impl Conversations {
         self.kept.insert((asker, name), conversation);
     }
 
-    /// Forgets those used longest ago until the others hold at most so many pages. Stages free what they hold of them
-    /// when the next rows come.
-    pub fn shrink_to(&mut self, most: usize) {
-        // One without state only costs its log, but there must not be any number of them.
+    /// Drops the least recently used conversations until the others need at most `max` pages. Stages free the KV
+    /// cache with the next chunk they get.
+    pub fn shrink_to(&mut self, max: usize) {
+        // One without KV cache costs only its log, but their number must be bounded.
         let cost = |kept: &Conversation| pages(kept.held).max(1);
-        while self.kept.values().map(cost).sum::<usize>() > most {
+        while self.kept.values().map(cost).sum::<usize>() > max {
             let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
             if oldest.and_then(|key| self.kept.remove(&key)).is_none() {
                 return;
@@ -81,7 +82,7 @@ impl Conversations {
         self.kept.retain(|(of, _), _| *of != asker);
     }
 
-    /// The state on the devices is gone; the logs are not.
+    /// The KV cache on the devices is gone; the logs are not.
     pub fn kv_cache_lost(&mut self) {
         for kept in self.kept.values_mut() {
             kept.log.set_computed(0);
@@ -89,7 +90,7 @@ impl Conversations {
         }
     }
 
-    /// Those with state.
+    /// Conversations with KV cache.
     pub fn live(&self) -> impl Iterator<Item = ConversationId> {
         self.kept.values().filter(|kept| kept.held > 0).map(|kept| kept.id)
     }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_used_longest_ago_goes_first() {
+    fn the_least_recently_used_conversation_goes_first() {
         let mut conversations = Conversations::default();
         let (first, second) = (keep(&mut conversations, "first", 65), keep(&mut conversations, "second", 64));
         assert_eq!(keep(&mut conversations, "first", 65), first, "a name keeps its conversation");

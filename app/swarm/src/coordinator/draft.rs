@@ -1,34 +1,34 @@
-//! Draft tokens by prompt look-up: what followed when the last tokens stood in the log before. They pass the stages beside
-//! the token that is sure, so that one round trip can give several tokens; what the model chooses decides, so the answer
-//! is the one without drafts. After Saxena, "Prompt Lookup Decoding" (2023), and Leviathan et al., arXiv 2211.17192,
-//! section 3.3 for how many pay.
+//! Draft tokens by prompt look-up: what followed when the last tokens occurred earlier in the log. Drafts pass the
+//! stages beside the certain token, so one round trip can yield several tokens. The model's choice decides, so the
+//! answer is the one without drafts. After Saxena, "Prompt Lookup Decoding" (2023); the number of drafts after
+//! Leviathan et al., arXiv 2211.17192, section 3.3.
 
-/// Runs of so many tokens are looked up, the longest first.
+/// Lengths of the n-grams that are looked up, longest first.
 const RUNS: [usize; 2] = [3, 2];
-/// Most draft tokens in one pass: half a piece of decoded rows, so that two conversations can share one.
-pub(super) const MOST: usize = 7;
-/// How much one new observation counts.
+/// Limit on draft tokens in one pass: half of a decode batch, so that two conversations can share one.
+pub(super) const MAX_DRAFTS: usize = 7;
+/// Weight of one new observation in the moving average.
 const NEWEST: f64 = 0.125;
 
-/// The `count` tokens that follow if the log goes on as it did where its last tokens stood before. Empty if they did not.
+/// The `count` tokens that followed the last earlier occurrence of the log's last tokens. Empty if there is none.
 pub(super) fn look_up(log: &[u32], count: usize) -> Vec<u32> {
     for run in RUNS {
         let Some(rest) = log.len().checked_sub(run) else { continue };
         let found = (0..rest).rev().find(|start| log[*start..start + run] == log[rest..]);
         if let Some(start) = found {
-            // At the log's end the same tokens come again, so what followed them follows again.
+            // Past the log's end the repetition goes on.
             return log[start + run..].iter().copied().cycle().take(count).collect();
         }
     }
     Vec::new()
 }
 
-/// How often drafts of one answer were right: the share of draft tokens that the model chose, of those it came to judge.
+/// Share of an answer's judged drafts that the model chose.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Acceptance(f64);
 
 impl Default for Acceptance {
-    /// Enough to try.
+    /// High enough to try drafts.
     fn default() -> Self {
         Self(0.5)
     }
@@ -40,7 +40,7 @@ impl Acceptance {
     }
 }
 
-/// What drafts cost in this room: how much longer a pass takes for each further row, as a share of one row's pass.
+/// Cost of drafts in this room: the extra time of a pass for each further token, as a share of a single-token pass.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DraftCost {
     single: f64,
@@ -48,7 +48,7 @@ pub(super) struct DraftCost {
 }
 
 impl DraftCost {
-    /// A pass of one row and `drafts` more was under way for so long.
+    /// A pass of one token and `drafts` drafts took `millis`.
     pub fn measure(&mut self, drafts: usize, millis: f64) {
         match drafts {
             0 if self.single == 0.0 => self.single = millis,
@@ -62,13 +62,13 @@ impl DraftCost {
         }
     }
 
-    /// The number of draft tokens, at most `most`, that gives the most tokens a second. Before anything is measured, a row more
-    /// counts little against `network_hops` between devices, and much without any.
-    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, most: usize) -> usize {
+    /// The number of drafts, at most `max`, that yields the most tokens a second. Before anything is measured, a
+    /// further token is assumed to cost little beside `network_hops` and much without any.
+    pub fn best_length(&self, acceptance: Acceptance, network_hops: u32, max: usize) -> usize {
         let further = self.further.unwrap_or(if network_hops > 1 { 0.05 } else { 0.5 });
         let mut best = (0, 1.0);
         let (mut tokens, mut chance) = (1.0, 1.0);
-        for length in 1..=most.min(MOST) {
+        for length in 1..=max.min(MAX_DRAFTS) {
             chance *= acceptance.0;
             tokens += chance;
             let rate = tokens / (1.0 + further * length as f64);

@@ -1,6 +1,6 @@
-//! Moving answers that are being given to another plan: their state is rebuilt on it in the background, from their token
-//! logs, while the active plan goes on answering. Once the new plan is no further behind than a few rows, the answers go
-//! on there, at a token's boundary.
+//! Moves running answers to another plan. Their KV cache is rebuilt there in the background from their token logs,
+//! while the active plan goes on answering. Once the new plan is only a few tokens behind, the answers switch to it
+//! between two tokens.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,33 +9,33 @@ use potluck_protocol::{Forward, Frame, PassId};
 
 use super::answering::{Answering, Pass};
 use super::answers::Answers;
-use super::draft::MOST as MOST_DRAFTS;
+use super::draft::MAX_DRAFTS;
 use super::token_log::Chunk;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
-/// Rows of one piece of the replay: few, because rows of answers wait behind it.
-const ROWS: usize = 16;
-/// So many rows may be missing at the switch: they are sent together with the next one. Not fewer than one round trip can
-/// add with drafts or tokens ahead, or a replay would never catch up.
-const LAG: usize = MOST_DRAFTS + 1;
-const _: () = assert!(LAG >= Work::MAX_STEPS as usize);
-/// Nothing came back for so long: the rows are sent again.
+/// Tokens of one chunk of a replay: few, because tokens of answers wait behind it.
+const REPLAY_TOKENS: usize = 16;
+/// Tokens that may be missing at the switch; they are sent together with the next one. At least what one round trip
+/// can add by drafts or multi-step decode, or a replay would never catch up.
+const MAX_LAG: usize = MAX_DRAFTS + 1;
+const _: () = assert!(MAX_LAG >= Work::MAX_STEPS as usize);
+/// Chunks are sent again after this silence.
 const STALL_MILLIS: f64 = 10_000.0;
 
 pub(super) struct Handover {
-    /// Of the plan that the answers move to.
+    /// Epoch of the plan that the answers move to.
     pub epoch: PlanEpoch,
     replays: BTreeMap<ConversationId, Replay>,
 }
 
-/// The state of one conversation on the new plan, where it has a name of its own.
+/// The KV cache of one conversation on the new plan, under an id of its own.
 pub(super) struct Replay {
     pub id: ConversationId,
-    /// What was sent, to notice when the conversation goes on otherwise.
+    /// Tokens sent, to notice when the log changes.
     tokens: Vec<u32>,
-    /// Positions that every stage has.
+    /// Positions that every stage has computed.
     pub computed: usize,
-    pub under_way: VecDeque<Pass>,
+    pub in_flight: VecDeque<Pass>,
     sent: Millis,
 }
 
@@ -44,11 +44,11 @@ impl Handover {
         Self { epoch, replays: BTreeMap::new() }
     }
 
-    /// Replays one piece more, if none is under way.
-    pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, now: Millis, out: &mut Outbox) {
+    /// Sends the next chunk of a replay, if none is in flight.
+    pub fn advance(&mut self, plan: &Plan, answers: &mut Answers, total: usize, cx: &mut EventContext) {
         self.follow(answers, total);
-        self.replays.values_mut().for_each(|replay| replay.send_again(now));
-        if self.replays.values().any(|replay| !replay.under_way.is_empty()) {
+        self.replays.values_mut().for_each(|replay| replay.resend(cx.now));
+        if self.replays.values().any(|replay| !replay.in_flight.is_empty()) {
             return;
         }
         let behind = answers.active.iter().find_map(|active| {
@@ -58,27 +58,27 @@ impl Handover {
         let Some((conversation, chunk)) = behind else { return };
         let (pass, live) = (answers.next_pass(), answers.live(None));
         if let Some(replay) = self.replays.get_mut(&conversation) {
-            replay.send(chunk, pass, live, plan, now, out);
+            replay.send(chunk, pass, live, plan, cx);
         }
     }
 
-    /// Begins to follow new answers where their state fits twice, and forgets ended ones.
+    /// Starts replays of new answers where their KV cache fits twice, and drops those of ended ones.
     fn follow(&mut self, answers: &mut Answers, total: usize) {
         self.replays.retain(|conversation, _| answers.index_of(*conversation).is_some());
-        let mut taken: usize = answers.active.iter().map(Answering::most_pages).sum();
+        let mut taken: usize = answers.active.iter().map(Answering::max_pages).sum();
         let mut reserved: usize = answers
             .active
             .iter()
             .filter(|active| self.replays.contains_key(&active.conversation.id))
-            .map(Answering::most_pages)
+            .map(Answering::max_pages)
             .sum();
         for index in 0..answers.active.len() {
             let active = &answers.active[index];
-            let (conversation, most) = (active.conversation.id, active.most_pages());
+            let (conversation, max) = (active.conversation.id, active.max_pages());
             if let Some(replay) = self.replays.get_mut(&conversation) {
                 replay.keep_to(active.conversation.log.tokens());
-            } else if !active.paused && taken + reserved + most <= total {
-                reserved += most;
+            } else if !active.paused && taken + reserved + max <= total {
+                reserved += max;
                 let id = answers.conversations.fresh_id();
                 self.replays.insert(conversation, Replay::new(id));
             }
@@ -88,35 +88,35 @@ impl Handover {
         answers.reserve(names, reserved, total.saturating_sub(taken));
     }
 
-    /// Every answer can go on at the new plan without a wait.
+    /// Every answer can go on with the new plan without a wait.
     pub fn is_caught_up(&self, answers: &Answers) -> bool {
         answers.active.iter().filter(|active| !active.paused).all(|active| {
             let replay = self.replays.get(&active.conversation.id);
             replay.is_some_and(|replay| {
-                replay.tokens.len() - replay.computed <= LAG
-                    && replay.tokens.len() + LAG >= active.conversation.log.computed()
+                replay.tokens.len() - replay.computed <= MAX_LAG
+                    && replay.tokens.len() + MAX_LAG >= active.conversation.log.computed()
             })
         })
     }
 
-    /// Rows on the new plan are through.
-    pub fn through(&mut self, conversation: ConversationId, pass: PassId) {
+    /// A chunk passed all stages of the new plan.
+    pub fn completed(&mut self, conversation: ConversationId, pass: PassId) {
         let replay = self.replays.values_mut().find(|replay| replay.id == conversation);
         if let Some(replay) = replay
-            && let Some(pass) = replay.under_way.pop_front_if(|oldest| oldest.id == pass)
+            && let Some(pass) = replay.in_flight.pop_front_if(|oldest| oldest.id == pass)
         {
             replay.computed = pass.end;
         }
     }
 
-    /// A stage misses positions from `position` on.
+    /// A stage lacks the positions from `position` on.
     pub fn rewind(&mut self, conversation: ConversationId, position: usize) {
         if let Some(replay) = self.replays.values_mut().find(|replay| replay.id == conversation) {
             replay.rewind(position.min(replay.computed));
         }
     }
 
-    /// The answers go on where the replays are.
+    /// Switches the answers to their replays.
     pub fn finish(mut self, answers: &mut Answers) {
         answers.moved(|conversation| self.replays.remove(&conversation));
     }
@@ -124,7 +124,7 @@ impl Handover {
 
 impl Replay {
     fn new(id: ConversationId) -> Self {
-        Self { id, tokens: Vec::new(), computed: 0, under_way: VecDeque::new(), sent: Millis(0.0) }
+        Self { id, tokens: Vec::new(), computed: 0, in_flight: VecDeque::new(), sent: Millis(0.0) }
     }
 
     /// Positions sent.
@@ -135,7 +135,7 @@ impl Replay {
     fn rewind(&mut self, position: usize) {
         self.computed = position;
         self.tokens.truncate(position);
-        self.under_way.clear();
+        self.in_flight.clear();
     }
 
     fn keep_to(&mut self, log: &[u32]) {
@@ -145,33 +145,25 @@ impl Replay {
         }
     }
 
-    fn send_again(&mut self, now: Millis) {
-        if !self.under_way.is_empty() && now.0 - self.sent.0 > STALL_MILLIS {
+    fn resend(&mut self, now: Millis) {
+        if !self.in_flight.is_empty() && now.0 - self.sent.0 > STALL_MILLIS {
             self.rewind(self.computed);
         }
     }
 
-    /// The last token of the log is left for the switch: its head is wanted then.
+    /// The log's last token is left for the switch: its logits are needed then.
     fn next_chunk(&self, active: &Answering) -> Option<Chunk> {
         let log = &active.conversation.log;
-        let mut chunk = log.chunk(self.sent(), ROWS)?;
+        let mut chunk = log.chunk(self.sent(), REPLAY_TOKENS)?;
         chunk.tokens.truncate((log.len() - 1).saturating_sub(chunk.base));
         (!chunk.tokens.is_empty()).then_some(chunk)
     }
 
-    fn send(
-        &mut self,
-        chunk: Chunk,
-        pass: PassId,
-        live: Vec<ConversationId>,
-        plan: &Plan,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    fn send(&mut self, chunk: Chunk, pass: PassId, live: Vec<ConversationId>, plan: &Plan, cx: &mut EventContext) {
         let Some(first) = plan.stages.first() else { return };
         self.tokens.extend(&chunk.tokens);
-        self.under_way.push_back(Pass::replayed(pass, self.tokens.len(), now));
-        self.sent = now;
+        self.in_flight.push_back(Pass::replayed(pass, self.tokens.len(), cx.now));
+        self.sent = cx.now;
         let forward = Forward {
             epoch: plan.epoch,
             stage: first.id,
@@ -182,11 +174,11 @@ impl Replay {
             class: chunk.class,
             tokens: chunk.tokens,
             further_steps: 0,
-            head: None,
+            lm_head: None,
             stage_millis: Vec::new(),
             wire: plan.wire,
             hidden: Vec::new(),
         };
-        out.send(first.peer, Frame::Forward(forward));
+        cx.out.send(first.peer, Frame::Forward(forward));
     }
 }

@@ -1,4 +1,4 @@
-//! Questions that wait, in a fair order: nobody's second question comes before anybody's first.
+//! Waiting questions in a fair order: nobody's second question comes before anybody's first.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{PromptRequest, RequestId};
 
 /// Questions that may wait in a room, and per peer.
-const MOST: usize = 32;
-const MOST_PER_PEER: usize = 8;
+const MAX_WAITING: usize = 32;
+const MAX_PER_PEER: usize = 8;
 
 pub(super) struct Question {
     pub asker: PeerId,
     pub prompt: PromptRequest,
     pub asked: Millis,
-    /// Its tokens, once somebody had to know.
+    /// Its tokens, once they were needed.
     pub tokens: Option<Vec<u32>>,
 }
 
@@ -34,7 +34,7 @@ impl Queue {
     #[must_use]
     pub fn push(&mut self, question: Question) -> bool {
         let of_peer = self.waiting.iter().filter(|waiting| waiting.asker == question.asker).count();
-        if self.waiting.len() >= MOST || of_peer >= MOST_PER_PEER {
+        if self.waiting.len() >= MAX_WAITING || of_peer >= MAX_PER_PEER {
             return false;
         }
         self.waiting.push(question);
@@ -45,8 +45,8 @@ impl Queue {
         self.waiting.iter().any(|waiting| waiting.is(asker, request))
     }
 
-    /// All of them, the next one first. An asker's turn is the number of its questions that are answered now or wait
-    /// before this one; among equals the older comes first.
+    /// All of them, the next one first. A question's rank is the number of its asker's questions that are being
+    /// answered or wait before it; among equals the older comes first.
     pub fn in_order(&self, answered_now: &BTreeMap<PeerId, usize>) -> Vec<&Question> {
         let mut turns = answered_now.clone();
         let mut order: Vec<(usize, &Question)> = Vec::with_capacity(self.waiting.len());
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_much_does_not_hold_up_others() {
+    fn many_questions_of_one_peer_do_not_delay_others() {
         let mut queue = Queue::default();
         for (asker, request) in [(A, 1), (A, 2), (A, 3), (B, 1), (B, 2)] {
             assert!(queue.push(question(asker, request)));
@@ -123,7 +123,7 @@ mod tests {
     fn one_peer_cannot_fill_the_queue() {
         let mut queue = Queue::default();
         let taken = (0..100).filter(|request| queue.push(question(A, *request))).count();
-        assert_eq!(taken, MOST_PER_PEER);
+        assert_eq!(taken, MAX_PER_PEER);
         assert!(queue.push(question(B, 1)));
     }
 }

@@ -1,28 +1,28 @@
-//! The token log: the one source of truth of a conversation. With it any state can be computed again, bit for bit.
+//! The token log: the single source of truth of a conversation. Any KV cache can be recomputed from it, bit for bit.
 
 use potluck_plan::{KernelClass, Work};
 
-use crate::planted::{Bug, is_planted};
+use crate::mutation::{Mutation, has_mutation};
 
-/// Tokens of a conversation, and which kernels computed each of them.
+/// Tokens of a conversation, and the kernel class that computed each of them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenLog {
     tokens: Vec<u32>,
     classes: Vec<KernelClass>,
-    /// Positions whose state every stage of the active plan has.
+    /// Positions whose KV cache every stage of the active plan has.
     computed: usize,
 }
 
-/// Rows to send next.
+/// Tokens to send next.
 pub(crate) struct Chunk {
     pub base: usize,
     pub tokens: Vec<u32>,
-    /// Guesses for the rows behind them; the log knows none.
+    /// Draft tokens after them; the log does not contain them.
     pub drafts: Vec<u32>,
-    /// Greedy tokens to compute behind them, instead of guesses.
-    pub ahead: u16,
+    /// Greedy tokens to compute after them (multi-step decode), instead of drafts.
+    pub further_steps: u16,
     pub class: KernelClass,
-    /// It ends the log: its last row's head is wanted.
+    /// It ends the log: logits of its last token are needed.
     pub last: bool,
 }
 
@@ -35,8 +35,8 @@ impl TokenLog {
         &self.tokens
     }
 
-    /// Replaces the log by a prompt; an equal prefix keeps its state and classes. Returns how many positions need not be
-    /// computed again (at least the last one always is: its head is wanted).
+    /// Replaces the log by a prompt; a common prefix keeps its KV cache and kernel classes. Returns how many
+    /// positions need not be recomputed. The last one always is: its logits are needed.
     pub fn begin(&mut self, prompt: &[u32]) -> usize {
         let common = self.tokens.iter().zip(prompt).take_while(|(a, b)| a == b).count();
         self.tokens.truncate(common);
@@ -47,13 +47,14 @@ impl TokenLog {
         self.computed
     }
 
-    /// The prompt with the log's own tokens as far as both are the same text. A chat template writes an answer's text anew and
-    /// the tokenizer may cut it otherwise than the model did; then the state of the model's own tokens can still be kept.
+    /// The prompt in the log's own tokens, as far as both are the same text. A chat template renders an answer's text
+    /// again and the tokenizer may split it differently than the model did; the KV cache of the model's own tokens
+    /// can still be kept.
     pub fn in_own_tokens(&self, prompt: Vec<u32>, piece: impl Fn(u32) -> Vec<u8>) -> Vec<u32> {
         let common = self.tokens.iter().zip(&prompt).take_while(|(a, b)| a == b).count();
         let (mut own, mut other) = (common, common);
         let (mut own_bytes, mut other_bytes) = (Vec::new(), Vec::new());
-        // Behind these tokens of the log and of the prompt the texts were the same.
+        // Up to these tokens of the log and of the prompt the texts are equal.
         let mut same = (common, common);
         loop {
             let shorter = own_bytes.len().min(other_bytes.len());
@@ -89,24 +90,24 @@ impl TokenLog {
         self.computed = positions.min(self.tokens.len());
     }
 
-    /// The rows from `base`: the longest run of one kernel class, cut as it was cut the first time.
-    pub fn chunk(&self, base: usize, prefill_rows: usize) -> Option<Chunk> {
+    /// The chunk from `base` on: the longest run of one kernel class, split the way it was split the first time.
+    pub fn chunk(&self, base: usize, prefill_tokens: usize) -> Option<Chunk> {
         let class = *self.classes.get(base)?;
-        let most = match class {
-            KernelClass::Prefill => prefill_rows,
+        let max = match class {
+            KernelClass::Prefill => prefill_tokens,
             KernelClass::Decode => Work::DECODE_TOKENS,
         };
-        let len = self.classes[base..].iter().take(most).take_while(|other| **other == class).count();
-        let late = usize::from(is_planted(Bug::ReplayOffByOne) && len < most && base + len < self.tokens.len());
+        let len = self.classes[base..].iter().take(max).take_while(|other| **other == class).count();
+        let late = usize::from(has_mutation(Mutation::ReplayOffByOne) && len < max && base + len < self.tokens.len());
         let len = len + late;
         let tokens = self.tokens[base..base + len].to_vec();
-        Some(Chunk { base, tokens, drafts: Vec::new(), ahead: 0, class, last: base + len == self.tokens.len() })
+        Some(Chunk { base, tokens, drafts: Vec::new(), further_steps: 0, class, last: base + len == self.tokens.len() })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
 
@@ -121,13 +122,13 @@ mod tests {
         assert_eq!((chunk.tokens, chunk.class, chunk.last), (vec![5, 6], KernelClass::Prefill, true));
     }
 
-    /// Of token 12 the digits "1" and "2".
+    /// Token 12 stands for the text "12".
     fn digits(token: u32) -> Vec<u8> {
         token.to_string().into_bytes()
     }
 
     #[test]
-    fn an_answer_that_is_cut_otherwise_the_second_time_keeps_its_own_tokens() {
+    fn an_answer_that_is_tokenized_differently_keeps_its_own_tokens() {
         let mut log = TokenLog::default();
         log.begin(&[7, 7]);
         [1, 2, 3, 4].into_iter().for_each(|token| log.push(token));
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_prompt_computes_its_last_row_again() {
+    fn the_same_prompt_computes_its_last_token_again() {
         let mut log = TokenLog::default();
         log.begin(&[1, 2, 3]);
         log.set_computed(3);
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_keeps_decoded_rows_apart_from_the_prompt() {
+    fn a_replay_keeps_decoded_tokens_apart_from_the_prompt() {
         let mut log = TokenLog::default();
         log.begin(&[1; 70]);
         (0..20).for_each(|token| log.push(token));

@@ -1,9 +1,9 @@
-//! What an asker was told, kept so that pieces lost on the way can be sent again.
+//! What was sent to an asker, kept so that lost pieces can be sent again.
 
 use potluck_plan::PeerId;
 use potluck_protocol::{AnswerPart, AnswerStop, Frame, RequestId, Timings};
 
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
 
 pub(super) struct Transcript {
     pub asker: PeerId,
@@ -21,36 +21,36 @@ impl Transcript {
         self.asker == asker && self.request == request
     }
 
-    pub fn text(&mut self, delta: String, tokens: Vec<u32>, out: &mut Outbox) {
+    pub fn text(&mut self, delta: String, tokens: Vec<u32>, cx: &mut EventContext) {
         self.pieces.push((delta, tokens));
-        self.send_piece(self.pieces.len() - 1, out);
+        self.send_piece(self.pieces.len() - 1, cx);
     }
 
-    pub fn end(&mut self, stop: AnswerStop, timings: Timings, out: &mut Outbox) {
+    pub fn end(&mut self, stop: AnswerStop, timings: Timings, cx: &mut EventContext) {
         self.end = Some((stop, timings));
-        self.send_end(out);
+        self.send_end(cx);
     }
 
-    /// Something that need not be kept.
-    pub fn tell(&self, part: AnswerPart, out: &mut Outbox) {
-        out.send(self.asker, Frame::Answer(self.request, part));
+    /// Sends a part that need not be kept.
+    pub fn send(&self, part: AnswerPart, cx: &mut EventContext) {
+        cx.out.send(self.asker, Frame::Answer(self.request, part));
     }
 
-    pub fn send_from(&self, piece: u32, out: &mut Outbox) {
-        (piece as usize..self.pieces.len()).for_each(|index| self.send_piece(index, out));
-        self.send_end(out);
+    pub fn send_from(&self, piece: u32, cx: &mut EventContext) {
+        (piece as usize..self.pieces.len()).for_each(|index| self.send_piece(index, cx));
+        self.send_end(cx);
     }
 
-    fn send_piece(&self, index: usize, out: &mut Outbox) {
+    fn send_piece(&self, index: usize, cx: &mut EventContext) {
         if let Some((delta, tokens)) = self.pieces.get(index) {
-            self.tell(AnswerPart::Text { index: index as u32, delta: delta.clone(), tokens: tokens.clone() }, out);
+            self.send(AnswerPart::Text { index: index as u32, delta: delta.clone(), tokens: tokens.clone() }, cx);
         }
     }
 
-    fn send_end(&self, out: &mut Outbox) {
+    fn send_end(&self, cx: &mut EventContext) {
         if let Some((stop, timings)) = &self.end {
             let pieces = self.pieces.len() as u32;
-            self.tell(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings }, out);
+            self.send(AnswerPart::End { pieces, stop: stop.clone(), timings: *timings }, cx);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The room's picture: what everyone sees.
+//! The room view: what everyone sees.
 
 use potluck_plan::{PeerId, Plan, Stage};
 use potluck_planner::Prediction;
@@ -44,7 +44,7 @@ pub(super) fn room(
     }
 }
 
-/// The same picture with nothing in it that changes with every token and every heartbeat.
+/// The same view without anything that changes with every token and heartbeat.
 pub(super) fn without_measures(view: &RoomView) -> RoomView {
     let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, ..view.clone() };
     let plan = &mut view.plan;
@@ -56,11 +56,11 @@ pub(super) fn without_measures(view: &RoomView) -> RoomView {
 }
 
 fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
-    let (standing, planned) = planning.shown();
-    // What passed here last counts; a worker's own mean, where nothing has passed alone yet.
+    let (status, planned) = planning.plans.shown();
+    // Prefers what tokens measured here last to the worker's own mean.
     let measured = |plan: &Plan, stage: &Stage| {
-        let told = || members.get(stage.peer).map_or(0.0, |member| member.status.decode_millis);
-        planning.measured_millis(plan.epoch, stage.id).unwrap_or_else(told)
+        let reported = || members.get(stage.peer).map_or(0.0, |member| member.status.decode_millis);
+        planning.measured_millis(plan.epoch, stage.id).unwrap_or_else(reported)
     };
     let shape = planned.zip(model).and_then(|(planned, model)| model.shape_with(planned.plan.kv_cache));
     let kv_cache_bytes = planned.zip(shape).map(|(planned, shape)| {
@@ -70,7 +70,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
     let expected = planned.map(|planned| planning.expected(planned));
     let shortfall = planning.shortfall.as_ref().filter(|_| planned.is_none());
     PlanView {
-        status: standing,
+        status,
         plan: planned.map(|planned| planned.plan.clone()),
         stage_bytes: planned.map(|planned| planned.stage_bytes.clone()).unwrap_or_default(),
         kv_cache_bytes: kv_cache_bytes.unwrap_or_default(),
@@ -84,11 +84,11 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
             .map(|(planned, expected)| planning.hops(planned, expected))
             .unwrap_or_default(),
         token_ms: expected.map_or(0.0, |expected| expected.token_millis),
-        forecast: planned.and_then(|planned| planning.foretold(planned)),
+        forecast: planned.and_then(|planned| planning.forecast(planned)),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
         shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
         reason: match (planned, shortfall) {
-            (Some(planned), _) => match planning.standbys.sentence(members).filter(|_| planning.up().is_some()) {
+            (Some(planned), _) => match planning.standbys.sentence(members).filter(|_| planning.plans.up().is_some()) {
                 Some(standby) => format!("{} {standby}", planned.reason),
                 None => planned.reason.clone(),
             },
@@ -101,28 +101,28 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
 
 fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members) -> MemberView {
     let lent = member.hello.contribution.as_ref().map(|contribution| contribution.budget);
-    let (_, shown) = planning.shown();
+    let (_, shown) = planning.plans.shown();
     let has_work = shown.is_some_and(|planned| planned.plan.peers().contains(&peer));
     let loading = member.status.loading.filter(|report| report.phase != LoadPhase::Ready);
-    let standing = match () {
+    let status = match () {
         () if !member.admitted => MemberStatus::Asking,
         () if peer != members.me && member.is_silent() => MemberStatus::Silent,
         () if member.failed_until.is_some() => MemberStatus::Failed,
         () if lent.is_none() => MemberStatus::Guest,
-        () if planning.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStatus::Loading,
+        () if planning.plans.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStatus::Loading,
         () if has_work => MemberStatus::Ready,
         () => MemberStatus::Spare,
     };
     let spare = shown.and_then(|planned| planned.spares.iter().find(|spare| spare.peer == peer));
     MemberView {
-        spare: spare.filter(|_| standing == MemberStatus::Spare).map(|spare| {
+        spare: spare.filter(|_| status == MemberStatus::Spare).map(|spare| {
             let sentence = spare.reason.sentence(noun(member.hello.kind));
             with_departures(sentence, planning.departures(peer))
         }),
         standby: match planning.in_advance(peer) {
             Some(false) => Some("Loads its part in advance.".to_owned()),
             Some(true) => Some("Has loaded its part in advance.".to_owned()),
-            None => planning.standbys.of(peer).map(|stands_by| standby(&stands_by, standing, members)),
+            None => planning.standbys.of(peer).map(|stands_by| standby(&stands_by, status, members)),
         },
         peer,
         name: member.hello.name.clone(),
@@ -131,14 +131,14 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
         coordinator: peer == members.me,
         lent,
         used: member.status.used,
-        status: standing,
+        status,
         loading,
         round_trip_ms: member.round_trip(),
         hidden: member.hello.hidden,
     }
 }
 
-/// Why a device that would do has no work: it leaves often.
+/// Why a suitable device has no work: it leaves often.
 fn with_departures(sentence: String, departures: u32) -> String {
     match departures {
         0 => sentence,
@@ -147,7 +147,7 @@ fn with_departures(sentence: String, departures: u32) -> String {
     }
 }
 
-/// What a sentence calls a device.
+/// The noun for a device in sentences.
 fn noun(kind: DeviceKind) -> &'static str {
     match kind {
         DeviceKind::Computer => "computer",
@@ -157,13 +157,13 @@ fn noun(kind: DeviceKind) -> &'static str {
     }
 }
 
-fn standby(stands_by: &StandsBy, standing: MemberStatus, members: &Members) -> String {
+fn standby(stands_by: &StandsBy, status: MemberStatus, members: &Members) -> String {
     let names: Vec<String> = stands_by.lost.iter().map(|lost| format!("{}'s", members.name(*lost))).collect();
     let part = if names.len() == 1 { "part" } else { "parts" };
     let names = names.join(" and ");
-    match (stands_by.is_ready, standing) {
+    match (stands_by.is_ready, status) {
         (true, MemberStatus::Spare) => format!("Warm standby for {names} {part}."),
         (true, _) => format!("It also keeps a copy of {names} {part}."),
-        (false, _) => format!("It loads a copy of {names} {part}, to stand by."),
+        (false, _) => format!("It is loading a standby copy of {names} {part}."),
     }
 }

@@ -1,35 +1,34 @@
 //! Experts on other peers: calls out, sums back, other holders where one does not answer.
 
-use potluck_plan::{ExpertHolder, Input, Millis, Outcome, PeerId, RemoteExperts, Task, WireType};
+use potluck_plan::{ExpertHolder, Input, Outcome, PeerId, RemoteExperts, Task, WireType};
 use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
 
 use super::{Executor, Purpose, Waiting, are_numbers, is_here};
-use crate::gather::PATIENCE_MILLIS;
-use crate::members::Members;
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
+use crate::gather::{HOLDER_TIMEOUT_MILLIS, Part};
 
 impl Executor {
-    pub(super) fn gather(&mut self, mut waiting: Waiting, members: &Members, now: Millis, out: &mut Outbox) {
+    pub(super) fn gather(&mut self, mut waiting: Waiting, cx: &mut EventContext) {
         let Some(remote) = self.remote(&waiting) else { return };
-        if waiting.gather.split(&remote, now, is_here(members)).is_err() {
+        if waiting.gather.split(&remote, cx.now, is_here(&cx.members)).is_err() {
             let block = waiting.gather.block;
-            self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), out);
+            self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), cx);
             return;
         }
         let id = self.next_ticket;
         self.next_ticket += 1;
         let parts = (0..waiting.gather.parts.len()).collect();
         self.waiting.insert(id, waiting);
-        self.ask(id, parts, out);
+        self.ask(id, parts, cx);
     }
 
     fn remote(&self, waiting: &Waiting) -> Option<RemoteExperts> {
-        let (_, stage) = self.plan.stage(waiting.job.rows.stage)?;
+        let (_, stage) = self.plan.stage(waiting.job.forward.stage)?;
         stage.remote_experts(waiting.gather.block).cloned()
     }
 
-    /// Sends the calls; the stage's own share runs while the others are away.
-    fn ask(&mut self, id: u64, parts: Vec<usize>, out: &mut Outbox) {
+    /// Sends the calls, then runs the stage's own share meanwhile.
+    fn ask(&mut self, id: u64, parts: Vec<usize>, cx: &mut EventContext) {
         let Some(waiting) = self.waiting.get(&id) else { return };
         let (block, class) = (waiting.gather.block, waiting.gather.class);
         let (epoch, wire) = (self.plan.epoch, self.plan.wire);
@@ -39,7 +38,7 @@ impl Executor {
             match waiting.gather.parts[part].holder {
                 ExpertHolder::Own => own.push(Task::Experts { block, class, normed, routes }),
                 ExpertHolder::Peer(peer) => {
-                    out.send(
+                    cx.out.send(
                         peer,
                         Frame::ExpertCall(ExpertCall { epoch, call: id, block, class, routes, wire, normed }),
                     );
@@ -47,45 +46,52 @@ impl Executor {
             }
         }
         for task in own {
-            self.compute(task, Purpose::OwnExperts { gather: id }, out);
+            self.compute(task, Purpose::OwnExperts { gather: id }, cx);
         }
     }
 
     /// A stage elsewhere needs experts of ours.
-    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, out: &mut Outbox) {
+    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
         let ExpertCall { call, block, class, routes, wire, normed, .. } = call;
-        self.compute(Task::Experts { block, class, normed, routes }, Purpose::Call { caller, call, wire }, out);
+        self.compute(Task::Experts { block, class, normed, routes }, Purpose::Call { caller, call, wire }, cx);
     }
 
     /// Our experts' answer to a stage elsewhere.
-    pub(super) fn answer_call(&self, caller: PeerId, call: u64, wire: WireType, outcome: Outcome, out: &mut Outbox) {
+    pub(super) fn answer_call(
+        &self,
+        caller: PeerId,
+        call: u64,
+        wire: WireType,
+        outcome: Outcome,
+        cx: &mut EventContext,
+    ) {
         let (sum, failed) = match outcome {
             Outcome::Sum(sum) => (sum, None),
             Outcome::Failed(sentence) => (Vec::new(), Some(sentence)),
             _ => (Vec::new(), Some("the device's GPU stopped".to_owned())),
         };
-        out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
+        cx.out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
     }
 
-    /// A holder answers. Answers that come late or twice find nothing waiting.
-    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, members: &Members, now: Millis, out: &mut Outbox) {
+    /// A holder answers. Late and duplicate answers find nothing waiting.
+    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
         match sum.failed {
             None if self.is_bad(sum.call, &sum.sum) => {
                 if let Some(waiting) = self.waiting.remove(&sum.call) {
-                    self.fail_job(&waiting.job, StageFaultKind::BadResult(from), out);
+                    self.fail_job(&waiting.job, StageFaultKind::BadResult(from), cx);
                 }
             }
-            None => self.part_done(sum.call, ExpertHolder::Peer(from), sum.sum, out),
-            Some(_) => self.reassign(sum.call, |part| part.holder == ExpertHolder::Peer(from), members, now, out),
+            None => self.part_done(sum.call, ExpertHolder::Peer(from), sum.sum, cx),
+            Some(_) => self.reassign(sum.call, |part, _| part.holder == ExpertHolder::Peer(from), cx),
         }
     }
 
-    /// A sum that cannot be added to what waits for it.
+    /// True if a sum cannot be added to what waits for it.
     pub(super) fn is_bad(&self, id: u64, sum: &[f32]) -> bool {
         self.waiting.get(&id).is_some_and(|waiting| !are_numbers(sum, waiting.gather.normed.len()))
     }
 
-    pub(super) fn part_done(&mut self, id: u64, holder: ExpertHolder, sum: Vec<f32>, out: &mut Outbox) {
+    pub(super) fn part_done(&mut self, id: u64, holder: ExpertHolder, sum: Vec<f32>, cx: &mut EventContext) {
         let Some(waiting) = self.waiting.get_mut(&id) else { return };
         let part = waiting.gather.parts.iter_mut().find(|part| part.holder == holder && part.sum.is_none());
         let Some(part) = part else { return };
@@ -96,12 +102,12 @@ impl Executor {
         let Some(Waiting { mut job, gather }) = self.waiting.remove(&id) else { return };
         job.cursor = gather.block.0 + 1;
         match gather.combine() {
-            Some(hidden) => self.queue(job.rows.stage).go_on(job, Input::Hidden(hidden)),
-            None => self.fail_job(&job, StageFaultKind::Failed("the experts' sums do not fit".to_owned()), out),
+            Some(hidden) => self.queue(job.forward.stage).go_on(job, Input::Hidden(hidden)),
+            None => self.fail_job(&job, StageFaultKind::Failed("the experts' sums do not fit".to_owned()), cx),
         }
     }
 
-    pub(super) fn fail_gather(&mut self, id: u64, outcome: &Outcome, out: &mut Outbox) {
+    pub(super) fn fail_gather(&mut self, id: u64, outcome: &Outcome, cx: &mut EventContext) {
         let Some(waiting) = self.waiting.remove(&id) else { return };
         let kind = match outcome {
             Outcome::DeviceLost => StageFaultKind::DeviceLost,
@@ -109,44 +115,34 @@ impl Executor {
             Outcome::Sum(_) => StageFaultKind::BadResult(self.me),
             _ => StageFaultKind::Failed("the work was cancelled".to_owned()),
         };
-        self.fail_job(&waiting.job, kind, out);
+        self.fail_job(&waiting.job, kind, cx);
     }
 
-    /// Asks other holders where one has failed, is gone or takes too long.
-    pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        let here = is_here(members);
-        let overdue = |part: &crate::gather::Part| {
-            part.sum.is_none() && (!here(part.holder) || now.0 - part.asked.0 > PATIENCE_MILLIS)
+    /// Asks the next holder where one has failed, is gone or takes too long.
+    pub fn tick(&mut self, cx: &mut EventContext) {
+        let overdue = |part: &Part, cx: &EventContext| {
+            !is_here(&cx.members)(part.holder) || cx.now.0 - part.asked.0 > HOLDER_TIMEOUT_MILLIS
         };
-        let late: Vec<u64> = self
-            .waiting
-            .iter()
-            .filter(|(_, waiting)| waiting.gather.parts.iter().any(overdue))
-            .map(|(id, _)| *id)
-            .collect();
+        let is_late =
+            |waiting: &Waiting| waiting.gather.parts.iter().any(|part| part.sum.is_none() && overdue(part, cx));
+        let late: Vec<u64> = self.waiting.iter().filter(|(_, waiting)| is_late(waiting)).map(|(id, _)| *id).collect();
         for id in late {
-            self.reassign(id, overdue, members, now, out);
+            self.reassign(id, overdue, cx);
         }
     }
 
-    fn reassign(
-        &mut self,
-        id: u64,
-        lost: impl Fn(&crate::gather::Part) -> bool,
-        members: &Members,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    /// Gives the shares of all holders that are `lost` and have not answered to the next ones.
+    fn reassign(&mut self, id: u64, lost: impl Fn(&Part, &EventContext) -> bool, cx: &mut EventContext) {
         let Some(remote) = self.waiting.get(&id).and_then(|waiting| self.remote(waiting)) else { return };
         while let Some(waiting) = self.waiting.get_mut(&id) {
-            let lost = |part: &crate::gather::Part| part.sum.is_none() && lost(part);
+            let lost = |part: &Part| part.sum.is_none() && lost(part, cx);
             let Some(part) = waiting.gather.parts.iter().position(lost) else { return };
-            match waiting.gather.reassign(part, &remote, now, is_here(members)) {
-                Ok(parts) => self.ask(id, parts, out),
+            match waiting.gather.reassign(part, &remote, cx.now, is_here(&cx.members)) {
+                Ok(parts) => self.ask(id, parts, cx),
                 Err(_) => {
                     let block = waiting.gather.block;
                     if let Some(waiting) = self.waiting.remove(&id) {
-                        self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), out);
+                        self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), cx);
                     }
                 }
             }

@@ -1,5 +1,5 @@
-//! A worker's side of a committed plan: rows in, engine work out, results on to the next stage. One executor runs every
-//! plan.
+//! A worker's side of a committed plan: tokens in, engine work out, results on to the next stage. One executor runs
+//! every plan.
 
 mod experts;
 mod piece;
@@ -8,22 +8,22 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Millis, Outcome, PeerId, Plan, PlanEpoch, Position,
-    Stage, StageId, Task, Then, Ticket, Work,
+    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
+    StageId, Task, Then, Ticket, Work,
 };
 use potluck_protocol::{Forward, Frame, LmHeadOutput, LogitsResult, PassId, StageFault, StageFaultKind};
 
 use crate::Action;
+use crate::event_context::EventContext;
 use crate::gather::Gather;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
 use queue::{Job, StageQueue};
 
 /// What a ticket is for.
 enum Purpose {
-    /// Rows of a stage, of one or several conversations.
-    Rows(Vec<Job>),
+    /// Tokens of a stage, from one or several conversations.
+    Batch(Vec<Job>),
     OwnExperts {
         gather: u64,
     },
@@ -44,17 +44,17 @@ pub(crate) struct Executor {
     me: PeerId,
     coordinator: PeerId,
     plan: Plan,
-    /// Values of a hidden vector.
+    /// Hidden width of the model.
     width: usize,
     next_ticket: u64,
     tickets: BTreeMap<Ticket, Purpose>,
     queues: BTreeMap<StageId, StageQueue>,
     waiting: BTreeMap<u64, Waiting>,
-    /// Positions of state per stage and conversation.
+    /// Positions of KV cache by stage and conversation.
     lengths: BTreeMap<(StageId, ConversationId), u32>,
-    /// The newest rows of each conversation with state here.
+    /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
-    /// Running mean of the engine's milliseconds for one decoded row.
+    /// Moving average of engine milliseconds for one decoded token.
     pub decode_millis: f64,
 }
 
@@ -80,26 +80,26 @@ impl Executor {
         self.plan.epoch
     }
 
-    /// Conversations with state here.
+    /// Conversations with KV cache here.
     pub fn conversations(&self) -> BTreeSet<ConversationId> {
         self.newest.keys().copied().collect()
     }
 
-    /// Rows for one of our stages. They wait until [`Executor::start`].
-    pub fn forward(&mut self, mut forward: Forward, out: &mut Outbox) {
+    /// Tokens for one of our stages. They wait until [`Executor::start`].
+    pub fn forward(&mut self, mut forward: Forward, cx: &mut EventContext) {
         let Some((_, stage)) = self.plan.stage(forward.stage).filter(|(_, stage)| stage.peer == self.me) else {
             return;
         };
         let cursor = stage.blocks.start;
-        if let Some(peer) = self.sender_of_bad_rows(&forward) {
-            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), out);
+        if let Some(peer) = self.sender_of_bad_input(&forward) {
+            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), cx);
             return;
         }
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
         if forward.tokens.is_empty() || forward.base.0 > length {
             let gap = StageFaultKind::Gap(Position(length));
-            self.report(forward.stage, forward.conversation, Some(forward.pass), gap, out);
+            self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
             return;
         }
         self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.further_steps));
@@ -109,36 +109,36 @@ impl Executor {
             true => Input::Tokens(forward.tokens.clone()),
             false => Input::Hidden(std::mem::take(&mut forward.hidden)),
         };
-        self.queue(forward.stage).arrive(Job { rows: forward, cursor, millis: 0.0, dropped: false }, input);
+        self.queue(forward.stage).arrive(Job { forward, cursor, millis: 0.0, dropped: false }, input);
     }
 
-    /// The peer of the stage before, if its rows cannot be used.
-    fn sender_of_bad_rows(&self, forward: &Forward) -> Option<PeerId> {
+    /// The peer of the stage before, if its hidden vectors are unusable.
+    fn sender_of_bad_input(&self, forward: &Forward) -> Option<PeerId> {
         let (index, _) = self.plan.stage(forward.stage)?;
         let before = self.plan.stages.get(index.checked_sub(1)?)?;
         (!are_numbers(&forward.hidden, forward.tokens.len() * self.width)).then_some(before.peer)
     }
 
-    /// Frees the state of conversations that are not `live` and got no rows since.
-    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], out: &mut Outbox) {
+    /// Frees the KV cache of conversations that are not `live` and got no newer tokens.
+    pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], cx: &mut EventContext) {
         let is_over =
             |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
         let over: Vec<ConversationId> =
             self.newest.iter().filter(is_over).map(|(conversation, _)| *conversation).collect();
         for conversation in over {
             self.forget(conversation);
-            out.act(Action::Forget(conversation));
+            cx.out.act(Action::Forget(conversation));
         }
     }
 
     fn forget(&mut self, conversation: ConversationId) {
         self.newest.remove(&conversation);
         self.lengths.retain(|(_, known), _| *known != conversation);
-        self.waiting.retain(|_, waiting| waiting.job.rows.conversation != conversation);
-        self.queues.values_mut().for_each(|queue| queue.drop_rows(conversation));
+        self.waiting.retain(|_, waiting| waiting.job.forward.conversation != conversation);
+        self.queues.values_mut().for_each(|queue| queue.drop_conversation(conversation));
         for purpose in self.tickets.values_mut() {
-            if let Purpose::Rows(jobs) = purpose {
-                jobs.iter_mut().for_each(|job| job.dropped |= job.rows.conversation == conversation);
+            if let Purpose::Batch(jobs) = purpose {
+                jobs.iter_mut().for_each(|job| job.dropped |= job.forward.conversation == conversation);
             }
         }
     }
@@ -147,9 +147,9 @@ impl Executor {
         self.queues.entry(stage).or_default()
     }
 
-    /// Gives the engine what may start. Called when everything that arrived together is here, so that rows that meet
-    /// share a piece of work.
-    pub fn start(&mut self, out: &mut Outbox) {
+    /// Submits what may start. Called when everything that arrived together is queued, so that tokens that meet share
+    /// a batch.
+    pub fn start(&mut self, cx: &mut EventContext) {
         let stages: Vec<(StageId, bool)> =
             self.plan.stages.iter().map(|stage| (stage.id, !stage.remote.is_empty())).collect();
         for (stage, has_remote) in stages {
@@ -158,138 +158,132 @@ impl Executor {
                 if jobs.is_empty() {
                     break;
                 }
-                self.submit(jobs, inputs, out);
+                self.submit(jobs, inputs, cx);
             }
         }
     }
 
-    /// The longest piece of the stage that needs nobody else.
-    fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, out: &mut Outbox) {
+    /// Submits the longest part of the stage that needs no other peer.
+    fn submit(&mut self, jobs: Vec<Job>, inputs: Vec<Input>, cx: &mut EventContext) {
         let Some(first) = jobs.first() else { return };
-        let Some((_, stage)) = self.plan.stage(first.rows.stage) else { return };
+        let Some((_, stage)) = self.plan.stage(first.forward.stage) else { return };
         let remote = stage.remote.iter().find(|remote| remote.block.0 >= first.cursor);
         let (end, then) = match (remote, self.plan.has_lm_head(stage.id)) {
             (Some(remote), _) => (remote.block.0, Then::Route(remote.block)),
             (None, false) => (stage.blocks.end, Then::Hidden),
-            (None, true) => (stage.blocks.end, piece::head(&jobs)),
+            (None, true) => (stage.blocks.end, piece::lm_head(&jobs)),
         };
-        let (class, blocks) = (first.rows.class, BlockRange::new(first.cursor, end));
-        let ahead = piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
-        let task = ahead.unwrap_or_else(|| {
-            let (rows, input) = (piece::rows(&jobs), piece::input(inputs));
-            Task::Forward { batch: rows, class, input, blocks, then }
+        let (class, blocks) = (first.forward.class, BlockRange::new(first.cursor, end));
+        let continuation =
+            piece::continuation(first).filter(|_| class == KernelClass::Decode && stage.remote.is_empty());
+        let task = continuation.unwrap_or_else(|| {
+            let (batch, input) = (piece::batch(&jobs), piece::input(inputs));
+            Task::Forward { batch, class, input, blocks, then }
         });
-        self.compute(task, Purpose::Rows(jobs), out);
+        self.compute(task, Purpose::Batch(jobs), cx);
     }
 
-    fn compute(&mut self, task: Task, purpose: Purpose, out: &mut Outbox) {
+    fn compute(&mut self, task: Task, purpose: Purpose, cx: &mut EventContext) {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.tickets.insert(ticket, purpose);
-        out.act(Action::Compute(Work { ticket, task }));
+        cx.out.act(Action::Compute(Work { ticket, task }));
     }
 
-    /// A result of the engine. Results of tickets we do not know belong to an older plan.
-    pub fn computed(&mut self, computed: potluck_plan::Computed, members: &Members, now: Millis, out: &mut Outbox) {
+    /// A result of the engine. Unknown tickets belong to an older plan.
+    pub fn computed(&mut self, computed: potluck_plan::Computed, cx: &mut EventContext) {
         let (outcome, millis) = (computed.outcome, computed.millis);
         match self.tickets.remove(&computed.ticket) {
-            Some(Purpose::Rows(jobs)) => {
+            Some(Purpose::Batch(jobs)) => {
                 self.measure(&jobs, millis);
                 if let Some(first) = jobs.first() {
-                    self.queue(first.rows.stage).answered();
+                    self.queue(first.forward.stage).answered();
                 }
                 let outcomes = piece::split(&jobs, outcome).map(|outcomes| outcomes.into_iter().map(Some));
                 let outcomes: Vec<Option<Outcome>> =
                     outcomes.map_or_else(|| jobs.iter().map(|_| None).collect(), Iterator::collect);
                 for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
                     match outcome {
-                        Some(outcome) => self.rows_computed(job, outcome, millis, members, now, out),
-                        None => self.fail_job(&job, StageFaultKind::BadResult(self.me), out),
+                        Some(outcome) => self.batch_computed(job, outcome, millis, cx),
+                        None => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
                     }
                 }
             }
             Some(Purpose::OwnExperts { gather }) => match outcome {
-                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, ExpertHolder::Own, sum, out),
-                other => self.fail_gather(gather, &other, out),
+                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, ExpertHolder::Own, sum, cx),
+                other => self.fail_gather(gather, &other, cx),
             },
-            Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, out),
+            Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, cx),
             None => {}
         }
     }
 
     fn measure(&mut self, jobs: &[Job], millis: f64) {
         if let [job] = jobs
-            && job.rows.tokens.len() == 1
+            && job.forward.tokens.len() == 1
         {
-            let millis = millis / f64::from(job.rows.further_steps + 1);
+            let millis = millis / f64::from(job.forward.further_steps + 1);
             let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
             self.decode_millis = mean + 0.1 * (millis - mean);
         }
     }
 
-    fn rows_computed(
-        &mut self,
-        mut job: Job,
-        outcome: Outcome,
-        millis: f64,
-        members: &Members,
-        now: Millis,
-        out: &mut Outbox,
-    ) {
+    fn batch_computed(&mut self, mut job: Job, outcome: Outcome, millis: f64, cx: &mut EventContext) {
         job.millis += millis;
         match outcome {
-            Outcome::Hidden(hidden) => self.hand_on(job, hidden, out),
-            Outcome::Done => self.picked(job, LmHeadOutput::Through, out),
-            Outcome::Candidates(rows) => self.picked(job, LmHeadOutput::Candidates(rows), out),
-            Outcome::Logits(logits) => self.picked(job, LmHeadOutput::Logits(logits), out),
+            Outcome::Hidden(hidden) => self.hand_on(job, hidden, cx),
+            Outcome::Done => self.send_logits_result(job, LmHeadOutput::NotRequested, cx),
+            Outcome::Candidates(candidates) => self.send_logits_result(job, LmHeadOutput::Candidates(candidates), cx),
             Outcome::Routed { residual, normed, routes } => {
                 let block = potluck_plan::BlockIndex(self.routed_block(&job));
-                let gather = Gather::new(block, job.rows.class, residual, normed, routes);
-                self.gather(Waiting { job, gather }, members, now, out);
+                let gather = Gather::new(block, job.forward.class, residual, normed, routes);
+                self.gather(Waiting { job, gather }, cx);
             }
-            Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, out),
-            Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), out),
+            Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, cx),
+            Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), cx),
+            // The coordinator asks for candidates only.
+            Outcome::Logits(_) => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
             Outcome::Cancelled | Outcome::Sum(_) => {
-                self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), out);
+                self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), cx);
             }
         }
     }
 
     fn routed_block(&self, job: &Job) -> u16 {
-        let stage = self.plan.stage(job.rows.stage);
+        let stage = self.plan.stage(job.forward.stage);
         let remote = stage.and_then(|(_, stage)| stage.remote.iter().find(|remote| remote.block.0 >= job.cursor));
         remote.map_or(job.cursor, |remote| remote.block.0)
     }
 
-    fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, out: &mut Outbox) {
-        let id = job.rows.stage;
-        self.queue(id).left(job.rows.conversation);
+    fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, cx: &mut EventContext) {
+        let id = job.forward.stage;
+        self.queue(id).left(job.forward.conversation);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
-            job.rows.stage = next;
-            job.rows.hidden = hidden;
-            job.rows.stage_millis.push(job.millis);
-            out.send(peer, Frame::Forward(job.rows));
+            job.forward.stage = next;
+            job.forward.hidden = hidden;
+            job.forward.stage_millis.push(job.millis);
+            cx.out.send(peer, Frame::Forward(job.forward));
         }
     }
 
-    fn picked(&mut self, job: Job, result: LmHeadOutput, out: &mut Outbox) {
-        let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.rows;
+    fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, cx: &mut EventContext) {
+        let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.forward;
         self.queue(stage).left(conversation);
         let rows = tokens.len() as u32;
         stage_millis.push(job.millis);
-        let picked = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
-        out.send(self.coordinator, Frame::LogitsResult(picked));
+        let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
+        cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
     }
 
-    fn fail_job(&mut self, job: &Job, kind: StageFaultKind, out: &mut Outbox) {
-        let (stage, conversation) = (job.rows.stage, job.rows.conversation);
+    fn fail_job(&mut self, job: &Job, kind: StageFaultKind, cx: &mut EventContext) {
+        let (stage, conversation) = (job.forward.stage, job.forward.conversation);
         let length = self.lengths.entry((stage, conversation)).or_default();
-        *length = (*length).min(job.rows.base.0);
-        // What waits behind the failed rows would leave a gap.
-        self.queue(stage).drop_rows(conversation);
-        self.report(stage, conversation, Some(job.rows.pass), kind, out);
+        *length = (*length).min(job.forward.base.0);
+        // What waits behind the failed tokens would leave a gap.
+        self.queue(stage).drop_conversation(conversation);
+        self.report(stage, conversation, Some(job.forward.pass), kind, cx);
     }
 
     /// Tells the coordinator that a stage cannot go on.
@@ -299,14 +293,14 @@ impl Executor {
         conversation: ConversationId,
         pass: Option<PassId>,
         kind: StageFaultKind,
-        out: &mut Outbox,
+        cx: &mut EventContext,
     ) {
         let fault = StageFault { epoch: self.plan.epoch, stage, conversation, pass, kind };
-        out.send(self.coordinator, Frame::StageFault(fault));
+        cx.out.send(self.coordinator, Frame::StageFault(fault));
     }
 }
 
-/// So many numbers, all of them finite.
+/// The right number of values, all of them finite.
 fn are_numbers(values: &[f32], count: usize) -> bool {
     values.len() == count && values.iter().all(|value| value.is_finite())
 }

@@ -1,4 +1,4 @@
-//! One piece of work for rows of several jobs, and its result cut up again.
+//! One piece of engine work for several jobs, and its result split up again.
 
 use potluck_plan::{
     BatchToken, Candidates, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task,
@@ -7,28 +7,28 @@ use potluck_plan::{
 
 use super::queue::Job;
 
-/// The rows of all jobs, in order.
-pub(super) fn rows(jobs: &[Job]) -> Vec<BatchToken> {
+/// The batch of all jobs, in order.
+pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
     let rows = jobs.iter().flat_map(|job| {
-        let (conversation, base) = (job.rows.conversation, job.rows.base.0);
-        (0..job.rows.tokens.len() as u32).map(move |i| BatchToken { conversation, position: Position(base + i) })
+        let (conversation, base) = (job.forward.conversation, job.forward.base.0);
+        (0..job.forward.tokens.len() as u32).map(move |i| BatchToken { conversation, position: Position(base + i) })
     });
     rows.collect()
 }
 
-/// Greedy tokens one after another, if the job is a row with tokens ahead.
+/// Multi-step decode, if the job asks for further steps.
 pub(super) fn continuation(job: &Job) -> Option<Task> {
-    let (rows, steps) = (&job.rows, job.rows.further_steps.saturating_add(1));
-    match rows.tokens[..] {
+    let (forward, steps) = (&job.forward, job.forward.further_steps.saturating_add(1));
+    match forward.tokens[..] {
         [token] if steps > 1 => {
-            let row = BatchToken { conversation: rows.conversation, position: rows.base };
+            let row = BatchToken { conversation: forward.conversation, position: forward.base };
             Some(Task::Continue { row, token: FirstToken::Given(token), steps })
         }
         _ => None,
     }
 }
 
-/// What all rows start from. Jobs that run together start alike.
+/// Input of the batch. Jobs that run together start at the same block.
 pub(super) fn input(inputs: Vec<Input>) -> Input {
     let mut inputs = inputs.into_iter();
     let mut all = inputs.next().unwrap_or(Input::Tokens(Vec::new()));
@@ -36,22 +36,23 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
         match (&mut all, input) {
             (Input::Tokens(all), Input::Tokens(tokens)) => all.extend(tokens),
             (Input::Hidden(all), Input::Hidden(hidden)) => all.extend(hidden),
-            // The engine refuses rows and vectors that do not match.
+            // The engine refuses tokens and vectors that do not match.
             _ => {}
         }
     }
     all
 }
 
-/// What follows at the end of the plan: one job gets what it asked for, several get every row and are cut up later.
-pub(super) fn head(jobs: &[Job]) -> Then {
-    let most = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
+/// What follows the last block: one job gets what it asked for; several get logits of every token, which are split
+/// later.
+pub(super) fn lm_head(jobs: &[Job]) -> Then {
+    let max = |a: LmHeadRequest, b: LmHeadRequest| match (a.logits, b.logits) {
         (LogitsRequest::Top(a), LogitsRequest::Top(b)) => {
             LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(a.max(b)) }
         }
         _ => a,
     };
-    jobs.iter().filter_map(|job| job.rows.head).reduce(most).map_or(Then::Nothing, Then::LmHead)
+    jobs.iter().filter_map(|job| job.forward.lm_head).reduce(max).map_or(Then::Nothing, Then::LmHead)
 }
 
 /// Each job's part of the result; `None` if it does not fit them.
@@ -59,7 +60,7 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     if jobs.len() == 1 {
         return Some(vec![outcome]);
     }
-    let counts: Vec<usize> = jobs.iter().map(|job| job.rows.tokens.len()).collect();
+    let counts: Vec<usize> = jobs.iter().map(|job| job.forward.tokens.len()).collect();
     let total: usize = counts.iter().sum();
     match outcome {
         Outcome::Hidden(hidden) => cut(hidden, &counts).map(|parts| parts.into_iter().map(Outcome::Hidden).collect()),
@@ -72,11 +73,11 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
         }
         Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
             let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
-                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.rows.head {
+                if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.forward.lm_head {
                     rows.drain(..rows.len().saturating_sub(1));
                 }
-                if let Some(LmHeadRequest { logits: LogitsRequest::Top(most), .. }) = job.rows.head {
-                    rows.iter_mut().for_each(|row| keep_best(row, usize::from(most)));
+                if let Some(LmHeadRequest { logits: LogitsRequest::Top(max), .. }) = job.forward.lm_head {
+                    rows.iter_mut().for_each(|row| keep_best(row, usize::from(max)));
                 }
                 Outcome::Candidates(rows)
             };
@@ -89,12 +90,12 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     }
 }
 
-fn keep_best(row: &mut Candidates, most: usize) {
-    row.ids.truncate(most);
-    row.logits.truncate(most);
+fn keep_best(row: &mut Candidates, max: usize) {
+    row.ids.truncate(max);
+    row.logits.truncate(max);
 }
 
-/// Cuts values of `counts.sum()` rows, all equally long, into the rows of each job.
+/// Splits a matrix of `counts.sum()` rows into the rows of each job.
 fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
     let total: usize = counts.iter().sum();
     if total == 0 || !values.len().is_multiple_of(total) {
@@ -114,8 +115,8 @@ mod tests {
 
     use super::*;
 
-    fn job(conversation: u32, base: u32, rows: usize, head: LmHeadRequest) -> Job {
-        let rows = Forward {
+    fn job(conversation: u32, base: u32, rows: usize, lm_head: LmHeadRequest) -> Job {
+        let forward = Forward {
             epoch: PlanEpoch(1),
             stage: StageId(0),
             pass: PassId(1),
@@ -125,12 +126,12 @@ mod tests {
             class: KernelClass::Decode,
             tokens: vec![5; rows],
             further_steps: 0,
-            head: Some(head),
+            lm_head: Some(lm_head),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        Job { rows, cursor: 0, millis: 0.0, dropped: false }
+        Job { forward, cursor: 0, millis: 0.0, dropped: false }
     }
 
     fn candidates(id: u32) -> Candidates {
@@ -138,15 +139,15 @@ mod tests {
     }
 
     #[test]
-    fn each_job_gets_the_rows_it_asked_for() {
+    fn each_job_gets_the_candidates_it_asked_for() {
         let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
         let all = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) };
         let jobs = [job(1, 7, 2, last), job(2, 3, 3, all)];
         assert_eq!(
-            head(&jobs),
+            lm_head(&jobs),
             Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(128) })
         );
-        let positions: Vec<(u32, u32)> = rows(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
+        let positions: Vec<(u32, u32)> = batch(&jobs).iter().map(|row| (row.conversation.0, row.position.0)).collect();
         assert_eq!(positions, [(1, 7), (1, 8), (2, 3), (2, 4), (2, 5)]);
         let parts = split(&jobs, Outcome::Candidates((10..15).map(candidates).collect()));
         let first = Candidates { ids: vec![11], logits: vec![1.0] };
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_vectors_are_cut_at_the_jobs() {
+    fn hidden_vectors_are_split_by_job() {
         let last = LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) };
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));

@@ -1,21 +1,21 @@
-//! What waits at a stage, and which of it the engine gets next. Rows of several conversations that meet here share one
-//! piece of work: a row's result never depends on its neighbours.
+//! Tokens waiting at a stage, and which of them the engine gets next. Tokens of several conversations share a batch:
+//! a result never depends on the other tokens of its batch.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, Work};
 use potluck_protocol::Forward;
 
-/// Pieces of one stage in the engine at a time: while one is read back, the next one runs.
+/// Batches of one stage in the engine at a time: while one is read back, the next one runs.
 const IN_ENGINE: usize = 2;
 
-/// Rows on their way through one stage.
+/// Tokens on their way through one stage.
 pub(super) struct Job {
-    /// The frame that brought them, without the hidden vectors.
-    pub rows: Forward,
+    /// Their frame, without the hidden vectors.
+    pub forward: Forward,
     /// Next block to compute.
     pub cursor: u16,
-    /// Milliseconds of the engine in this stage so far.
+    /// Engine milliseconds in this stage so far.
     pub millis: f64,
     /// Their conversation was forgotten while the engine had them: nobody waits for the result.
     pub dropped: bool,
@@ -31,8 +31,8 @@ struct Waiting {
 #[derive(Default)]
 pub(super) struct StageQueue {
     waiting: VecDeque<Waiting>,
-    /// Conversations with rows in the middle of the stage, if its experts are elsewhere. The state of a block must be
-    /// written in order, so their next rows wait.
+    /// Conversations with tokens in the middle of the stage, if its experts are elsewhere. The KV cache of a block
+    /// must be written in order, so their next tokens wait.
     inside: BTreeSet<ConversationId>,
     in_engine: usize,
     last: Option<KernelClass>,
@@ -43,32 +43,31 @@ impl StageQueue {
         self.waiting.push_back(Waiting { job, input, continued: false });
     }
 
-    /// Rows whose experts have answered go on before all others.
+    /// Tokens whose experts have answered go on before all others.
     pub fn go_on(&mut self, job: Job, input: Input) {
         self.waiting.push_front(Waiting { job, input, continued: true });
     }
 
-    /// Rows left the stage.
+    /// A conversation's tokens left the stage.
     pub fn left(&mut self, conversation: ConversationId) {
         self.inside.remove(&conversation);
     }
 
-    /// The engine has answered one piece.
+    /// The engine has answered one batch.
     pub fn answered(&mut self) {
         self.in_engine = self.in_engine.saturating_sub(1);
     }
 
     /// Drops what waits of a conversation.
-    pub fn drop_rows(&mut self, conversation: ConversationId) {
-        self.waiting.retain(|waiting| waiting.job.rows.conversation != conversation);
+    pub fn drop_conversation(&mut self, conversation: ConversationId) {
+        self.waiting.retain(|waiting| waiting.job.forward.conversation != conversation);
         self.inside.remove(&conversation);
     }
 
-    /// The next piece: jobs that run together. Empty if nothing may start now. `in_order`: the stage stops in its middle,
-    /// so a conversation may have rows only once in it.
+    /// The next batch of jobs; empty if nothing may start now. `in_order`: the stage stops in its middle, so a
+    /// conversation may have only one job in it.
     ///
-    /// Decode and prefill take turns where both wait, so that no answer stands still while a long prompt is read, nor the
-    /// other way round.
+    /// Decode and prefill alternate where both wait, so that neither blocks the other.
     pub fn next(&mut self, in_order: bool) -> Vec<(Job, Input)> {
         if self.in_engine >= IN_ENGINE {
             return Vec::new();
@@ -78,15 +77,15 @@ impl StageQueue {
             Some(KernelClass::Decode) => KernelClass::Prefill,
             _ => KernelClass::Decode,
         };
-        let class = |index: &usize| self.waiting[*index].job.rows.class;
+        let class = |index: &usize| self.waiting[*index].job.forward.class;
         let Some(first) = startable.iter().find(|index| class(index) == wanted).or(startable.first()).copied() else {
             return Vec::new();
         };
         let mut chosen = vec![first];
-        let mut rows = self.rows(first);
+        let mut tokens = self.tokens(first);
         for index in startable.into_iter().filter(|index| *index > first) {
-            if self.may_join(first, index) && rows + self.rows(index) <= Work::DECODE_TOKENS {
-                rows += self.rows(index);
+            if self.may_join(first, index) && tokens + self.tokens(index) <= Work::DECODE_TOKENS {
+                tokens += self.tokens(index);
                 chosen.push(index);
             }
         }
@@ -98,29 +97,29 @@ impl StageQueue {
         }
         piece.reverse();
         if in_order {
-            self.inside.extend(piece.iter().map(|(job, _)| job.rows.conversation));
+            self.inside.extend(piece.iter().map(|(job, _)| job.forward.conversation));
         }
         piece
     }
 
     fn may_start(&self, index: usize) -> bool {
         let Waiting { job, continued, .. } = &self.waiting[index];
-        let conversation = job.rows.conversation;
-        let is_earlier = |waiting: &Waiting| waiting.job.rows.conversation == conversation;
+        let conversation = job.forward.conversation;
+        let is_earlier = |waiting: &Waiting| waiting.job.forward.conversation == conversation;
         *continued || !self.inside.contains(&conversation) && !self.waiting.range(..index).any(is_earlier)
     }
 
     fn may_join(&self, first: usize, other: usize) -> bool {
         let (first, other) = (&self.waiting[first].job, &self.waiting[other].job);
-        let head = |job: &Job| job.rows.head.map(|head| matches!(head.logits, LogitsRequest::Top(_)));
+        let lm_head = |job: &Job| job.forward.lm_head.map(|lm_head| matches!(lm_head.logits, LogitsRequest::Top(_)));
         let decoded = |job: &Job| {
-            job.rows.class == KernelClass::Decode && job.rows.further_steps == 0 && head(job) != Some(false)
+            job.forward.class == KernelClass::Decode && job.forward.further_steps == 0 && lm_head(job) != Some(false)
         };
-        decoded(first) && decoded(other) && first.cursor == other.cursor && head(first) == head(other)
+        decoded(first) && decoded(other) && first.cursor == other.cursor && lm_head(first) == lm_head(other)
     }
 
-    fn rows(&self, index: usize) -> usize {
-        self.waiting[index].job.rows.tokens.len()
+    fn tokens(&self, index: usize) -> usize {
+        self.waiting[index].job.forward.tokens.len()
     }
 }
 
@@ -132,7 +131,7 @@ mod tests {
     use super::*;
 
     fn job(conversation: u32, class: KernelClass, rows: usize) -> (Job, Input) {
-        let rows = Forward {
+        let forward = Forward {
             epoch: PlanEpoch(1),
             stage: StageId(0),
             pass: PassId(1),
@@ -142,13 +141,13 @@ mod tests {
             class,
             tokens: vec![5; rows],
             further_steps: 0,
-            head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
+            lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
             stage_millis: Vec::new(),
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        let input = Input::Tokens(rows.tokens.clone());
-        (Job { rows, cursor: 0, millis: 0.0, dropped: false }, input)
+        let input = Input::Tokens(forward.tokens.clone());
+        (Job { forward, cursor: 0, millis: 0.0, dropped: false }, input)
     }
 
     fn queue(jobs: &[(u32, KernelClass, usize)]) -> StageQueue {
@@ -162,20 +161,20 @@ mod tests {
 
     fn next(queue: &mut StageQueue, in_order: bool) -> Vec<u32> {
         let piece = queue.next(in_order);
-        piece.iter().map(|(job, _)| job.rows.conversation.0).collect()
+        piece.iter().map(|(job, _)| job.forward.conversation.0).collect()
     }
 
     use KernelClass::{Decode, Prefill};
 
     #[test]
-    fn decoded_rows_that_meet_run_together_up_to_the_most_there_may_be() {
+    fn decoded_tokens_that_meet_share_a_batch_up_to_its_limit() {
         let mut queue = queue(&[(1, Decode, 1), (2, Decode, 8), (3, Decode, 8), (4, Decode, 7)]);
         assert_eq!(next(&mut queue, false), [1, 2, 4], "16 rows, in the order of arrival");
         assert_eq!(next(&mut queue, false), [3]);
     }
 
     #[test]
-    fn rows_of_one_conversation_never_overtake_each_other() {
+    fn tokens_of_one_conversation_never_overtake_each_other() {
         let mut queue = queue(&[(1, Prefill, 64), (1, Decode, 1), (2, Decode, 1)]);
         assert_eq!(next(&mut queue, false), [2]);
         assert_eq!(next(&mut queue, false), [1], "the prompt first");

@@ -1,6 +1,6 @@
-//! Who is let in, and who is given up.
+//! Admits members and gives them up.
 
-use potluck_plan::{Millis, PeerId};
+use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
@@ -8,68 +8,68 @@ use crate::members::Member;
 use crate::{Action, Severity};
 
 impl Peer {
-    /// A hello, of somebody or our own.
-    pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello, now: Millis) {
+    /// A hello from somebody, or from this peer itself.
+    pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello) {
         let me = self.identity.peer;
-        // Who follows a host that is there stays with it, whoever else claims the room.
-        let claimed = self.members.host().is_some_and(|host| host != peer && self.members.is_here(host));
+        // A present host keeps its followers, whoever else claims the room.
+        let claimed = self.cx.members.host().is_some_and(|host| host != peer && self.cx.members.is_here(host));
         let hello =
             Hello { coordinator: hello.coordinator && (peer == me || self.coordinator.is_some() || !claimed), ..hello };
-        let known = self.members.known.get(&peer);
+        let known = self.cx.members.known.get(&peer);
         let restarted = known.is_some_and(|known| known.hello.session != hello.session);
         let returned = known.is_some_and(|known| known.away_until.is_some());
         if restarted {
-            self.give_up(peer, now);
+            self.give_up(peer);
         }
-        let known = self.members.known.get(&peer);
+        let known = self.cx.members.known.get(&peer);
         let is_new = known.is_none();
-        let lent_before = known.and_then(|known| known.hello.contribution);
+        let contribution_before = known.and_then(|known| known.hello.contribution);
         let is_host = hello.coordinator && peer != me;
         let (contribution, key, session) = (hello.contribution, hello.key.clone(), hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
-        let member = self.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
+        let member = self.cx.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
         member.hello = hello;
         member.silent = 0.0;
         (member.away_until, member.ended) = (None, None);
-        if contribution != lent_before {
-            member.lends_anew();
+        if contribution != contribution_before {
+            member.contribution_changed();
         }
         if is_new && peer != me {
             // It may not have heard of us.
             let frame = Frame::Hello(self.hello());
-            self.out.send(peer, frame);
+            self.cx.out.send(peer, frame);
         }
         if is_host && self.coordinator.is_none() {
-            self.out.act(Action::ViewChanged);
+            self.cx.out.act(Action::ViewChanged);
         }
         let Some(coordinator) = &mut self.coordinator else { return };
         if let Some(sentence) = refusal {
-            self.members.known.remove(&peer);
-            self.out.send(peer, Frame::Refused(sentence));
+            self.cx.members.known.remove(&peer);
+            self.cx.out.send(peer, Frame::Refused(sentence));
             return;
         }
-        let Some(member) = self.members.known.get_mut(&peer) else { return };
+        let Some(member) = self.cx.members.known.get_mut(&peer) else { return };
         member.admitted |= peer == me || key.as_deref() == Some(coordinator.command.key.as_str());
         if !member.admitted {
-            coordinator.refresh(&self.members, now, true, &mut self.out);
+            coordinator.refresh(true, &mut self.cx);
             return;
         }
         if peer != me {
-            coordinator.entered(peer, session, now, &mut self.out);
-            coordinator.greet(peer, &mut self.out);
+            coordinator.entered(peer, session, &mut self.cx);
+            coordinator.greet(peer, &mut self.cx);
         }
         if returned && !restarted {
-            coordinator.back(peer, now, &mut self.out);
+            coordinator.back(peer, &mut self.cx);
         }
-        if contribution != lent_before || is_new || returned {
-            if lent_before.is_some() && contribution.is_none() {
-                self.stopped_lending(peer, now);
+        if contribution != contribution_before || is_new || returned {
+            if contribution_before.is_some() && contribution.is_none() {
+                self.stopped_contributing(peer);
             } else {
-                coordinator.replan(&mut self.members, now, &mut self.out);
+                coordinator.replan(&mut self.cx);
             }
         }
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.refresh(&self.members, now, true, &mut self.out);
+            coordinator.refresh(true, &mut self.cx);
         }
     }
 
@@ -79,63 +79,63 @@ impl Peer {
             return Some(super::SECOND_HOST.into());
         }
         if hello.build != self.identity.build || hello.kernel_class != self.identity.kernel_class {
-            return Some("This page is of another version than the host's. Reload both pages.".into());
+            return Some("This page and the host's page are different versions. Reload both.".into());
         }
         None
     }
 
-    pub(super) fn admit(&mut self, peer: PeerId, allow: bool, now: Millis) {
+    pub(super) fn admit(&mut self, peer: PeerId, allow: bool) {
         let Some(coordinator) = &mut self.coordinator else { return };
         if !allow {
-            self.members.known.remove(&peer);
-            self.out.send(peer, Frame::Refused("The host did not let this device in.".into()));
-        } else if let Some(member) = self.members.known.get_mut(&peer) {
+            self.cx.members.known.remove(&peer);
+            self.cx.out.send(peer, Frame::Refused("The host did not let this device in.".into()));
+        } else if let Some(member) = self.cx.members.known.get_mut(&peer) {
             member.admitted = true;
-            coordinator.greet(peer, &mut self.out);
-            coordinator.replan(&mut self.members, now, &mut self.out);
+            coordinator.greet(peer, &mut self.cx);
+            coordinator.replan(&mut self.cx);
         }
-        coordinator.refresh(&self.members, now, true, &mut self.out);
+        coordinator.refresh(true, &mut self.cx);
     }
 
-    /// A peer lends no more, but stays.
-    pub(super) fn stopped_lending(&mut self, peer: PeerId, now: Millis) {
-        let name = self.members.name(peer);
+    /// A peer contributes no more, but stays.
+    pub(super) fn stopped_contributing(&mut self, peer: PeerId) {
+        let name = self.cx.members.name(peer);
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.withdrawn(peer, &name, &mut self.members, now, &mut self.out);
-            coordinator.refresh(&self.members, now, true, &mut self.out);
+            coordinator.withdrawn(peer, &name, &mut self.cx);
+            coordinator.refresh(true, &mut self.cx);
         }
     }
 
-    /// A peer's session is over: it said so, or the peer is here with another one.
-    pub(super) fn give_up(&mut self, peer: PeerId, now: Millis) {
+    /// A peer's session is over: it said so, or it came back with another one.
+    pub(super) fn give_up(&mut self, peer: PeerId) {
         if peer == self.identity.peer {
             return;
         }
-        let Some(member) = self.members.known.remove(&peer) else { return };
+        let Some(member) = self.cx.members.known.remove(&peer) else { return };
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| member.admitted) {
-            coordinator.left(peer, &member.hello.name, &mut self.members, now, &mut self.out);
+            coordinator.left(peer, &member.hello.name, &mut self.cx);
         }
-        self.without(&member, now);
+        self.without(&member);
     }
 
     /// A peer's connection ended and is not back in time. It may still come back.
-    pub(super) fn gone(&mut self, peer: PeerId, member: &Member, now: Millis) {
+    pub(super) fn gone(&mut self, peer: PeerId, member: &Member) {
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| member.admitted) {
-            coordinator.gone(peer, member, &mut self.members, now, &mut self.out);
+            coordinator.gone(peer, member, &mut self.cx);
         }
-        self.without(member, now);
+        self.without(member);
     }
 
-    /// The room without a member. Answers of a host that is away may go on: a host that comes back is asked for what is
-    /// missing, and says so if it has forgotten.
-    fn without(&mut self, member: &Member, now: Millis) {
+    /// Updates the room after a member is gone. Answers of an absent host may go on: when it is back it is asked for
+    /// what is missing, and says so if it has forgotten.
+    fn without(&mut self, member: &Member) {
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.refresh(&self.members, now, true, &mut self.out);
+            coordinator.refresh(true, &mut self.cx);
         } else if member.hello.coordinator {
-            self.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
+            self.cx.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
             self.membership = Membership::Waiting;
         }
-        self.worker.tick(&self.members, now, &mut self.out);
-        self.out.act(Action::ViewChanged);
+        self.worker.tick(&mut self.cx);
+        self.cx.out.act(Action::ViewChanged);
     }
 }

@@ -1,43 +1,36 @@
-//! One peer: it routes events to its coordinator, worker and guest halves, whichever it is.
+//! One peer: it routes events to its coordinator, worker and guest parts.
 
 mod admission;
 mod frames;
+mod liveness;
+mod presence;
 
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{
-    Contribution, Frame, Hello, LoadReport, ModelSource, PromptRequest, RequestId, RoomView, WorkerStatus,
-};
+use potluck_protocol::{Contribution, Frame, LoadReport, PromptRequest, RequestId, RoomView};
 
 use crate::coordinator::Coordinator;
-use crate::event::{HostCommand, Identity, OpenedModel};
+use crate::event::{Identity, OpenedModel};
+use crate::event_context::EventContext;
 use crate::guest::Guest;
-use crate::members::{Member, Members};
+use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
-use crate::{Action, Destination, Event, RelayRoute};
+use crate::{Action, Event, RelayRoute};
 
-/// Everyone tells the coordinator this often that it is there, and the coordinator everyone.
-const HEARTBEAT_MILLIS: f64 = 1_000.0;
+use liveness::Liveness;
 
-/// After so long without work a device counts as idle.
-const IDLE_MILLIS: f64 = 1_500.0;
-/// In a larger room each line is measured by one heartbeat at a time: there are enough of them.
-const MOST_ECHOING: usize = 12;
-/// More ways than these are not told: a room that large is planned from fewer.
-const MOST_ROUND_TRIPS: usize = 64;
-
-/// What a host is told that enters a room with a host.
+/// Why a second host is turned away.
 const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
 
-/// How this peer stands in a room.
+/// Whether this peer is in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
     /// In no room.
     Outside,
-    /// On its way in, or waiting for the host to let it in.
+    /// Connecting, or waiting for the host to let it in.
     Waiting,
     /// In.
     Inside,
@@ -46,19 +39,19 @@ pub enum Membership {
 /// What the page shows of a peer.
 #[derive(Clone, Debug)]
 pub struct SwarmView<'a> {
-    /// How this peer stands.
+    /// Whether it is in a room.
     pub membership: Membership,
     /// It opened the room.
     pub coordinator: bool,
-    /// What it lends.
+    /// What it contributes.
     pub contribution: Option<Contribution>,
-    /// The room's picture.
+    /// The room view.
     pub room: Option<&'a RoomView>,
     /// What it is loading.
     pub loading: Option<LoadReport>,
-    /// Newest plan it has heard of; to be kept over reloads by a host.
+    /// Newest plan epoch it has heard of; a host keeps it over reloads.
     pub epoch: PlanEpoch,
-    /// Questions of this tab without an end yet.
+    /// Unfinished questions of this tab.
     pub pending: Vec<RequestId>,
 }
 
@@ -69,18 +62,14 @@ pub struct Peer {
     key: Option<String>,
     hidden: bool,
     connected: bool,
-    members: Members,
     worker: Worker,
     guest: Guest,
     coordinator: Option<Coordinator>,
-    out: Outbox,
+    cx: EventContext,
     trace: Trace,
-    heartbeat: Millis,
+    liveness: Liveness,
     /// Connections that were in the room before ours.
     earlier: Vec<RelayRoute>,
-    ticked: Millis,
-    /// When this peer last had something to compute or to load.
-    worked: Millis,
 }
 
 impl Peer {
@@ -93,29 +82,31 @@ impl Peer {
             key: None,
             hidden: false,
             connected: false,
-            members: Members { me, known: Default::default() },
             worker: Worker::default(),
             guest: Guest::default(),
             coordinator: None,
-            out: Outbox::new(me),
+            cx: EventContext {
+                now: Millis(f64::MIN),
+                members: Members { me, known: Default::default() },
+                out: Outbox::new(me),
+            },
             trace: Trace::default(),
-            heartbeat: Millis(f64::MIN),
+            liveness: Liveness::default(),
             earlier: Vec::new(),
-            ticked: Millis(f64::MAX),
-            worked: Millis(f64::MIN),
         }
     }
 
-    /// One event in, the actions it causes out, to be performed in order.
+    /// Takes one event and returns the actions it causes, to be performed in order.
     pub fn on(&mut self, event: Event, now: Millis) -> Vec<Action> {
+        self.cx.now = now;
         self.trace.event(&event, now);
-        self.handle(event, now);
-        while let Some(frame) = self.out.next_own() {
+        self.handle(event);
+        while let Some(frame) = self.cx.out.next_own() {
             self.trace.own(&frame, now);
-            self.frame(self.identity.peer, frame, now);
+            self.frame(self.identity.peer, frame);
         }
-        self.worker.start(&mut self.out);
-        let actions = std::mem::take(&mut self.out.actions);
+        self.worker.start(&mut self.cx);
+        let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
     }
@@ -146,303 +137,145 @@ impl Peer {
         self.worker.newest_epoch.max(coordinator)
     }
 
-    fn handle(&mut self, event: Event, now: Millis) {
+    fn handle(&mut self, event: Event) {
         match event {
-            Event::Host(command) => self.host(command, now),
-            Event::Join { key } => self.join(key, now),
-            Event::Contribute(contribution) => self.contribute(contribution, now),
-            Event::StopContributing => self.stop_contributing(now),
+            Event::Host(command) => self.host(command),
+            Event::Join { key } => self.join(key),
+            Event::Contribute(contribution) => self.contribute(contribution),
+            Event::StopContributing => self.stop_contributing(),
             Event::Leave => self.leave(),
             Event::Rename(name) => {
                 self.identity.name = name;
-                self.announce(now);
+                self.announce();
             }
             Event::Visibility { hidden } => {
                 self.hidden = hidden;
-                self.announce(now);
+                self.announce();
             }
-            Event::Admit { peer, allow } => self.admit(peer, allow, now),
+            Event::Admit { peer, allow } => self.admit(peer, allow),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.set_share(share, &mut self.members, now, &mut self.out);
+                    coordinator.set_share(share, &mut self.cx);
                 }
             }
             Event::Writing => self.send_host(Frame::Writing),
-            Event::Prompt(prompt) => self.prompt(prompt, now),
+            Event::Prompt(prompt) => self.prompt(prompt),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
-            Event::Connected { members } => self.connected(members, now),
+            Event::Connected { members } => self.connected(members),
             Event::RouteJoined(route) => self.greet(route),
-            Event::RouteLeft(route) => self.route_left(route, now),
-            Event::Disconnected => self.disconnected(now),
-            Event::Frame { route, from, frame } => self.received(route, from, frame, now),
-            Event::ModelOpened(model) => self.model_opened(model, now),
+            Event::RouteLeft(route) => self.route_left(route),
+            Event::Disconnected => self.disconnected(),
+            Event::Frame { route, from, frame } => self.received(route, from, frame),
+            Event::ModelOpened(model) => self.model_opened(model),
             Event::ModelFailed(sentence) => {
                 if let Some(coordinator) = &mut self.coordinator {
-                    coordinator.open_failed(sentence, &mut self.out);
-                    coordinator.refresh(&self.members, now, true, &mut self.out);
+                    coordinator.open_failed(sentence, &mut self.cx);
+                    coordinator.refresh(true, &mut self.cx);
                 }
             }
             Event::LoadProgress { epoch, report, used } => {
-                self.worked = now;
-                self.worker.progress(epoch, report, used, &mut self.out);
+                self.liveness.worked = self.cx.now;
+                self.worker.progress(epoch, report, used, &mut self.cx);
             }
-            Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.out),
-            Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.out),
+            Event::Loaded(epoch) => self.worker.loaded(epoch, &mut self.cx),
+            Event::LoadFailed(epoch, fault) => self.worker.load_failed(epoch, fault, &mut self.cx),
             Event::Computed(computed) => {
-                self.worked = now;
-                self.worker.computed(computed, &self.members, now, &mut self.out);
+                self.liveness.worked = self.cx.now;
+                self.worker.computed(computed, &mut self.cx);
             }
             Event::Calibrated(model, runs) => {
-                self.worked = now;
-                self.worker.calibrated(model, runs, &mut self.out);
+                self.liveness.worked = self.cx.now;
+                self.worker.calibrated(model, runs, &mut self.cx);
             }
-            Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.out),
+            Event::DeviceLost(sentence) => self.worker.device_lost(&sentence, &mut self.cx),
             Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
             Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
-            Event::Tick => self.tick(now),
+            Event::Tick => self.tick(),
         }
     }
 
-    fn hello(&self) -> Hello {
-        Hello {
-            session: self.identity.session,
-            build: self.identity.build.clone(),
-            kernel_class: self.identity.kernel_class,
-            name: self.identity.name.clone(),
-            kind: self.identity.kind,
-            adapter: self.identity.adapter.clone(),
-            key: self.key.clone(),
-            coordinator: self.coordinator.is_some(),
-            contribution: self.worker.contribution,
-            epoch: self.epoch(),
-            hidden: self.hidden,
-        }
+    fn contribute(&mut self, contribution: Contribution) {
+        self.worker.contribute(contribution, &mut self.cx);
+        self.announce();
     }
 
-    fn host(&mut self, command: HostCommand, now: Millis) {
-        self.membership = Membership::Inside;
-        self.key = Some(command.key.clone());
-        self.coordinator = Some(Coordinator::new(command, self.identity.peer, &mut self.out));
-        self.announce(now);
-    }
-
-    fn join(&mut self, key: Option<String>, now: Millis) {
-        self.membership = Membership::Waiting;
-        self.key = key;
-        self.announce(now);
-    }
-
-    fn contribute(&mut self, contribution: Contribution, now: Millis) {
-        self.worker.contribute(contribution, &mut self.out);
-        self.announce(now);
-    }
-
-    fn stop_contributing(&mut self, now: Millis) {
-        self.worker.stop(&mut self.out);
-        self.announce(now);
+    fn stop_contributing(&mut self) {
+        self.worker.stop(&mut self.cx);
+        self.announce();
         let me = self.identity.peer;
-        self.stopped_lending(me, now);
+        self.stopped_contributing(me);
     }
 
-    fn leave(&mut self) {
-        self.depart("This tab left the room before the answer was complete.", None);
-    }
-
-    /// This tab cannot stay in the room: one sentence says why.
-    fn turned_away(&mut self, sentence: String) {
-        self.depart(&sentence.clone(), Some(sentence));
-    }
-
-    fn depart(&mut self, to_askers: &str, reason: Option<String>) {
-        self.out.broadcast(Frame::Bye);
-        self.guest.fail_all(to_askers, &mut self.out);
-        self.worker.stop(&mut self.out);
-        self.coordinator = None;
-        self.guest.room = None;
-        self.membership = Membership::Outside;
-        self.members.known.clear();
-        self.out.clear_routes();
-        self.out.act(Action::Close { reason });
-        self.out.act(Action::ViewChanged);
-    }
-
-    /// Tells everyone who we are, and ourselves.
-    fn announce(&mut self, now: Millis) {
-        if self.membership == Membership::Outside {
-            return;
-        }
-        let hello = self.hello();
-        if self.connected {
-            self.out.broadcast(Frame::Hello(hello.clone()));
-        }
-        self.welcome(self.identity.peer, hello, now);
-        self.out.act(Action::ViewChanged);
-    }
-
-    fn connected(&mut self, earlier: Vec<RelayRoute>, now: Millis) {
-        self.connected = true;
-        self.earlier = earlier;
-        self.announce(now);
-    }
-
-    fn disconnected(&mut self, now: Millis) {
-        self.connected = false;
-        self.out.clear_routes();
-        self.members.all_away(now);
-        self.out.act(Action::ViewChanged);
-    }
-
-    /// Somebody entered: it hears who we are and answers with its own hello.
-    fn greet(&mut self, route: RelayRoute) {
-        if self.membership != Membership::Outside {
-            let frame = Frame::Hello(self.hello());
-            self.out.act(Action::Send { to: Destination::Route(route), frame });
-        }
-    }
-
-    fn route_left(&mut self, route: RelayRoute, now: Millis) {
-        if let Some(peer) = self.out.peer_at(route) {
-            self.out.set_route(peer, None);
-            self.members.ended(peer, now);
-            self.out.act(Action::ViewChanged);
-        }
-    }
-
-    fn prompt(&mut self, prompt: PromptRequest, now: Millis) {
+    fn prompt(&mut self, prompt: PromptRequest) {
         let request = prompt.request;
         let host = match &self.coordinator {
             Some(_) => Some(self.identity.peer),
-            None => self.members.host().filter(|_| self.membership == Membership::Inside),
+            None => self.cx.members.host().filter(|_| self.membership == Membership::Inside),
         };
         let Some(host) = host else {
             self.guest.fail(
                 request,
                 "There is no host in the room to answer. Wait for it, or host a model.",
-                &mut self.out,
+                &mut self.cx,
             );
             return;
         };
-        self.guest.ask(prompt.clone(), now);
-        self.out.send(host, Frame::Prompt(prompt));
-        self.out.act(Action::ViewChanged);
+        self.guest.ask(prompt.clone(), self.cx.now);
+        self.cx.out.send(host, Frame::Prompt(prompt));
+        self.cx.out.act(Action::ViewChanged);
     }
 
     fn send_host(&mut self, frame: Frame) {
-        let host = if self.coordinator.is_some() { Some(self.identity.peer) } else { self.members.host() };
+        let host = if self.coordinator.is_some() { Some(self.identity.peer) } else { self.cx.members.host() };
         if let Some(host) = host {
-            self.out.send(host, frame);
+            self.cx.out.send(host, frame);
         }
     }
 
-    fn model_opened(&mut self, model: Arc<OpenedModel>, now: Millis) {
+    fn model_opened(&mut self, model: Arc<OpenedModel>) {
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.opened(model, &mut self.members, now, &mut self.out);
-            coordinator.refresh(&self.members, now, true, &mut self.out);
+            coordinator.opened(model, &mut self.cx);
+            coordinator.refresh(true, &mut self.cx);
         }
     }
 
     fn piece_read(&mut self, peer: PeerId, id: u64, bytes: Result<Vec<u8>, String>) {
         let (bytes, failed) = bytes.map_or_else(|sentence| (Vec::new(), Some(sentence)), |bytes| (bytes, None));
-        self.out.send(peer, Frame::Piece { id, failed, bytes });
+        self.cx.out.send(peer, Frame::Piece { id, failed, bytes });
     }
 
-    fn tick(&mut self, now: Millis) {
+    fn tick(&mut self) {
         if self.membership == Membership::Outside {
             return;
         }
         let me = self.identity.peer;
-        self.members.listened(now.0 - self.ticked.0);
-        self.ticked = now;
-        self.members.heard(me);
-        if let (Some(status), Some(member)) = (self.status(), self.members.known.get_mut(&me)) {
+        let listened = self.liveness.tick(self.cx.now);
+        self.cx.members.listened(listened);
+        self.cx.members.heard(me);
+        if let (Some(status), Some(member)) = (self.status(), self.cx.members.known.get_mut(&me)) {
             member.status = status;
         }
         if self.connected {
             let awaited = self.coordinator.as_ref().map(Coordinator::awaited).unwrap_or_default();
-            self.members.hurry(awaited, now);
-            for (peer, member) in self.members.give_up(now) {
-                self.out.set_route(peer, None);
-                self.gone(peer, &member, now);
+            self.cx.members.cut_grace_short(awaited, self.cx.now);
+            for (peer, member) in self.cx.members.give_up(self.cx.now) {
+                self.cx.out.set_route(peer, None);
+                self.gone(peer, &member);
             }
-            self.beat(now);
+            self.beat();
             if let Some(coordinator) = &mut self.coordinator {
-                coordinator.give_up_frozen(&mut self.members, now, &mut self.out);
+                coordinator.give_up_frozen(&mut self.cx);
             }
         }
         if self.membership == Membership::Inside && self.coordinator.is_none() {
-            self.guest.overdue(now).into_iter().for_each(|frame| self.send_host(frame));
+            self.guest.overdue(self.cx.now).into_iter().for_each(|frame| self.send_host(frame));
         }
         if self.membership == Membership::Waiting {
-            self.guest.fail_abandoned(now, &mut self.out);
+            self.guest.fail_abandoned(&mut self.cx);
         }
-        self.worker.tick(&self.members, now, &mut self.out);
+        self.worker.tick(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
-            coordinator.tick(&mut self.members, now, &mut self.out);
+            coordinator.tick(&mut self.cx);
         }
-    }
-
-    fn beat(&mut self, now: Millis) {
-        if now.0 - self.heartbeat.0 < HEARTBEAT_MILLIS {
-            return;
-        }
-        self.heartbeat = now;
-        let status = self.status();
-        let me = self.identity.peer;
-        let is_idle = self.is_idle(now);
-        let probes = self.coordinator.is_some() && is_idle;
-        let echoes = is_idle && self.members.known.len() <= MOST_ECHOING;
-        for (peer, member) in self.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
-            self.out.send(*peer, Frame::Heartbeat { sent: now.0, status: status.clone() });
-            if echoes {
-                member.beat();
-            }
-            if let Some(bytes) = member.next_probe().filter(|_| probes) {
-                member.probe();
-                self.out.send(*peer, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
-            }
-        }
-    }
-
-    /// What others are told of this device with every heartbeat.
-    fn status(&self) -> Option<WorkerStatus> {
-        let way = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
-        let round_trips = self.members.known.iter().filter_map(way).take(MOST_ROUND_TRIPS).collect();
-        Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
-    }
-
-    /// Nothing was computed or loaded here for a while, so that a frame is handled as soon as it comes.
-    fn is_idle(&self, now: Millis) -> bool {
-        let answers = self.coordinator.as_ref().is_some_and(|coordinator| !coordinator.is_idle());
-        !answers && !self.worker.is_busy() && now.0 - self.worked.0 >= IDLE_MILLIS
-    }
-
-    /// A heartbeat or a probe is back. What was measured beside work says how busy we are, not how long the way is
-    /// (dynamic-partitioning.txt 4.3.2); the shortest of those counts only while nothing better is known.
-    fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool, now: Millis) {
-        let millis = (now.0 - sent).max(0.0);
-        let Some(member) = self.members.known.get_mut(&from) else { return };
-        if probed > 0 {
-            member.probe_is_back();
-        }
-        match (probed, member.link.latency_millis()) {
-            (0, _) if idle && member.echo() => self.out.send(from, Frame::Heartbeat { sent: now.0, status: None }),
-            (0, _) if idle => member.link.round_trip(millis),
-            (0, _) => member.link.busy_round_trip(millis),
-            // The way back was short and took half of a heartbeat's round trip.
-            (1.., Some(back)) if idle => {
-                member.probed(u64::from(probed), millis - back, millis);
-                // The next one at once: nothing else is under way.
-                if let Some(bytes) = member.next_probe() {
-                    member.probe();
-                    self.out.send(from, Frame::Probe { sent: now.0, bytes: vec![0; bytes] });
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// Where the room's model comes from, if this peer hosts.
-    pub fn hosted_source(&self) -> Option<&ModelSource> {
-        self.coordinator.as_ref().map(|coordinator| &coordinator.command.source)
     }
 }

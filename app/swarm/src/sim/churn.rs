@@ -1,5 +1,5 @@
-//! Rooms in which anything happens: devices, lines, faults and questions are drawn from a seed. Whatever happens, every
-//! answer is the undisturbed one, and it ends.
+//! Random rooms: devices, links, faults and questions are drawn from a seed. Whatever happens, every answer must end
+//! and be the undisturbed one.
 
 use potluck_protocol::{AnswerStop, Sharing};
 
@@ -12,17 +12,17 @@ use super::random::Random;
 use super::scenario::Run;
 use super::world::World;
 
-/// An answer that has not ended by then has hung. Every fault is over after a third of it.
+/// An answer that has not ended by then hangs. Every fault is over after a third of it.
 const LIMIT_MILLIS: f64 = 600_000.0;
 const LAST_FAULT_MILLIS: f64 = 60_000.0;
 /// The whole dense model takes 1,070 bytes with overhead: any two of these devices hold it.
 const BUDGET: u64 = 620;
 
-/// A question of the story, and what its answer may be.
+/// A question, and what its answer may be.
 struct Question {
     asker: usize,
     request: u32,
-    /// A follow-up is computed by other kernels where its conversation's state was still there.
+    /// More than one: a follow-up is computed by other kernels where its conversation's KV cache was still there.
     allowed: Vec<Vec<u32>>,
 }
 
@@ -30,9 +30,9 @@ struct Question {
 pub(crate) fn churn(seed: u64) -> Run {
     let mut random = Random(seed);
     let model = if random.below(3) == 0 {
-        SimModel { blocks: 4, experts: 6, state: 0 }
+        SimModel { blocks: 4, experts: 6, kv_bytes: 0 }
     } else {
-        SimModel { blocks: 6, experts: 0, state: 0 }
+        SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
     };
     let share = if random.below(2) == 0 { Sharing::Fastest } else { Sharing::Everyone };
     let mut world = World::new(seed, model.clone(), share, device(&mut random, BUDGET));
@@ -42,10 +42,10 @@ pub(crate) fn churn(seed: u64) -> Run {
         let at = if random.below(3) == 0 { 20_000.0 * random.unit() } else { 3_000.0 * random.unit() };
         world.add(device, at);
     }
-    let mut story = vec![format!("{model:?}, {share:?}, {workers} devices besides the host")];
-    let questions = questions(&mut world, &model, &mut random, &mut story);
+    let mut event_log = vec![format!("{model:?}, {share:?}, {workers} devices besides the host")];
+    let questions = questions(&mut world, &model, &mut random, &mut event_log);
     for fault in faults(workers, &questions, &mut random) {
-        story.push(format!("{:7.0} ms {:?}", fault.0, fault.1));
+        event_log.push(format!("{:7.0} ms {:?}", fault.0, fault.1));
         world.fault(fault.1, fault.0);
     }
     let ended = |world: &World| {
@@ -56,7 +56,7 @@ pub(crate) fn churn(seed: u64) -> Run {
     world.run(LIMIT_MILLIS, ended);
     let wrong = || questions.iter().find_map(|question| judge(&world, question));
     let failure = world.violation().map(str::to_owned).or_else(wrong);
-    Run::new(seed, &world, story, failure)
+    Run::new(seed, &world, event_log, failure)
 }
 
 fn device(random: &mut Random, budget: u64) -> SimDevice {
@@ -70,11 +70,11 @@ fn device(random: &mut Random, budget: u64) -> SimDevice {
     };
     let speed = [1.0, 0.5, 0.25][random.below(3) as usize];
     let boast = if random.below(10) == 0 { 4.0 } else { 1.0 };
-    SimDevice { noise: 0.2, boast, link, ..SimDevice::lending(budget) }.at_speed(speed)
+    SimDevice { noise: 0.2, boast, link, ..SimDevice::with_budget(budget) }.at_speed(speed)
 }
 
 /// Two askers: one asks twice in one conversation, the other in two.
-fn questions(world: &mut World, model: &SimModel, random: &mut Random, story: &mut Vec<String>) -> Vec<Question> {
+fn questions(world: &mut World, model: &SimModel, random: &mut Random, event_log: &mut Vec<String>) -> Vec<Question> {
     let mut questions = Vec::new();
     for asker in 0..2u32 {
         let guest = SimDevice { budget: None, ..device(random, 0) };
@@ -85,7 +85,7 @@ fn questions(world: &mut World, model: &SimModel, random: &mut Random, story: &m
         let at = 1_000.0 + 8_000.0 * random.unit();
         let later = at + 5_000.0 + 30_000.0 * random.unit();
         world.ask(index, 1, "a", &text, tokens, at);
-        story.push(format!("{at:7.0} ms device {index} asks for {tokens} tokens after {}", text.len()));
+        event_log.push(format!("{at:7.0} ms device {index} asks for {tokens} tokens after {}", text.len()));
         let again = words(random, 10, 20);
         let second = match asker {
             0 => {
@@ -99,7 +99,7 @@ fn questions(world: &mut World, model: &SimModel, random: &mut Random, story: &m
                 vec![undisturbed(model, &prompt(&again), tokens as usize)]
             }
         };
-        story.push(format!("{later:7.0} ms device {index} asks again"));
+        event_log.push(format!("{later:7.0} ms device {index} asks again"));
         questions.push(Question { asker: index, request: 1, allowed: vec![first] });
         questions.push(Question { asker: index, request: 2, allowed: second });
     }
@@ -133,8 +133,8 @@ fn faults(workers: usize, questions: &[Question], random: &mut Random) -> Vec<(f
             9 => Fault::Sharing(Sharing::Everyone),
             10 => Fault::Sharing(Sharing::Fastest),
             _ => {
-                faults.push((at + long, Fault::LendAgain(worker)));
-                Fault::StopLending(worker)
+                faults.push((at + long, Fault::ContributeAgain(worker)));
+                Fault::StopContributing(worker)
             }
         };
         faults.push((at, fault));
@@ -160,9 +160,9 @@ fn judge(world: &World, question: &Question) -> Option<String> {
     }
 }
 
-/// Letters: at least `least`, and fewer than `further` more.
-fn words(random: &mut Random, least: u64, further: u64) -> String {
-    let len = least + random.below(further);
+/// Letters: at least `min`, and fewer than `further` more.
+fn words(random: &mut Random, min: u64, further: u64) -> String {
+    let len = min + random.below(further);
     (0..len).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
 }
 

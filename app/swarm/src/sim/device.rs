@@ -1,4 +1,4 @@
-//! Simulated devices: what they lend, how fast they are.
+//! Simulated devices: memory, speed, link.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use potluck_protocol::Contribution;
 use super::engine::SimModel;
 use super::network::Link;
 
-/// Loading what the device has in its storage is so many times quicker than downloading it.
+/// Loading from the device's storage is this much faster than downloading.
 const CACHE_SPEED: f64 = 10.0;
 /// Weight bytes that take [`SimDevice::block_millis`]: a dense block of [`SimModel`].
 const BLOCK_BYTES: f64 = 160.0;
@@ -16,34 +16,35 @@ const BLOCK_BYTES: f64 = 160.0;
 /// A peer's device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SimDevice {
-    /// Bytes it lends; `None`: a guest.
+    /// Memory budget in bytes; `None`: a guest.
     pub budget: Option<u64>,
-    /// Most bytes of a buffer that its kernels see at once.
+    /// Largest buffer that its kernels can bind, in bytes.
     pub binding: u64,
-    /// Milliseconds for one decoded row through one dense block of [`SimModel`]; other parts by their bytes.
+    /// Milliseconds for one decoded token through one dense block of [`SimModel`]; other parts in proportion to their
+    /// bytes.
     pub block_millis: f64,
-    /// Milliseconds for one further row of a prompt's chunk through one block: the weights are read once a chunk.
+    /// Milliseconds for each further token of a prompt chunk through one block: weights are read once a chunk.
     pub prefill_millis: f64,
     /// Milliseconds of a submit with its readback.
     pub submit_millis: f64,
-    /// Compute times vary by up to this share, both ways.
+    /// Compute times vary by up to this share, in both directions.
     pub noise: f64,
-    /// It claims to be so many times as fast as it is.
+    /// It claims to be this many times as fast as it is.
     pub boast: f64,
-    /// In a room its work takes so many times as long as when it was timed: other programs run, and it becomes warm.
+    /// Slowdown in use, compared with when it was timed: other programs run, and it heats up.
     pub in_use: f64,
     /// Bytes a second of its downloads.
     pub download: f64,
-    /// Bytes its engine takes besides what the model's sizes say.
+    /// Bytes its engine needs beyond the model's sizes.
     pub padding: u64,
-    /// Its line.
+    /// Its link.
     pub link: Link,
-    /// It came by the room's link; otherwise the host has to let it in.
+    /// It has the key from the room's link; otherwise the host has to let it in.
     pub invited: bool,
 }
 
 impl Default for SimDevice {
-    /// A guest with a quick device and a good line.
+    /// A guest with a fast device and a good link.
     fn default() -> Self {
         Self {
             budget: None,
@@ -63,8 +64,8 @@ impl Default for SimDevice {
 }
 
 impl SimDevice {
-    /// A device that lends so many bytes.
-    pub fn lending(budget: u64) -> Self {
+    /// A device that contributes this many bytes.
+    pub fn with_budget(budget: u64) -> Self {
         Self { budget: Some(budget), ..Self::default() }
     }
 
@@ -74,13 +75,13 @@ impl SimDevice {
         Self { block_millis: self.block_millis / speed, prefill_millis: self.prefill_millis / speed, ..self }
     }
 
-    /// The same device behind another line.
+    /// The same device behind another link.
     #[must_use]
     pub fn behind(self, link: Link) -> Self {
         Self { link, ..self }
     }
 
-    /// What it says of itself.
+    /// The contribution it announces.
     pub(crate) fn contribution(&self) -> Option<Contribution> {
         self.budget.map(|budget| Contribution {
             budget: Bytes(budget),
@@ -94,8 +95,8 @@ impl SimDevice {
     pub(crate) fn millis(&self, model: &SimModel, task: &Task) -> f64 {
         let shape = model.shape();
         let blocks = |bytes: Bytes| bytes.0 as f64 / BLOCK_BYTES;
-        let (rows, class, read) = match task {
-            Task::Forward { batch: rows, class, blocks: range, then, .. } => {
+        let (tokens, class, read) = match task {
+            Task::Forward { batch, class, blocks: range, then, .. } => {
                 let active = |block: u16| shape.blocks[usize::from(block)].active_weights();
                 let range: f64 = range.iter().map(|block| blocks(active(block.0))).sum();
                 let end = match then {
@@ -103,7 +104,7 @@ impl SimDevice {
                     Then::Route(block) => blocks(shape.blocks[usize::from(block.0)].token_mixer),
                     Then::Hidden | Then::Nothing => 0.0,
                 };
-                (rows.len(), *class, range + end)
+                (batch.len(), *class, range + end)
             }
             Task::Continue { steps, .. } => {
                 let all: f64 = shape.blocks.iter().map(|block| blocks(block.active_weights())).sum();
@@ -111,11 +112,11 @@ impl SimDevice {
             }
             Task::Experts { class, routes, block, .. } => {
                 let expert = shape.blocks[usize::from(block.0)].expert_bytes();
-                let most = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);
-                (routes.len(), *class, blocks(expert) * most as f64)
+                let max = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);
+                (routes.len(), *class, blocks(expert) * max as f64)
             }
         };
-        let further = rows.saturating_sub(1) as f64;
+        let further = tokens.saturating_sub(1) as f64;
         let further = match class {
             KernelClass::Decode => further * self.block_millis * 0.25,
             KernelClass::Prefill => further * self.prefill_millis,
@@ -123,16 +124,16 @@ impl SimDevice {
         self.submit_millis + read * (self.block_millis + further)
     }
 
-    /// Milliseconds to bring units to the GPU: what is on it already takes none.
+    /// Milliseconds to load units onto the GPU; those on it already take none.
     pub(crate) fn load_millis(
         &self,
         model: &SimModel,
         units: &[WeightUnit],
-        held: &BTreeSet<WeightUnit>,
+        resident: &BTreeSet<WeightUnit>,
         cached: &BTreeSet<WeightUnit>,
     ) -> f64 {
         let shape = model.shape();
-        let wanted = units.iter().filter(|unit| !held.contains(*unit));
+        let wanted = units.iter().filter(|unit| !resident.contains(*unit));
         let seconds = wanted.map(|unit| {
             let rate = if cached.contains(unit) { self.download * CACHE_SPEED } else { self.download };
             shape.unit_bytes(*unit).0 as f64 / rate

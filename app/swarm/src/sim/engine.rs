@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape,
-    FirstToken, Input, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, ModelId, ModelShape,
-    Outcome, Position, Route, Task, Then, WeightUnit, Work,
+    FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, ModelId,
+    ModelShape, Outcome, Position, Route, Task, Then, WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -17,37 +17,39 @@ pub struct SimModel {
     pub blocks: u16,
     /// Experts a block; 0 for a dense model. A token uses two.
     pub experts: u16,
-    /// Bytes of exact keys and values a position of a block.
-    pub state: u64,
+    /// Bytes of exact KV cache for one position of a block.
+    pub kv_bytes: u64,
 }
 
 const WIDTH: usize = 2;
 /// Residual values stay below 2²², experts' values below 2²⁰: every sum is exact in f32.
 const RESIDUAL: u64 = 1 << 22;
 const EXPERT: u64 = 1 << 20;
-/// Every token is a character of ASCII, so that an answer can be part of the next prompt.
+/// Every token is an ASCII character, so that an answer can be part of the next prompt.
 const VOCABULARY: u64 = 128;
-/// Positions of context a simulated room has, and the pages that they take.
+/// Context of a simulated room in positions, and its pages.
 pub(crate) const CONTEXT: u32 = 256;
-const PAGE: usize = 64;
+const PAGE: usize = KV_PAGE_TOKENS as usize;
 const PAGES: usize = CONTEXT as usize / PAGE;
 
-/// Why an engine refuses rows that its state has no room for.
+/// Why an engine refuses tokens for which it has no free page.
 pub(crate) const OUT_OF_PAGES: &str = "out of pages";
 
 impl SimModel {
-    /// Its sizes with each type of keys and values: a position takes nothing, or `state` bytes a block exact and fewer otherwise.
+    /// Its sizes with each KV cache type: the exact type takes `kv_bytes` a position and block, each further one half
+    /// of the one before.
     pub fn shapes(&self) -> Vec<ModelShape> {
         let shape = self.shape();
-        let with = |(index, state): (u32, KvCacheType)| {
-            let mut shape = ModelShape { kv_cache: state, ..shape.clone() };
+        let with = |(index, kv_cache): (u32, KvCacheType)| {
+            let mut shape = ModelShape { kv_cache, ..shape.clone() };
             shape.blocks.iter_mut().for_each(|block| block.kv_cache_per_position.0 >>= index);
             shape
         };
         (0..).zip(KvCacheType::ALL).map(with).collect()
     }
 
-    /// Its sizes: 100 bytes a mixer, 60 a dense network, 20 an expert, 50 each end, exact keys and values.
+    /// Its sizes: 100 bytes a token mixer, 60 a dense feed-forward network, 20 an expert, 50 each end, exact KV
+    /// cache.
     pub fn shape(&self) -> ModelShape {
         let feed_forward = match self.experts {
             0 => FeedForwardShape::Dense { bytes: Bytes(60) },
@@ -55,7 +57,7 @@ impl SimModel {
                 FeedForwardShape::Experts { router: Bytes(5), expert: Bytes(20), count, used: 2, shared: Bytes::ZERO }
             }
         };
-        let block = BlockShape { token_mixer: Bytes(100), kv_cache_per_position: Bytes(self.state), feed_forward };
+        let block = BlockShape { token_mixer: Bytes(100), kv_cache_per_position: Bytes(self.kv_bytes), feed_forward };
         ModelShape {
             model: ModelId([9; 32]),
             hidden: WIDTH as u32,
@@ -69,34 +71,34 @@ impl SimModel {
     }
 }
 
-/// The state of one device.
+/// The engine of one device.
 #[derive(Default)]
 pub(crate) struct SimEngine {
-    held: BTreeSet<WeightUnit>,
+    resident: BTreeSet<WeightUnit>,
     /// For each block and conversation the running hash up to each position.
-    state: BTreeMap<(u16, ConversationId), Vec<u64>>,
-    /// Of each conversation the position after its last head, and the token chosen for it.
+    kv_cache: BTreeMap<(u16, ConversationId), Vec<u64>>,
+    /// For each conversation the position after its last logits, and the token sampled there.
     chosen: BTreeMap<ConversationId, (u32, u32)>,
 }
 
 impl SimEngine {
-    pub fn held(&self) -> &BTreeSet<WeightUnit> {
-        &self.held
+    pub fn resident(&self) -> &BTreeSet<WeightUnit> {
+        &self.resident
     }
 
-    pub fn hold(&mut self, units: &[WeightUnit]) {
-        self.held = units.iter().copied().collect();
-        let held = &self.held;
-        self.state.retain(|(block, _), _| held.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
+    pub fn set_resident(&mut self, units: &[WeightUnit]) {
+        self.resident = units.iter().copied().collect();
+        let resident = &self.resident;
+        self.kv_cache.retain(|(block, _), _| resident.contains(&WeightUnit::TokenMixer(BlockIndex(*block))));
     }
 
-    /// A unit more.
-    pub fn bring(&mut self, unit: WeightUnit) {
-        self.held.insert(unit);
+    /// Adds one unit.
+    pub fn load_unit(&mut self, unit: WeightUnit) {
+        self.resident.insert(unit);
     }
 
     pub fn forget(&mut self, conversation: ConversationId) {
-        self.state.retain(|(_, known), _| *known != conversation);
+        self.kv_cache.retain(|(_, known), _| *known != conversation);
         self.chosen.remove(&conversation);
     }
 
@@ -108,15 +110,15 @@ impl SimEngine {
     }
 
     fn need(&self, unit: WeightUnit) -> Result<(), String> {
-        if self.held.contains(&unit) { Ok(()) } else { Err(format!("{unit:?} is not loaded")) }
+        if self.resident.contains(&unit) { Ok(()) } else { Err(format!("{unit:?} is not loaded")) }
     }
 
     fn try_run(&mut self, model: &SimModel, task: &Task) -> Result<Outcome, String> {
         match task {
-            Task::Forward { batch: rows, class, input, blocks, then } => {
-                let mut hidden = self.enter(rows, input)?;
+            Task::Forward { batch, class, input, blocks, then } => {
+                let mut hidden = self.enter(batch, input)?;
                 for block in blocks.iter() {
-                    for (row, value) in rows.iter().zip(&mut hidden) {
+                    for (row, value) in batch.iter().zip(&mut hidden) {
                         let residual = self.token_mixer(block, *row, *class, *value)?;
                         *value = match model.experts {
                             0 => residual,
@@ -128,8 +130,8 @@ impl SimEngine {
                         };
                     }
                 }
-                let outcome = self.leave(model, rows, *class, hidden, *then)?;
-                self.remember(rows, &outcome);
+                let outcome = self.leave(model, batch, *class, hidden, *then)?;
+                self.remember(batch, &outcome);
                 Ok(outcome)
             }
             Task::Continue { row, token, steps } => self.go_on(model, *row, *token, *steps),
@@ -169,9 +171,9 @@ impl SimEngine {
         Ok(Outcome::Candidates(all))
     }
 
-    /// Which token a head chose last.
-    fn remember(&mut self, rows: &[BatchToken], outcome: &Outcome) {
-        let Some(last) = rows.last() else { return };
+    /// Remembers the token sampled last.
+    fn remember(&mut self, batch: &[BatchToken], outcome: &Outcome) {
+        let Some(last) = batch.last() else { return };
         self.chosen.remove(&last.conversation);
         if let Outcome::Candidates(best) = outcome
             && let Some(best) = best.last()
@@ -180,13 +182,13 @@ impl SimEngine {
         }
     }
 
-    fn enter(&self, rows: &[BatchToken], input: &Input) -> Result<Vec<[u64; WIDTH]>, String> {
+    fn enter(&self, batch: &[BatchToken], input: &Input) -> Result<Vec<[u64; WIDTH]>, String> {
         match input {
             Input::Tokens(tokens) => {
                 self.need(WeightUnit::Embedding)?;
                 Ok(tokens.iter().map(|token| split(mix(u64::from(*token) + 1), RESIDUAL)).collect())
             }
-            Input::Hidden(hidden) if hidden.len() == rows.len() * WIDTH => {
+            Input::Hidden(hidden) if hidden.len() == batch.len() * WIDTH => {
                 Ok(hidden.chunks(WIDTH).map(|row| [row[0] as u64, row[1] as u64]).collect())
             }
             Input::Hidden(_) => Err("hidden vectors of the wrong length".into()),
@@ -201,24 +203,24 @@ impl SimEngine {
         value: [u64; WIDTH],
     ) -> Result<[u64; WIDTH], String> {
         self.need(WeightUnit::TokenMixer(block))?;
-        let state = self.state.entry((block.0, row.conversation)).or_default();
+        let kv_cache = self.kv_cache.entry((block.0, row.conversation)).or_default();
         let position = row.position.0 as usize;
-        if state.len() < position {
-            return Err(format!("a gap: state ends at {}, rows begin at {position}", state.len()));
+        if kv_cache.len() < position {
+            return Err(format!("a gap: state ends at {}, rows begin at {position}", kv_cache.len()));
         }
-        state.truncate(position);
-        let before = state.last().copied().unwrap_or(7);
-        let reserved = self.state.iter().filter(|((other, _), _)| *other == block.0);
-        if reserved.map(|(_, state)| state.len().div_ceil(PAGE)).sum::<usize>() > PAGES {
+        kv_cache.truncate(position);
+        let before = kv_cache.last().copied().unwrap_or(7);
+        let reserved = self.kv_cache.iter().filter(|((other, _), _)| *other == block.0);
+        if reserved.map(|(_, kv_cache)| kv_cache.len().div_ceil(PAGE)).sum::<usize>() > PAGES {
             return Err(OUT_OF_PAGES.into());
         }
-        let state = self.state.entry((block.0, row.conversation)).or_default();
+        let kv_cache = self.kv_cache.entry((block.0, row.conversation)).or_default();
         let kernel = match class {
             KernelClass::Decode => 1,
             KernelClass::Prefill => 2,
         };
         let now = mix(before ^ mix(value[0] << 24 | value[1]).wrapping_add(kernel) ^ u64::from(block.0) << 56);
-        state.push(now);
+        kv_cache.push(now);
         Ok(split(now, RESIDUAL))
     }
 
@@ -233,7 +235,7 @@ impl SimEngine {
     fn leave(
         &mut self,
         model: &SimModel,
-        rows: &[BatchToken],
+        batch: &[BatchToken],
         class: KernelClass,
         hidden: Vec<[u64; WIDTH]>,
         then: Then,
@@ -242,7 +244,7 @@ impl SimEngine {
             Then::Nothing => Outcome::Done,
             Then::Hidden => Outcome::Hidden(flat(&hidden)),
             Then::Route(block) => {
-                let mixed = rows.iter().zip(hidden).map(|(row, value)| self.token_mixer(block, *row, class, value));
+                let mixed = batch.iter().zip(hidden).map(|(row, value)| self.token_mixer(block, *row, class, value));
                 let residual = mixed.collect::<Result<Vec<_>, _>>()?;
                 let normed: Vec<_> = residual.iter().map(|row| normed(*row)).collect();
                 let routes = normed.iter().map(|row| route(block, *row, model.experts)).collect();
@@ -283,6 +285,6 @@ fn add(a: [u64; WIDTH], b: [u64; WIDTH]) -> [u64; WIDTH] {
     [a[0] + b[0], a[1] + b[1]]
 }
 
-fn flat(rows: &[[u64; WIDTH]]) -> Vec<f32> {
-    rows.iter().flatten().map(|value| *value as f32).collect()
+fn flat(batch: &[[u64; WIDTH]]) -> Vec<f32> {
+    batch.iter().flatten().map(|value| *value as f32).collect()
 }

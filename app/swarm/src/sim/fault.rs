@@ -1,4 +1,4 @@
-//! What can go wrong with a room, and what it does to the world.
+//! Faults, and their effect on the world.
 
 use potluck_plan::Outcome;
 use potluck_protocol::Sharing;
@@ -7,40 +7,40 @@ use crate::Event;
 
 use super::engine::SimEngine;
 use super::peer::SimPeer;
-use super::world::{Happening, World};
+use super::world::{Scheduled, World};
 
-/// What can go wrong. Devices by their index, times in milliseconds.
+/// Things that can go wrong. Devices by index, times in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Fault {
     /// The tab is killed.
     Kill(usize),
-    /// The tab is reloaded: a new session of the same peer enters after so long.
+    /// The tab is reloaded: a new session of the same peer enters after this time.
     Reload(usize, f64),
-    /// The connection drops and is back after so long; what was on its way is lost.
+    /// The connection drops and is back after this time; what was in flight is lost.
     Outage(usize, f64),
     /// The whole relay restarts.
     RelayRestart(f64),
     /// The GPU device is lost.
     DeviceLost(usize),
-    /// The tab stands still for so long: it computes nothing and hears nothing, but its connection stays.
+    /// The tab freezes for this time: it computes and hears nothing, but its connection stays.
     Freeze(usize, f64),
-    /// Nothing gets through to and from the device for so long; afterwards everything comes at once.
+    /// Nothing passes the device's link for this time; afterwards everything arrives at once.
     Cut(usize, f64),
-    /// From now on the device takes so many times as long (1 is its own speed again).
+    /// The device is slower by this factor from now on (1: its own speed again).
     Slow(usize, f64),
-    /// The next load of the device never ends, though it is there and answers.
+    /// The device's next load never ends, though it is there and answers.
     StuckLoad(usize),
     /// From now on what its GPU computes is wrong.
     Wrong(usize, Wrong),
     /// Its owner presses Stop contributing.
-    StopLending(usize),
-    /// Its owner lends it again.
-    LendAgain(usize),
-    /// Its owner changes how many bytes it lends.
-    Lend(usize, u64),
-    /// Its owner leaves the room; the others are told.
+    StopContributing(usize),
+    /// Its owner contributes it again.
+    ContributeAgain(usize),
+    /// Its owner changes its memory budget.
+    SetBudget(usize, u64),
+    /// Its owner leaves the room, and the others learn it.
     Leave(usize),
-    /// The host wants the work shared otherwise: not a fault, but another plan.
+    /// The host changes how work is shared: not a fault, but another plan.
     Sharing(Sharing),
 }
 
@@ -54,21 +54,21 @@ pub enum Wrong {
 }
 
 impl Wrong {
-    pub(super) fn spoil(self, outcome: &mut Outcome) {
-        let spoil = |values: &mut Vec<f32>| match self {
+    pub(super) fn corrupt(self, outcome: &mut Outcome) {
+        let corrupt = |values: &mut Vec<f32>| match self {
             Self::NotFinite => values.iter_mut().take(1).for_each(|value| *value = f32::NAN),
             Self::Short => drop(values.pop()),
         };
         match outcome {
-            Outcome::Hidden(values) | Outcome::Sum(values) => spoil(values),
-            Outcome::Candidates(rows) => rows.iter_mut().for_each(|row| spoil(&mut row.logits)),
+            Outcome::Hidden(values) | Outcome::Sum(values) => corrupt(values),
+            Outcome::Candidates(rows) => rows.iter_mut().for_each(|row| corrupt(&mut row.logits)),
             _ => {}
         }
     }
 }
 
 impl Fault {
-    /// The device it strikes; the relay's restart strikes them all.
+    /// The affected device; a restart of the relay affects all.
     pub fn device(&self) -> Option<usize> {
         match *self {
             Self::Kill(index)
@@ -80,31 +80,26 @@ impl Fault {
             | Self::Slow(index, _)
             | Self::StuckLoad(index)
             | Self::Wrong(index, _)
-            | Self::StopLending(index)
-            | Self::LendAgain(index)
-            | Self::Lend(index, _)
+            | Self::StopContributing(index)
+            | Self::ContributeAgain(index)
+            | Self::SetBudget(index, _)
             | Self::Leave(index) => Some(index),
             Self::Sharing(_) => Some(0),
             Self::RelayRestart(_) => None,
         }
     }
-
-    /// The device is away afterwards and does not come back by itself.
-    pub fn is_final(&self) -> bool {
-        matches!(self, Self::Kill(_) | Self::Leave(_) | Self::StopLending(_))
-    }
 }
 
 impl World {
-    pub(super) fn strike(&mut self, fault: Fault) {
-        self.note(fault);
+    pub(super) fn inject(&mut self, fault: Fault) {
+        self.annotate(fault);
         match fault {
             Fault::Kill(index) => self.kill(index),
             Fault::Reload(index, back) => {
                 self.kill(index);
                 let peer = &mut self.peers[index];
                 peer.machine = peer.fresh_machine();
-                self.schedule(self.now + back, index, Happening::Enter);
+                self.schedule(self.now + back, index, Scheduled::Enter);
             }
             Fault::Outage(index, back) => self.outage(index, back),
             Fault::RelayRestart(back) => (0..self.peers.len()).for_each(|index| self.outage(index, back)),
@@ -122,11 +117,11 @@ impl World {
             Fault::StuckLoad(index) => self.peers[index].stuck = true,
             Fault::Wrong(index, wrong) => self.peers[index].wrong = Some(wrong),
             Fault::Sharing(share) => self.event(0, Event::SetSharing(share)),
-            Fault::StopLending(index) => self.event(index, Event::StopContributing),
-            Fault::LendAgain(index) => self.lend(index),
-            Fault::Lend(index, budget) => {
+            Fault::StopContributing(index) => self.event(index, Event::StopContributing),
+            Fault::ContributeAgain(index) => self.contribute(index),
+            Fault::SetBudget(index, budget) => {
                 self.peers[index].device.budget = Some(budget);
-                self.lend(index);
+                self.contribute(index);
             }
             Fault::Leave(index) => {
                 self.event(index, Event::Leave);
@@ -151,7 +146,7 @@ impl World {
         }
         self.drop_line(index);
         self.event(index, Event::Disconnected);
-        self.schedule(self.now + back, index, Happening::Dial);
+        self.schedule(self.now + back, index, Scheduled::Dial);
     }
 }
 

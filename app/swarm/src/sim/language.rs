@@ -36,8 +36,9 @@ impl Language for Bytewise {
         token == 0
     }
 
-    /// Greedily the candidate. With a temperature it sings, in four letters: seven times of eight, drawn from candidate, seed
-    /// and position, it goes on as it did where its last two tokens stood before.
+    /// Greedy: the candidate. With a temperature the text repeats itself, in four letters: seven times of eight,
+    /// drawn from candidate, seed and position, it continues as it did after the last occurrence of its last two
+    /// tokens.
     fn choose(&self, candidates: &Candidates, sampling: &Sampling, position: u32, log: &[u32]) -> u32 {
         let best = candidates.ids[0];
         if sampling.temperature <= 0.0 {

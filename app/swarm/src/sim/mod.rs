@@ -1,22 +1,22 @@
-//! A deterministic simulator around the same state machines: virtual clock, relay, lines, devices, faults. Everything is
-//! drawn from a seed, so a run can be repeated.
+//! A deterministic simulator around the same state machines: virtual clock, relay, links, devices, faults. Everything
+//! is drawn from a seed, so a run can be repeated.
 //!
-//! Its engine computes hashes instead of a language model, exact in f32: a row's value depends on every earlier row of its
-//! conversation, on the blocks it passed and on the kernel class of each row. A lost, doubled, reordered or stale row
-//! changes the answer, so "the answer is the undisturbed one" is a strong statement here.
+//! Its engine computes hashes instead of a language model, exact in f32. A token's value depends on every earlier
+//! token of its conversation, on the blocks it passed and on the kernel class of each token. A lost, doubled,
+//! reordered or stale token changes the answer, so "the answer is the undisturbed one" is a strong statement here.
 
+mod annotations;
 mod churn;
 mod device;
 mod engine;
 mod fault;
 mod language;
+#[cfg(test)]
+mod mutations;
 mod network;
-mod notes;
 mod oracle;
 mod peer;
 mod perform;
-#[cfg(test)]
-mod planted_bugs;
 mod random;
 mod relay;
 mod scenario;
@@ -27,7 +27,7 @@ pub use device::SimDevice;
 pub use engine::SimModel;
 pub use fault::{Fault, Wrong};
 pub use network::Link;
-pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_song};
+pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_sampled};
 pub use peer::Answer;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};
 pub use world::World;

@@ -1,30 +1,31 @@
-//! Lines to the relay and back: latency, jitter, bandwidth, loss, and what a cut does to them.
+//! Links to the relay: latency, jitter, bandwidth, loss, and what a cut does to them.
 //!
-//! Frames travel in WebSockets, so nothing is lost, doubled or overtaken on a connection. A lost packet is sent again: what
-//! is in it, and everything behind it, comes later. What gets through no more after several tries ends the connection.
+//! Frames travel in WebSockets, so nothing is lost, duplicated or reordered on a connection. A lost packet is sent
+//! again: its content and everything behind it is delayed. If it does not get through after several tries, the
+//! connection ends.
 
 use super::random::Random;
 
 /// Bytes of a packet.
 const PACKET: usize = 1460;
-/// TCP sends a packet again after so long, and after twice as long the next time. The last packet of a burst is known to
-/// be lost only by this timer, and a token's frame is a burst of one.
+/// TCP retransmits a packet after this time, then after twice as long. The loss of a burst's last packet is only
+/// noticed by this timer, and a token's frame is a burst of one.
 const RESEND_MILLIS: f64 = 200.0;
-/// A line on which nothing came for so long sleeps.
+/// A link sleeps after this idle time.
 const ASLEEP_MILLIS: f64 = 50.0;
-/// A packet lost so often ends the connection.
-const MOST_TRIES: u32 = 6;
+/// A packet lost this often ends the connection.
+const MAX_TRIES: u32 = 6;
 
-/// A peer's line to the relay, both directions alike but for their bandwidth.
+/// A peer's link to the relay, symmetric but for its bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
     /// One way, milliseconds.
     pub latency: f64,
-    /// Up to so much more, uniformly.
+    /// Additional delay, uniform from 0 to this.
     pub jitter: f64,
     /// Share of packets that are lost on the way (and sent again).
     pub loss: f64,
-    /// A line on which nothing came for a while takes so much longer, milliseconds: radios and processors sleep.
+    /// Additional delay on an idle link, milliseconds: radios and processors sleep.
     pub wake: f64,
     /// Bytes a second towards the relay.
     pub up: f64,
@@ -40,7 +41,7 @@ impl Default for Link {
 }
 
 impl Link {
-    /// A line with a latency, one way.
+    /// A link with this one-way latency.
     pub fn after(latency: f64) -> Self {
         Self { latency, ..Self::default() }
     }
@@ -81,12 +82,12 @@ impl Lane {
                 self.last = self.last.max(self.free + delay + again);
                 Passage::Arrives(self.last)
             }
-            None => Passage::Breaks(self.free + RESEND_MILLIS * f64::from(2u32.pow(MOST_TRIES) - 1)),
+            None => Passage::Breaks(self.free + RESEND_MILLIS * f64::from(2u32.pow(MAX_TRIES) - 1)),
         }
     }
 
-    /// Nothing arrives before `until`: the line is cut. Returns when a frame due now arrives instead.
-    pub fn held(&mut self, until: f64) -> f64 {
+    /// Nothing arrives before `until`: the link is cut. Returns when a frame due now arrives instead.
+    pub fn hold_until(&mut self, until: f64) -> f64 {
         self.last = self.last.max(until);
         self.last
     }
@@ -97,7 +98,7 @@ fn resent(bytes: usize, link: &Link, random: &mut Random) -> Option<f64> {
     let packets = bytes.div_ceil(PACKET).max(1) as i32;
     let mut lost = 1.0 - (1.0 - link.loss).powi(packets);
     let (mut wait, mut total) = (RESEND_MILLIS + 2.0 * link.latency, 0.0);
-    for _ in 0..MOST_TRIES {
+    for _ in 0..MAX_TRIES {
         if random.unit() >= lost {
             return Some(total);
         }
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_queue_behind_each_other_on_a_slow_line() {
+    fn frames_queue_behind_each_other_on_a_slow_link() {
         let link = Link { latency: 10.0, up: 1_000.0, ..Link::default() };
         let mut lane = Lane::default();
         assert_eq!(arrival(&mut lane, 0.0, 100, &link), 110.0, "100 bytes take 100 ms, then 10 ms on the way");
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_overtakes_whatever_the_jitter() {
+    fn frames_stay_in_order_whatever_the_jitter() {
         let link = Link { latency: 1.0, jitter: 50.0, ..Link::default() };
         let (mut lane, mut random, mut last) = (Lane::default(), Random(3), 0.0);
         for i in 0..200 {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_packet_is_delay_and_a_dead_line_is_an_end() {
+    fn a_lost_packet_is_a_delay_and_a_dead_link_an_end() {
         let (mut lane, mut random) = (Lane::default(), Random(5));
         let lossy = Link { loss: 0.1, ..Link::after(10.0) };
         let times: Vec<f64> = (0..500)

@@ -1,4 +1,4 @@
-//! What one undisturbed device would answer.
+//! The reference: what one undisturbed device would answer.
 
 use potluck_plan::{
     BatchToken, BlockRange, Candidates, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
@@ -14,26 +14,26 @@ pub fn undisturbed(model: &SimModel, prompt: &[u32], count: usize) -> Vec<u32> {
     Device::new(model).answer(prompt, count)
 }
 
-/// The same with this seed and a temperature: the simulated language sings.
-pub fn undisturbed_song(model: &SimModel, prompt: &[u32], count: usize, seed: u64) -> Vec<u32> {
+/// The same, sampled with this seed and a temperature.
+pub fn undisturbed_sampled(model: &SimModel, prompt: &[u32], count: usize, seed: u64) -> Vec<u32> {
     let mut device = Device::new(model);
     let mut log = prompt.to_vec();
-    let mut next = device.rows(prompt, KernelClass::Prefill);
+    let mut next = device.run(prompt, KernelClass::Prefill);
     while let Some(best) = next.filter(|_| log.len() < prompt.len() + count) {
         let best = Candidates { ids: vec![best], logits: vec![1.0] };
         let token = Bytewise.choose(&best, &sampling(Some(seed)), log.len() as u32, &log);
         log.push(token);
-        next = device.rows(&[token], KernelClass::Decode);
+        next = device.run(&[token], KernelClass::Decode);
     }
     log.split_off(prompt.len())
 }
 
-/// The answer to a second question of a conversation whose state was kept: the first answer's rows were decoded.
+/// The answer to a second question of a conversation with its KV cache kept: the first answer's tokens were decoded.
 pub fn undisturbed_follow_up(model: &SimModel, prompt: &[u32], answer: &[u32], then: &[u32], count: usize) -> Vec<u32> {
     let mut device = Device::new(model);
-    device.rows(prompt, KernelClass::Prefill);
+    device.run(prompt, KernelClass::Prefill);
     for token in answer {
-        device.rows(&[*token], KernelClass::Decode);
+        device.run(&[*token], KernelClass::Decode);
     }
     device.answer(then, count)
 }
@@ -54,31 +54,31 @@ impl<'a> Device<'a> {
             units.extend(shape.block_experts(block).into_iter().map(|expert| WeightUnit::Expert(block, expert)));
         }
         let mut engine = SimEngine::default();
-        engine.hold(&units);
+        engine.set_resident(&units);
         Self { model, engine, position: 0 }
     }
 
     fn answer(&mut self, prompt: &[u32], count: usize) -> Vec<u32> {
         let mut answer = Vec::new();
-        let mut next = self.rows(prompt, KernelClass::Prefill);
+        let mut next = self.run(prompt, KernelClass::Prefill);
         while let Some(token) = next.filter(|_| answer.len() < count) {
             answer.push(token);
-            next = self.rows(&[token], KernelClass::Decode);
+            next = self.run(&[token], KernelClass::Decode);
         }
         answer
     }
 
-    /// Passes rows through the model. Returns the token after the last one.
-    fn rows(&mut self, tokens: &[u32], class: KernelClass) -> Option<u32> {
+    /// Runs tokens through the model. Returns the token after the last one.
+    fn run(&mut self, tokens: &[u32], class: KernelClass) -> Option<u32> {
         let conversation = ConversationId(0);
-        let rows =
+        let batch =
             (self.position..).zip(tokens).map(|(at, _)| BatchToken { conversation, position: Position(at) }).collect();
         let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let (input, blocks) = (Input::Tokens(tokens.to_vec()), BlockRange::new(0, self.model.blocks));
-        let task = Task::Forward { batch: rows, class, input, blocks, then };
+        let task = Task::Forward { batch, class, input, blocks, then };
         self.position += tokens.len() as u32;
         match self.engine.run(self.model, &Work { ticket: Ticket(0), task }) {
-            Outcome::Candidates(picked) => picked.first()?.ids.first().copied(),
+            Outcome::Candidates(candidates) => candidates.first()?.ids.first().copied(),
             _ => None,
         }
     }

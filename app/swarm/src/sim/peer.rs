@@ -1,4 +1,4 @@
-//! One peer of the world: its state machine, its device, and what its page was told.
+//! One peer of the world: its state machine, its device, and what its page received.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,11 +20,11 @@ pub struct Answer {
     pub times: Vec<f64>,
     /// How it ended.
     pub end: Option<AnswerStop>,
-    /// What it took, as its asker is told.
+    /// Its timings, as sent to the asker.
     pub timings: Option<Timings>,
     /// Recoveries on the way.
     pub recoveries: u32,
-    /// What was said about them.
+    /// The sentences about them.
     pub sentences: Vec<String>,
 }
 
@@ -58,18 +58,18 @@ pub(super) struct SimPeer {
     pub id: PeerId,
     pub device: SimDevice,
     pub machine: Peer,
-    /// Counts restarts; what was under way for an earlier life is dropped.
+    /// Counts restarts; what was in flight for an earlier life is dropped.
     pub life: u64,
     /// Its tab is open.
     pub present: bool,
     pub line: Option<Line>,
-    /// Its line lets nothing through before this time.
+    /// Its link is cut until this time.
     pub cut_until: f64,
     pub engine: SimEngine,
     pub engine_free: f64,
-    /// Its tab stands still until this time.
+    /// Its tab is frozen until this time.
     pub frozen_until: f64,
-    /// Its device takes so many times as long.
+    /// Slowdown of its device.
     pub slowed: f64,
     /// What its GPU computes is wrong.
     pub wrong: Option<Wrong>,
@@ -81,7 +81,7 @@ pub(super) struct SimPeer {
     pub loads: u64,
     /// Its next load never ends.
     pub stuck: bool,
-    /// How often it was told to expect rows.
+    /// How often it was told that work is about to come.
     pub expecting: u32,
     /// What its storage keeps over reloads.
     pub stored: BTreeSet<WeightUnit>,
@@ -121,24 +121,25 @@ impl SimPeer {
         Peer::new(identity(self.id, self.life))
     }
 
-    /// When what it loads is there; at the beginning of time if it loads nothing.
+    /// When its load ends; 0 if it loads nothing.
     pub fn load_ends(&self, model: &SimModel) -> f64 {
-        let millis = |load: &LoadRequest| self.device.load_millis(model, &load.units, self.engine.held(), &self.stored);
+        let millis =
+            |load: &LoadRequest| self.device.load_millis(model, &load.units, self.engine.resident(), &self.stored);
         self.load.as_ref().filter(|(_, since)| since.is_finite()).map_or(0.0, |(load, since)| since + millis(load))
     }
 
-    /// What it loads is not wanted any more: units that are there already stay, on its GPU and in its storage.
+    /// Interrupts its load: units that are there already stay, on its GPU and in its storage.
     pub fn interrupt_load(&mut self, model: &SimModel, now: f64) {
         let Some((load, since)) = self.load.take() else { return };
         let mut left = now - since;
         let missing: Vec<WeightUnit> =
-            load.units.into_iter().filter(|unit| !self.engine.held().contains(unit)).collect();
+            load.units.into_iter().filter(|unit| !self.engine.resident().contains(unit)).collect();
         for unit in missing {
             left -= self.device.load_millis(model, &[unit], &BTreeSet::new(), &self.stored);
             if left < 0.0 {
                 break;
             }
-            self.engine.bring(unit);
+            self.engine.load_unit(unit);
             self.stored.insert(unit);
         }
     }

@@ -1,4 +1,4 @@
-//! What a driver does for a state machine, on the virtual clock.
+//! Performs actions like a driver, on the virtual clock.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadRe
 
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
 use super::language::Bytewise;
-use super::world::{Happening, World};
+use super::world::{Scheduled, World};
 use crate::memory::resident_bytes;
 use crate::{Action, Event, LoadRequest, OpenedModel};
 
-/// Rows of a chunk when a device is timed.
+/// Tokens of a chunk when a device is timed.
 const CHUNK: u32 = 64;
-/// A device on which a few blocks take longer is timed less often, and not with a chunk.
+/// A device on which a few blocks take longer is timed with fewer runs, and not with a chunk.
 const QUICK_MILLIS: f64 = 8.0;
 /// Milliseconds to read a model's header.
 const OPEN_MILLIS: f64 = 5.0;
@@ -28,7 +28,7 @@ impl World {
             Action::Send { to, frame } => self.send(index, to, frame),
             Action::OpenModel(source) => {
                 let model = Arc::new(opened(&self.model, source));
-                self.schedule(self.now + OPEN_MILLIS, index, Happening::Event(Event::ModelOpened(model)));
+                self.schedule(self.now + OPEN_MILLIS, index, Scheduled::Event(Event::ModelOpened(model)));
             }
             Action::Calibrate { model, .. } => self.calibrate(index, model.id),
             Action::Load(load) => self.load(index, load),
@@ -44,7 +44,7 @@ impl World {
                 let tokens = self.peers[index].answers.entry(request).or_default().record(part, now);
                 self.timeline.tokens(now, tokens as u32);
                 if ended {
-                    self.ask_again(index, request);
+                    self.continue_chat(index, request);
                 }
             }
             Action::Close { reason } => {
@@ -55,15 +55,15 @@ impl World {
         }
     }
 
-    /// Times ranges as a device does: with its noise, one run after the other, and after what it loads.
+    /// Times ranges like a device: with its noise, one run after the other, and after what it loads.
     fn calibrate(&mut self, index: usize, model: ModelId) {
         let (short, long) = (BlockRange::new(0, 1), BlockRange::new(0, self.model.blocks.min(3)));
         let mut spent = 0.0;
-        let mut runs = |class: KernelClass, rows: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
+        let mut runs = |class: KernelClass, tokens: u32, blocks: BlockRange, then: Then| -> Vec<f64> {
             let row = |position| BatchToken { conversation: ConversationId(0), position: Position(position) };
-            let rows: Vec<BatchToken> = (0..rows).map(row).collect();
+            let batch: Vec<BatchToken> = (0..tokens).map(row).collect();
             let input = Input::Hidden(Vec::new());
-            let task = Task::Forward { batch: rows, class, input, blocks, then };
+            let task = Task::Forward { batch, class, input, blocks, then };
             let peer = &self.peers[index];
             let millis = peer.device.millis(&self.model, &task) * peer.slowed;
             let run = |_| {
@@ -73,7 +73,7 @@ impl World {
             };
             (0..if millis < QUICK_MILLIS { RUNS } else { FEWEST_RUNS }).map(run).collect()
         };
-        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+        let lm_head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let decode_long = runs(KernelClass::Decode, 1, long, Then::Hidden);
         let quick = decode_long.iter().all(|millis| *millis < QUICK_MILLIS);
         let mut chunk =
@@ -84,7 +84,7 @@ impl World {
             long,
             decode_short: runs(KernelClass::Decode, 1, short, Then::Hidden),
             decode_long,
-            decode_lm_head: runs(KernelClass::Decode, 1, short, head),
+            decode_lm_head: runs(KernelClass::Decode, 1, short, lm_head),
             decode_paused: Vec::new(),
             short_paused: Vec::new(),
             lm_head_paused: Vec::new(),
@@ -94,37 +94,37 @@ impl World {
             prefill_long,
         };
         let at = self.peers[index].load_ends(&self.model).max(self.now) + spent;
-        self.schedule(at, index, Happening::Event(Event::Calibrated(model, Ok(calibration))));
+        self.schedule(at, index, Scheduled::Event(Event::Calibrated(model, Ok(calibration))));
     }
 
     fn load(&mut self, index: usize, load: LoadRequest) {
         let peer = &mut self.peers[index];
         peer.interrupt_load(&self.model, self.now);
-        let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.held(), &peer.stored);
+        let millis = peer.device.load_millis(&self.model, &load.units, peer.engine.resident(), &peer.stored);
         let wanted: Vec<WeightUnit> =
-            load.units.iter().filter(|unit| peer.engine.held().contains(unit)).copied().collect();
-        peer.engine.hold(&wanted);
+            load.units.iter().filter(|unit| peer.engine.resident().contains(unit)).copied().collect();
+        peer.engine.set_resident(&wanted);
         peer.loads += 1;
         let number = peer.loads;
         if std::mem::take(&mut peer.stuck) {
-            // It brings nothing.
+            // It never completes.
             peer.load = Some((load, f64::INFINITY));
             return;
         }
         peer.load = Some((load, self.now));
-        self.schedule(self.now + millis, index, Happening::Loaded(number));
+        self.schedule(self.now + millis, index, Scheduled::Loaded(number));
     }
 
-    /// How far a device's load is, as a driver tells now and then.
-    pub(super) fn tell_progress(&mut self, index: usize) {
+    /// Reports the progress of a device's load, as a driver does.
+    pub(super) fn report_progress(&mut self, index: usize) {
         let peer = &self.peers[index];
         let Some((load, since)) = peer.load.as_ref().filter(|(_, since)| since.is_finite()) else { return };
         let ends = peer.load_ends(&self.model);
-        let held = peer.engine.held();
+        let resident = peer.engine.resident();
         let missing: Bytes = load
             .units
             .iter()
-            .filter(|unit| !held.contains(unit))
+            .filter(|unit| !resident.contains(unit))
             .map(|unit| self.model.shape().unit_bytes(*unit))
             .sum();
         let share = if ends > *since { ((self.now - since) / (ends - since)).min(1.0) } else { 1.0 };
@@ -141,7 +141,7 @@ impl World {
 
     pub(super) fn loaded(&mut self, index: usize, number: u64) {
         let peer = &mut self.peers[index];
-        // A newer load takes the place of an older one.
+        // A newer load replaces an older one.
         let Some((load, _)) = peer.load.take_if(|_| peer.loads == number) else { return };
         let epoch = load.epoch;
         let shapes = self.model.shapes();
@@ -166,7 +166,7 @@ impl World {
             self.event(index, Event::LoadFailed(epoch, LoadFault::NoRoom(sentence)));
             return;
         }
-        peer.engine.hold(&load.units);
+        peer.engine.set_resident(&load.units);
         peer.stored.extend(&load.units);
         self.event(index, Event::Loaded(epoch));
     }
@@ -177,7 +177,7 @@ impl World {
         let peer = &mut self.peers[index];
         let mut outcome = peer.engine.run(&self.model, work);
         if let Some(wrong) = peer.wrong {
-            wrong.spoil(&mut outcome);
+            wrong.corrupt(&mut outcome);
         }
         if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
@@ -187,7 +187,7 @@ impl World {
         peer.engine_free = peer.engine_free.max(self.now) + millis;
         let at = peer.engine_free;
         let computed = Computed { ticket: work.ticket, outcome, millis };
-        self.schedule(at, index, Happening::Event(Event::Computed(computed)));
+        self.schedule(at, index, Scheduled::Event(Event::Computed(computed)));
     }
 }
 

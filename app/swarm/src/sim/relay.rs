@@ -1,4 +1,4 @@
-//! The simulated relay: it forwards frames between connections and tells who came and went.
+//! The simulated relay: it forwards frames between connections and reports who came and went.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
 use super::network::{Lane, Passage};
-use super::world::{Happening, World};
+use super::world::{Scheduled, World};
 use crate::{Destination, Event, RelayRoute};
 
-/// The relay ends a connection on which nothing moved for so long (its pings: 2 s apart, 4 may be missed).
-const RELAY_PATIENCE_MILLIS: f64 = 10_000.0;
-/// A driver dials again after so long.
+/// The relay ends a connection that was silent for this long (its pings: 2 s apart, 4 may be missed).
+const RELAY_TIMEOUT_MILLIS: f64 = 10_000.0;
+/// A driver redials after this time.
 const REDIAL_MILLIS: f64 = 1_000.0;
-/// Bytes that are counted where the length of a frame does not matter.
+/// Size of a frame where its length does not matter.
 const SHORT: usize = 100;
 
 /// A peer's connection to the relay, as the peer sees it.
@@ -30,7 +30,7 @@ pub(super) struct Relay {
     members: BTreeMap<RelayRoute, usize>,
 }
 
-/// What goes up a line.
+/// What a peer sends to the relay.
 pub(super) enum Uplink {
     Frame {
         to: Destination,
@@ -42,7 +42,7 @@ pub(super) enum Uplink {
 }
 
 impl World {
-    /// A peer's call reaches the relay: it gets a route and hears who is in.
+    /// A peer's connection request reaches the relay: it gets a route and hears who is in.
     pub(super) fn dialled(&mut self, index: usize) {
         let peer = &self.peers[index];
         if peer.line.is_some() || !peer.present {
@@ -50,7 +50,7 @@ impl World {
         }
         if self.now < peer.cut_until {
             let again = peer.cut_until + REDIAL_MILLIS;
-            self.schedule(again, index, Happening::Dial);
+            self.schedule(again, index, Scheduled::Dial);
             return;
         }
         self.relay.next_route += 1;
@@ -64,45 +64,45 @@ impl World {
         }
     }
 
-    /// Sends a frame up a peer's line; without one it is lost.
+    /// Sends a frame to the relay; without a connection it is lost.
     pub(super) fn send(&mut self, index: usize, to: Destination, frame: Frame) {
         let from = self.peers[index].id;
         let bytes = self.length(from, &frame);
         self.up(index, bytes, Uplink::Frame { to, from, frame });
     }
 
-    /// The peer closes its connection behind everything it has sent.
+    /// The peer closes its connection after everything it has sent.
     pub(super) fn hang_up(&mut self, index: usize) {
         self.up(index, SHORT, Uplink::End);
         self.peers[index].line = None;
     }
 
-    /// The connection is gone at once, with everything that was on it; the relay notices and tells the others.
+    /// The connection is gone at once, with everything in flight; the relay notices and tells the others.
     pub(super) fn drop_line(&mut self, index: usize) {
         if let Some(line) = self.peers[index].line.take() {
             self.left(line.route);
         }
     }
 
-    /// Nothing passes a peer's line for a while. The relay gives the connection up if that takes too long.
+    /// Cuts a peer's link for a while. The relay gives the connection up if that takes too long.
     pub(super) fn cut(&mut self, index: usize, millis: f64) {
         let peer = &mut self.peers[index];
         peer.cut_until = peer.cut_until.max(self.now + millis);
         if let Some(line) = &peer.line
-            && millis > RELAY_PATIENCE_MILLIS
+            && millis > RELAY_TIMEOUT_MILLIS
         {
             let route = line.route;
-            self.schedule(self.now + RELAY_PATIENCE_MILLIS, index, Happening::GivenUp(route));
+            self.schedule(self.now + RELAY_TIMEOUT_MILLIS, index, Scheduled::GivenUp(route));
         }
     }
 
-    /// The relay gives up a connection; the peer learns of it when its line works again.
+    /// The relay gives up a connection; the peer learns it when its link works again.
     pub(super) fn given_up(&mut self, route: RelayRoute, index: usize) {
         self.left(route);
         if self.peers[index].line.take_if(|line| line.route == route).is_some() {
             let back = self.peers[index].cut_until.max(self.now);
-            self.schedule(back, index, Happening::Event(Event::Disconnected));
-            self.schedule(back + REDIAL_MILLIS, index, Happening::Dial);
+            self.schedule(back, index, Scheduled::Event(Event::Disconnected));
+            self.schedule(back + REDIAL_MILLIS, index, Scheduled::Dial);
         }
     }
 
@@ -111,8 +111,8 @@ impl World {
         let Some(line) = &mut self.peers[index].line else { return };
         let route = line.route;
         match line.up.pass(now, bytes, link.up, &link, &mut self.random) {
-            Passage::Arrives(at) => self.schedule(at, index, Happening::AtRelay(route, what)),
-            Passage::Breaks(at) => self.schedule(at, index, Happening::GivenUp(route)),
+            Passage::Arrives(at) => self.schedule(at, index, Scheduled::AtRelay(route, what)),
+            Passage::Breaks(at) => self.schedule(at, index, Scheduled::GivenUp(route)),
         }
     }
 
@@ -123,7 +123,7 @@ impl World {
         }
         if self.now < self.peers[index].cut_until {
             let until = self.peers[index].cut_until;
-            self.schedule(until, index, Happening::AtRelay(route, what));
+            self.schedule(until, index, Scheduled::AtRelay(route, what));
             return;
         }
         match what {
@@ -154,24 +154,24 @@ impl World {
         let (now, link) = (self.now, self.peers[index].device.link);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };
         match line.down.pass(now, bytes, link.down, &link, &mut self.random) {
-            Passage::Arrives(at) => self.schedule(at, index, Happening::AtPeer(route, event)),
-            Passage::Breaks(at) => self.schedule(at, index, Happening::GivenUp(route)),
+            Passage::Arrives(at) => self.schedule(at, index, Scheduled::AtPeer(route, event)),
+            Passage::Breaks(at) => self.schedule(at, index, Scheduled::GivenUp(route)),
         }
     }
 
-    /// Something reaches a peer: if the line is cut, later.
+    /// Something reaches a peer, or later if its link is cut.
     pub(super) fn at_peer(&mut self, index: usize, route: RelayRoute, event: Event) {
         let (now, until) = (self.now, self.peers[index].cut_until);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };
         if now < until {
-            let at = line.down.held(until);
-            self.schedule(at, index, Happening::AtPeer(route, event));
+            let at = line.down.hold_until(until);
+            self.schedule(at, index, Scheduled::AtPeer(route, event));
         } else {
             self.event(index, event);
         }
     }
 
-    /// Bytes of a frame on the wire, where anyone asks.
+    /// Bytes of a frame on the wire, computed only where a link's timing depends on it.
     fn length(&self, from: PeerId, frame: &Frame) -> usize {
         if self.peers.iter().all(|peer| peer.device.link.ignores_length()) {
             return SHORT;

@@ -1,18 +1,18 @@
-//! Named scenarios and what comes of them.
+//! Named scenarios and their outcomes.
 
 use potluck_panel::Timeline;
 
 use super::world::World;
 use super::{churn, scenarios};
 
-/// What came of a scenario.
+/// Outcome of a scenario.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The seed that it was drawn from.
     pub seed: u64,
-    /// What was set up, happened and was measured, a line each.
-    pub story: Vec<String>,
-    /// What is wrong, if something is.
+    /// Set-up, events and measurements, one line each.
+    pub event_log: Vec<String>,
+    /// Why the run failed, if it did.
     pub failure: Option<String>,
     /// Tokens over time.
     pub timeline: Timeline,
@@ -23,11 +23,11 @@ pub struct Run {
 }
 
 impl Run {
-    pub(super) fn new(seed: u64, world: &World, story: Vec<String>, failure: Option<String>) -> Self {
+    pub(super) fn new(seed: u64, world: &World, event_log: Vec<String>, failure: Option<String>) -> Self {
         let mut timeline = world.timeline().clone();
         timeline.until(world.now());
         let recoveries = world.answers().map(|(_, answer)| answer.recoveries).sum();
-        Self { seed, story, failure, timeline, fingerprint: world.fingerprint(), recoveries }
+        Self { seed, event_log, failure, timeline, fingerprint: world.fingerprint(), recoveries }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The scenarios that tell one story each.
+//! Scenarios with one course of events each.
 
 use potluck_panel::Timeline;
 use potluck_protocol::{AnswerStop, PlanStatus, Sharing};
@@ -15,12 +15,12 @@ const TEXT: &str = "a question that is a little longer than one chunk of sixty-f
 const TOKENS: u32 = 48;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 12, experts: 0, state: 0 }
+    SimModel { blocks: 12, experts: 0, kv_bytes: 0 }
 }
 
 /// 12 blocks of 160 and two ends of 50: 2,020 bytes and 10 of overhead a device.
 fn device(budget: u64) -> SimDevice {
-    SimDevice { block_millis: 4.0, prefill_millis: 1.0, noise: 0.05, ..SimDevice::lending(budget) }
+    SimDevice { block_millis: 4.0, prefill_millis: 1.0, noise: 0.05, ..SimDevice::with_budget(budget) }
 }
 
 fn phone(budget: u64) -> SimDevice {
@@ -35,7 +35,7 @@ fn phone(budget: u64) -> SimDevice {
 }
 
 /// A guest that asks again and again until a time, and the world run until a little later.
-fn chatting(mut world: World, seed: u64, until: f64, story: Vec<String>) -> Run {
+fn chatting(mut world: World, seed: u64, until: f64, event_log: Vec<String>) -> Run {
     let asker = world.add(SimDevice::default(), 0.0);
     world.chat(asker, TEXT, TOKENS, 500.0, until);
     world
@@ -43,13 +43,13 @@ fn chatting(mut world: World, seed: u64, until: f64, story: Vec<String>) -> Run 
     let model = world.model.clone();
     let failure = judge(&world, &model, until);
     let longest = longest_gap(&world);
-    let mut story = story;
+    let mut event_log = event_log;
     let tokens: usize = world.answers().map(|(_, answer)| answer.tokens.len()).sum();
-    story.push(format!(
+    event_log.push(format!(
         "{tokens} tokens in {:.1} s, the longest pause within an answer {longest:.0} ms",
         world.now() / 1e3
     ));
-    Run::new(seed, &world, story, failure)
+    Run::new(seed, &world, event_log, failure)
 }
 
 fn judge(world: &World, model: &SimModel, until: f64) -> Option<String> {
@@ -102,7 +102,8 @@ pub(super) fn kill_during_answer(seed: u64) -> Run {
     chatting(world, seed, 40_000.0, vec!["the faster of two workers is killed, the slower one takes over".into()])
 }
 
-/// Loading the lost part would take ten seconds. The loss is known after two, and the next token comes a second later.
+/// Loading the lost part would take ten seconds. The loss is noticed after two, and the next token comes a second
+/// later.
 pub(super) fn standby(seed: u64) -> Run {
     const LONGEST_MILLIS: f64 = 3_000.0;
     let slow_line = SimDevice { download: 100.0, prefill_millis: 0.25, ..device(1_200) };
@@ -110,8 +111,8 @@ pub(super) fn standby(seed: u64) -> Run {
     let worker = world.add(slow_line, 200.0);
     world.add(slow_line.at_speed(0.8), 400.0);
     world.fault(Fault::Kill(worker), 60_000.0);
-    let story = "the faster of two workers is killed; the slower one holds its part since half a minute".to_owned();
-    let run = chatting(world, seed, 90_000.0, vec![story]);
+    let event_log = "the faster of two workers is killed; the slower one holds its part since half a minute".to_owned();
+    let run = chatting(world, seed, 90_000.0, vec![event_log]);
     let longest = longest_pause(&run.timeline);
     let failure = (longest > LONGEST_MILLIS).then(|| format!("nothing came for {longest:.0} ms"));
     Run { failure: run.failure.or(failure), ..run }
@@ -164,7 +165,7 @@ pub(super) fn four_conversations(seed: u64) -> Run {
     let four = rate_of(seed, 4);
     let gain = four.0 / one.0;
     let mut run = four.1;
-    run.story = vec![format!(
+    run.event_log = vec![format!(
         "one conversation {:.2} tok/s, four {:.2} tok/s together: {gain:.2} times as many",
         one.0, four.0
     )];
@@ -173,7 +174,7 @@ pub(super) fn four_conversations(seed: u64) -> Run {
     run
 }
 
-/// Tokens per second of so many conversations at once, from the first token until all have ended.
+/// Tokens per second of this many conversations at once, from the first token until all have ended.
 fn rate_of(seed: u64, conversations: u32) -> (f64, Run) {
     let mut world = three_stages(seed, 20.0);
     let askers: Vec<usize> = (0..conversations).map(|_| world.add(SimDevice::default(), 100.0)).collect();
@@ -193,7 +194,7 @@ fn rate_of(seed: u64, conversations: u32) -> (f64, Run) {
 }
 
 pub(super) fn latency_slope(seed: u64) -> Run {
-    let mut story =
+    let mut event_log =
         vec!["stages, network_hops, milliseconds a token at 0, 10, 20, 30, 40, 50 ms one way, slope".into()];
     let mut failure = None;
     let mut last = None;
@@ -205,14 +206,14 @@ pub(super) fn latency_slope(seed: u64) -> Run {
         let slope = slope(points.iter().map(|(latency, point)| (*latency, point.token_millis)));
         let network_hops = points[0].1.network_hops;
         let millis: Vec<String> = points.iter().map(|(_, point)| format!("{:.1}", point.token_millis)).collect();
-        story.push(format!("{stages}, {network_hops}, {}, {slope:.3}", millis.join(", ")));
+        event_log.push(format!("{stages}, {network_hops}, {}, {slope:.3}", millis.join(", ")));
         if (slope - f64::from(network_hops)).abs() > 0.05 {
             failure = failure.or(Some(format!("{stages} stages: slope {slope:.3} instead of {network_hops}")));
         }
         last = points.into_iter().next_back().map(|(_, point)| point.run);
     }
     match last {
-        Some(run) => Run { story, failure, ..run },
+        Some(run) => Run { event_log, failure, ..run },
         None => two_devices(seed),
     }
 }
@@ -223,7 +224,7 @@ struct SlopePoint {
     run: Run,
 }
 
-/// Milliseconds a decoded token in a room of so many stages whose messages take `latency` from peer to peer.
+/// Milliseconds a decoded token in a room of this many stages whose messages take `latency` from peer to peer.
 fn slope_point(seed: u64, stages: u32, latency: f64) -> SlopePoint {
     let near = SimDevice { noise: 0.0, ..device(3_000) }.behind(Link::after(latency / 2.0));
     let mut world = World::new(seed, dense(), Sharing::Everyone, near);

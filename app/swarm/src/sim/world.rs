@@ -1,4 +1,4 @@
-//! The world: peers on a virtual clock, and what is due when.
+//! The world: peers on a virtual clock, and the queue of what happens when.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,18 +16,18 @@ use super::random::{Random, mix};
 use super::relay::{Relay, Uplink};
 use crate::{Event, HostCommand, Membership, RelayRoute, SwarmView};
 
-/// A driver tells its state machine the time this often.
+/// A driver sends ticks this often.
 const TICK_MILLIS: f64 = 200.0;
-/// Three round trips to open a WebSocket; the last leg is the relay's first word.
-const DIAL_LEGS: f64 = 5.0;
+/// One-way trips to open a WebSocket: three round trips, of which the last half is the relay's first message.
+const DIAL_TRIPS: f64 = 5.0;
 
-/// Something due. What happens inside a peer is dropped when the peer was restarted meanwhile.
-pub(super) enum Happening {
+/// Something that is due. What happens inside a peer is dropped if the peer was restarted meanwhile.
+pub(super) enum Scheduled {
     Enter,
     Dial,
     Event(Event),
     AtPeer(RelayRoute, Event),
-    /// The so-many-th load of the peer.
+    /// The peer's load with this number has ended.
     Loaded(u64),
     AtRelay(RelayRoute, Uplink),
     GivenUp(RelayRoute),
@@ -35,8 +35,8 @@ pub(super) enum Happening {
     Prompt(PromptRequest),
 }
 
-impl Happening {
-    /// It happens inside the peer's tab, which may be closed or stand still.
+impl Scheduled {
+    /// It happens inside the peer's tab, which may be closed or frozen.
     fn is_inside(&self) -> bool {
         matches!(self, Self::Enter | Self::Dial | Self::Event(_) | Self::AtPeer(..) | Self::Loaded(_))
     }
@@ -52,7 +52,7 @@ struct Chat {
 /// Requests of the first chat begin here, those of the second at twice as many.
 const CHAT_REQUESTS: u32 = 1_000;
 
-/// Time (as bits, which sort like positive times), sequence, peer, the peer's life.
+/// Time (as bits, which sort like positive times), sequence number, peer, the peer's life.
 type Due = Reverse<(u64, u64, usize, u64)>;
 
 /// A simulated room.
@@ -66,10 +66,10 @@ pub struct World {
     pub(super) shown_plan: Option<(PlanEpoch, bool)>,
     chats: Vec<Chat>,
     share: Sharing,
-    state: Option<KvCacheType>,
+    kv_cache: Option<KvCacheType>,
     in_advance: bool,
     due: BinaryHeap<Due>,
-    happenings: BTreeMap<u64, Happening>,
+    pending: BTreeMap<u64, Scheduled>,
     sequence: u64,
     fingerprint: u64,
     pub(super) violation: Option<String>,
@@ -88,10 +88,10 @@ impl World {
             shown_plan: None,
             chats: Vec::new(),
             share,
-            state: None,
+            kv_cache: None,
             in_advance: true,
             due: BinaryHeap::new(),
-            happenings: BTreeMap::new(),
+            pending: BTreeMap::new(),
             sequence: 0,
             fingerprint: 0,
             violation: None,
@@ -101,9 +101,9 @@ impl World {
         world
     }
 
-    /// The host wishes keys and values to be stored so; otherwise the largest type is taken that fits.
-    pub fn prefer_kv_cache(&mut self, state: KvCacheType) {
-        self.state = Some(state);
+    /// The host chooses a KV cache type; otherwise the largest one that fits is taken.
+    pub fn prefer_kv_cache(&mut self, kv_cache: KvCacheType) {
+        self.kv_cache = Some(kv_cache);
     }
 
     /// Nothing is loaded before the model fits.
@@ -115,7 +115,7 @@ impl World {
     pub fn add(&mut self, device: SimDevice, at: f64) -> usize {
         let index = self.peers.len();
         self.peers.push(SimPeer::new(index, device));
-        self.schedule(at, index, Happening::Enter);
+        self.schedule(at, index, Scheduled::Enter);
         index
     }
 
@@ -133,7 +133,7 @@ impl World {
 
     /// A fault at a time.
     pub fn fault(&mut self, fault: Fault, at: f64) {
-        self.schedule(at, fault.device().unwrap_or(0), Happening::Fault(fault));
+        self.schedule(at, fault.device().unwrap_or(0), Scheduled::Fault(fault));
     }
 
     /// A peer asks at a time, in a conversation of its own.
@@ -143,23 +143,23 @@ impl World {
 
     /// A peer asks at a time, in a conversation; `text` is all of it so far.
     pub fn ask(&mut self, index: usize, request: u32, conversation: &str, text: &str, max_tokens: u32, at: f64) {
-        self.schedule(at, index, Happening::Prompt(question(request, conversation, text, max_tokens, None)));
+        self.schedule(at, index, Scheduled::Prompt(question(request, conversation, text, max_tokens, None)));
     }
 
-    /// A peer asks for a song at a time, in a conversation of its own: an answer that is sampled and repeats itself.
-    pub fn ask_for_song(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, seed: u64, at: f64) {
+    /// A peer asks at a time, in a conversation of its own, for a sampled answer, which repeats itself.
+    pub fn ask_sampled(&mut self, index: usize, request: u32, text: &str, max_tokens: u32, seed: u64, at: f64) {
         let name = format!("conversation {request}");
-        self.schedule(at, index, Happening::Prompt(question(request, &name, text, max_tokens, Some(seed))));
+        self.schedule(at, index, Scheduled::Prompt(question(request, &name, text, max_tokens, Some(seed))));
     }
 
-    /// A peer asks the same again and again, from one time until another, each time in a new conversation.
+    /// A peer asks the same question again and again, from one time until another, each time in a new conversation.
     pub fn chat(&mut self, index: usize, text: &str, max_tokens: u32, from: f64, until: f64) {
         self.chats.push(Chat { text: text.to_owned(), max_tokens, until });
         self.prompt(index, CHAT_REQUESTS * self.chats.len() as u32, text, max_tokens, from);
     }
 
     /// An answer has ended: whoever chats asks again.
-    pub(super) fn ask_again(&mut self, index: usize, request: RequestId) {
+    pub(super) fn continue_chat(&mut self, index: usize, request: RequestId) {
         let chat = (request.0 / CHAT_REQUESTS).checked_sub(1).and_then(|chat| self.chats.get(chat as usize));
         if let Some(chat) = chat.filter(|chat| self.now < chat.until) {
             let (text, max_tokens) = (chat.text.clone(), chat.max_tokens);
@@ -183,7 +183,7 @@ impl World {
         self.event(index, Event::Writing);
     }
 
-    /// How often a peer's device was told to expect rows.
+    /// How often a peer's device was told that work is about to come.
     pub fn expecting(&self, index: usize) -> u32 {
         self.peers[index].expecting
     }
@@ -198,7 +198,7 @@ impl World {
         self.peers[index].answers.get(&RequestId(request))
     }
 
-    /// How a peer stands.
+    /// A peer's view.
     pub fn view(&self, index: usize) -> SwarmView<'_> {
         self.peers[index].machine.view()
     }
@@ -208,7 +208,7 @@ impl World {
         self.now
     }
 
-    /// A rule that a state machine broke, whatever was answered.
+    /// A rule that a state machine broke, if one was broken.
     pub fn violation(&self) -> Option<&str> {
         self.violation.as_deref()
     }
@@ -218,7 +218,7 @@ impl World {
         self.fingerprint
     }
 
-    /// Tokens, comings, goings and plans so far.
+    /// Tokens, entries, departures and plans so far.
     pub fn timeline(&self) -> &Timeline {
         &self.timeline
     }
@@ -234,12 +234,12 @@ impl World {
             }
             self.now = time;
             self.fingerprint = mix(self.fingerprint ^ at.rotate_left(17) ^ sequence << 8 ^ index as u64);
-            let Some(happening) = self.happenings.remove(&sequence) else { continue };
+            let Some(scheduled) = self.pending.remove(&sequence) else { continue };
             let peer = &self.peers[index];
-            match happening.is_inside() {
+            match scheduled.is_inside() {
                 true if peer.life != life => {}
-                true if peer.frozen_until > self.now => self.schedule(peer.frozen_until, index, happening),
-                _ => self.happen(index, happening),
+                true if peer.frozen_until > self.now => self.schedule(peer.frozen_until, index, scheduled),
+                _ => self.dispatch(index, scheduled),
             }
             if done(self) {
                 return;
@@ -247,40 +247,40 @@ impl World {
         }
     }
 
-    pub(super) fn schedule(&mut self, at: f64, index: usize, happening: Happening) {
+    pub(super) fn schedule(&mut self, at: f64, index: usize, scheduled: Scheduled) {
         self.sequence += 1;
-        self.happenings.insert(self.sequence, happening);
+        self.pending.insert(self.sequence, scheduled);
         self.due.push(Reverse((at.max(self.now).to_bits(), self.sequence, index, self.peers[index].life)));
     }
 
-    fn happen(&mut self, index: usize, happening: Happening) {
-        match happening {
-            Happening::Event(Event::Tick) => {
-                self.schedule(self.now + TICK_MILLIS, index, Happening::Event(Event::Tick));
-                self.tell_progress(index);
+    fn dispatch(&mut self, index: usize, scheduled: Scheduled) {
+        match scheduled {
+            Scheduled::Event(Event::Tick) => {
+                self.schedule(self.now + TICK_MILLIS, index, Scheduled::Event(Event::Tick));
+                self.report_progress(index);
                 self.event(index, Event::Tick);
             }
-            Happening::Event(event) => self.event(index, event),
-            Happening::AtPeer(route, event) => self.at_peer(index, route, event),
+            Scheduled::Event(event) => self.event(index, event),
+            Scheduled::AtPeer(route, event) => self.at_peer(index, route, event),
             // The page has no Send while it is not in a room with a host.
-            Happening::Prompt(prompt) if self.view(index).membership != Membership::Inside => {
-                self.schedule(self.now + TICK_MILLIS, index, Happening::Prompt(prompt));
+            Scheduled::Prompt(prompt) if self.view(index).membership != Membership::Inside => {
+                self.schedule(self.now + TICK_MILLIS, index, Scheduled::Prompt(prompt));
             }
-            Happening::Prompt(prompt) => {
+            Scheduled::Prompt(prompt) => {
                 self.peers[index].answers.insert(prompt.request, Answer::default());
                 self.event(index, Event::Prompt(prompt));
             }
-            Happening::Enter => self.enter(index),
-            Happening::Dial => self.dialled(index),
-            Happening::Loaded(load) => self.loaded(index, load),
-            Happening::AtRelay(route, what) => self.at_relay(index, route, what),
-            Happening::GivenUp(route) => self.given_up(route, index),
-            Happening::Fault(fault) => self.strike(fault),
+            Scheduled::Enter => self.enter(index),
+            Scheduled::Dial => self.dialled(index),
+            Scheduled::Loaded(load) => self.loaded(index, load),
+            Scheduled::AtRelay(route, what) => self.at_relay(index, route, what),
+            Scheduled::GivenUp(route) => self.given_up(route, index),
+            Scheduled::Fault(fault) => self.inject(fault),
         }
     }
 
     fn enter(&mut self, index: usize) {
-        self.note_entry(index);
+        self.annotate_entry(index);
         let peer = &mut self.peers[index];
         peer.present = true;
         let first = match peer.is_host {
@@ -288,7 +288,7 @@ impl World {
                 source: ModelSource::Relay { name: "sim".into() },
                 key: "key".into(),
                 context: CONTEXT,
-                kv_cache: self.state,
+                kv_cache: self.kv_cache,
                 sharing: self.share,
                 last_epoch: PlanEpoch(0),
                 in_advance: self.in_advance,
@@ -296,22 +296,22 @@ impl World {
             }),
             false => Event::Join { key: peer.device.invited.then(|| "key".into()) },
         };
-        let dial = self.now + DIAL_LEGS * peer.device.link.latency;
+        let dial = self.now + DIAL_TRIPS * peer.device.link.latency;
         self.event(index, first);
-        self.lend(index);
-        self.schedule(dial, index, Happening::Dial);
+        self.contribute(index);
+        self.schedule(dial, index, Scheduled::Dial);
         let tick = self.now + TICK_MILLIS * self.random.unit();
-        self.schedule(tick, index, Happening::Event(Event::Tick));
+        self.schedule(tick, index, Scheduled::Event(Event::Tick));
     }
 
-    /// The peer's owner lends its device, if it is one that lends.
-    pub(super) fn lend(&mut self, index: usize) {
+    /// The peer's owner contributes its device, if it has a budget.
+    pub(super) fn contribute(&mut self, index: usize) {
         if let Some(contribution) = self.peers[index].device.contribution() {
             self.event(index, Event::Contribute(contribution));
         }
     }
 
-    /// Gives a peer's state machine an event and performs what it asks for.
+    /// Feeds a peer's state machine an event and performs its actions.
     pub(super) fn event(&mut self, index: usize, event: Event) {
         if !self.peers[index].present {
             return;
@@ -321,7 +321,7 @@ impl World {
             self.perform(index, action);
         }
         if index == 0 {
-            self.note_plan();
+            self.annotate_plan();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the GPU must hold for the plans, and how its loading goes.
+//! What the GPU must hold for the plans, and the progress of loading it.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use potluck_protocol::{Frame, LoadFault, LoadReport, Prepare};
 
 use super::Worker;
 use crate::event::LoadRequest;
+use crate::event_context::EventContext;
 use crate::memory::resident_bytes;
-use crate::outbox::Outbox;
 use crate::{Action, Severity};
 
 impl Worker {
-    /// What is lent now may be less than the coordinator knows.
+    /// Checks a plan against the present contribution, which may be smaller than the coordinator knows.
     pub(super) fn check(&self, prepare: &Prepare, me: PeerId) -> Result<(), LoadFault> {
         let Some(contribution) = &self.contribution else {
             return Err(LoadFault::Failed("this device does not lend its GPU any more".into()));
@@ -22,7 +22,9 @@ impl Worker {
         let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context);
         let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
         match needed > budget {
-            true => Err(LoadFault::NoRoom(format!("its part takes {needed} of GPU memory and {budget} are lent now"))),
+            true => {
+                Err(LoadFault::NoRoom(format!("its part needs {needed} of GPU memory, but it lends only {budget}")))
+            }
             false => Ok(()),
         }
     }
@@ -43,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// The units that the plans need now, and of which model, with how many positions of state.
+    /// The units that the plans need now, with the plan that determines model and context.
     pub(super) fn of_plans(&self, me: PeerId) -> Option<(&Prepare, Vec<WeightUnit>)> {
         let inactive = self.inactive.as_ref().map(|inactive| &inactive.prepare);
         if let Some(prepare) = inactive {
@@ -53,76 +55,71 @@ impl Worker {
         Some((active, active.plan.units_for(me, &active.shape)))
     }
 
-    /// Brings the GPU to what the plans need now. What is held to stand by stays where it fits beside, and goes otherwise.
-    pub(super) fn load(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
-        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(out.me), self.contribution) else { return };
-        let (model, context, state) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
+    /// Loads what the plans need now. Standby units stay where they fit beside it, and are dropped otherwise.
+    pub(super) fn load(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
+        let (Some((prepare, units)), Some(contribution)) = (self.of_plans(cx.members.me), self.contribution) else {
+            return;
+        };
+        let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
-            true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), out),
+            true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), cx),
             false => self.interrupt_standby(),
         }
         let units = both.unwrap_or(units);
-        out.act(Action::Load(LoadRequest {
-            epoch,
-            model,
-            units,
-            context,
-            kv_cache: state,
-            budget: contribution.budget,
-        }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units, context, kv_cache, budget: contribution.budget }));
     }
 
-    /// Nothing is to be loaded for a plan: what no plan needs goes, and what is to be held to stand by is loaded.
-    pub(super) fn settle(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.
+    pub(super) fn reconcile(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         match self.waits_to_stand_by() {
-            true => self.load_standby(out),
-            false => self.load(epoch, out),
+            true => self.load_standby(cx),
+            false => self.load(epoch, cx),
         }
     }
 
-    pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, out: &mut Outbox) {
+    pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, cx: &mut EventContext) {
         self.used = used;
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded);
-        // Who works for a plan is not shown as loading, and must be heard of like everyone who works.
+        // A device that works for a plan is not reported as loading: loading devices may stay silent for longer.
         let of_spare = self.active.is_none() && self.inactive.is_none() && self.loads_standby(epoch);
         if of_plan || of_spare {
             self.loading = Some(report);
-            out.act(Action::ViewChanged);
+            cx.out.act(Action::ViewChanged);
         }
     }
 
-    pub fn loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
-        self.standby_loaded(epoch, out);
+    pub fn loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
+        self.standby_loaded(epoch, cx);
         let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) else { return };
         if !std::mem::replace(&mut inactive.loaded, true) {
             self.loading = None;
-            out.send(inactive.coordinator, Frame::Prepared(epoch));
-            out.act(Action::ViewChanged);
+            cx.out.send(inactive.coordinator, Frame::Prepared(epoch));
+            cx.out.act(Action::ViewChanged);
         }
     }
 
-    /// The active plan goes on: what it needs was there before.
-    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, out: &mut Outbox) {
+    /// Loading failed. The active plan goes on: what it needs was there before.
+    pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch);
         if of_plan && matches!(fault, LoadFault::NoRoom(_)) && self.holds_standby() {
-            // The engine takes more than the sizes say: the plan comes first.
-            self.stop_standing_by(fault, out);
-            self.load(epoch, out);
+            // The engine needs more than the sizes say: the plan comes first.
+            self.stop_standing_by(fault, cx);
+            self.load(epoch, cx);
         } else if let Some(inactive) = self.inactive.take_if(|inactive| inactive.epoch() == epoch) {
             self.loading = None;
-            out.notice(Severity::Warning, fault.sentence());
-            out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
-            out.act(Action::ViewChanged);
-            self.settle(epoch, out);
+            cx.out.notice(Severity::Warning, fault.sentence());
+            cx.out.send(inactive.coordinator, Frame::PrepareFailed(epoch, fault));
+            cx.out.act(Action::ViewChanged);
+            self.reconcile(epoch, cx);
         } else if self.loads_standby(epoch) {
-            self.stop_standing_by(fault, out);
-            self.load(epoch, out);
+            self.stop_standing_by(fault, cx);
+            self.load(epoch, cx);
         }
     }
 }
 
-/// Both without doubles, in order.
+/// Both lists in order, without duplicates.
 pub(super) fn joined(mut units: Vec<WeightUnit>, more: &[WeightUnit]) -> Vec<WeightUnit> {
     let known: BTreeSet<WeightUnit> = units.iter().copied().collect();
     units.extend(more.iter().filter(|unit| !known.contains(unit)));

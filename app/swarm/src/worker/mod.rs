@@ -1,10 +1,11 @@
-//! The worker's side of plans: an active one that computes, and an inactive one that is loaded beside it. Nothing that
-//! happens to the inactive plan disturbs the active one. Beside them it may stand by for the loss of another device.
+//! The worker's side of plans: an active one that computes, and an inactive one that is loaded beside it. Nothing
+//! that happens to the inactive plan disturbs the active one. Besides, the worker may stand by for the loss of
+//! another device.
 
 mod loading;
 mod standby;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, PlanEpoch, Ticket};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, PeerId, PlanEpoch, Ticket};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, ModelCard,
     Prepare, StageFaultKind, WorkerStatus,
@@ -13,12 +14,11 @@ use potluck_protocol::{
 use standby::Standby;
 
 use crate::Action;
+use crate::event_context::EventContext;
 use crate::executor::Executor;
-use crate::members::Members;
-use crate::outbox::Outbox;
-use crate::planted::{Bug, is_planted};
+use crate::mutation::{Mutation, has_mutation};
 
-/// Tickets of a plan are numbered from its epoch on, so that those of two plans are told apart.
+/// The upper half of a ticket is its plan's epoch, which keeps the tickets of two plans apart.
 const EPOCH_SHIFT: u32 = 32;
 
 #[derive(Default)]
@@ -30,9 +30,9 @@ pub(crate) struct Worker {
     pub newest_epoch: PlanEpoch,
     pub loading: Option<LoadReport>,
     pub used: Bytes,
-    /// Who waits for times of which model.
+    /// The coordinator that waits for times, and the model.
     calibrates_for: Option<(PeerId, ModelId)>,
-    /// Who was promised the times after pauses.
+    /// The coordinator that waits for times after pauses, which follow later.
     pauses_for: Option<(PeerId, ModelId)>,
 }
 
@@ -42,12 +42,12 @@ struct Active {
     executor: Executor,
 }
 
-/// The plan that is loaded beside it.
+/// The inactive plan.
 struct Inactive {
     coordinator: PeerId,
     prepare: Prepare,
     loaded: bool,
-    /// It computes already while the state of running answers is rebuilt on it.
+    /// Present once it computes: the KV cache of running answers is rebuilt on it.
     executor: Option<Executor>,
 }
 
@@ -80,75 +80,75 @@ impl Worker {
         })
     }
 
-    /// It loads, or times its GPU.
+    /// It is loading, or timing its GPU.
     pub fn is_busy(&self) -> bool {
         self.loading.is_some() || self.calibrates_for.is_some()
     }
 
-    /// The coordinator asks how quick this device is with a model.
-    pub fn calibrate(&mut self, coordinator: PeerId, model: ModelCard, out: &mut Outbox) {
+    /// The coordinator asks for this device's times with a model.
+    pub fn calibrate(&mut self, coordinator: PeerId, model: ModelCard, cx: &mut EventContext) {
         match self.contribution {
             Some(Contribution { budget, .. }) => {
                 self.calibrates_for = Some((coordinator, model.id));
-                out.act(Action::Calibrate { model, budget });
+                cx.out.act(Action::Calibrate { model, budget });
             }
             None => {
                 let sentence = "This device does not lend its GPU any more.".to_owned();
-                out.send(coordinator, Frame::Calibrated(model.id, Box::new(Err(sentence))));
+                cx.out.send(coordinator, Frame::Calibrated(model.id, Box::new(Err(sentence))));
             }
         }
     }
 
-    /// The driver has the times, or could not measure.
-    pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, out: &mut Outbox) {
+    /// The driver has the times, or failed to measure.
+    pub fn calibrated(&mut self, model: ModelId, runs: Result<CalibrationRuns, String>, cx: &mut EventContext) {
         let asked = self.calibrates_for.take_if(|(_, asked)| *asked == model);
         let asked = asked.or_else(|| self.pauses_for.take_if(|(_, asked)| *asked == model));
         if let Some((coordinator, _)) = asked {
-            // Timing pauses hardly uses the device: it is not busy with it.
+            // Timing pauses hardly uses the device, so it does not count as busy.
             self.pauses_for = asked.filter(|_| runs.as_ref().is_ok_and(|runs| runs.pauses_follow));
-            out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
+            cx.out.send(coordinator, Frame::Calibrated(model, Box::new(runs)));
         }
     }
 
-    /// What was lent before and is held without a plan goes if less is lent now.
-    pub fn contribute(&mut self, contribution: Contribution, out: &mut Outbox) {
+    /// Weights held without a plan are freed if the budget shrinks.
+    pub fn contribute(&mut self, contribution: Contribution, cx: &mut EventContext) {
         let idle = self.active.is_none() && self.inactive.is_none();
         if idle && self.contribution.as_ref().is_some_and(|before| contribution.budget < before.budget) {
-            // The coordinator gives a new order to a device that lends something else.
+            // The coordinator sends a new order to a device whose contribution changed.
             self.standby = None;
             self.used = Bytes::ZERO;
-            out.act(Action::Unload);
+            cx.out.act(Action::Unload);
         }
         self.contribution = Some(contribution);
     }
 
-    pub fn stop(&mut self, out: &mut Outbox) {
+    pub fn stop(&mut self, cx: &mut EventContext) {
         *self = Worker { newest_epoch: self.newest_epoch, ..Worker::default() };
-        out.act(Action::Unload);
+        cx.out.act(Action::Unload);
     }
 
-    pub fn prepare(&mut self, coordinator: PeerId, prepare: Prepare, out: &mut Outbox) {
+    pub fn prepare(&mut self, coordinator: PeerId, prepare: Prepare, cx: &mut EventContext) {
         let epoch = prepare.plan.epoch;
         if self.knows(epoch) {
-            self.say_prepared(coordinator, epoch, out);
+            self.say_prepared(coordinator, epoch, cx);
             return;
         }
-        // The plan that is to go on may be one whose commit is lost.
+        // The commit of the plan that is to go on may have been lost.
         if let Some(kept) = prepare.keep {
-            self.switch(kept, out);
+            self.switch(kept, cx);
         }
-        if let Err(fault) = self.check(&prepare, out.me) {
-            out.send(coordinator, Frame::PrepareFailed(epoch, fault));
+        if let Err(fault) = self.check(&prepare, cx.members.me) {
+            cx.out.send(coordinator, Frame::PrepareFailed(epoch, fault));
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
         self.take_advance(epoch);
-        self.drop_inactive(out);
+        self.drop_inactive(cx);
         if !self.keeps_active(&prepare) {
-            self.drop_active(out);
+            self.drop_active(cx);
         }
         self.inactive = Some(Inactive { coordinator, prepare, loaded: false, executor: None });
-        self.load(epoch, out);
+        self.load(epoch, cx);
         self.loading = Some(LoadReport {
             phase: LoadPhase::Find,
             done: Bytes::ZERO,
@@ -156,94 +156,94 @@ impl Worker {
             rate: 0.0,
             cached: Bytes::ZERO,
         });
-        out.act(Action::ViewChanged);
+        cx.out.act(Action::ViewChanged);
     }
 
-    /// An order that was sent again, because an answer to it may be lost.
+    /// True for an order that was sent again because the answer to it may be lost.
     fn knows(&self, epoch: PlanEpoch) -> bool {
         self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch)
             || self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch)
     }
 
-    fn say_prepared(&self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
+    fn say_prepared(&self, coordinator: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_none_or(|inactive| inactive.epoch() != epoch || inactive.loaded) {
-            out.send(coordinator, Frame::Prepared(epoch));
+            cx.out.send(coordinator, Frame::Prepared(epoch));
         }
     }
 
-    /// The state of a plan's conversations counts for no other plan.
-    fn forget(executor: &Executor, out: &mut Outbox) {
-        executor.conversations().into_iter().for_each(|conversation| out.act(Action::Forget(conversation)));
+    /// Frees the KV cache of a plan's conversations: it is valid for no other plan.
+    fn forget(executor: &Executor, cx: &mut EventContext) {
+        executor.conversations().into_iter().for_each(|conversation| cx.out.act(Action::Forget(conversation)));
     }
 
-    fn drop_active(&mut self, out: &mut Outbox) {
+    fn drop_active(&mut self, cx: &mut EventContext) {
         if let Some(active) = self.active.take() {
-            Self::forget(&active.executor, out);
+            Self::forget(&active.executor, cx);
         }
     }
 
-    fn drop_inactive(&mut self, out: &mut Outbox) {
+    fn drop_inactive(&mut self, cx: &mut EventContext) {
         if let Some(executor) = self.inactive.take().and_then(|inactive| inactive.executor) {
-            Self::forget(&executor, out);
+            Self::forget(&executor, cx);
         }
     }
 
-    pub fn commit(&mut self, coordinator: PeerId, epoch: PlanEpoch, out: &mut Outbox) {
+    pub fn commit(&mut self, coordinator: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         self.newest_epoch = self.newest_epoch.max(epoch);
-        self.drop_obsolete(epoch, out);
+        self.drop_obsolete(epoch, cx);
         let trims = self.active.is_some();
-        if self.switch(epoch, out) {
+        if self.switch(epoch, cx) {
             if trims || self.waits_to_stand_by() {
-                // What only the older plan needed goes now.
-                self.settle(epoch, out);
+                // Frees what only the older plan needed.
+                self.reconcile(epoch, cx);
             }
         } else if self.active.as_ref().is_some_and(|active| active.executor.epoch() < epoch) && self.inactive.is_none()
         {
             // A plan without us: we keep what we hold, as a spare.
-            self.drop_active(out);
-            self.load_standby(out);
+            self.drop_active(cx);
+            self.load_standby(cx);
         } else if self.inactive.is_none() {
-            self.end_advance(epoch, out);
+            self.end_advance(epoch, cx);
         }
         let answer = match self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch) {
             true => Frame::Committed(epoch),
-            // A spare, whose answer nobody awaits, or a device that lost what it had prepared.
+            // A spare, from which no answer is expected, or a device that lost what it had prepared.
             false => Frame::PrepareFailed(epoch, LoadFault::Failed("it no longer holds its part".into())),
         };
-        out.send(coordinator, answer);
-        out.act(Action::ViewChanged);
+        cx.out.send(coordinator, answer);
+        cx.out.act(Action::ViewChanged);
     }
 
-    /// A plan that was being prepared will not come if something newer has: its end was not told, or that was lost.
-    fn drop_obsolete(&mut self, newer: PlanEpoch, out: &mut Outbox) {
+    /// An inactive plan is obsolete if there is a newer epoch: the frame that abandoned it was lost.
+    fn drop_obsolete(&mut self, newer: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() < newer) {
-            self.drop_inactive(out);
+            self.drop_inactive(cx);
             self.loading = None;
         }
     }
 
-    /// The inactive plan is the active one from now on, if it is this one and loaded. True if so.
-    fn switch(&mut self, epoch: PlanEpoch, out: &mut Outbox) -> bool {
+    /// Switches to the inactive plan, if it is this one and loaded. True if so.
+    fn switch(&mut self, epoch: PlanEpoch, cx: &mut EventContext) -> bool {
         let is_meant = |inactive: &mut Inactive| inactive.epoch() == epoch && inactive.loaded;
         let Some(mut inactive) = self.inactive.take_if(is_meant) else { return false };
-        inactive.executor(out.me);
-        self.drop_active(out);
+        inactive.executor(cx.members.me);
+        self.drop_active(cx);
         let Inactive { prepare, executor, .. } = inactive;
         self.active = executor.map(|executor| Active { prepare, executor });
         true
     }
 
-    /// A plan that was being prepared will not come.
-    pub fn abandon(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    /// The inactive plan was abandoned.
+    pub fn abandon(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         if self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch) {
-            self.drop_inactive(out);
+            self.drop_inactive(cx);
             self.loading = None;
-            self.settle(epoch, out);
-            out.act(Action::ViewChanged);
+            self.reconcile(epoch, cx);
+            cx.out.act(Action::ViewChanged);
         }
     }
 
-    /// The executor of a plan, also of one that is not committed yet.
+    /// The executor of a plan, committed or not.
     fn executor(&mut self, epoch: PlanEpoch, me: PeerId) -> Option<&mut Executor> {
         match &mut self.active {
             Some(active) if active.executor.epoch() == epoch || is_stale(active, epoch) => Some(&mut active.executor),
@@ -254,39 +254,39 @@ impl Worker {
         }
     }
 
-    /// Rows for a stage. Both plans' state shares the pages, so what does not count any more is freed in both.
-    pub fn forward(&mut self, forward: Forward, out: &mut Outbox) {
-        if self.executor(forward.epoch, out.me).is_none() {
+    /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
+    pub fn forward(&mut self, forward: Forward, cx: &mut EventContext) {
+        if self.executor(forward.epoch, cx.members.me).is_none() {
             return;
         }
-        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, out));
-        if let Some(executor) = self.executor(forward.epoch, out.me) {
-            executor.forward(forward, out);
+        self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, cx));
+        if let Some(executor) = self.executor(forward.epoch, cx.members.me) {
+            executor.forward(forward, cx);
         }
     }
 
-    /// Gives the engine what an event has brought.
-    pub fn start(&mut self, out: &mut Outbox) {
-        self.executors().for_each(|executor| executor.start(out));
+    /// Submits to the engine what an event has brought.
+    pub fn start(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.start(cx));
     }
 
-    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, out: &mut Outbox) {
-        if let Some(executor) = self.executor(call.epoch, out.me) {
-            executor.expert_call(caller, call, out);
+    pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(call.epoch, cx.members.me) {
+            executor.expert_call(caller, call, cx);
         }
     }
 
-    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, members: &Members, now: Millis, out: &mut Outbox) {
-        if let Some(executor) = self.executor(sum.epoch, out.me) {
-            executor.expert_sum(from, sum, members, now, out);
+    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(sum.epoch, cx.members.me) {
+            executor.expert_sum(from, sum, cx);
         }
     }
 
-    pub fn computed(&mut self, computed: Computed, members: &Members, now: Millis, out: &mut Outbox) {
+    pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) {
         let Ticket(ticket) = computed.ticket;
         let epoch = u32::try_from(ticket >> EPOCH_SHIFT).map(PlanEpoch).unwrap_or_default();
-        if let Some(executor) = self.executor(epoch, out.me) {
-            executor.computed(computed, members, now, out);
+        if let Some(executor) = self.executor(epoch, cx.members.me) {
+            executor.computed(computed, cx);
         }
     }
 
@@ -295,30 +295,30 @@ impl Worker {
         active.chain(self.inactive.iter_mut().filter_map(|inactive| inactive.executor.as_mut()))
     }
 
-    /// Everything on the GPU is gone. The coordinator makes a new plan; until then nothing of ours counts.
-    pub fn device_lost(&mut self, sentence: &str, out: &mut Outbox) {
+    /// Everything on the GPU is gone. The coordinator makes a new plan.
+    pub fn device_lost(&mut self, sentence: &str, cx: &mut EventContext) {
         if let Some(inactive) = self.inactive.take() {
             let fault = LoadFault::Failed(sentence.to_owned());
-            out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
+            cx.out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
         }
-        self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), out);
+        self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), cx);
         if let Some(Active { prepare, executor }) = &self.active {
-            let stage = prepare.plan.stages.iter().find(|stage| stage.peer == out.me).map(|stage| stage.id);
+            let stage = prepare.plan.stages.iter().find(|stage| stage.peer == cx.members.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {
-                executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, out);
+                executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, cx);
             }
         }
-        self.drop_active(out);
+        self.drop_active(cx);
         self.loading = None;
         self.used = Bytes::ZERO;
     }
 
-    pub fn tick(&mut self, members: &Members, now: Millis, out: &mut Outbox) {
-        self.executors().for_each(|executor| executor.tick(members, now, out));
+    pub fn tick(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.tick(cx));
     }
 }
 
-/// A frame of an older plan that is taken for one of this plan: a bug on purpose.
+/// Accepts a frame of an older plan: a deliberate bug.
 fn is_stale(active: &Active, epoch: PlanEpoch) -> bool {
-    is_planted(Bug::StaleEpoch) && epoch < active.executor.epoch()
+    has_mutation(Mutation::StaleEpoch) && epoch < active.executor.epoch()
 }

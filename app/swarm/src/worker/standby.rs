@@ -1,5 +1,5 @@
-//! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Whatever a plan
-//! needs goes first: its loading interrupts this one, and its memory is taken from this.
+//! Standing by: units held in advance for the loss of another device (dynamic-partitioning.txt 5.2.5). Plans have
+//! priority: their loading interrupts this one and takes its memory.
 
 use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, WeightUnit};
 use potluck_protocol::{Frame, LoadFault, Prepare, StandbyOrder};
@@ -8,8 +8,8 @@ use super::Worker;
 use super::loading::joined;
 use crate::Action;
 use crate::event::LoadRequest;
+use crate::event_context::EventContext;
 use crate::memory::resident_bytes;
-use crate::outbox::Outbox;
 
 pub(super) struct Standby {
     coordinator: PeerId,
@@ -19,13 +19,13 @@ pub(super) struct Standby {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Progress {
-    /// Until nothing is to be loaded for a plan.
+    /// Waits until no plan is being loaded.
     Waiting,
     Loading,
     Loaded,
 }
 
-/// What units take depends on these.
+/// What the size of units depends on.
 type Sizes = (ModelId, u32, KvCacheType);
 
 fn sizes(prepare: &Prepare) -> Sizes {
@@ -37,7 +37,7 @@ impl Standby {
         (self.order.model.id, self.order.context, self.order.kv_cache)
     }
 
-    /// Everything of the order beside these units fits a budget.
+    /// These units, which include the order's, fit the budget.
     fn fits(&self, both: &[WeightUnit], overhead: Bytes, budget: Bytes) -> bool {
         let order = &self.order;
         let needed = resident_bytes(&order.shape, both, order.context);
@@ -46,51 +46,51 @@ impl Standby {
 }
 
 impl Worker {
-    pub fn stand_by(&mut self, coordinator: PeerId, order: StandbyOrder, out: &mut Outbox) {
+    pub fn stand_by(&mut self, coordinator: PeerId, order: StandbyOrder, cx: &mut EventContext) {
         let epoch = order.epoch;
         if let Some(known) = self.standby.as_ref().filter(|known| known.order.epoch == epoch) {
             if known.progress == Progress::Loaded {
-                out.send(coordinator, Frame::Prepared(epoch));
+                cx.out.send(coordinator, Frame::Prepared(epoch));
             }
             return;
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
         // Nothing is ordered while a plan is prepared.
-        self.drop_obsolete(epoch, out);
+        self.drop_obsolete(epoch, cx);
         if order.in_advance {
-            // Whatever plan we were part of, the coordinator has none any more.
-            self.drop_active(out);
+            // The coordinator has no plan any more.
+            self.drop_active(cx);
         }
         if !order.units.is_empty() {
             self.standby = Some(Standby { coordinator, order, progress: Progress::Waiting });
-            self.load_standby(out);
+            self.load_standby(cx);
             return;
         }
-        self.end_advance(epoch, out);
+        self.end_advance(epoch, cx);
         self.standby = None;
-        out.send(coordinator, Frame::Prepared(epoch));
+        cx.out.send(coordinator, Frame::Prepared(epoch));
         if self.inactive.is_none() {
             self.loading = None;
-            self.load(epoch, out);
+            self.load(epoch, cx);
         }
     }
 
-    /// A plan has come, so nothing is loaded in advance any more: what it wants is loaded for it, and the rest goes.
-    pub(super) fn end_advance(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    /// A plan has come: what was loaded in advance is freed where no plan needs it.
+    pub(super) fn end_advance(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         let is_over = |standby: &mut Standby| standby.order.in_advance && standby.order.epoch < epoch;
         if self.standby.take_if(is_over).is_some() && self.active.is_none() && self.inactive.is_none() {
             self.loading = None;
             self.used = Bytes::ZERO;
-            out.act(Action::Unload);
+            cx.out.act(Action::Unload);
         }
     }
 
-    /// The part of a plan begins where what was loaded in advance has ended.
+    /// A plan's part takes over what was loaded in advance.
     pub(super) fn take_advance(&mut self, epoch: PlanEpoch) {
         self.standby.take_if(|standby| standby.order.in_advance && standby.order.epoch <= epoch);
     }
 
-    /// An order waits until nothing is to be loaded for a plan.
+    /// True if an order waits until no plan is being loaded.
     pub(super) fn waits_to_stand_by(&self) -> bool {
         self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Waiting)
     }
@@ -104,15 +104,15 @@ impl Worker {
         self.standby.as_ref().is_some_and(|standby| standby.progress == Progress::Loaded)
     }
 
-    /// Loads what an order names beside the active plan's units, unless a plan is being prepared.
-    pub(super) fn load_standby(&mut self, out: &mut Outbox) {
+    /// Loads the order beside the active plan's units, unless a plan is being prepared.
+    pub(super) fn load_standby(&mut self, cx: &mut EventContext) {
         if self.inactive.is_some() || !self.waits_to_stand_by() {
             return;
         }
         let Some(contribution) = self.contribution else {
-            return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), out);
+            return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), cx);
         };
-        let (units, of_plan) = match self.of_plans(out.me) {
+        let (units, of_plan) = match self.of_plans(cx.members.me) {
             Some((prepare, units)) => (units, Some((sizes(prepare), prepare.overhead))),
             None => (Vec::new(), None),
         };
@@ -122,37 +122,37 @@ impl Worker {
         let is_of = of_plan.is_none_or(|(sizes, _)| sizes == standby.sizes());
         let overhead = of_plan.map_or(Bytes::ZERO, |(_, overhead)| overhead);
         if !is_of || !standby.fits(&both, overhead, contribution.budget) {
-            let sentence = "what it is to hold besides its part does not fit into what it lends now".to_owned();
-            return self.stop_standing_by(LoadFault::NoRoom(sentence), out);
+            let sentence = "the standby copy does not fit the memory it lends now".to_owned();
+            return self.stop_standing_by(LoadFault::NoRoom(sentence), cx);
         }
-        let (epoch, model, context, state) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
+        let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache: state, budget }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache, budget }));
     }
 
-    pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, out: &mut Outbox) {
+    pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
         if !self.loads_standby(epoch) {
             return;
         }
         if let Some(standby) = &mut self.standby {
             standby.progress = Progress::Loaded;
-            out.send(standby.coordinator, Frame::Prepared(epoch));
+            cx.out.send(standby.coordinator, Frame::Prepared(epoch));
         }
         if self.inactive.is_none() {
             self.loading = None;
         }
-        out.act(Action::ViewChanged);
+        cx.out.act(Action::ViewChanged);
     }
 
-    /// A plan's loading takes the place of this one.
+    /// A plan's loading interrupts this one.
     pub(super) fn interrupt_standby(&mut self) {
         if let Some(standby) = self.standby.as_mut().filter(|standby| standby.progress == Progress::Loading) {
             standby.progress = Progress::Waiting;
         }
     }
 
-    /// A plan's units and what is held to stand by; `None` if both do not fit together.
+    /// A plan's units with the standby units; `None` if they do not fit together.
     pub(super) fn with_standby(
         &self,
         prepare: &Prepare,
@@ -168,14 +168,14 @@ impl Worker {
         (is_of && standby.fits(&both, prepare.overhead, budget)).then_some(both)
     }
 
-    /// Nothing is held in advance any more; the coordinator is told.
-    pub(super) fn stop_standing_by(&mut self, fault: LoadFault, out: &mut Outbox) {
+    /// Drops the standby order and reports it to the coordinator.
+    pub(super) fn stop_standing_by(&mut self, fault: LoadFault, cx: &mut EventContext) {
         if let Some(standby) = self.standby.take() {
             if self.inactive.is_none() {
                 self.loading = None;
             }
-            out.send(standby.coordinator, Frame::PrepareFailed(standby.order.epoch, fault));
-            out.act(Action::ViewChanged);
+            cx.out.send(standby.coordinator, Frame::PrepareFailed(standby.order.epoch, fault));
+            cx.out.act(Action::ViewChanged);
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Partial plans: what devices load while the model does not fit and more of them are awaited (dynamic-partitioning.txt
-//! 4.4.1). They are ordered like what stands by, and the plan that comes at last is chosen for what is there.
+//! Loading in advance: what devices load while the model does not fit the room yet and more devices are expected
+//! (dynamic-partitioning.txt 4.4.1). The orders are those of standby plans; the first plan takes into account what is
+//! already loaded.
 
 use std::collections::BTreeSet;
 
@@ -8,75 +9,76 @@ use potluck_planner::{Room, SESSION_START_MILLIS, load_millis};
 use potluck_protocol::LoadReport;
 
 use super::standbys::Advance;
-use super::{Planning, Wishes};
+use super::{PlanRequest, Planning};
+use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
-/// A plan is nearly there if another one would take so many times as long.
+/// A plan is nearly loaded if another one would take this many times as long.
 const NEARLY: f64 = 2.0;
 
 impl Planning {
-    /// The model does not fit, the host wishes it, and every device that is there was timed: a device that loads cannot be
-    /// timed, and whoever comes next would wait for that.
-    pub(super) fn may_load_in_advance(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> bool {
-        if !wishes.command.in_advance || self.shortfall.is_none() || self.waits {
+    /// True if the model does not fit, the host allows it, and every present device was timed: a device cannot be
+    /// timed while it loads, and whoever comes next would wait for that.
+    pub(super) fn may_load_in_advance(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
+        if !request.command.in_advance || self.shortfall.is_none() || self.policy.awaits_calibration {
             return false;
         }
-        self.calibrating.ask_all(wishes.model, members, wishes.now, out);
-        !self.calibrating.is_waited_for(members, wishes.now)
+        self.observed.calibrating.ask_all(request.model, cx);
+        !self.observed.calibrating.is_waited_for(cx)
     }
 
-    /// A plan is prepared: it takes the place of what is loaded in advance.
-    pub(super) fn end_advance(&mut self, plan: &Plan, members: &Members, wishes: Wishes<'_>, out: &mut Outbox) {
-        let epoch = self.next_epoch(members);
+    /// A plan is prepared: nothing is loaded in advance any more.
+    pub(super) fn end_advance(&mut self, plan: &Plan, cx: &mut EventContext) {
+        let epoch = self.plans.next_epoch(&cx.members);
         if self.standbys.end_advance(&plan.peers(), epoch) {
-            self.epoch = epoch;
-            self.standbys.tell(wishes.now, out);
+            self.plans.epoch = epoch;
+            self.standbys.send_orders(cx);
         }
     }
 
-    /// What a device loads while more of them are awaited: nothing, or whether it has all of it.
+    /// Whether a device has loaded its part in advance; `None` if it loads nothing in advance.
     pub fn in_advance(&self, peer: PeerId) -> Option<bool> {
         Some(self.standbys.advance(peer)?.is_loaded)
     }
 
-    /// Blocks that a device holds: of the plans, or where none runs of the last one, and what it has loaded in advance.
+    /// Blocks that a device holds: of the active and the inactive plan (or of the last one while none is active), and
+    /// those loaded in advance.
     pub(super) fn held_blocks(&self, peer: PeerId, members: &Members, shape: &ModelShape) -> BTreeSet<BlockIndex> {
         let of = |plan: &Plan| {
             let stages = plan.stages.iter().filter(|stage| stage.peer == peer);
             stages.flat_map(|stage| stage.blocks.iter()).collect::<BTreeSet<BlockIndex>>()
         };
         let report = members.get(peer).and_then(|member| member.status.loading);
-        let active = self.active.as_ref().map(|active| &active.planned.plan);
-        let mut held = active.or(self.last.as_ref()).map(of).unwrap_or_default();
-        if let Some(inactive) = &self.inactive {
+        let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
+        let mut held = active.or(self.plans.last.as_ref()).map(of).unwrap_or_default();
+        if let Some(inactive) = &self.plans.inactive {
             let plan = &inactive.planned.plan;
             match inactive.awaits(peer) && active.is_none() {
                 true => held.extend(loaded(&plan.units_for(peer, shape), &held, report, shape)),
                 false => held.extend(of(plan)),
             }
         }
-        if let Some(Advance { order, is_loaded, brought }) = self.standbys.advance(peer) {
-            let brought = brought.iter().filter_map(|unit| unit.block()).collect();
+        if let Some(Advance { order, is_loaded, already_loaded }) = self.standbys.advance(peer) {
+            let already_loaded = already_loaded.iter().filter_map(|unit| unit.block()).collect();
             let report = report.filter(|_| !is_loaded);
             match is_loaded {
                 true => held.extend(order.units.iter().filter_map(|unit| unit.block())),
-                false => held.extend(loaded(&order.units, &brought, report, shape)),
+                false => held.extend(loaded(&order.units, &already_loaded, report, shape)),
             }
         }
         held
     }
 
-    /// While nothing runs, a plan that is nearly there is not given up for one that would take long to load: that one can be
-    /// loaded beside it.
+    /// While no plan is active, a plan that is nearly loaded is not given up for one that takes long to load. That
+    /// one can be loaded beside it.
     pub(super) fn is_nearly_there(&self, room: &Room<'_>, inactive: &Plan, other: &Plan) -> bool {
         let longest = |plan: &Plan| load_millis(room, plan).into_iter().fold(0.0, f64::max) - SESSION_START_MILLIS;
-        self.active.is_none() && NEARLY * longest(inactive) <= longest(other)
+        self.plans.active.is_none() && NEARLY * longest(inactive) <= longest(other)
     }
 }
 
-/// Blocks of units that are there while they are loaded: those that were there before, and of the others the first ones, as
-/// far as the device says. Units are loaded in the order of the file, which is that of the blocks.
+/// Blocks of `units` that are loaded so far: those held before, and of the others the first ones, as far as the
+/// device reports. Units are loaded in file order, which is the order of the blocks.
 fn loaded(
     units: &[WeightUnit],
     before: &BTreeSet<BlockIndex>,

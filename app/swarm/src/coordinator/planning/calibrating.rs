@@ -1,4 +1,4 @@
-//! Asking each device to time two ranges of the model's blocks before it is planned with (dynamic-partitioning.txt 4.3.2).
+//! Has each device time two ranges of the model's blocks before it is planned with (dynamic-partitioning.txt 4.3.2).
 
 use std::collections::BTreeMap;
 
@@ -8,78 +8,79 @@ use potluck_planner::{Layers, Speed};
 use potluck_protocol::{CalibrationRuns, Frame};
 
 use crate::event::OpenedModel;
-use crate::members::{Member, Members};
-use crate::outbox::Outbox;
+use crate::event_context::EventContext;
+use crate::members::Member;
 
-/// Planning waits so long for a device's times; they count as well when they come later.
-const PATIENCE_MILLIS: f64 = 5_000.0;
+/// Planning waits this long for a device's times; later ones count as well.
+const TIMEOUT_MILLIS: f64 = 5_000.0;
 
-/// More pauses than these are not looked at.
-const MOST_PAUSES: usize = 8;
+/// Limit on the pauses that are evaluated.
+const MAX_PAUSES: usize = 8;
 
-/// What a device's times say.
+/// Cost model of a device, solved from its times.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Profile {
     /// Milliseconds of a piece of work besides its layers.
     pub session_millis: f64,
-    /// Cost a millisecond.
+    /// Layer cost that the device gets through in a millisecond.
     pub speed: Speed,
-    /// Both where nothing is waited for: milliseconds, and cost a millisecond. Overhead and blocks do not slow down alike, so
-    /// what pauses are added to is not what a device takes that holds everything itself.
+    /// Overhead in milliseconds and cost a millisecond without pauses. Overhead and blocks do not slow down alike, so
+    /// the figures for a device that waits for others differ from those for one that holds the whole model.
     pub alone: (f64, f64),
-    /// Cost of the head, in the units of the blocks' costs, if it was timed.
-    pub head: Option<f64>,
-    /// What pauses cost it, as [`potluck_planner::Device::pauses`].
+    /// Cost of the LM head, in the units of the blocks' costs, if it was timed.
+    pub lm_head: Option<f64>,
+    /// Slowdown after pauses, as [`potluck_planner::Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
 }
 
 struct Asked {
-    /// What the adapter tells: another one is another device.
+    /// Its GPU adapter: with another one it is another device.
     adapter: String,
     at: Millis,
     answer: Option<Result<CalibrationRuns, String>>,
 }
 
-/// Who was asked, and what came back. For one model.
+/// The devices that were asked, and their answers. For one model.
 #[derive(Default)]
 pub(super) struct Calibrating {
     asked: BTreeMap<PeerId, Asked>,
 }
 
 impl Calibrating {
-    /// Asks those who lend and were not asked yet, if there is a choice to make at all: one device alone is given
-    /// everything, however quick it is.
-    pub fn ask(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        if members.known.values().filter(|member| member.lends()).count() > 1 {
-            self.ask_all(model, members, now, out);
+    /// Asks available devices that were not asked yet, if there is a choice to make: a single device gets everything,
+    /// however fast it is.
+    pub fn ask(&mut self, model: &OpenedModel, cx: &mut EventContext) {
+        if cx.members.known.values().filter(|member| member.is_available()).count() > 1 {
+            self.ask_all(model, cx);
         }
     }
 
-    /// Asks everyone who lends and was not asked yet.
-    pub fn ask_all(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        let lending: Vec<(&PeerId, &Member)> = members.known.iter().filter(|(_, member)| member.lends()).collect();
-        for (peer, member) in lending {
+    /// Asks all available devices that were not asked yet.
+    pub fn ask_all(&mut self, model: &OpenedModel, cx: &mut EventContext) {
+        let with_budget: Vec<(&PeerId, &Member)> =
+            cx.members.known.iter().filter(|(_, member)| member.is_available()).collect();
+        for (peer, member) in with_budget {
             let adapter = &member.hello.adapter;
             if self.asked.get(peer).is_none_or(|asked| asked.adapter != *adapter) {
-                self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: now, answer: None });
-                out.send(*peer, Frame::Calibrate(Box::new(model.card.clone())));
+                self.asked.insert(*peer, Asked { adapter: adapter.clone(), at: cx.now, answer: None });
+                cx.out.send(*peer, Frame::Calibrate(Box::new(model.card.clone())));
             }
         }
     }
 
-    /// Somebody's times may still come in time.
-    pub fn is_waited_for(&self, members: &Members, now: Millis) -> bool {
-        let lends = |peer: &PeerId| members.get(*peer).is_some_and(Member::lends);
-        let waits = |asked: &Asked| asked.answer.is_none() && now.0 - asked.at.0 < PATIENCE_MILLIS;
-        self.asked.iter().any(|(peer, asked)| waits(asked) && lends(peer))
+    /// Times of a device may still arrive in time.
+    pub fn is_waited_for(&self, cx: &EventContext) -> bool {
+        let is_available = |peer: &PeerId| cx.members.get(*peer).is_some_and(Member::is_available);
+        let waits = |asked: &Asked| asked.answer.is_none() && cx.now.0 - asked.at.0 < TIMEOUT_MILLIS;
+        self.asked.iter().any(|(peer, asked)| waits(asked) && is_available(peer))
     }
 
-    /// A device's times. False if nobody waits for them.
+    /// Takes a device's times. False if nobody waits for them.
     pub fn answered(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
         let Some(asked) = self.asked.get_mut(&peer) else { return false };
         let waits = match &asked.answer {
             None => true,
-            // If the rest could not be timed, what is known stays.
+            // If the rest could not be timed, the known times stay.
             Some(Ok(runs)) => runs.pauses_follow && answer.is_ok(),
             Some(Err(_)) => false,
         };
@@ -89,7 +90,7 @@ impl Calibrating {
         waits
     }
 
-    /// True if a device has told times, or that it has none.
+    /// True if a device has sent times, or that it has none.
     pub fn has_answered(&self, peer: PeerId) -> bool {
         self.asked.get(&peer).is_some_and(|asked| asked.answer.is_some())
     }
@@ -99,13 +100,13 @@ impl Calibrating {
         self.asked.values().filter(|asked| asked.answer.is_some()).count()
     }
 
-    /// What is known of a device, if its times make sense.
+    /// Cost model of a device, if its times make sense.
     pub fn profile(&self, peer: PeerId, layers: &Layers) -> Option<Profile> {
         profile(self.asked.get(&peer)?.answer.as_ref()?.as_ref().ok()?, layers)
     }
 }
 
-/// Solves for overhead and speed. `None` if the ranges are none of the model's, or no speed explains the times.
+/// Solves for overhead and speed. `None` if the ranges do not fit the model, or no speed explains the times.
 fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     let (short, long) = (runs.short, runs.long);
     let blocks = layers.count().saturating_sub(2);
@@ -115,84 +116,88 @@ fn profile(runs: &CalibrationRuns, layers: &Layers) -> Option<Profile> {
     }
     let (short_cost, long_cost) = (layers.decode_cost(short), layers.decode_cost(long));
     let busy = Decode::of(&runs.decode_short, &runs.decode_long, &runs.decode_lm_head, short_cost, long_cost)?;
-    let rows = f64::from(runs.chunk);
+    let tokens = f64::from(runs.chunk);
     let prefill = Calibration::of(&runs.prefill_short, &runs.prefill_long)
-        .solve(layers.prefill_cost(short) * rows, layers.prefill_cost(long) * rows);
+        .solve(layers.prefill_cost(short) * tokens, layers.prefill_cost(long) * tokens);
     let decode = after_pauses(runs, short_cost, long_cost).unwrap_or(busy);
     Some(Profile {
         session_millis: decode.session_millis,
         alone: (busy.session_millis, busy.speed),
         speed: Speed {
             decode: decode.speed,
-            // A device that was too slow for these runs as well gains by a chunk what others do.
+            // A device too slow to be timed with a chunk gains by chunks what others do.
             prefill: prefill.map_or(busy.speed * Speed::PREFILL_GAIN, |solved| solved.speed),
         },
-        head: decode.head,
+        lm_head: decode.lm_head,
         pauses: pauses(runs),
     })
 }
 
-/// What a decoded row costs on a device.
+/// Cost of a decoded token on a device.
 #[derive(Clone, Copy, Debug)]
 struct Decode {
     session_millis: f64,
     speed: f64,
-    head: Option<f64>,
+    lm_head: Option<f64>,
 }
 
 impl Decode {
-    fn of(short: &[f64], long: &[f64], head: &[f64], short_cost: f64, long_cost: f64) -> Option<Self> {
+    fn of(short: &[f64], long: &[f64], lm_head: &[f64], short_cost: f64, long_cost: f64) -> Option<Self> {
         let Calibrated { session_millis, speed, .. } =
             Calibration::of(short, long).solve(short_cost, long_cost).ok()?;
-        let head = typical(head) - typical(short);
-        Some(Self { session_millis, speed, head: (head.is_finite() && head >= 0.0).then_some(head * speed) })
+        let lm_head = typical(lm_head) - typical(short);
+        Some(Self {
+            session_millis,
+            speed,
+            lm_head: (lm_head.is_finite() && lm_head >= 0.0).then_some(lm_head * speed),
+        })
     }
 }
 
-/// So many times as long as without pauses decoded rows take after them.
+/// Slowdown of decoded tokens after each pause.
 fn pauses(runs: &CalibrationRuns) -> Vec<(f64, f64)> {
     let busy = typical(&runs.decode_long);
     let after = |(pause, runs): &(f64, Vec<f64>)| (*pause, typical(&settled(runs)) / busy);
-    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MOST_PAUSES).map(after).collect();
+    let mut pauses: Vec<(f64, f64)> = runs.decode_paused.iter().take(MAX_PAUSES).map(after).collect();
     pauses.retain(|(pause, factor)| pause.is_finite() && factor.is_finite() && *pause > 0.0);
     pauses.sort_by(|a, b| a.0.total_cmp(&b.0));
     pauses
 }
 
-/// What the device takes after the pauses in the middle, told as if it were busy all the time: where several devices share a
-/// model, pauses are the rule, and overhead, blocks and head do not slow down alike.
+/// Cost after the middle pause, expressed as if the device were never idle: where several devices share a model,
+/// pauses are the rule, and overhead, blocks and LM head do not slow down alike.
 fn after_pauses(runs: &CalibrationRuns, short_cost: f64, long_cost: f64) -> Option<Decode> {
     let (_, long) = runs.decode_paused.get(CalibrationRuns::middle_pause(runs.decode_paused.len()))?;
-    let [short, long, head] = [&runs.short_paused, long, &runs.lm_head_paused].map(|runs| settled(runs));
-    let paused = Decode::of(&short, &long, &head, short_cost, long_cost)?;
+    let [short, long, lm_head] = [&runs.short_paused, long, &runs.lm_head_paused].map(|runs| settled(runs));
+    let paused = Decode::of(&short, &long, &lm_head, short_cost, long_cost)?;
     let factor = typical(&long) / typical(&runs.decode_long);
     let usable = factor.is_finite() && factor >= 1.0;
     usable.then(|| Decode {
         session_millis: paused.session_millis / factor,
         speed: paused.speed * factor,
-        // In units of the blocks' costs it is the same at any clock.
-        head: paused.head,
+        // The same at any clock, in units of the blocks' costs.
+        lm_head: paused.lm_head,
     })
 }
 
-/// The last third of some runs: a clock falls after a second or two.
+/// The last third of the runs: a clock falls after a second or two.
 fn settled(runs: &[f64]) -> Vec<f64> {
     runs[runs.len() * 2 / 3..].to_vec()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use potluck_plan::{BlockRange, WireType};
 
     use super::*;
     use crate::sim::SimModel;
 
     fn layers() -> Layers {
-        Layers::from_shape(&SimModel { blocks: 6, experts: 0, state: 0 }.shape(), 64, WireType::F32)
+        Layers::from_shape(&SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape(), 64, WireType::F32)
     }
 
-    /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the head.
+    /// 2 ms of overhead, 160 bytes a millisecond, 10 ms for the LM head.
     fn runs() -> CalibrationRuns {
         CalibrationRuns {
             short: BlockRange::new(1, 2),
@@ -215,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn times_of_two_ranges_give_overhead_speeds_and_the_heads_cost() {
+    fn two_ranges_give_overhead_speed_and_lm_head_cost() {
         let found = profile(&runs(), &layers()).unwrap();
         let speed = Speed { decode: 160.0, prefill: 800.0 };
         let pauses = vec![(10.0, 1.5), (30.0, 4.0)];
-        assert_eq!(found, Profile { session_millis: 2.0, speed, alone: (2.0, 160.0), head: Some(1_600.0), pauses });
+        assert_eq!(found, Profile { session_millis: 2.0, speed, alone: (2.0, 160.0), lm_head: Some(1_600.0), pauses });
     }
 
     #[test]
@@ -232,18 +237,18 @@ mod tests {
     }
 
     #[test]
-    fn times_that_no_speed_explains_are_refused_and_what_could_not_be_timed_is_left_out() {
+    fn unexplainable_times_are_refused_and_missing_ones_left_out() {
         let equal = CalibrationRuns { decode_long: vec![3.0; 7], ..runs() };
         assert_eq!(profile(&equal, &layers()), None);
         let lies = CalibrationRuns { decode_long: vec![f64::NAN; 7], ..runs() };
         assert_eq!(profile(&lies, &layers()), None);
         let slow = CalibrationRuns { decode_lm_head: Vec::new(), prefill_long: Vec::new(), ..runs() };
         let found = profile(&slow, &layers()).unwrap();
-        assert_eq!((found.head, found.speed.prefill), (None, 8.0 * 160.0));
+        assert_eq!((found.lm_head, found.speed.prefill), (None, 8.0 * 160.0));
     }
 
     #[test]
-    fn times_after_pauses_come_later_and_what_is_known_stays_without_them() {
+    fn times_after_pauses_may_follow_later_or_never() {
         let peer = PeerId([1; 16]);
         let asked = Asked { adapter: String::new(), at: Millis(0.0), answer: None };
         let mut calibrating = Calibrating { asked: BTreeMap::from([(peer, asked)]) };
@@ -259,8 +264,9 @@ mod tests {
     }
 
     #[test]
-    fn overhead_blocks_and_head_are_those_of_a_device_that_waits_now_and_then() {
-        // After 30 ms: 8 ms of overhead, 40 bytes a millisecond, 32 ms for the head. The long range takes four times as long.
+    fn costs_are_those_after_the_middle_pause() {
+        // After 30 ms: 8 ms of overhead, 40 bytes a millisecond, 32 ms for the LM head. The long range takes four
+        // times as long.
         let waits = CalibrationRuns {
             decode_paused: vec![(10.0, vec![7.5; 9]), (30.0, vec![20.0; 9])],
             short_paused: vec![12.0; 9],
@@ -269,7 +275,7 @@ mod tests {
         };
         let found = profile(&waits, &layers()).unwrap();
         assert_eq!((found.session_millis * 4.0, found.speed.decode / 4.0), (8.0, 40.0));
-        assert_eq!(found.head.map(|cost| cost / 40.0), Some(32.0));
+        assert_eq!(found.lm_head.map(|cost| cost / 40.0), Some(32.0));
         assert_eq!(found.speed.prefill, 800.0, "prompts keep a GPU busy");
         assert_eq!(found.alone, (2.0, 160.0), "a device that holds everything never waits");
     }

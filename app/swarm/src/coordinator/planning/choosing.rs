@@ -1,83 +1,81 @@
-//! Looking for the best plan, and whether it is worth a change: it is prepared beside the active one, in its place, or not.
+//! Looks for the best plan and decides whether it is worth a change. If so, it is prepared beside the active one or
+//! in its place.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{Millis, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
+use potluck_plan::{ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, TAU};
 use potluck_protocol::{Frame, Prepare};
 
-use super::measures::way_noise;
-use super::question::Question;
-use super::states::{Inactive, Purpose};
-use super::{Planning, Wishes, kv_cache_type};
+use super::measures::path_noise;
+use super::planner_input::PlannerInput;
+use super::plans::{Inactive, Purpose};
+use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
+use crate::event_context::EventContext;
 use crate::members::Members;
 use crate::memory::resident_bytes;
-use crate::outbox::Outbox;
-
-/// A better plan is looked for this often, whatever happens.
-const CHECK_MILLIS: f64 = 10_000.0;
 
 impl Planning {
-    /// True if it is time to look for a better plan: devices have said how quick they are, some stages take much longer
-    /// than planned, or just now and then.
-    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, now: Millis) -> bool {
-        let slower = self.predict_anew(model, command, members, now);
+    /// True if it is time to look for a better plan: devices were timed, stages take much longer than predicted, or
+    /// the last look is a while ago.
+    pub fn is_due(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
+        let slower = self.update_prediction(model, command, cx);
         if slower {
-            self.patience.drifted();
+            self.policy.hysteresis.drifted();
         }
-        let due = now.0 - self.checked.0 >= CHECK_MILLIS && self.inactive.is_none();
-        let known = self.waits && !self.calibrating.is_waited_for(members, now);
+        let due = self.policy.is_check_due(cx.now) && self.plans.inactive.is_none();
+        let known = self.policy.awaits_calibration && !self.observed.calibrating.is_waited_for(cx);
         slower || due || known
     }
 
-    /// Looks for the best plan, with the largest type of keys and values that fits. Returns the model with that type.
-    pub fn replan(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> Option<Arc<OpenedModel>> {
-        if self.active().is_some_and(|plan| plan.peers().iter().any(|peer| !members.is_here(*peer))) {
-            // It is back in a moment, or given up: until then nothing is planned without it.
-            self.checked = Millis(f64::MIN);
+    /// Looks for the best plan with the largest KV cache type that fits. Returns the model with that type.
+    pub fn replan(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) -> Option<Arc<OpenedModel>> {
+        if self.plans.active().is_some_and(|plan| plan.peers().iter().any(|peer| !cx.members.is_here(*peer))) {
+            // It will be back in a moment, or be given up: until then nothing is planned without it.
+            self.policy.check_soon();
             return None;
         }
-        self.checked = wishes.now;
-        let epoch = self.next_epoch(members);
-        self.calibrating.ask(wishes.model, members, wishes.now, out);
-        // An answer whose plan is lost does not wait.
-        let urgent = wishes.answering && self.active.is_none();
-        self.waits = !urgent && self.calibrating.is_waited_for(members, wishes.now);
-        if self.waits {
-            "Measuring how quick each device is with this model.".clone_into(&mut self.reason);
+        self.policy.checked(cx.now);
+        let epoch = self.plans.next_epoch(&cx.members);
+        self.observed.calibrating.ask(request.model, cx);
+        // An answer that lost its plan does not wait.
+        let urgent = request.answering && self.plans.active.is_none();
+        self.policy.awaits_calibration = !urgent && self.observed.calibrating.is_waited_for(cx);
+        if self.policy.awaits_calibration {
+            "Measuring how fast each device runs this model.".clone_into(&mut self.reason);
             return None;
         }
-        let running = self.active().map(|plan| plan.kv_cache);
-        let quiet = wishes.used.is_quiet(wishes.now);
+        let running = self.plans.active().map(|plan| plan.kv_cache);
+        let quiet = request.usage.is_quiet(cx.now);
         let mut shortfall = None;
-        for model in kv_cache_type::choices(wishes.model, wishes.command.kv_cache, running, !quiet) {
-            let question = Question::new(self, &model, wishes.command, members);
-            let room = question.room(epoch);
-            let found = match self.active {
+        for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
+            let input = PlannerInput::new(self, &model, request.command, &cx.members);
+            let room = input.room(epoch);
+            let found = match self.plans.active {
                 Some(_) => potluck_planner::plan(&room),
-                // Everybody waits: what is there already counts.
+                // Everybody waits, so what is already loaded counts.
                 None => potluck_planner::plan_keeping(&room),
             };
             match found {
                 Err(short) => shortfall = Some((model, short)),
                 Ok(planned) => {
                     self.shortfall = None;
-                    self.propose(planned, &room, Wishes { model: &model, ..wishes }, members, out);
+                    self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
                     return Some(model);
                 }
             }
         }
-        self.abandon(out);
+        self.plans.abandon(cx);
         match shortfall {
-            None => self.reason = kv_cache_type::refusal(wishes.model, wishes.command.kv_cache),
+            None => self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache),
             Some((model, mut short)) => {
                 let fits = |model: &OpenedModel, command: &HostCommand| {
-                    let question = Question::new(self, model, command, members);
-                    potluck_planner::plan(&question.room(epoch)).is_ok()
+                    let input = PlannerInput::new(self, model, command, &cx.members);
+                    potluck_planner::plan(&input.room(epoch)).is_ok()
                 };
-                if let Some(help) = kv_cache_type::what_would_fit(&model, wishes.command, fits) {
+                if let Some(help) = kv_cache_type::what_would_fit(&model, request.command, fits) {
                     short.sentence = format!("{} {help}", short.sentence);
                 }
                 self.shortfall = Some(short);
@@ -86,39 +84,33 @@ impl Planning {
         None
     }
 
-    /// Above every epoch that anybody has heard of.
-    pub(super) fn next_epoch(&self, members: &Members) -> PlanEpoch {
-        let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
-        PlanEpoch(self.epoch.max(newest).0 + 1)
-    }
-
-    fn propose(&mut self, planned: Planned, room: &Room<'_>, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
-        let share = wishes.command.sharing;
-        let measures = &self.measures;
+    fn propose(&mut self, planned: Planned, room: &Room<'_>, request: PlanRequest<'_>, cx: &mut EventContext) {
+        let share = request.command.sharing;
+        let measures = &self.observed.measures;
         let is_better = |planned: &Planned, old: &Plan| {
             let (new_peers, old_peers) = (planned.plan.peers(), old.peers());
             let exchanged = new_peers.symmetric_difference(&old_peers).copied();
             let noise = Noise {
                 share: measures.spread(new_peers.union(&old_peers).copied()),
-                millis: exchanged.map(|peer| way_noise(members, peer)).sum(),
+                millis: exchanged.map(|peer| path_noise(&cx.members, peer)).sum(),
             };
             is_better(planned, old, room, noise)
         };
-        let active = self.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
-        let timed = self.calibrating.timed();
-        let patience = &mut self.patience;
+        let active = self.plans.active.as_mut().filter(|active| can_run(&active.planned.plan, room));
+        let timed = self.observed.calibrating.timed();
+        let hysteresis = &mut self.policy.hysteresis;
         let kept = active.filter(|active| {
             let is_better = is_better(&planned, &active.planned.plan);
-            !patience.is_over(room, timed, is_better, wishes.now) && active.share == share
+            !hysteresis.is_over(room, timed, is_better, cx.now) && active.share == share
         });
         if let Some(active) = kept {
-            // Who came since may be a spare, and measures are newer.
+            // Newcomers may be spares, and measurements are newer.
             active.planned = Planned::describe(room, active.planned.plan.clone());
-            self.drift.expect(active.epoch(), &active.planned.prediction);
-            self.abandon(out);
+            self.policy.drift.expect(active.epoch(), &active.planned.prediction);
+            self.plans.abandon(cx);
             return;
         }
-        let inactive = self.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
+        let inactive = self.plans.inactive.as_ref().filter(|inactive| can_run(&inactive.planned.plan, room));
         let stays = |inactive: &Inactive| {
             let plan = &inactive.planned.plan;
             let goes_on = || !is_better(&planned, plan) || self.is_nearly_there(room, plan, &planned.plan);
@@ -127,72 +119,75 @@ impl Planning {
         if inactive.is_some_and(stays) {
             return;
         }
-        let unfit = self.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
-        let keep_active = !unfit && self.fits_beside(&planned.plan, wishes.model, members);
-        if let Some(active) = self.active.as_mut().filter(|_| !keep_active) {
-            // One that can stay does so until another one is worth a wait, and nobody is there to wait.
+        let unfit = self.plans.unfit_beside.as_ref().is_some_and(|unfit| same_placement(unfit, &planned.plan));
+        let keep_active = !unfit && self.fits_beside(&planned.plan, request.model, &cx.members);
+        if let Some(active) = self.plans.active.as_mut().filter(|_| !keep_active) {
+            // A plan that can stay does so until a better one is worth the wait and nobody would have to wait.
             let old = active.planned.plan.clone();
-            let can_stay = active.share == share && is_held(&old, room, wishes.model);
-            let why_not = self.in_place.refusal(room, &planned, &old, wishes.used, wishes.now);
+            let can_stay = active.share == share && is_held(&old, room, request.model);
+            let why_not = self.policy.in_place.refusal(room, &planned, &old, request.usage, cx.now);
             if can_stay && let Some(sentence) = why_not {
                 active.planned = Planned::describe(room, old);
                 active.planned.reason = format!("{} {sentence}", active.planned.reason);
-                self.drift.expect(active.epoch(), &active.planned.prediction);
+                self.policy.drift.expect(active.epoch(), &active.planned.prediction);
                 return;
             }
-            if wishes.answering {
-                self.replan_when_idle = true;
+            if request.answering {
+                self.policy.when_idle = true;
                 return;
             }
-            self.active = None;
+            self.plans.active = None;
         }
-        self.prepare(planned, self.active().map(|plan| plan.epoch), Purpose::Best, wishes, members, out);
+        self.prepare(planned, self.plans.active().map(|plan| plan.epoch), Purpose::Best, request, cx);
     }
 
-    /// Has everyone prepare a plan, while the plan `keep` goes on.
+    /// Has everyone prepare a plan, while the plan `keep` stays active.
     pub(super) fn prepare(
         &mut self,
         planned: Planned,
         keep: Option<PlanEpoch>,
         purpose: Purpose,
-        wishes: Wishes<'_>,
-        members: &Members,
-        out: &mut Outbox,
+        request: PlanRequest<'_>,
+        cx: &mut EventContext,
     ) {
-        self.epoch = planned.plan.epoch;
-        self.end_advance(&planned.plan, members, wishes, out);
+        self.plans.epoch = planned.plan.epoch;
+        self.end_advance(&planned.plan, cx);
         let order = Prepare {
             plan: planned.plan.clone(),
-            model: wishes.model.card.clone(),
-            shape: wishes.model.shape.clone(),
-            overhead: wishes.model.overhead,
+            model: request.model.card.clone(),
+            shape: request.model.shape.clone(),
+            overhead: request.model.overhead,
             keep,
         };
-        if let Some(replaced) = self.inactive.take() {
+        if let Some(replaced) = self.plans.inactive.take() {
             let (old, peers) = (replaced.epoch(), planned.plan.peers());
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
-            idle.for_each(|peer| out.send(peer, Frame::Abandon(old)));
+            idle.for_each(|peer| cx.out.send(peer, Frame::Abandon(old)));
         }
-        let mut inactive = Inactive::new(planned, wishes.command.sharing, order, purpose);
-        inactive.tell(wishes.now, out);
-        self.inactive = Some(inactive);
+        let mut inactive = Inactive::new(planned, request.command.sharing, order, purpose);
+        inactive.send_orders(cx);
+        self.plans.inactive = Some(inactive);
     }
 
-    /// Every peer has room for the units of the active and the new plan together.
+    /// Every peer has memory for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
-        let Some(active) = self.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
+        let Some(active) = self.plans.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
         plan.peers().into_iter().all(|peer| {
-            let lent = members.get(peer).and_then(|member| member.hello.contribution.as_ref()).map(|lent| lent.budget);
+            let contributed = members
+                .get(peer)
+                .and_then(|member| member.hello.contribution.as_ref())
+                .map(|contribution| contribution.budget);
             let both: BTreeSet<WeightUnit> =
                 [active, plan].into_iter().flat_map(|plan| plan.units_for(peer, &model.shape)).collect();
             let both: Vec<WeightUnit> = both.into_iter().collect();
             let needed = resident_bytes(&model.shape, &both, plan.context).saturating_add(model.overhead);
-            lent.is_some_and(|lent| needed <= lent)
+            contributed.is_some_and(|contributed| needed <= contributed)
         })
     }
 }
 
-/// All devices of a plan still lend enough for their parts, and it is of the type and length that the room plans with.
+/// All devices of a plan still contribute enough for their parts, and its context and KV cache type are those the
+/// room plans with.
 pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
     let is_seen = |stage: &Stage| room.device(stage.peer).is_some_and(|device| room.shows(device, stage.blocks));
     (plan.context, plan.kv_cache) == (room.context, room.shape.kv_cache)
@@ -200,7 +195,7 @@ pub(super) fn can_run(plan: &Plan, room: &Room<'_>) -> bool {
         && plan.stages.iter().all(is_seen)
 }
 
-/// All devices of a plan that runs still lend enough for it, whatever type the room plans with now.
+/// All devices of a running plan still contribute enough for it, whatever KV cache type the room plans with now.
 fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
     let shape = model.shapes.iter().find(|shape| shape.kv_cache == plan.kv_cache);
     plan.context == room.context && shape.is_some_and(|shape| fits(plan, room, shape))
@@ -214,16 +209,16 @@ fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
     })
 }
 
-/// How far the prediction of a plan may be wrong, compared with that of another one.
+/// How far the prediction of a plan may be off, compared with that of another one.
 struct Noise {
-    /// Of what it takes in all: stages.
+    /// As a share of the total: stages.
     share: f64,
-    /// Milliseconds: lines of devices that are only in one of both.
+    /// In milliseconds: links of devices that are only in one of both.
     millis: f64,
 }
 
-/// A plan is worth the change: everyone takes part in more of it, or it is quicker by more than a little, and by more than
-/// the measurements vary.
+/// A plan is worth the change if more devices take part (where that is wanted), or if it is faster by more than a
+/// margin and by more than measurements vary.
 fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
     let (many, before) = (new.plan.peers().len(), old.peers().len());
     if room.sharing == Sharing::Everyone && many != before {

@@ -1,4 +1,4 @@
-//! How quickly devices fetch weights: as they said when they last did.
+//! Download rates of devices, as last reported.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Downloads {
 }
 
 impl Downloads {
-    /// Notes what those say who download now.
+    /// Notes the rates of members that are downloading.
     pub fn listen(&mut self, members: &Members) {
         for (peer, member) in &members.known {
             let report = member.status.loading.filter(|report| report.phase == LoadPhase::Download);
@@ -25,7 +25,7 @@ impl Downloads {
         }
     }
 
-    /// A device that has not downloaded yet is taken to be as quick as the middle one of those that have.
+    /// Sets a device's rate. One that has not downloaded yet gets the median rate of the others.
     pub fn apply(&self, device: &mut Device) {
         if let Some(rate) = self.rates.get(&device.peer).copied().or_else(|| self.usual()) {
             device.download = rate;
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_not_downloaded_yet_is_taken_for_the_middle_one() {
+    fn a_device_that_has_not_downloaded_yet_gets_the_median_rate() {
         let peer = |id: u8| PeerId([id; 16]);
         let device = |id: u8| Device::declared(peer(id), Bytes(1), 1e9, 1.0);
         let applied = |downloads: &Downloads, id: u8| {

@@ -1,20 +1,21 @@
-//! What an answer's tokens were foretold to take after its first ones, kept beside what they took.
+//! Forecasts of the time per token for the rest of an answer, made after its first tokens and compared with what it
+//! took.
 
 use potluck_plan::PlanEpoch;
 use potluck_protocol::ForecastView;
 
 use crate::coordinator::answering::DecodePass;
 
-/// So many tokens of an answer are looked at before the others are foretold.
+/// A forecast is made after this many tokens.
 const LOOKED_AT: u32 = 15;
 
-/// The newest answer that had the plan for itself.
+/// The newest answer that ran alone.
 #[derive(Default)]
 pub(super) struct Forecasts {
     epoch: PlanEpoch,
     before_ms: f64,
     looked_at: Total,
-    foretold_ms: Option<f64>,
+    forecast_ms: Option<f64>,
     rest: Total,
 }
 
@@ -37,12 +38,12 @@ impl Total {
 }
 
 impl Forecasts {
-    /// A token passed a plan, of which `before` milliseconds were expected. True if it is time to foretell the next ones.
+    /// A token passed a plan; `before` milliseconds were predicted. True if it is time to forecast the next ones.
     pub fn passed(&mut self, epoch: PlanEpoch, pass: &DecodePass, before: f64) -> bool {
         if pass.is_first || self.epoch != epoch {
             *self = Self { epoch, before_ms: before, ..Self::default() };
         }
-        if self.foretold_ms.is_some() {
+        if self.forecast_ms.is_some() {
             self.rest.add(pass);
             return false;
         }
@@ -50,14 +51,14 @@ impl Forecasts {
         self.looked_at.tokens >= LOOKED_AT
     }
 
-    /// The next tokens are expected to take so many milliseconds.
-    pub fn foretell(&mut self, millis: f64) {
-        self.foretold_ms = Some(millis);
+    /// Sets the forecast, in milliseconds a token.
+    pub fn set(&mut self, millis: f64) {
+        self.forecast_ms = Some(millis);
     }
 
-    /// What was foretold last, for the plan that runs.
+    /// The last forecast, for the active plan.
     pub fn view(&self, epoch: PlanEpoch) -> Option<ForecastView> {
-        let forecast_ms = self.foretold_ms.filter(|_| self.epoch == epoch)?;
+        let forecast_ms = self.forecast_ms.filter(|_| self.epoch == epoch)?;
         Some(ForecastView {
             tokens: self.looked_at.tokens,
             before_ms: self.before_ms,
@@ -78,22 +79,22 @@ mod tests {
     }
 
     #[test]
-    fn the_tokens_after_the_first_ones_are_foretold_once_an_answer_and_compared() {
+    fn the_rest_of_an_answer_is_forecast_once_and_compared() {
         let (epoch, mut forecasts) = (PlanEpoch(4), Forecasts::default());
         for token in 0..LOOKED_AT {
             assert_eq!(forecasts.view(epoch), None, "after {token} tokens");
             let is_time = forecasts.passed(epoch, &pass(token == 0, 10.0), 9.0);
             assert_eq!(is_time, token + 1 == LOOKED_AT, "token {token}");
         }
-        forecasts.foretell(12.0);
-        let told = |rest_tokens, rest_ms| {
+        forecasts.set(12.0);
+        let view_of = |rest_tokens, rest_ms| {
             let (tokens, before_ms, measured_ms, forecast_ms) = (LOOKED_AT, 9.0, 10.0, 12.0);
             Some(ForecastView { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms })
         };
-        assert_eq!(forecasts.view(epoch), told(0, 0.0));
-        let told_again = [11.0, 15.0].map(|millis| forecasts.passed(epoch, &pass(false, millis), 9.0));
-        assert_eq!(told_again, [false; 2], "told once");
-        assert_eq!(forecasts.view(epoch), told(2, 13.0));
+        assert_eq!(forecasts.view(epoch), view_of(0, 0.0));
+        let due_again = [11.0, 15.0].map(|millis| forecasts.passed(epoch, &pass(false, millis), 9.0));
+        assert_eq!(due_again, [false; 2], "told once");
+        assert_eq!(forecasts.view(epoch), view_of(2, 13.0));
         assert_eq!(forecasts.view(PlanEpoch(5)), None, "another plan runs");
         forecasts.passed(epoch, &pass(true, 10.0), 9.0);
         assert_eq!(forecasts.view(epoch), None, "another answer");

@@ -1,20 +1,21 @@
-//! What would help the room, in words: found while nothing is answered, for the devices and the plan of the moment.
+//! What would help the room, in sentences. Computed for the current devices and plan while nothing is answered.
 
 use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_planner::{Gain, Help, what_would_help};
 
-use super::question::Question;
-use super::{Planning, Wishes};
+use super::planner_input::PlannerInput;
+use super::{PlanRequest, Planning};
+use crate::event_context::EventContext;
 use crate::members::Members;
 
-/// The room must be the same for so long before it is looked at: devices often come together, and measures settle.
+/// The room must be unchanged for this long first: devices often come together, and measurements settle.
 const SETTLE_MILLIS: f64 = 1_500.0;
-/// Speeds change: what was found is looked at again after so long.
-const AGAIN_MILLIS: f64 = 30_000.0;
-/// Fewer milliseconds a token are not worth a sentence.
-const LEAST_MILLIS: f64 = 1.0;
+/// Speeds change, so the suggestions are recomputed this often.
+const REFRESH_MILLIS: f64 = 30_000.0;
+/// Smaller gains, in milliseconds a token, are not worth a sentence.
+const MIN_GAIN_MILLIS: f64 = 1.0;
 
-/// What was found, and for which room.
+/// The suggestions, and the room they were computed for.
 #[derive(Default)]
 pub(super) struct Helpful {
     room: Option<Basis>,
@@ -23,11 +24,11 @@ pub(super) struct Helpful {
     sentences: Vec<String>,
 }
 
-/// The plan, and what everyone lends.
+/// The plan and the contributions.
 #[derive(Clone, Debug, PartialEq)]
 struct Basis {
     plan: Option<PlanEpoch>,
-    lent: Vec<(PeerId, Bytes)>,
+    budgets: Vec<(PeerId, Bytes)>,
 }
 
 impl Helpful {
@@ -35,38 +36,40 @@ impl Helpful {
         &self.sentences
     }
 
-    /// True if the room should be looked at now. What was found for another room does not count any more.
+    /// True if suggestions should be computed now. Those for another room are dropped.
     fn is_due(&mut self, room: Basis, now: Millis) -> bool {
         if self.room.as_ref() != Some(&room) {
             *self = Self { room: Some(room), since: now, ..Self::default() };
         }
         match self.found {
-            Some(found) => now.0 - found.0 >= AGAIN_MILLIS,
+            Some(found) => now.0 - found.0 >= REFRESH_MILLIS,
             None => now.0 - self.since.0 >= SETTLE_MILLIS,
         }
     }
 }
 
 impl Planning {
-    /// Looks for what would help, where that is not known. It takes as long as several plans, so answers go first.
-    pub fn look_for_help(&mut self, wishes: Wishes<'_>, members: &Members) {
-        let is_settled = self.inactive.is_none() && self.active.is_some() == self.up().is_some() && !self.waits;
-        if !is_settled || wishes.answering || (self.active.is_none() && self.shortfall.is_none()) {
+    /// Computes suggestions where they are missing. It takes as long as several plans, so answers go first.
+    pub fn look_for_help(&mut self, request: PlanRequest<'_>, cx: &EventContext) {
+        let is_settled = self.plans.inactive.is_none()
+            && self.plans.active.is_some() == self.plans.up().is_some()
+            && !self.policy.awaits_calibration;
+        if !is_settled || request.answering || (self.plans.active.is_none() && self.shortfall.is_none()) {
             return;
         }
-        let lends = members.known.iter().filter(|(_, member)| member.lends());
-        let lent = lends.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
-        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: lent.collect() };
-        if self.helpful.is_due(basis, wishes.now) {
-            let question = Question::new(self, wishes.model, wishes.command, members);
-            let found = what_would_help(&question.room(self.next_epoch(members)));
-            self.helpful.found = Some(wishes.now);
-            self.helpful.sentences = sentences(&found, members);
+        let is_available = cx.members.known.iter().filter(|(_, member)| member.is_available());
+        let budgets = is_available.filter_map(|(peer, member)| Some((*peer, member.hello.contribution?.budget)));
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: budgets.collect() };
+        if self.helpful.is_due(basis, cx.now) {
+            let input = PlannerInput::new(self, request.model, request.command, &cx.members);
+            let found = what_would_help(&input.room(self.plans.next_epoch(&cx.members)));
+            self.helpful.found = Some(cx.now);
+            self.helpful.sentences = sentences(&found, &cx.members);
         }
     }
 }
 
-/// One more device in one sentence, and the least that one of those who are here would have to lend in another.
+/// At most one sentence on another device, and one on more memory of a present device.
 fn sentences(found: &[Help], members: &Members) -> Vec<String> {
     let another = found.iter().find(|help| matches!(help, Help::AnotherDevice { .. }));
     let more = found.iter().find(|help| matches!(help, Help::MoreMemory { .. }));
@@ -80,7 +83,9 @@ fn sentence(help: &Help, members: &Members) -> Option<String> {
     };
     match gain {
         Gain::Fits => Some(format!("{bring}: the model fits.")),
-        Gain::Saves { millis } if *millis >= LEAST_MILLIS => Some(format!("{bring}: {millis:.0} ms a token less.")),
+        Gain::Saves { millis } if *millis >= MIN_GAIN_MILLIS => {
+            Some(format!("{bring}: {millis:.0} ms less per token."))
+        }
         Gain::Saves { .. } => None,
     }
 }
@@ -102,7 +107,7 @@ mod tests {
             Help::MoreMemory { peer, extra: Bytes(4_000_000_000), gain: saves(90.0) },
         ];
         let expected =
-            ["One more device with 3.0 GB: 40 ms a token less.", "1.2 GB more on A device: 12 ms a token less."];
+            ["One more device with 3.0 GB: 40 ms less per token.", "1.2 GB more on A device: 12 ms less per token."];
         assert_eq!(sentences(&found, &members), expected);
         let fits = Help::AnotherDevice { budget: Bytes(410_000_000), gain: Gain::Fits };
         assert_eq!(sentences(&[fits], &members), ["One more device with 410 MB: the model fits."]);
@@ -112,10 +117,10 @@ mod tests {
 
     #[test]
     fn a_room_is_looked_at_once_it_has_settled_and_again_later() {
-        let room = |lent| Basis { plan: None, lent: vec![(PeerId([1; 16]), Bytes(lent))] };
+        let room = |budgets| Basis { plan: None, budgets: vec![(PeerId([1; 16]), Bytes(budgets))] };
         let mut helpful = Helpful::default();
-        let mut is_due = |lent, at: f64| {
-            let due = helpful.is_due(room(lent), Millis(at));
+        let mut is_due = |budgets, at: f64| {
+            let due = helpful.is_due(room(budgets), Millis(at));
             if due {
                 helpful.found = Some(Millis(at));
             }
@@ -126,6 +131,6 @@ mod tests {
         assert!(!is_due(1, SETTLE_MILLIS + 200.0), "nothing has changed");
         assert!(!is_due(2, 10_000.0), "another room has to settle");
         assert!(is_due(2, 10_000.0 + SETTLE_MILLIS));
-        assert!(is_due(2, 10_000.0 + SETTLE_MILLIS + AGAIN_MILLIS));
+        assert!(is_due(2, 10_000.0 + SETTLE_MILLIS + REFRESH_MILLIS));
     }
 }

@@ -1,62 +1,69 @@
-//! Whether a better plan that does not fit beside the active one takes its place. Nobody is answered while it is loaded, so it
-//! happens where nobody is likely to ask, and for a plan that gives back what the wait takes.
+//! Whether a better plan that does not fit beside the active one replaces it. Nobody is answered while it loads, so
+//! it happens when nobody is likely to ask, and only for a plan that pays back the wait.
 
 use potluck_plan::{Millis, Plan};
 use potluck_planner::{Planned, Room, Sharing, load_millis, predict};
 
-/// Whoever has just asked, or read an answer, may ask again: so long the room stays up.
+/// After the last answer the room stays up for this long: another question is likely.
 const QUIET_MILLIS: f64 = 30_000.0;
-/// Tokens of the next answer. A room is expected to be used as much again as it was, and for this answer besides.
+/// Expected tokens of the next answer. A room is expected to be used as much again as it was, plus this answer.
 const NEXT_ANSWER: u64 = 200;
 
 /// How a room was used.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Use {
-    /// Somebody waits for an answer, or for a place in the queue.
+pub(crate) struct Usage {
+    /// Somebody waits for an answer or in the queue.
     pub waits: bool,
-    /// When somebody last did.
+    /// When somebody last waited.
     pub waited: Millis,
-    /// Tokens written in all.
+    /// Tokens written in total.
     pub tokens: u64,
 }
 
-impl Use {
+impl Usage {
     /// Nobody waits, and nobody has for a while.
     pub(super) fn is_quiet(&self, now: Millis) -> bool {
         !self.waits && now.0 - self.waited.0 >= QUIET_MILLIS
     }
 }
 
-/// What the active plan was used for.
+/// Use of the active plan.
 #[derive(Default)]
 pub(super) struct InPlace {
-    /// Tokens written when it became the active one.
+    /// Tokens written when it became active.
     before: u64,
 }
 
 impl InPlace {
-    /// Another plan counts from now on.
+    /// Another plan is active from now on.
     pub fn plan_changed(&mut self, tokens: u64) {
         self.before = tokens;
     }
 
-    /// Why the better plan does not take the place of the active one now, in one sentence; nothing if it does. It must give
-    /// back in tokens what loading it takes, if the room is used as much again as it was under the active plan. One that is
-    /// better for something else than time only waits until nobody is there.
-    pub fn refusal(&self, room: &Room<'_>, better: &Planned, active: &Plan, used: Use, now: Millis) -> Option<String> {
+    /// Why the better plan does not replace the active one now, in one sentence; `None` if it does. It must save as
+    /// much time as loading takes, if the room is used as much again as it was under the active plan. A plan that is
+    /// better in something else than speed only waits until nobody is there.
+    pub fn refusal(
+        &self,
+        room: &Room<'_>,
+        better: &Planned,
+        active: &Plan,
+        usage: Usage,
+        now: Millis,
+    ) -> Option<String> {
         let is_for_time = better.plan.kv_cache == active.kv_cache
             && (room.sharing == Sharing::Fastest || better.plan.peers().len() == active.peers().len());
         let saved = predict(room, active).token_millis - better.prediction.token_millis;
-        let expected = used.tokens.saturating_sub(self.before) + NEXT_ANSWER;
+        let expected = usage.tokens.saturating_sub(self.before) + NEXT_ANSWER;
         let wait = load_millis(room, &better.plan).into_iter().fold(0.0, f64::max);
         let pays = !is_for_time || saved * expected as f64 >= wait;
-        let until = match (pays, used.is_quiet(now)) {
+        let until = match (pays, usage.is_quiet(now)) {
             (true, true) => return None,
-            (true, false) => "it waits until nobody has asked for a while",
-            (false, _) => "the room was not used enough yet to give that back",
+            (true, false) => "it loads once the room is quiet",
+            (false, _) => "it would not pay off yet",
         };
         let seconds = (wait / 1e3).ceil();
-        Some(format!("A better plan has no room beside this one and takes {seconds} s to load: {until}."))
+        Some(format!("A better plan takes {seconds} s to load and does not fit beside this one: {until}."))
     }
 }
 
@@ -66,11 +73,11 @@ mod tests {
 
     #[test]
     fn a_room_is_quiet_half_a_minute_after_the_last_answer() {
-        let used = Use { waits: false, waited: Millis(10_000.0), tokens: 40 };
-        assert!(!used.is_quiet(Millis(10_000.0 + QUIET_MILLIS - 1.0)));
-        assert!(used.is_quiet(Millis(10_000.0 + QUIET_MILLIS)));
-        assert!(!Use { waits: true, ..used }.is_quiet(Millis(1e9)), "somebody waits");
-        let unused = Use { waited: Millis(f64::MIN), ..used };
+        let usage = Usage { waits: false, waited: Millis(10_000.0), tokens: 40 };
+        assert!(!usage.is_quiet(Millis(10_000.0 + QUIET_MILLIS - 1.0)));
+        assert!(usage.is_quiet(Millis(10_000.0 + QUIET_MILLIS)));
+        assert!(!Usage { waits: true, ..usage }.is_quiet(Millis(1e9)), "somebody waits");
+        let unused = Usage { waited: Millis(f64::MIN), ..usage };
         assert!(unused.is_quiet(Millis(0.0)), "nobody ever asked");
     }
 }

@@ -1,4 +1,4 @@
-//! How keys and values are stored: what the host wished, or the largest type that fits what the room lends.
+//! Choice of the KV cache type: the host's, or the largest one that fits the room's memory.
 
 use std::sync::Arc;
 
@@ -6,22 +6,22 @@ use potluck_plan::KvCacheType;
 
 use crate::event::{HostCommand, OpenedModel};
 
-/// Shorter contexts are not offered.
-const LEAST_CONTEXT: u32 = 512;
+/// Shorter contexts are not suggested.
+const MIN_CONTEXT: u32 = 512;
 
-/// The model with each type of keys and values that may be planned with now, in order of preference. Another type than that of
-/// the plan that runs means loading anew on every device, and computing every conversation again: so a plan that runs gets
-/// no smaller one, and a larger one only between answers.
+/// The model with each KV cache type that may be planned with now, in order of preference. Changing the type means
+/// that every device loads anew and every conversation is recomputed. So a running plan never gets a smaller type,
+/// and a larger one only between answers.
 pub(super) fn choices(
     model: &Arc<OpenedModel>,
-    wish: Option<KvCacheType>,
+    preferred: Option<KvCacheType>,
     running: Option<KvCacheType>,
     answering: bool,
 ) -> Vec<Arc<OpenedModel>> {
-    let allowed = |state: KvCacheType| match (wish, running) {
-        (Some(wish), _) => state == wish,
-        (None, Some(running)) if answering => state == running,
-        (None, Some(running)) => state <= running,
+    let allowed = |kv_cache: KvCacheType| match (preferred, running) {
+        (Some(preferred), _) => kv_cache == preferred,
+        (None, Some(running)) if answering => kv_cache == running,
+        (None, Some(running)) => kv_cache <= running,
         (None, None) => true,
     };
     let allowed = model.shapes.iter().filter(|shape| allowed(shape.kv_cache));
@@ -33,18 +33,18 @@ pub(super) fn choices(
         .collect()
 }
 
-/// Why the model cannot have the type that the host wished.
-pub(super) fn refusal(model: &OpenedModel, wish: Option<KvCacheType>) -> String {
+/// Why the model cannot use the type that the host chose.
+pub(super) fn refusal(model: &OpenedModel, preferred: Option<KvCacheType>) -> String {
     let names: Vec<&str> = model.shapes.iter().map(|shape| shape.kv_cache.name()).collect();
     format!(
         "This model's keys and values cannot be stored as {}; choose {} or Automatic.",
-        wish.unwrap_or_default(),
+        preferred.unwrap_or_default(),
         names.join(", ")
     )
 }
 
-/// One sentence on what would fit the room as it is: smaller keys and values if the host wished larger ones, else a shorter
-/// context.
+/// One sentence on what would fit the room as it is: a smaller KV cache type if the host chose a larger one, else a
+/// shorter context.
 pub(super) fn what_would_fit(
     model: &OpenedModel,
     command: &HostCommand,
@@ -56,7 +56,7 @@ pub(super) fn what_would_fit(
         return Some(format!("With {} keys and values it fits.", model.shape.kv_cache));
     }
     let shorter = std::iter::successors(Some(command.context / 2), |context| Some(context / 2));
-    let shorter = shorter.take_while(|context| *context >= LEAST_CONTEXT);
+    let shorter = shorter.take_while(|context| *context >= MIN_CONTEXT);
     let fitting =
         shorter.map(|context| HostCommand { context, ..command.clone() }).find(|command| fits(model, command));
     fitting.map(|command| format!("A context of {} tokens fits.", command.context))

@@ -1,4 +1,4 @@
-//! What a room learns while its plan runs: what devices and messages take, and what is expected from that.
+//! What the room learns while its plan runs: times of devices and messages, and predictions from them.
 
 use potluck_plan::{Millis, PeerId, Plan, PlanEpoch, StageId};
 use potluck_planner::{HopCost, Planned, Prediction, forecast};
@@ -6,27 +6,27 @@ use potluck_protocol::{CalibrationRuns, ForecastView, HopView};
 
 use super::Planning;
 use super::measures::Measures;
-use super::question::Question;
+use super::planner_input::PlannerInput;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::event::{HostCommand, OpenedModel};
+use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
-/// What the active plan is expected to take is said anew this often.
+/// The active plan's times are predicted this often.
 const PREDICT_MILLIS: f64 = 1_000.0;
 
 impl Planning {
-    /// A device's times. True if they are worth planning anew.
+    /// Takes a device's times. True if they are worth planning with.
     pub fn calibrated(&mut self, peer: PeerId, answer: Result<CalibrationRuns, String>) -> bool {
-        let first = !self.calibrating.has_answered(peer);
-        let counts = self.calibrating.answered(peer, answer);
+        let first = !self.observed.calibrating.has_answered(peer);
+        let counts = self.observed.calibrating.answered(peer, answer);
         if counts && first {
-            self.measures.timed_anew(peer);
+            self.observed.measures.recalibrated(peer);
         }
         counts
     }
 
-    /// A decoded row passed the active plan.
+    /// A decoded token passed the active plan.
     pub fn learn(
         &mut self,
         model: &OpenedModel,
@@ -35,27 +35,27 @@ impl Planning {
         pass: &DecodePass,
         now: Millis,
     ) {
-        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let Some(active) = self.plans.active.as_ref().filter(|active| active.is_up()) else { return };
         let (before, plan) = (self.expected(&active.planned).token_millis, active.planned.plan.clone());
-        let question = Question::new(self, model, command, members);
-        self.measures.learn(&question.room(plan.epoch), &plan, pass, now);
+        let input = PlannerInput::new(self, model, command, members);
+        self.observed.measures.learn(&input.room(plan.epoch), &plan, pass, now);
         if self.forecasts.passed(plan.epoch, pass, before) {
-            let question = Question::new(self, model, command, members);
-            let steady = potluck_planner::predict(&question.room(plan.epoch), &plan);
-            self.forecasts.foretell(expected(&self.measures, &steady, &plan).token_millis);
+            let input = PlannerInput::new(self, model, command, members);
+            let steady = potluck_planner::predict(&input.room(plan.epoch), &plan);
+            self.forecasts.set(expected(&self.observed.measures, &steady, &plan).token_millis);
         }
     }
 
     /// A prompt's chunk passed the active plan.
     pub fn learn_prefill(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members, pass: &PrefillPass) {
-        let Some(active) = self.active.as_ref().filter(|active| active.is_up()) else { return };
+        let Some(active) = self.plans.active.as_ref().filter(|active| active.is_up()) else { return };
         let plan = active.planned.plan.clone();
-        let question = Question::new(self, model, command, members);
-        self.measures.learn_prefill(&question.room(plan.epoch), &plan, pass);
+        let input = PlannerInput::new(self, model, command, members);
+        self.observed.measures.learn_prefill(&input.room(plan.epoch), &plan, pass);
     }
 
-    /// Milliseconds until the first token, if nothing else is answered: so many tokens to read, in chunks of so many rows, so
-    /// many of them on their way at once.
+    /// Predicted milliseconds until the first token if nothing else runs, for this many tokens, tokens a chunk, and
+    /// chunks in flight.
     pub fn first_token_millis(
         &self,
         model: &OpenedModel,
@@ -64,36 +64,36 @@ impl Planning {
         plan: &Plan,
         (tokens, chunk, window): (u32, u32, usize),
     ) -> f64 {
-        let question = Question::new(self, model, command, members);
-        potluck_planner::first_token_millis(&question.room(plan.epoch), plan, tokens, chunk, window)
+        let input = PlannerInput::new(self, model, command, members);
+        potluck_planner::first_token_millis(&input.room(plan.epoch), plan, tokens, chunk, window)
     }
 
-    /// What tokens of a plan are expected to take: as the planner says, and once some have passed as they and the planner say.
+    /// Predicted times of a plan's tokens: the planner's, corrected by the tokens that have passed.
     pub fn expected(&self, planned: &Planned) -> Prediction {
-        expected(&self.measures, &planned.prediction, &planned.plan)
+        expected(&self.observed.measures, &planned.prediction, &planned.plan)
     }
 
-    /// What the newest answer's tokens were foretold to take, for a plan that runs.
-    pub fn foretold(&self, planned: &Planned) -> Option<ForecastView> {
+    /// The forecast for the newest answer, for a running plan.
+    pub fn forecast(&self, planned: &Planned) -> Option<ForecastView> {
         self.forecasts.view(planned.plan.epoch)
     }
 
-    /// A device that runs everything alone is timed too, once it is up and has nothing to do: nobody waits for that.
-    pub fn time_alone(&mut self, model: &OpenedModel, members: &Members, now: Millis, out: &mut Outbox) {
-        if self.up().is_some() && self.inactive.is_none() && !self.waits {
-            self.calibrating.ask_all(model, members, now, out);
+    /// Has a device that runs everything alone timed too, once it is up and idle: nobody waits for that.
+    pub fn time_alone(&mut self, model: &OpenedModel, cx: &mut EventContext) {
+        if self.plans.up().is_some() && self.plans.inactive.is_none() && !self.policy.awaits_calibration {
+            self.observed.calibrating.ask_all(model, cx);
         }
     }
 
-    /// Milliseconds of a stage's engine for a decoded row, if the active plan measured it.
+    /// Measured engine milliseconds of a stage for a decoded token, if the active plan measured it.
     pub fn measured_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
-        self.measures.stage_millis(epoch, stage)
+        self.observed.measures.stage_millis(epoch, stage)
     }
 
-    /// Messages of a token under a plan with what is expected of them, and what tokens measured on it.
+    /// Messages of a token under a plan, with predicted and measured times.
     pub fn hops(&self, planned: &Planned, expected: &Prediction) -> Vec<HopView> {
         let hops = &expected.hops;
-        let measured = self.measures.hop_millis_of(planned.plan.epoch, hops);
+        let measured = self.observed.measures.hop_millis_of(planned.plan.epoch, hops);
         let hop = |(hop, measured_ms): (&HopCost, f64)| HopView {
             from: hop.from,
             to: hop.to,
@@ -103,29 +103,23 @@ impl Planning {
         hops.iter().zip(measured).map(hop).collect()
     }
 
-    /// What would help, a sentence each.
+    /// What would help, one sentence each.
     pub fn help(&self) -> &[String] {
         self.helpful.sentences()
     }
 
-    /// Says anew what the active plan is expected to take, from the newest measures. True if that is far from what it was
-    /// chosen for.
-    pub(super) fn predict_anew(
-        &mut self,
-        model: &OpenedModel,
-        command: &HostCommand,
-        members: &Members,
-        now: Millis,
-    ) -> bool {
-        if now.0 - self.predicted.0 < PREDICT_MILLIS {
+    /// Predicts the active plan's times from the newest measurements. True if they are far from those it was chosen
+    /// for.
+    pub(super) fn update_prediction(&mut self, model: &OpenedModel, command: &HostCommand, cx: &EventContext) -> bool {
+        if cx.now.0 - self.policy.predicted.0 < PREDICT_MILLIS {
             return false;
         }
-        self.predicted = now;
-        let question = Question::new(self, model, command, members);
-        let Some(active) = self.active.as_mut().filter(|active| active.is_up()) else { return false };
+        self.policy.predicted = cx.now;
+        let input = PlannerInput::new(self, model, command, &cx.members);
+        let Some(active) = self.plans.active.as_mut().filter(|active| active.is_up()) else { return false };
         let (epoch, plan) = (active.epoch(), &active.planned.plan);
-        active.planned.prediction = potluck_planner::predict(&question.room(epoch), plan);
-        self.drift.is_far(epoch, &active.planned.prediction, now)
+        active.planned.prediction = potluck_planner::predict(&input.room(epoch), plan);
+        self.policy.drift.is_far(epoch, &active.planned.prediction, cx.now)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the planner is told of the members: what they promise, what they timed, and what their stages take in use.
+//! What the planner knows of members: what they promise, what they timed, and what their stages take in use.
 
 use std::collections::BTreeMap;
 
@@ -13,72 +13,72 @@ use super::calibrating::Profile;
 use crate::coordinator::answering::{DecodePass, PrefillPass};
 use crate::members::Members;
 
-/// So many passes are needed before what a hop takes in use counts.
+/// Passes needed before a measured value counts.
 const ENOUGH: usize = 3;
-/// What a hop takes in use beyond its link, milliseconds, until that is measured: devices, lines and the relay rest between
-/// tokens and wake up, frames are made and read (0.3 to 0.5 between native peers, BENCHMARKS.md).
+/// Milliseconds a hop takes in use beyond its idle link, until that is measured: devices, links and the relay sleep
+/// between tokens and wake up, frames are encoded and decoded (0.3 to 0.5 between native peers, BENCHMARKS.md).
 const HOP_MILLIS: f64 = 0.4;
-/// Rows of a prompt's chunk from which its speed is told.
-const LEAST_ROWS: usize = 64;
-/// No leg is for nothing: of two plans that seem to cost alike the one with fewer messages wins.
-const LEAST_MILLIS: f64 = 0.01;
-/// A device that has become slower by more than this has a reason of its own: the others are not taken to be as slow.
-const MOST_IN_USE: f64 = 1.3;
-/// Most of a measured spread that a better plan has to win by.
-const MOST_SPREAD: f64 = 0.25;
+/// Prefill speed is measured from chunks of at least this many tokens.
+const MIN_PREFILL_TOKENS: usize = 64;
+/// No hop is free: of two plans that seem to cost the same the one with fewer messages wins.
+const MIN_HOP_MILLIS: f64 = 0.01;
+/// A device that became slower by more than this has a reason of its own: the others are not assumed to be as slow.
+const MAX_SLOWDOWN: f64 = 1.3;
+/// Limit on the measured spread that a better plan has to win by.
+const MAX_SPREAD: f64 = 0.25;
 
 /// Measured in use.
 #[derive(Default)]
 pub(super) struct Measures {
     peers: BTreeMap<PeerId, PeerMeasure>,
-    /// Milliseconds that a message takes in use beyond what its link takes while idle.
+    /// Milliseconds that a message takes in use beyond its idle link.
     hop: Ring<SPEEDS>,
-    /// What each stage takes for a decoded row, on one plan.
+    /// Measurements of each stage for a decoded token, on one plan.
     stages: BTreeMap<StageId, StageUse>,
     /// Milliseconds that a token spends on all its messages, on the same plan.
-    ways: Ring<SPEEDS>,
+    paths: Ring<SPEEDS>,
     epoch: PlanEpoch,
-    /// Since when tokens have followed one another, and when the last one came.
+    /// Start of the current run of tokens, and the newest of them.
     used: Option<(Millis, Millis)>,
 }
 
-/// What a stage takes in use.
+/// Measurements of a stage in use.
 #[derive(Default)]
 struct StageUse {
-    /// Milliseconds of its engine for a decoded row.
+    /// Engine milliseconds for a decoded token.
     millis: Ring<SPEEDS>,
-    /// The clock of its device was what the work sets, or does not vary, when the last row passed.
+    /// Its device's clock had adapted to the work, or does not vary, when the last token passed.
     is_settled: bool,
 }
 
-/// After so many milliseconds without a token, clocks are what they please again.
+/// After this pause, in milliseconds, a device's clock is unknown again.
 const REST: f64 = 5_000.0;
-/// So many milliseconds of use it takes until a clock is what the work needs: before, tokens say nothing of later ones.
+/// Milliseconds of use until the clock has adapted to the work. Earlier tokens say nothing about later ones.
 const SETTLING: f64 = 2_500.0;
-/// A device that takes so many times as long after pauses has such a clock.
+/// A device that slows down by this factor after pauses has a varying clock.
 const VARYING: f64 = 1.2;
 
 impl Measures {
-    /// A device was timed: what it took before is compared with another overhead.
-    pub fn timed_anew(&mut self, peer: PeerId) {
+    /// A device was timed: what it took before was compared with another overhead.
+    pub fn recalibrated(&mut self, peer: PeerId) {
         self.peers.remove(&peer);
     }
 
-    /// Milliseconds of a stage's engine, measured on this plan.
+    /// Measured engine milliseconds of a stage on this plan.
     pub fn stage_millis(&self, epoch: PlanEpoch, stage: StageId) -> Option<f64> {
         self.stages.get(&stage).filter(|_| self.epoch == epoch)?.millis.median()
     }
 
-    /// Milliseconds of each message on this plan, 0 before the first token. One clock sees only all of them together, so
-    /// each gets what it is expected to take and an equal share of the rest.
+    /// Milliseconds of each message on this plan, 0 before the first token. Only their sum is measured, so each
+    /// message gets its predicted time and an equal share of the rest.
     pub fn hop_millis_of(&self, epoch: PlanEpoch, hops: &[HopCost]) -> Vec<f64> {
-        match self.ways.median().filter(|_| self.epoch == epoch) {
+        match self.paths.median().filter(|_| self.epoch == epoch) {
             Some(all) => share_ways(hops, all),
             None => vec![0.0; hops.len()],
         }
     }
 
-    /// What tokens of a plan took so far, once enough have passed.
+    /// What tokens of a plan have taken, once enough have passed.
     pub fn seen(&self, plan: &Plan) -> Option<Seen> {
         if self.epoch != plan.epoch {
             return None;
@@ -88,10 +88,10 @@ impl Measures {
             Some(SeenStage { millis: used.millis.median()?, is_settled: used.is_settled })
         };
         let stages = plan.stages.iter().map(of).collect::<Option<Vec<_>>>()?;
-        Some(Seen { stages, ways_millis: self.ways.median().unwrap_or(0.0) })
+        Some(Seen { stages, ways_millis: self.paths.median().unwrap_or(0.0) })
     }
 
-    /// A decoded row passed all stages alone.
+    /// A decoded token passed all stages alone.
     pub fn learn(&mut self, room: &Room<'_>, plan: &Plan, pass: &DecodePass, now: Millis) {
         let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
         self.used = Some((since, now));
@@ -103,14 +103,14 @@ impl Measures {
         if self.epoch != plan.epoch {
             self.epoch = plan.epoch;
             self.stages.clear();
-            self.ways = Ring::default();
+            self.paths = Ring::default();
         }
         let steps = f64::from(pass.steps);
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
             let cost = room.layers.stage_decode(plan, stage) * steps;
             if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
-                // The planner adds what the pause costs, so a measure is kept without it.
+                // The planner adds the cost of pauses, so it is taken out here.
                 let factor = device.pause_factor(pass.millis / steps - millis / steps);
                 let used = self.stages.entry(stage.id).or_default();
                 used.is_settled = !settles || factor < VARYING;
@@ -123,109 +123,112 @@ impl Measures {
         let hops = potluck_planner::predict(room, plan).hops;
         if !hops.is_empty() {
             let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>();
-            self.ways.push(on_the_way.max(LEAST_MILLIS * hops.len() as f64));
+            self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
             let expected: f64 = hops.iter().map(HopCost::millis).sum();
             self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
         }
     }
 
-    /// A prompt's chunk passed all stages. Few rows say little: the weights are read for them as for many.
+    /// A prompt chunk passed all stages. Short chunks say little: weights are read for them as for long ones.
     pub fn learn_prefill(&mut self, room: &Room<'_>, plan: &Plan, pass: &PrefillPass) {
         let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
-        if pass.rows < LEAST_ROWS || pass.stage_millis.len() != plan.stages.len() || !measurable {
+        if pass.tokens < MIN_PREFILL_TOKENS || pass.stage_millis.len() != plan.stages.len() || !measurable {
             return;
         }
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
             if let Some(device) = room.device(stage.peer) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
-                let cost = room.layers.stage_prefill(plan, stage) * pass.rows as f64;
+                let cost = room.layers.stage_prefill(plan, stage) * pass.tokens as f64;
                 self.peers.entry(stage.peer).or_insert_with(fresh).prefilled(cost, *millis);
             }
         }
     }
 
-    /// Milliseconds that a hop takes in use beyond its idle link: queues of events, frames made and read. May be below zero.
+    /// Milliseconds that a hop takes in use beyond its idle link: event queues, frames encoded and decoded. May be
+    /// negative.
     fn hop_millis(&self) -> f64 {
         self.hop.median().filter(|_| self.hop.len() >= ENOUGH).unwrap_or(HOP_MILLIS)
     }
 
-    /// By so large a share single measurements of these devices differ: what a better plan must win by, besides.
+    /// Relative spread of single measurements of these devices: what a better plan must win by, in addition.
     pub fn spread(&self, peers: impl IntoIterator<Item = PeerId>) -> f64 {
         let spreads = peers.into_iter().filter_map(|peer| self.peers.get(&peer)?.spread());
-        spreads.fold(0.0, f64::max).min(MOST_SPREAD)
+        spreads.fold(0.0, f64::max).min(MAX_SPREAD)
     }
 
-    /// So many times as quick as they were timed devices usually are in use.
+    /// How fast devices usually are in use, relative to when they were timed.
     fn in_use(&self, devices: &[(Device, Option<Profile>)]) -> f64 {
         let ratio = |(device, profile): &(Device, Option<Profile>)| {
             let measure = self.peers.get(&device.peer).filter(|measure| measure.is_measured())?;
             Some(measure.speed().decode / profile.as_ref()?.speed.decode)
         };
         let usual = middle(devices.iter().filter_map(ratio).collect()).unwrap_or(1.0);
-        if usual.is_finite() { usual.clamp(1.0 / MOST_IN_USE, MOST_IN_USE) } else { 1.0 }
+        if usual.is_finite() { usual.clamp(1.0 / MAX_SLOWDOWN, MAX_SLOWDOWN) } else { 1.0 }
     }
 
-    /// The ways between members: each has a leg to the relay, found from the round trips that it and others measured.
+    /// Links between members. Each has an access link to the relay, found from the round trips that it and others
+    /// measured.
     pub fn links(&self, members: &Members) -> Links {
         let mut links = Links::default();
         let bandwidth = |peer: PeerId| members.get(peer).and_then(|member| member.link.bandwidth());
         let usual = middle(members.known.keys().filter_map(|peer| bandwidth(*peer)).collect());
         let usual = usual.unwrap_or(Link::BANDWIDTH / 2.0);
         let known = legs(&one_way(members));
-        let usual_leg = middle(known.values().copied().collect()).unwrap_or(0.0);
+        let usual_access = middle(known.values().copied().collect()).unwrap_or(0.0);
         for peer in members.known.keys().copied() {
-            let leg = known.get(&peer).copied().unwrap_or(usual_leg);
-            // A probe passes two legs, and which of them was the slower one is not known.
+            let access = known.get(&peer).copied().unwrap_or(usual_access);
+            // A probe passes two access links, and which of them was slower is unknown.
             let bandwidth = 2.0 * bandwidth(peer).unwrap_or(usual);
-            let latency_millis = (leg + self.hop_millis() / 2.0).max(LEAST_MILLIS);
-            let leg = Link { latency_millis, bandwidth };
-            links.set_access(peer, AccessLink { up: leg, down: leg });
+            let latency_millis = (access + self.hop_millis() / 2.0).max(MIN_HOP_MILLIS);
+            let access = Link { latency_millis, bandwidth };
+            links.set_access(peer, AccessLink { up: access, down: access });
         }
         links
     }
 }
 
-/// Milliseconds by which what a peer's line adds to a token may be wrong: each token passes it in both directions.
-pub(super) fn way_noise(members: &Members, peer: PeerId) -> f64 {
+/// Uncertainty, in milliseconds, of what a peer's link adds to a token. Each token passes the link in both
+/// directions.
+pub(super) fn path_noise(members: &Members, peer: PeerId) -> f64 {
     2.0 * members.get(peer).and_then(|member| member.link.noise_millis()).unwrap_or(0.0)
 }
 
-/// Milliseconds of one way between two members, through the relay.
+/// One-way latencies between members through the relay, in milliseconds.
 fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
-    let mut ways: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
+    let mut paths: BTreeMap<(PeerId, PeerId), f64> = BTreeMap::new();
     let mut put = |a: PeerId, b: PeerId, millis: f64| {
-        // Two that measured each other: the quieter moment counts.
-        let way = ways.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
-        *way = way.min(millis);
+        // Where both measured each other, the quieter moment counts.
+        let path = paths.entry((a.min(b), a.max(b))).or_insert(f64::INFINITY);
+        *path = path.min(millis);
     };
     for (peer, member) in members.known.iter().filter(|(peer, _)| **peer != members.me) {
         if let Some(millis) = member.link.latency_millis() {
             put(members.me, *peer, millis);
         }
-        let told = member.status.round_trips.iter();
-        // Its way to us is our way to it, which we measured ourselves.
-        let told = told.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
-        told.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
+        let reported = member.status.round_trips.iter();
+        // We measured the path between it and us ourselves.
+        let reported = reported.filter(|(other, _)| *other != members.me && members.known.contains_key(other));
+        reported.for_each(|(other, round_trip)| put(*peer, *other, round_trip / 2.0));
     }
-    ways
+    paths
 }
 
 impl Planning {
-    /// Everyone who can be given work.
+    /// All available devices.
     pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
-        let declared = members.known.iter().filter(|(_, member)| member.lends()).filter_map(|(peer, member)| {
-            let lent = member.hello.contribution.as_ref()?;
-            let budget = Bytes((lent.budget.0 as f64 * member.trust) as u64);
-            let mut device = Device::declared(*peer, budget, lent.bandwidth, lent.sync_millis);
-            device.binding = lent.binding;
-            self.downloads.apply(&mut device);
+        let declared = members.known.iter().filter(|(_, member)| member.is_available()).filter_map(|(peer, member)| {
+            let contribution = member.hello.contribution.as_ref()?;
+            let budget = Bytes((contribution.budget.0 as f64 * member.trust) as u64);
+            let mut device = Device::declared(*peer, budget, contribution.bandwidth, contribution.sync_millis);
+            device.binding = contribution.binding;
+            self.observed.downloads.apply(&mut device);
             device.holds = self.held_blocks(*peer, members, shape);
             device.presence.hidden = member.hello.hidden;
-            device.presence.departures = self.habits.departures(*peer);
-            Some((device, self.calibrating.profile(*peer, layers)))
+            device.presence.departures = self.observed.churn_history.departures(*peer);
+            Some((device, self.observed.calibrating.profile(*peer, layers)))
         });
         let mut devices: Vec<(Device, Option<Profile>)> = declared.collect();
-        // The host alone: it never waits for others.
+        // The host alone never waits for others.
         if let [(device, Some(profile))] = &mut devices[..]
             && device.peer == members.me
         {
@@ -236,7 +239,7 @@ impl Planning {
             |(device, profile): &(Device, Option<Profile>)| Some(profile.as_ref()?.speed.decode / device.speed.decode);
         let shares: Vec<f64> = devices.iter().filter_map(share).collect();
         let share = middle(shares).unwrap_or(1.0);
-        let in_use = self.measures.in_use(&devices);
+        let in_use = self.observed.measures.in_use(&devices);
         for (device, profile) in &mut devices {
             match profile {
                 Some(profile) => {
@@ -244,30 +247,34 @@ impl Planning {
                     device.session_millis = profile.session_millis;
                     device.pauses.clone_from(&profile.pauses);
                 }
-                // Kernels stream what is promised; a token gets a share of that, likely the one it gets elsewhere.
+                // Kernels reach the promised bandwidth; a token gets a share of it, probably the same as elsewhere.
                 None => {
                     let Speed { decode, prefill } = device.speed;
                     device.speed = Speed { decode: decode * share, prefill: prefill * share };
                 }
             }
-            match self.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
+            match self.observed.measures.peers.get(&device.peer).filter(|measure| measure.is_measured()) {
                 Some(measure) => measure.apply(device),
-                // Who has no work yet would become as much slower by it as those who have.
+                // A device without work yet would probably slow down in use as much as those with work.
                 None => {
                     let Speed { decode, prefill } = device.speed;
                     device.speed = Speed { decode: decode * in_use, prefill: prefill * in_use };
                 }
             }
-            if let Some(prefill) = self.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
+            if let Some(prefill) = self.observed.measures.peers.get(&device.peer).and_then(PeerMeasure::prefill) {
                 device.speed.prefill = prefill;
             }
         }
         devices.into_iter().map(|(device, _)| device).collect()
     }
 
-    /// The model's layers, with the head's cost as the devices timed it.
+    /// The model's layers, with the LM head's cost as the devices timed it.
     pub(super) fn with_lm_head(&self, layers: Layers, members: &Members) -> Layers {
-        let heads = members.known.keys().filter_map(|peer| self.calibrating.profile(*peer, &layers)?.head).collect();
+        let heads = members
+            .known
+            .keys()
+            .filter_map(|peer| self.observed.calibrating.profile(*peer, &layers)?.lm_head)
+            .collect();
         match middle(heads) {
             Some(cost) => layers.with_lm_head(cost),
             None => layers,
@@ -280,13 +287,12 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// A stage that is expected to take so many times as long as when its plan was made, or so many times less, is worth
-/// another look.
+/// A stage whose predicted time has changed by this factor since its plan was made is worth another look.
 const DRIFT: f64 = 2.0;
-/// It must do so for a while: a first token is slow, and devices are busy now and then.
+/// The change must last: a first token is slow, and devices are busy now and then.
 const DRIFT_MILLIS: f64 = 4_000.0;
 
-/// Whether what was measured has moved far from what a plan was made with.
+/// Whether measurements have moved far from those a plan was made with.
 #[derive(Default)]
 pub(super) struct Drift {
     epoch: PlanEpoch,
@@ -295,7 +301,7 @@ pub(super) struct Drift {
 }
 
 impl Drift {
-    /// From now on these times are expected of the plan's stages.
+    /// Sets the times that the plan's stages were chosen for.
     pub fn expect(&mut self, epoch: PlanEpoch, prediction: &Prediction) {
         *self = Self { epoch, expected: prediction.stage_millis(), since: None };
     }
@@ -329,7 +335,7 @@ mod tests {
         let hops = [HopCost { from, to, latency_millis: 4.0, transfer_millis: 0.0 }];
         let mut measures = Measures { epoch: PlanEpoch(3), ..Measures::default() };
         assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [0.0], "nothing is measured");
-        measures.ways.push(14.0);
+        measures.paths.push(14.0);
         assert_eq!(measures.hop_millis_of(PlanEpoch(3), &hops), [14.0]);
         assert_eq!(measures.hop_millis_of(PlanEpoch(2), &hops), [0.0], "that was another plan");
     }
@@ -352,9 +358,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_before_the_clock_has_settled_does_not_count() {
+    fn measurements_before_the_clock_has_settled_do_not_count() {
         let peer = PeerId([1; 16]);
-        let shape = SimModel { blocks: 6, experts: 0, state: 0 }.shape();
+        let shape = SimModel { blocks: 6, experts: 0, kv_bytes: 0 }.shape();
         let layers = Layers::from_shape(&shape, 64, WireType::F32);
         // 10 ms for the model, and three times as long after pauses.
         let cost = layers.decode_cost(BlockRange::new(0, 6));

@@ -1,9 +1,9 @@
-//! Standby plans: what goes on when a device is lost, loaded in advance (the paper's shadow assignments,
+//! Standby plans: the plans that follow the loss of a device, loaded in advance (the paper's shadow assignments,
 //! dynamic-partitioning.txt 4.4.1 and 5.2.5).
 //!
-//! Orders are made once for an active plan and the devices of the room. They stay when the room is looked at again, and when
-//! somebody joins or leaves those that do not concern it stay too. While the model does not fit they name what each device will
-//! most probably get ([`super::advance`]).
+//! Orders are made once for an active plan and the room's devices. They stay when the room is looked at again, and
+//! those that are not concerned stay when somebody joins or leaves. While the model does not fit they name the part
+//! that each device will most likely get ([`super::advance`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,35 +12,35 @@ use potluck_planner::{Device, Exposed, Planned, Room, Standby, in_advance, stand
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::choosing::can_run;
-use super::question::Question;
-use super::states::Purpose;
-use super::{Planning, Wishes};
+use super::planner_input::PlannerInput;
+use super::plans::Purpose;
+use super::{PlanRequest, Planning};
 use crate::event::OpenedModel;
+use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::outbox::Outbox;
 
-/// The room must be the same for so long before orders are made: devices often come and go together, and a connection that
-/// ended may be back.
+/// The room must be unchanged for this long before orders are made: devices often come and go together, and a
+/// connection that ended may be back.
 const SETTLE_MILLIS: f64 = 2_000.0;
-/// An order that is not answered for so long is given again.
-const AGAIN_MILLIS: f64 = 5_000.0;
-/// Who could not do what was ordered gets no other order for so long, unless the plan changes.
+/// Unanswered orders are sent again after this time.
+const RESEND_MILLIS: f64 = 5_000.0;
+/// A device that could not carry out an order gets no other one for this long, unless the plan changes.
 const REFUSED_MILLIS: f64 = 60_000.0;
-/// What a device may hold at most, as a share of what it lends, shrinks so much when its engine has no room.
+/// The share of its budget that a device may hold is multiplied by this when its engine runs out of memory.
 const SHRINK: f64 = 0.9;
-/// Nothing heard of a device for so long: it is not counted on for the next token.
+/// A device silent for this long is not relied on for the next token.
 const SILENT_MILLIS: f64 = 2_500.0;
 
 #[derive(Default)]
 pub(crate) struct StandbyPlans {
     made_for: Option<Basis>,
-    /// Another room than they were made for, and since when it is so.
+    /// Another room than the orders were made for, and since when it is so.
     seen: Option<(Basis, Millis)>,
     covered: Vec<Covered>,
     exposed: Vec<Exposed>,
     orders: BTreeMap<PeerId, Order>,
     refusals: BTreeMap<PeerId, Refusal>,
-    told: Millis,
+    sent_at: Millis,
 }
 
 /// What standby plans are made for.
@@ -48,11 +48,11 @@ pub(crate) struct StandbyPlans {
 struct Basis {
     /// The active plan, if there is one.
     plan: Option<PlanEpoch>,
-    /// What each device may hold.
-    lent: Vec<(PeerId, Bytes)>,
+    /// Memory budget of each device.
+    budgets: Vec<(PeerId, Bytes)>,
 }
 
-/// A standby plan, and who has to hold more for it than for the active plan.
+/// A standby plan, and the devices that hold more for it than for the active plan.
 struct Covered {
     standby: Standby,
     helpers: BTreeSet<PeerId>,
@@ -60,31 +60,31 @@ struct Covered {
 
 struct Order {
     order: StandbyOrder,
-    /// What the device lent when it was given.
-    lent: Bytes,
-    /// The device has not said yet that it holds everything.
+    /// The device's budget when the order was made.
+    budget: Bytes,
+    /// The device has not confirmed that it holds everything.
     awaited: bool,
-    /// Units of it that an order before it had brought.
-    brought: BTreeSet<WeightUnit>,
+    /// Units of it that an earlier order has loaded.
+    already_loaded: BTreeSet<WeightUnit>,
 }
 
-/// A device that could not do what was ordered, as long as it lends this.
+/// A device that could not carry out an order. Valid for this budget.
 struct Refusal {
-    lent: Bytes,
+    budget: Bytes,
     share: f64,
     until: Option<Millis>,
 }
 
-/// What a device loads while more of them are awaited.
+/// What a device loads in advance.
 pub(super) struct Advance<'a> {
     pub order: &'a StandbyOrder,
     /// It has all of it.
     pub is_loaded: bool,
-    /// What an order before this one had brought.
-    pub brought: &'a BTreeSet<WeightUnit>,
+    /// Units of an earlier order.
+    pub already_loaded: &'a BTreeSet<WeightUnit>,
 }
 
-/// For whose loss a device stands by.
+/// The losses that a device stands by for.
 pub(crate) struct StandsBy {
     pub lost: Vec<PeerId>,
     /// It holds what it needs for that.
@@ -92,7 +92,7 @@ pub(crate) struct StandsBy {
 }
 
 impl StandbyPlans {
-    /// The plan for the loss of this peer, if everyone in it holds what it needs.
+    /// The standby plan for the loss of this peer, if everyone in it holds what it needs.
     fn ready(&self, lost: PeerId) -> Option<&Plan> {
         let covered = self.covered.iter().find(|covered| covered.standby.lost == lost)?;
         covered.helpers.iter().all(|peer| self.holds(*peer)).then_some(&covered.standby.plan)
@@ -102,7 +102,7 @@ impl StandbyPlans {
         self.orders.get(&peer).is_some_and(|order| !order.awaited)
     }
 
-    /// Another plan counts: who stands by for it is still to be found.
+    /// Another plan is active: standby plans for it are still to be found.
     pub fn plan_changed(&mut self) {
         self.covered.clear();
         self.exposed.clear();
@@ -110,7 +110,7 @@ impl StandbyPlans {
         self.refusals.values_mut().for_each(|refusal| refusal.until = None);
     }
 
-    /// A peer is gone, or holds nothing in advance any more.
+    /// A peer is gone, or no longer holds anything in advance.
     pub fn forget(&mut self, peer: PeerId) {
         self.orders.remove(&peer);
         self.covered.retain(|covered| !covered.helpers.contains(&peer));
@@ -123,12 +123,12 @@ impl StandbyPlans {
         }
     }
 
-    /// A peer does not hold what was ordered. True if there was such an order.
+    /// A peer could not carry out an order. True if there was such an order.
     pub fn failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: &LoadFault, now: Millis) -> bool {
         let Some(order) = self.orders.get(&peer).filter(|order| order.order.epoch == epoch) else { return false };
-        let lent = order.lent;
-        let known = self.refusals.remove(&peer).filter(|known| known.lent == lent);
-        let mut refusal = known.unwrap_or(Refusal { lent, share: 1.0, until: None });
+        let budget = order.budget;
+        let known = self.refusals.remove(&peer).filter(|known| known.budget == budget);
+        let mut refusal = known.unwrap_or(Refusal { budget, share: 1.0, until: None });
         match fault {
             LoadFault::NoRoom(_) => refusal.share *= SHRINK,
             LoadFault::Failed(_) => refusal.until = Some(Millis(now.0 + REFUSED_MILLIS)),
@@ -138,33 +138,33 @@ impl StandbyPlans {
         true
     }
 
-    pub fn tell_again(&mut self, now: Millis, out: &mut Outbox) {
-        if now.0 - self.told.0 >= AGAIN_MILLIS {
-            self.tell(now, out);
+    pub fn resend_orders(&mut self, cx: &mut EventContext) {
+        if cx.now.0 - self.sent_at.0 >= RESEND_MILLIS {
+            self.send_orders(cx);
         }
     }
 
-    pub(super) fn tell(&mut self, now: Millis, out: &mut Outbox) {
+    pub(super) fn send_orders(&mut self, cx: &mut EventContext) {
         for (peer, order) in self.orders.iter().filter(|(_, order)| order.awaited) {
-            self.told = now;
-            out.send(*peer, Frame::StandBy(Box::new(order.order.clone())));
+            self.sent_at = cx.now;
+            cx.out.send(*peer, Frame::StandBy(Box::new(order.order.clone())));
         }
     }
 
-    /// What each device may hold now. Who lends something else than when it got its order has to get another.
+    /// Limits devices to what they may hold now. A device whose budget changed since its order needs another one.
     fn limit(&mut self, devices: &mut [Device], now: Millis) {
         for device in devices {
-            let (peer, lent) = (device.peer, device.budget);
-            if self.orders.get(&peer).is_some_and(|order| order.lent != lent) {
+            let (peer, budget) = (device.peer, device.budget);
+            if self.orders.get(&peer).is_some_and(|order| order.budget != budget) {
                 self.forget(peer);
             }
-            let Some(refusal) = self.refusals.get(&peer).filter(|refusal| refusal.lent == lent) else { continue };
+            let Some(refusal) = self.refusals.get(&peer).filter(|refusal| refusal.budget == budget) else { continue };
             let is_refused = refusal.until.is_some_and(|until| now.0 < until.0);
-            device.budget = if is_refused { Bytes::ZERO } else { Bytes((lent.0 as f64 * refusal.share) as u64) };
+            device.budget = if is_refused { Bytes::ZERO } else { Bytes((budget.0 as f64 * refusal.share) as u64) };
         }
     }
 
-    /// The room is another one than the orders were made for, and has been for a while.
+    /// The room differs from the one the orders were made for, and has for a while.
     fn is_due(&mut self, basis: &Basis, now: Millis) -> bool {
         if self.made_for.as_ref() == Some(basis) {
             self.seen = None;
@@ -179,7 +179,7 @@ impl StandbyPlans {
         }
     }
 
-    /// Makes standby plans for the active one, and says what everyone has to hold for them besides.
+    /// Makes standby plans for the active one. Returns what each device has to hold for them in addition.
     fn make(&mut self, room: &Room<'_>, active: &Plan) -> BTreeMap<PeerId, Vec<WeightUnit>> {
         let made = std::mem::take(&mut self.covered).into_iter().map(|covered| covered.standby).collect();
         let found = standby_keeping(room, active, made);
@@ -202,37 +202,37 @@ impl StandbyPlans {
         units
     }
 
-    /// Orders what is not ordered yet, and ends what is not needed any more. True if there is something new.
+    /// Adds missing orders and ends unnecessary ones. True if there is a new one.
     fn order(
         &mut self,
         mut units: BTreeMap<PeerId, Vec<WeightUnit>>,
-        lent: &BTreeMap<PeerId, Bytes>,
+        budgets: &BTreeMap<PeerId, Bytes>,
         order: impl Fn(Vec<WeightUnit>) -> StandbyOrder,
     ) -> bool {
         self.orders.retain(|_, order| order.awaited || !order.order.units.is_empty());
-        // A device that is away for a moment keeps what it has.
-        let ended = self.orders.keys().filter(|peer| lent.contains_key(*peer));
+        // A device that is away for a moment keeps its order.
+        let ended = self.orders.keys().filter(|peer| budgets.contains_key(*peer));
         ended.copied().collect::<Vec<_>>().into_iter().for_each(|peer| _ = units.entry(peer).or_default());
         let mut is_new = false;
         for (peer, units) in units {
             let known = self.orders.get(&peer).map(|order| order.order.units.iter().collect::<BTreeSet<_>>());
-            let Some(lent) = lent.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
+            let Some(budget) = budgets.get(&peer).filter(|_| known != Some(units.iter().collect())) else { continue };
             let before = self.orders.get(&peer).filter(|before| !before.awaited).map(|before| &before.order.units);
-            let brought = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
-            self.orders.insert(peer, Order { order: order(units), lent: *lent, awaited: true, brought });
+            let already_loaded = before.into_iter().flatten().filter(|unit| units.contains(unit)).copied().collect();
+            self.orders.insert(peer, Order { order: order(units), budget: *budget, awaited: true, already_loaded });
             is_new = true;
         }
         is_new
     }
 
-    /// What a device loads while more of them are awaited, if it does.
+    /// What a device loads in advance.
     pub(super) fn advance(&self, peer: PeerId) -> Option<Advance<'_>> {
         let order = self.orders.get(&peer).filter(|order| order.order.in_advance && !order.order.units.is_empty())?;
-        Some(Advance { order: &order.order, is_loaded: !order.awaited, brought: &order.brought })
+        Some(Advance { order: &order.order, is_loaded: !order.awaited, already_loaded: &order.already_loaded })
     }
 
-    /// A plan comes: nothing is loaded in advance any more. Who is part of the plan is told by it, and the others by an order
-    /// with this epoch. True if there are such others.
+    /// A plan comes: nothing is loaded in advance any more. Devices with a part in the plan learn it from the plan,
+    /// the others from an order with this epoch. True if there are others.
     pub(super) fn end_advance(&mut self, part: &BTreeSet<PeerId>, epoch: PlanEpoch) -> bool {
         self.orders.retain(|peer, order| !order.order.in_advance || !part.contains(peer));
         let others = self.orders.values_mut().filter(|order| order.order.in_advance && !order.order.units.is_empty());
@@ -245,88 +245,87 @@ impl StandbyPlans {
         is_any
     }
 
-    /// For whom a device stands by.
+    /// The losses that a device stands by for.
     pub fn of(&self, peer: PeerId) -> Option<StandsBy> {
         let of_peer = self.covered.iter().filter(|covered| covered.helpers.contains(&peer));
         let lost: Vec<PeerId> = of_peer.map(|covered| covered.standby.lost).collect();
         (!lost.is_empty()).then(|| StandsBy { lost, is_ready: self.holds(peer) })
     }
 
-    /// What happens if a device leaves, in one sentence.
+    /// One sentence on what happens if a device leaves.
     pub fn sentence(&self, members: &Members) -> Option<String> {
         if let Some(Exposed { lost, missing }) = self.exposed.first() {
             let name = members.name(*lost);
             let more = match *missing > Bytes::ZERO {
-                true => format!("; {missing} more would prevent that"),
+                true => format!("; {missing} more memory would prevent that"),
                 false => String::new(),
             };
-            return Some(format!("If {name} leaves, its part has to be loaded anew{more}."));
+            return Some(format!("If {name} leaves, its part has to be loaded again{more}."));
         }
         let all_ready = self.covered.iter().all(|covered| self.ready(covered.standby.lost).is_some());
         match all_ready {
             _ if self.covered.is_empty() => None,
-            true => Some("Any other device may leave: the rest hold its part already.".to_owned()),
-            false => Some("A standby for the loss of a device is being loaded.".to_owned()),
+            true => Some("Any other device may leave: the others already hold its part.".to_owned()),
+            false => Some("A standby copy is being loaded.".to_owned()),
         }
     }
 }
 
 impl Planning {
-    /// Looks whether devices should stand by for others, and orders it. Plans go first: nothing is ordered while one is
-    /// prepared.
-    pub fn stand_by(&mut self, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) {
-        self.standbys.tell_again(wishes.now, out);
-        if self.inactive.is_some() || self.active.is_some() != self.up().is_some() {
+    /// Makes standby orders. Plans go first: nothing is ordered while one is prepared.
+    pub fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
+        self.standbys.resend_orders(cx);
+        if self.plans.inactive.is_some() || self.plans.active.is_some() != self.plans.up().is_some() {
             return;
         }
-        if self.active.is_none() && !self.may_load_in_advance(wishes, members, out) {
+        if self.plans.active.is_none() && !self.may_load_in_advance(request, cx) {
             return;
         }
-        let mut question = Question::new(self, wishes.model, wishes.command, members);
-        let devices = question.devices();
-        let lent: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        self.standbys.limit(devices, wishes.now);
+        let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
+        let devices = input.devices();
+        let budgets: BTreeMap<PeerId, Bytes> = devices.iter().map(|device| (device.peer, device.budget)).collect();
+        self.standbys.limit(devices, cx.now);
         let may_hold = devices.iter().map(|device| (device.peer, device.budget)).collect();
-        let basis = Basis { plan: self.active().map(|plan| plan.epoch), lent: may_hold };
-        if !self.standbys.is_due(&basis, wishes.now) {
+        let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: may_hold };
+        if !self.standbys.is_due(&basis, cx.now) {
             return;
         }
-        let epoch = self.next_epoch(members);
-        let room = question.room(epoch);
-        let active = self.active.as_ref().map(|active| &active.planned.plan);
+        let epoch = self.plans.next_epoch(&cx.members);
+        let room = input.room(epoch);
+        let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
         let (units, in_advance) = match active {
             Some(active) => (self.standbys.make(&room, active), false),
             None => (in_advance(&room), true),
         };
         self.standbys.made_for = Some(basis);
-        let context = wishes.command.context;
-        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, wishes.model, context, units) };
-        if self.standbys.order(units, &lent, order) {
-            self.epoch = epoch;
-            self.standbys.tell(wishes.now, out);
+        let context = request.command.context;
+        let order = |units| StandbyOrder { in_advance, ..standby_order(epoch, request.model, context, units) };
+        if self.standbys.order(units, &budgets, order) {
+            self.plans.epoch = epoch;
+            self.standbys.send_orders(cx);
         }
     }
 
-    /// The plan that stands by for the loss of this peer is prepared in the place of the lost one: nothing has to be loaded
-    /// for it. False: there is none.
-    pub fn take_over(&mut self, lost: PeerId, wishes: Wishes<'_>, members: &Members, out: &mut Outbox) -> bool {
+    /// Prepares the standby plan for the loss of this peer, for which nothing has to be loaded. False if there is
+    /// none.
+    pub fn take_over(&mut self, lost: PeerId, request: PlanRequest<'_>, cx: &mut EventContext) -> bool {
         let Some(plan) = self.standbys.ready(lost).cloned() else { return false };
         let is_there = |peer: &PeerId| {
-            members
-                .get(*peer)
-                .is_some_and(|member| member.lends() && (*peer == members.me || member.silent < SILENT_MILLIS))
+            cx.members.get(*peer).is_some_and(|member| {
+                member.is_available() && (*peer == cx.members.me || member.silent < SILENT_MILLIS)
+            })
         };
         if !plan.peers().iter().all(is_there) {
             return false;
         }
-        let question = Question::new(self, wishes.model, wishes.command, members);
-        let room = question.room(self.next_epoch(members));
+        let input = PlannerInput::new(self, request.model, request.command, &cx.members);
+        let room = input.room(self.plans.next_epoch(&cx.members));
         if !can_run(&plan, &room) {
             return false;
         }
-        self.abandon(out);
+        self.plans.abandon(cx);
         let planned = Planned::describe(&room, Plan { epoch: room.epoch, ..plan });
-        self.prepare(planned, None, Purpose::TakesOver, wishes, members, out);
+        self.prepare(planned, None, Purpose::TakesOver, request, cx);
         true
     }
 }

@@ -1,4 +1,4 @@
-//! What the planner is asked, with everything that its room borrows.
+//! The planner's input, with everything that its [`Room`] borrows.
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
 use potluck_planner::{Device, Effort, Layers, Links, Loading, Room, Sharing};
@@ -7,7 +7,7 @@ use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::Members;
 
-pub(super) struct Question<'a> {
+pub(super) struct PlannerInput<'a> {
     model: &'a OpenedModel,
     layers: Layers,
     devices: Vec<Device>,
@@ -17,15 +17,15 @@ pub(super) struct Question<'a> {
     context: u32,
 }
 
-/// Numbers between stages.
+/// Number format between stages.
 const WIRE: WireType = WireType::F32;
 
-impl<'a> Question<'a> {
+impl<'a> PlannerInput<'a> {
     pub fn new(planning: &Planning, model: &'a OpenedModel, command: &HostCommand, members: &Members) -> Self {
         let layers = Layers::from_shape(&model.shape, command.context, WIRE);
         let layers = planning.with_lm_head(layers, members);
         let (mut devices, mut links) =
-            (planning.devices(members, &model.shape, &layers), planning.measures.links(members));
+            (planning.devices(members, &model.shape, &layers), planning.observed.measures.links(members));
         command.hidden.iter().for_each(|measure| measure.hide(&mut devices, &mut links));
         Self {
             devices,
@@ -38,12 +38,12 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// The devices, to say that they may hold something else than they lend.
+    /// The devices, for limiting what they may hold.
     pub fn devices(&mut self) -> &mut [Device] {
         &mut self.devices
     }
 
-    /// The room as it is now; a plan for it will have this epoch.
+    /// The room as it is now. A plan for it gets this epoch.
     pub fn room(&self, epoch: PlanEpoch) -> Room<'_> {
         Room {
             shape: &self.model.shape,

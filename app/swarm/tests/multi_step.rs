@@ -1,5 +1,5 @@
-//! One device that holds the whole model computes greedy tokens ahead: more tokens a second, and the same text.
-#![allow(clippy::unwrap_used)]
+//! Multi-step decode on a device that holds the whole model: more tokens a second, and the same text.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_protocol::{AnswerStop, Sharing};
 use potluck_swarm::sim::{Fault, SimDevice, SimModel, World, undisturbed, undisturbed_follow_up};
@@ -8,7 +8,7 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 100;
 
 fn dense() -> SimModel {
-    SimModel { blocks: 6, experts: 0, state: 0 }
+    SimModel { blocks: 6, experts: 0, kv_bytes: 0 }
 }
 
 fn prompt(text: &str) -> Vec<u32> {
@@ -22,7 +22,7 @@ fn hash(seed: u64) -> u64 {
 
 /// It holds the model alone. A submit with its readback takes `submit` milliseconds, a token on the GPU about one.
 fn device(submit: f64) -> SimDevice {
-    SimDevice { submit_millis: submit, block_millis: 0.16, ..SimDevice::lending(1_100) }
+    SimDevice { submit_millis: submit, block_millis: 0.16, ..SimDevice::with_budget(1_100) }
 }
 
 fn ended(world: &World, index: usize, request: u32) -> bool {
@@ -41,7 +41,7 @@ fn readbacks_are_shared_by_several_tokens() {
     assert!(millis < 0.4 * one_by_one, "{millis:.2} ms a token");
 }
 
-/// Nobody waits for a slow device's tokens ahead: they come as they did.
+/// A slow device takes no further steps: its tokens come one by one.
 #[test]
 fn a_slow_device_writes_one_by_one() {
     let mut world = World::new(1, dense(), Sharing::Fastest, device(5.0).at_speed(0.02));
@@ -51,10 +51,10 @@ fn a_slow_device_writes_one_by_one() {
     assert!(times.windows(2).all(|pair| pair[1] > pair[0]), "each token comes by itself");
 }
 
-/// Stopped in the middle, joined by other questions, gone on with, moved to another plan, on a device that fails: the text is
-/// that of one token after another.
+/// Stopped in the middle, joined by other questions, continued, moved to another plan, on a device that fails: the
+/// text is that of single steps.
 #[test]
-fn whatever_happens_the_text_is_that_of_one_by_one() {
+fn multi_step_decode_never_changes_the_text() {
     for seed in 0..300u64 {
         let hash = hash(seed);
         let share = if seed % 2 == 0 { Sharing::Fastest } else { Sharing::Everyone };
@@ -74,9 +74,9 @@ fn whatever_happens_the_text_is_that_of_one_by_one() {
         world.run(stops, |_| false);
         world.stop(asker, 1);
         world.run(20_000.0, |world| ended(world, asker, 1));
-        let story = format!("seed {seed}, stopped at {stops:.0} ms");
+        let event_log = format!("seed {seed}, stopped at {stops:.0} ms");
         let first = world.answer(asker, 1).unwrap().tokens.clone();
-        assert_eq!(first, undisturbed(&dense(), &prompt(TEXT), TOKENS as usize)[..first.len()], "{story}");
+        assert_eq!(first, undisturbed(&dense(), &prompt(TEXT), TOKENS as usize)[..first.len()], "{event_log}");
 
         let letters: String = first.iter().filter_map(|token| char::from_u32(*token)).collect();
         let whole = format!("{TEXT}{letters}and then?");
@@ -85,15 +85,15 @@ fn whatever_happens_the_text_is_that_of_one_by_one() {
         let second = world.answer(asker, 2).unwrap();
         let kept = undisturbed_follow_up(&dense(), &prompt(TEXT), &first, &prompt("and then?"), 30);
         let anew = undisturbed(&dense(), &prompt(&whole), 30);
-        assert_eq!(second.end, Some(AnswerStop::Length), "{story}");
+        assert_eq!(second.end, Some(AnswerStop::Length), "{event_log}");
         assert!(
             [&kept, &anew].contains(&&second.tokens),
-            "{story}: {:?} is neither {kept:?} nor {anew:?}",
+            "{event_log}: {:?} is neither {kept:?} nor {anew:?}",
             second.tokens
         );
         if beside {
             let other = &world.answer(0, 9).unwrap().tokens;
-            assert_eq!(*other, undisturbed(&dense(), &prompt("another question beside it"), 30), "{story}, beside");
+            assert_eq!(*other, undisturbed(&dense(), &prompt("another question beside it"), 30), "{event_log}, beside");
         }
     }
 }

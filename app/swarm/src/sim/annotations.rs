@@ -1,4 +1,4 @@
-//! What the world writes on its timeline.
+//! Annotations on the world's timeline.
 
 use potluck_panel::MarkKind;
 use potluck_protocol::PlanStatus;
@@ -7,12 +7,12 @@ use super::fault::Fault;
 use super::world::World;
 
 impl World {
-    pub(super) fn note_entry(&mut self, index: usize) {
+    pub(super) fn annotate_entry(&mut self, index: usize) {
         let name = self.peers[index].name();
         self.timeline.mark(self.now, MarkKind::Join, format!("{name} enters"));
     }
 
-    pub(super) fn note(&mut self, fault: Fault) {
+    pub(super) fn annotate(&mut self, fault: Fault) {
         let name = fault.device().map_or_else(|| "The relay".to_owned(), |index| self.peers[index].name());
         let (kind, what) = match fault {
             Fault::Kill(_) => (MarkKind::Leave, "is killed"),
@@ -25,9 +25,9 @@ impl World {
             Fault::Slow(_, factor) if factor > 1.0 => (MarkKind::Pause, "slows down"),
             Fault::Slow(..) => (MarkKind::Join, "is at full speed again"),
             Fault::Wrong(..) => (MarkKind::Pause, "computes wrongly"),
-            Fault::StopLending(_) => (MarkKind::Leave, "stops lending"),
-            Fault::Lend(..) => (MarkKind::Join, "lends another amount"),
-            Fault::LendAgain(_) => (MarkKind::Join, "lends again"),
+            Fault::StopContributing(_) => (MarkKind::Leave, "stops lending"),
+            Fault::SetBudget(..) => (MarkKind::Join, "lends another amount"),
+            Fault::ContributeAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
             Fault::StuckLoad(_) => (MarkKind::Pause, "loads for ever"),
             Fault::Sharing(_) => (MarkKind::Plan, "wants the work shared otherwise"),
@@ -36,7 +36,7 @@ impl World {
     }
 
     /// The host's plan, when it changed.
-    pub(super) fn note_plan(&mut self) {
+    pub(super) fn annotate_plan(&mut self) {
         let Some(room) = self.peers[0].machine.view().room else { return };
         let Some(plan) = room.plan.plan.as_ref() else {
             if self.shown_plan.take().is_some() {

@@ -1,4 +1,4 @@
-//! Bugs on purpose, one at a time: a simulator that does not find them proves nothing.
+//! Deliberate bugs, one at a time: a simulator that does not find them proves nothing.
 
 use potluck_protocol::Sharing;
 
@@ -10,17 +10,17 @@ use super::network::Link;
 use super::oracle::undisturbed;
 use super::random::Random;
 use super::world::World;
-use crate::planted::{Bug, plant};
+use crate::mutation::{Mutation, set_mutation};
 
-/// So many rooms may be needed.
+/// Limit on the rooms that are tried.
 const ROOMS: u64 = 1_000;
 
-/// The first room that goes wrong with the bug, and well without it.
-fn first_found(bug: Bug, room: fn(u64) -> Option<String>) -> Option<(u64, String)> {
+/// The first room that fails with the mutation and passes without it.
+fn first_found(mutation: Mutation, room: fn(u64) -> Option<String>) -> Option<(u64, String)> {
     (1..=ROOMS).find_map(|seed| {
-        plant(Some(bug));
+        set_mutation(Some(mutation));
         let failure = room(seed);
-        plant(None);
+        set_mutation(None);
         let failure = failure?;
         room(seed).is_none().then_some((seed, failure))
     })
@@ -30,14 +30,14 @@ fn anything_happens(seed: u64) -> Option<String> {
     churn(seed).failure
 }
 
-/// A tab stands still in the middle of a long answer and goes on later: what it sends then is of the plan before.
+/// A tab freezes in the middle of a long answer and goes on later: what it sends then belongs to an older plan.
 fn a_tab_goes_on(seed: u64) -> Option<String> {
     let mut random = Random(seed);
-    let model = SimModel { blocks: 6, experts: 0, state: 0 };
+    let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0 };
     let link = Link { latency: 20.0, jitter: 2.0, ..Link::default() };
     let device = |random: &mut Random| {
         let budget = 560 + 20 * random.below(10);
-        SimDevice::lending(budget).at_speed([1.0, 0.5, 0.25][random.below(3) as usize]).behind(link)
+        SimDevice::with_budget(budget).at_speed([1.0, 0.5, 0.25][random.below(3) as usize]).behind(link)
     };
     let mut world = World::new(seed, model.clone(), Sharing::Everyone, device(&mut random));
     for _ in 0..3 + random.below(2) {
@@ -46,7 +46,7 @@ fn a_tab_goes_on(seed: u64) -> Option<String> {
     }
     let asker = world.add(SimDevice::default(), 200.0);
     let text = "how do bees find home?";
-    // Two answers fill the pages, so none can move to yet another plan meanwhile.
+    // Two answers fill the pages, so that none can move to yet another plan meanwhile.
     [1, 2].into_iter().for_each(|request| world.prompt(asker, request, text, 100, 15_000.0));
     let victim = 1 + random.below(3) as usize;
     world.fault(Fault::Freeze(victim, 5_500.0 + 4_000.0 * random.unit()), 16_000.0 + 1_000.0 * random.unit());
@@ -58,22 +58,24 @@ fn a_tab_goes_on(seed: u64) -> Option<String> {
     wrong.map(|(_, answer)| format!("{:?} with {:?} instead of {expected:?}", answer.end, answer.tokens))
 }
 
-fn assert_found(bug: Bug, room: fn(u64) -> Option<String>) {
-    let Some((seed, failure)) = first_found(bug, room) else { panic!("{bug:?} was not found in {ROOMS} rooms") };
-    println!("{bug:?} is found by seed {seed}: {failure}");
+fn assert_found(mutation: Mutation, room: fn(u64) -> Option<String>) {
+    let Some((seed, failure)) = first_found(mutation, room) else {
+        panic!("{mutation:?} was not found in {ROOMS} rooms")
+    };
+    println!("{mutation:?} is found by seed {seed}: {failure}");
 }
 
 #[test]
 fn a_stale_epoch_accepted_is_found() {
-    assert_found(Bug::StaleEpoch, a_tab_goes_on);
+    assert_found(Mutation::StaleEpoch, a_tab_goes_on);
 }
 
 #[test]
 fn a_reply_counted_twice_is_found() {
-    assert_found(Bug::ReplyTwice, anything_happens);
+    assert_found(Mutation::ReplyTwice, anything_happens);
 }
 
 #[test]
 fn a_replay_off_by_one_is_found() {
-    assert_found(Bug::ReplayOffByOne, anything_happens);
+    assert_found(Mutation::ReplayOffByOne, anything_happens);
 }

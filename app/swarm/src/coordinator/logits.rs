@@ -1,0 +1,128 @@
+//! Results of the last stage, and the tokens sampled from them.
+
+use potluck_plan::Candidates;
+use potluck_protocol::{AnswerStop, LmHeadOutput, LogitsResult};
+
+use super::answering::{DecodePass, Pass, PrefillPass};
+use super::answers::Answers;
+use crate::event::OpenedModel;
+use crate::event_context::EventContext;
+use crate::mutation::{Mutation, has_mutation};
+
+impl Answers {
+    /// Takes the last stage's result. False if it is malformed.
+    pub fn logits_result(&mut self, reply: LogitsResult, model: &OpenedModel, cx: &mut EventContext) -> bool {
+        let Some(index) = self.index_of(reply.conversation) else { return true };
+        if let Some(reading) = self.active[index].reading(reply.pass, cx.now) {
+            self.chunk_size.measured(reading.tokens, reading.millis);
+            if self.active.len() == 1 {
+                self.read = Some(PrefillPass { tokens: reading.tokens, stage_millis: reply.stage_millis.clone() });
+            }
+        }
+        let answering = &mut self.active[index];
+        let Some(pass) = answering.completed(reply.pass, cx.now) else { return true };
+        match reply.result {
+            LmHeadOutput::NotRequested => answering.report_reading(cx),
+            LmHeadOutput::Candidates(candidates) => {
+                let is_newest = pass.end == answering.conversation.log.len() || has_mutation(Mutation::ReplyTwice);
+                let is_valid = |best_of: &Candidates| {
+                    let fits = !best_of.ids.is_empty() && best_of.ids.len() == best_of.logits.len();
+                    fits && best_of.ids.iter().all(|id| *id < model.shape.vocabulary)
+                        && !best_of.logits.iter().any(|x| x.is_nan())
+                };
+                if is_newest
+                    && candidates.len() == pass.drafts.len() + usize::from(pass.further_steps) + 1
+                    && candidates.iter().all(is_valid)
+                {
+                    if let Some(millis) = pass.decode_millis(cx.now) {
+                        self.measure(&pass, millis);
+                        if pass.drafts.is_empty() && self.active.len() == 1 {
+                            let stage_millis = reply.stage_millis;
+                            let is_first = self.active[index].answer_tokens() <= 1;
+                            self.passed =
+                                Some(DecodePass { steps: pass.further_steps + 1, stage_millis, millis, is_first });
+                        }
+                    }
+                    // In multi-step decode each token was computed from the best candidate before it.
+                    let best = candidates
+                        .iter()
+                        .take(usize::from(pass.further_steps))
+                        .filter_map(|best_of| best_of.ids.first().copied());
+                    let drafts: Vec<u32> = pass.drafts.into_iter().chain(best).collect();
+                    self.tokens(index, &candidates, &drafts, model, cx);
+                } else {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn measure(&mut self, pass: &Pass, millis: f64) {
+        if pass.further_steps == 0 {
+            self.draft_cost.measure(pass.drafts.len(), millis);
+        }
+        if pass.drafts.is_empty() {
+            self.multi_step.measure(usize::from(pass.further_steps) + 1, millis);
+        }
+    }
+
+    /// Samples the token after each batch token. The first is certain; each further one counts only if the model
+    /// chose the draft before it.
+    fn tokens(
+        &mut self,
+        index: usize,
+        candidates: &[Candidates],
+        drafts: &[u32],
+        model: &OpenedModel,
+        cx: &mut EventContext,
+    ) {
+        let answering = &mut self.active[index];
+        let (mut text, mut tokens, mut stop) = (String::new(), Vec::new(), None);
+        for (best_of, draft) in candidates.iter().zip(drafts.iter().map(Some).chain([None])) {
+            let log = &mut answering.conversation.log;
+            let token = model.language.choose(best_of, &answering.prompt.sampling, log.len() as u32, log.tokens());
+            if model.language.is_end(token) {
+                stop = Some(AnswerStop::Complete);
+                break;
+            }
+            log.push(token);
+            answering.judge(token);
+            text += &answering.stream.push(token);
+            tokens.push(token);
+            if answering.is_full() {
+                stop = Some(AnswerStop::Length);
+                break;
+            }
+            if draft != Some(&token) {
+                break;
+            }
+            answering.accept();
+        }
+        self.tokens += tokens.len() as u64;
+        answering.timed(cx.now);
+        if !tokens.is_empty() {
+            answering.transcript.text(text, tokens, cx);
+        }
+        if let Some(stop) = stop {
+            self.finish(index, stop, cx);
+        }
+    }
+
+    /// Ends an answer and keeps its conversation for the next question.
+    pub(super) fn finish(&mut self, index: usize, stop: AnswerStop, cx: &mut EventContext) {
+        let mut answering = self.active.remove(index);
+        let rest = answering.stream.finish();
+        if !rest.is_empty() {
+            answering.transcript.text(rest, Vec::new(), cx);
+        }
+        let timings = answering.timings(cx.now);
+        if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
+            self.tokens_per_second = f64::from(timings.answer_tokens - 1) / timings.decode_ms * 1e3;
+        }
+        answering.transcript.end(stop, timings, cx);
+        let asker = answering.transcript.asker;
+        self.conversations.keep(asker, answering.prompt.conversation, answering.conversation);
+        self.keep(answering.transcript);
+    }
+}

@@ -1,0 +1,14 @@
+//! What every part of a peer needs while it handles one event.
+
+use potluck_plan::Millis;
+
+use crate::members::Members;
+use crate::outbox::Outbox;
+
+/// The clock, the room's members and the actions collected so far. [`crate::Peer::on`] sets the clock; everything below
+/// it takes the context as its last parameter.
+pub(crate) struct EventContext {
+    pub now: Millis,
+    pub members: Members,
+    pub out: Outbox,
+}

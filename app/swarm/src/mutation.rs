@@ -1,0 +1,34 @@
+//! Mutations of the protocol that the simulator must detect. They exist only in this crate's own test builds:
+//! everywhere else [`has_mutation`] is a constant `false`, and there is no way to set one.
+
+/// A deliberate bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mutation {
+    /// A worker takes frames of an older plan for frames of its active one.
+    StaleEpoch,
+    /// The coordinator counts a reply twice.
+    ReplyTwice,
+    /// A replay cuts chunks one token too late: the first decoded token passes the prefill kernels.
+    ReplayOffByOne,
+}
+
+#[cfg(not(test))]
+pub(crate) const fn has_mutation(_: Mutation) -> bool {
+    false
+}
+
+#[cfg(test)]
+thread_local! {
+    static MUTATION: std::cell::Cell<Option<Mutation>> = const { std::cell::Cell::new(None) };
+}
+
+#[cfg(test)]
+pub(crate) fn has_mutation(mutation: Mutation) -> bool {
+    MUTATION.get() == Some(mutation)
+}
+
+/// Sets the mutation of every peer of this thread, or removes it.
+#[cfg(test)]
+pub(crate) fn set_mutation(mutation: Option<Mutation>) {
+    MUTATION.set(mutation);
+}
