@@ -45,7 +45,7 @@ pub enum FirstToken {
     Given(u32),
     /// The best candidate of the row before, which the engine still has on the GPU: the last work of this conversation
     /// passed the head with [`LogitsRequest::Top`], or was a continuation. So a token is submitted before the last one is read.
-    Chosen,
+    Sampled,
 }
 
 /// What follows the blocks of a forward pass.

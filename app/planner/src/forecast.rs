@@ -4,26 +4,26 @@ use crate::{HopCost, Prediction, StageCost};
 
 /// What tokens of a plan took so far.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct Observed {
     /// One for each stage.
-    pub stages: Vec<SeenStage>,
+    pub stages: Vec<ObservedStage>,
     /// Milliseconds of all messages together.
-    pub ways_millis: f64,
+    pub network_millis: f64,
 }
 
 /// What a stage took so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SeenStage {
+pub struct ObservedStage {
     /// Milliseconds of its engine for a decoded row.
     pub millis: f64,
     /// Its device's clock is what this work sets, or does not vary: later tokens take as long.
     pub is_settled: bool,
 }
 
-impl Seen {
+impl Observed {
     /// Milliseconds of a token.
     pub fn token_millis(&self) -> f64 {
-        self.stages.iter().map(|stage| stage.millis).sum::<f64>() + self.ways_millis
+        self.stages.iter().map(|stage| stage.millis).sum::<f64>() + self.network_millis
     }
 }
 
@@ -33,15 +33,15 @@ impl Seen {
 /// is never split into quick messages and hoped-for stages.
 ///
 /// A plan whose experts are elsewhere is expected to take what it was: its stages' parts are not told apart.
-pub fn forecast(expected: &Prediction, seen: &Seen) -> Prediction {
+pub fn forecast(expected: &Prediction, seen: &Observed) -> Prediction {
     let has_experts = expected.stages.iter().any(|stage| !stage.experts.is_empty());
     let is_number = |millis: f64| millis.is_finite() && millis >= 0.0;
-    let usable = seen.stages.iter().all(|stage| is_number(stage.millis)) && is_number(seen.ways_millis);
+    let usable = seen.stages.iter().all(|stage| is_number(stage.millis)) && is_number(seen.network_millis);
     if has_experts || !usable || seen.stages.len() != expected.stages.len() {
         return expected.clone();
     }
     let stages = expected.stages.iter().zip(&seen.stages).map(|(stage, seen)| later(stage, *seen)).collect();
-    let ways = share_ways(&expected.hops, seen.ways_millis);
+    let ways = split_network_millis(&expected.hops, seen.network_millis);
     let hops = expected.hops.iter().zip(ways).map(|(hop, millis)| {
         let transfer_millis = hop.transfer_millis.min(millis);
         HopCost { latency_millis: millis - transfer_millis, transfer_millis, ..*hop }
@@ -49,7 +49,7 @@ pub fn forecast(expected: &Prediction, seen: &Seen) -> Prediction {
     Prediction::new(stages, hops.collect())
 }
 
-fn later(expected: &StageCost, seen: SeenStage) -> StageCost {
+fn later(expected: &StageCost, seen: ObservedStage) -> StageCost {
     let known = expected.engine_millis();
     let millis = if seen.is_settled { seen.millis } else { seen.millis.max(known) };
     // Without a share of each known, all of it is work.
@@ -60,7 +60,7 @@ fn later(expected: &StageCost, seen: SeenStage) -> StageCost {
 /// Milliseconds of each message, if all of them take `all`: one clock sees only their sum. What they take longer than expected
 /// is shared out equally, for it is the same work for each; where they are quicker, all are by the same factor, for none
 /// takes nothing.
-pub fn share_ways(hops: &[HopCost], all: f64) -> Vec<f64> {
+pub fn split_network_millis(hops: &[HopCost], all: f64) -> Vec<f64> {
     let expected: f64 = hops.iter().map(HopCost::millis).sum();
     if all < expected {
         return hops.iter().map(|hop| hop.millis() * all / expected).collect();
@@ -85,9 +85,9 @@ mod tests {
         HopCost { from: PeerId([1; 16]), to: PeerId([2; 16]), latency_millis, transfer_millis: 0.5 }
     }
 
-    fn seen(stages: &[(f64, bool)], ways_millis: f64) -> Seen {
-        let stages = stages.iter().map(|&(millis, is_settled)| SeenStage { millis, is_settled });
-        Seen { stages: stages.collect(), ways_millis }
+    fn seen(stages: &[(f64, bool)], ways_millis: f64) -> Observed {
+        let stages = stages.iter().map(|&(millis, is_settled)| ObservedStage { millis, is_settled });
+        Observed { stages: stages.collect(), network_millis: ways_millis }
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
     #[test]
     fn messages_share_what_tokens_spend_on_the_way() {
         let hops = [hop(0.5), hop(8.5)];
-        assert_eq!(share_ways(&hops, 14.0), [3.0, 11.0]);
-        assert_eq!(share_ways(&hops, 5.0), [0.5, 4.5], "a quick message still takes its time");
+        assert_eq!(split_network_millis(&hops, 14.0), [3.0, 11.0]);
+        assert_eq!(split_network_millis(&hops, 5.0), [0.5, 4.5], "a quick message still takes its time");
     }
 
     #[test]
@@ -133,7 +133,11 @@ mod tests {
             let parts = found.stage_millis().iter().sum::<f64>() + found.hops.iter().map(HopCost::millis).sum::<f64>();
             assert!((found.token_millis - parts).abs() < 1e-6, "case {case}: the whole is its parts");
             let ways: f64 = found.hops.iter().map(HopCost::millis).sum();
-            assert!((ways - seen.ways_millis).abs() < 1e-6, "case {case}: {ways} instead of {}", seen.ways_millis);
+            assert!(
+                (ways - seen.network_millis).abs() < 1e-6,
+                "case {case}: {ways} instead of {}",
+                seen.network_millis
+            );
             for ((found, expected), seen) in found.stage_millis().iter().zip(expected.stage_millis()).zip(&seen.stages)
             {
                 let (least, most) = (seen.millis.min(expected), seen.millis.max(expected));

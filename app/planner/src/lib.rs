@@ -7,7 +7,6 @@
 //! [`what_would_help`] what is worth bringing. `measures` turns what was measured into speeds and links.
 #![forbid(unsafe_code)]
 
-mod advance;
 mod cost;
 mod experts;
 mod forecast;
@@ -20,6 +19,7 @@ mod placement;
 mod planned;
 mod prediction;
 mod prefill;
+mod preload;
 mod random;
 mod reason;
 mod room;
@@ -27,9 +27,8 @@ mod search;
 mod spares;
 mod standby;
 
-pub use advance::{in_advance, plan_keeping};
 pub use cost::predict;
-pub use forecast::{Seen, SeenStage, forecast, share_ways};
+pub use forecast::{Observed, ObservedStage, forecast, split_network_millis};
 pub use help::{Gain, Help, what_would_help};
 pub use initialization::{
     ALPHA, GAMMA, GAMMA_BLOCKING, SESSION_START_MILLIS, TAU, decay, is_accepted, load_millis, penalty_millis,
@@ -41,6 +40,7 @@ pub use planned::{Planned, Shortfall, plan};
 pub use potluck_plan::Sharing;
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
+pub use preload::{plan_keeping, preload};
 pub use room::{Device, Effort, Loading, Presence, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};

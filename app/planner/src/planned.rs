@@ -29,7 +29,7 @@ pub struct Shortfall {
     /// Bytes one device would need for everything.
     pub needed: Bytes,
     /// Bytes lent in all.
-    pub lent: Bytes,
+    pub contributed: Bytes,
     /// Bytes that are missing, at least.
     pub missing: Bytes,
     /// One sentence.

@@ -46,5 +46,5 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
             "The room lends {lent}, but no device has room for its part: one block takes {block}, lend more on one device."
         )
     };
-    Shortfall { needed, lent, missing, sentence }
+    Shortfall { needed, contributed: lent, missing, sentence }
 }

@@ -125,7 +125,7 @@ fn measures_without_sense_make_a_device_the_last_choice() {
 
 #[test]
 fn nobody_and_nothing_are_a_shortfall() {
-    assert_eq!(Setting::new(dense(4), Vec::new()).plan(Sharing::Fastest).unwrap_err().lent, Bytes::ZERO);
+    assert_eq!(Setting::new(dense(4), Vec::new()).plan(Sharing::Fastest).unwrap_err().contributed, Bytes::ZERO);
     assert!(Setting::new(dense(0), vec![device(0, 2000, 1e6)]).plan(Sharing::Fastest).is_err());
 }
 

@@ -1,15 +1,15 @@
 //! From measurements to speeds and links (dynamic-partitioning.txt 4.3): pure types that the caller feeds.
 
 mod ablation;
+mod access_links;
 mod calibration;
-mod legs;
 mod link;
 mod peer;
 mod ring;
 
 pub use ablation::Measure;
+pub use access_links::access_latencies;
 pub use calibration::{Calibrated, Calibration, CalibrationError, FEWEST_RUNS, RUNS, WARM_UP, typical};
-pub use legs::legs;
 pub use link::{IDLE_LATENCIES, LinkMeasure};
 pub use peer::{PeerMeasure, SPEEDS};
 pub use ring::Ring;

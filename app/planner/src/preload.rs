@@ -17,7 +17,7 @@ use crate::{Effort, Planned, Prediction, Room, Sharing, Shortfall, TAU};
 /// complete with the least memory. With less nobody can answer, and with more the parts stay what they are, as long as plans
 /// like this one are preferred ([`plan_keeping`]). Blocks that a device holds stay there where that costs little. Empty where
 /// no further device would help.
-pub fn in_advance(room: &Room<'_>) -> BTreeMap<PeerId, Vec<WeightUnit>> {
+pub fn preload(room: &Room<'_>) -> BTreeMap<PeerId, Vec<WeightUnit>> {
     let effort = Effort { steps: room.effort.steps / u64::from(HALVINGS + 3), ..room.effort };
     let room = &Room { effort, ..room.clone() };
     let guess = || {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use common::{Setting, dense, device, moe, peer};
 use potluck_plan::{BlockIndex, PeerId, WeightUnit};
-use potluck_planner::{Device, Sharing, in_advance, plan_keeping};
+use potluck_planner::{Device, Sharing, plan_keeping, preload};
 
 /// A device that holds blocks.
 fn holding(device: Device, blocks: impl IntoIterator<Item = u16>) -> Device {
@@ -19,7 +19,7 @@ fn blocks(units: &[WeightUnit]) -> BTreeSet<u16> {
 }
 
 fn parts(setting: &Setting) -> BTreeMap<PeerId, BTreeSet<u16>> {
-    let units = in_advance(&setting.room(Sharing::Fastest));
+    let units = preload(&setting.room(Sharing::Fastest));
     units.into_iter().map(|(peer, units)| (peer, blocks(&units))).collect()
 }
 
