@@ -8,7 +8,7 @@ use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
     StageId, WireType,
 };
-use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
+use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
 /// Coordinator of all rooms; it lends nothing.
 const SERVER: PeerId = PeerId([0; 16]);
@@ -74,7 +74,6 @@ impl TestBed {
             links: &links,
             coordinator: SERVER,
             sharing: Sharing::Fastest,
-            loading: Loading::Ignored,
             context: 0,
             overhead: Bytes::ZERO,
             wire: WireType::F32,

@@ -209,7 +209,7 @@ mod tests {
     fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
         use potluck_plan::{BlockShape, KvCacheType, ModelId, ModelShape, PlanEpoch, WireType};
 
-        use crate::{AccessLink, Effort, Layers, Links, Loading, Sharing};
+        use crate::{AccessLink, Effort, Layers, Links, Sharing};
         let peer = |index: u8| PeerId([index; 16]);
         let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
         let block = BlockShape { token_mixer: Bytes(500), kv_cache_per_position: Bytes(0), feed_forward };
@@ -237,7 +237,6 @@ mod tests {
                 links: &links,
                 coordinator: peer(0),
                 sharing: Sharing::Fastest,
-                loading: Loading::Ignored,
                 context: 64,
                 overhead: Bytes(0),
                 wire: WireType::F32,

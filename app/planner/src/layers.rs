@@ -1,6 +1,6 @@
 //! The model as a row of layers: embedding, blocks, head; bytes and costs of each, and sums over ranges in constant time.
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, Plan, Stage, WeightUnit, WireType};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, KV_PAGE_TOKENS, ModelShape, Plan, Stage, WeightUnit, WireType};
 
 /// One layer (dynamic-partitioning.txt 4.3.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,8 +43,6 @@ pub struct Layers {
 
 /// Bytes of a frame around its numbers.
 const FRAME: u64 = 48;
-/// Positions of a page: keys and values are whole pages.
-const PAGE: u64 = 64;
 /// Bytes of the best candidates that the last stage answers with, greedy.
 const PICKED: u64 = 16;
 
@@ -66,7 +64,7 @@ impl Layers {
             input: token,
             output: hidden,
         };
-        let positions = u64::from(context).next_multiple_of(PAGE);
+        let positions = u64::from(context).next_multiple_of(u64::from(KV_PAGE_TOKENS));
         let blocks = shape.blocks.iter().map(|block| {
             let state = Bytes(block.kv_cache_per_position.0.saturating_mul(u64::from(context)));
             let active = block.active_weights().0 as f64;

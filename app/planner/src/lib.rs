@@ -30,10 +30,7 @@ mod standby;
 pub use cost::predict;
 pub use forecast::{Observed, ObservedStage, forecast, split_network_millis};
 pub use help::{Gain, Help, what_would_help};
-pub use initialization::{
-    ALPHA, GAMMA, GAMMA_BLOCKING, SESSION_START_MILLIS, TAU, decay, is_accepted, load_millis, penalty_millis,
-    plan_penalty_millis,
-};
+pub use initialization::{SESSION_START_MILLIS, TAU, load_millis};
 pub use layers::{Layer, LayerRange, Layers};
 pub use links::{AccessLink, Link, Links};
 pub use planned::{Planned, Shortfall, plan};
@@ -41,6 +38,6 @@ pub use potluck_plan::Sharing;
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
 pub use preload::{plan_keeping, preload};
-pub use room::{Device, Effort, Loading, Presence, Room, Speed};
+pub use room::{Device, Effort, Presence, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};

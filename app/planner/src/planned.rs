@@ -6,7 +6,7 @@ use crate::cost::predict;
 use crate::placement::{self, stage_weights, stages};
 use crate::search::{Chain, best_cut};
 use crate::spares::{Spare, spares};
-use crate::{Loading, Prediction, Room, Sharing, experts, reason};
+use crate::{Prediction, Room, experts, reason};
 
 /// A plan with what the planner expects of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,9 +63,6 @@ pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
     if room.devices.is_empty() || room.shape.blocks.is_empty() {
         return None;
     }
-    // Where everyone takes part nobody is left out for a long download.
-    let loading = if room.sharing == Sharing::Everyone { Loading::Ignored } else { room.loading };
-    let room = &Room { loading, ..room.clone() };
     experts::better(room, best_layers(room, Chain::new(room)))
 }
 

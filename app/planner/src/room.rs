@@ -20,8 +20,6 @@ pub struct Speed {
 pub struct Presence {
     /// Its tab is hidden: the browser may slow it down.
     pub hidden: bool,
-    /// It runs on its battery.
-    pub on_battery: bool,
     /// How often it left this room lately: it has to be better than others by a little for each time.
     pub departures: u32,
 }
@@ -134,20 +132,6 @@ fn sensible(pauses: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// How much the loading of weights counts against a plan (dynamic-partitioning.txt 5.2.2).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Loading {
-    /// Only time a token counts.
-    Ignored,
-    /// No plan runs: everyone waits for the slowest download.
-    Blocking,
-    /// A plan runs and the new one is loaded beside it; its loading counts less and less.
-    Background {
-        /// Milliseconds since the last switch of plans.
-        since_millis: f64,
-    },
-}
-
 /// How long the search may take, in steps instead of time, so that the same question has the same answer everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
@@ -179,8 +163,6 @@ pub struct Room<'a> {
     pub coordinator: PeerId,
     /// How work is shared out.
     pub sharing: Sharing,
-    /// What loading counts.
-    pub loading: Loading,
     /// Positions of state each stage reserves.
     pub context: u32,
     /// Bytes every device with work needs besides weights and state: scratch, staging, parameters.

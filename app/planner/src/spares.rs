@@ -64,7 +64,7 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     if room.devices.iter().all(|device| working.contains(&device.peer)) {
         return Vec::new();
     }
-    let chain = Chain::new(&Room { loading: crate::Loading::Ignored, ..room.clone() });
+    let chain = Chain::new(room);
     let mut program = Program::new(&chain, Cap::None);
     let seat = |peer: PeerId| chain.seats.iter().position(|seat| seat.peer == peer);
     let order: Vec<usize> = plan.stages.iter().filter_map(|stage| seat(stage.peer)).collect();

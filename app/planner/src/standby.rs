@@ -9,7 +9,7 @@ use crate::cost::{predict, stage_layers};
 use crate::initialization::units;
 use crate::layers::LayerRange;
 use crate::search::{Cap, Chain, Program, Search, Using};
-use crate::{Device, Loading, Prediction, Room, placement};
+use crate::{Device, Prediction, Room, placement};
 
 /// Who takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +64,6 @@ pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
 /// The same where some standby plans for this plan were made before: those that still fit stay as they are, with whatever was
 /// loaded for them.
 pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
-    let room = &Room { loading: Loading::Ignored, ..room.clone() };
     let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
     let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
     lost.sort_by_key(|peer| (std::cmp::Reverse(departures(peer)), *peer));

@@ -83,7 +83,7 @@ mod tests {
     use potluck_plan::{BlockShape, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType};
 
     use super::*;
-    use crate::{AccessLink, Effort, Layers, Loading, Room, Sharing, plan};
+    use crate::{AccessLink, Effort, Layers, Room, Sharing, plan};
 
     fn peer(index: u8) -> PeerId {
         PeerId([index; 16])
@@ -130,7 +130,6 @@ mod tests {
                 links: &links,
                 coordinator: peer(1),
                 sharing: Sharing::Fastest,
-                loading: Loading::Ignored,
                 context: 64,
                 overhead: Bytes(0),
                 wire: WireType::F32,

@@ -3,9 +3,8 @@
 use potluck_plan::{Bytes, PeerId};
 
 use crate::cost::{millis, speed};
-use crate::initialization::missing_millis;
 use crate::layers::{LayerRange, prefix};
-use crate::{Device, Loading, Presence, Room};
+use crate::{Device, Room};
 
 /// A little cost per block that would have to be loaded anew: of two equal plans the one that moves less wins.
 const MOVE_MILLIS: f64 = 1e-3;
@@ -15,8 +14,8 @@ const STAGE_MILLIS: f64 = 1e-5;
 /// are nearly as good the one that stays is taken, and one that is much better is taken all the same.
 const DEPARTURE_SHARE: f64 = 0.05;
 const MOST_DEPARTURES: u32 = 4;
-/// A little cost for each bad habit of a device.
-const HABIT_MILLIS: f64 = 1e-4;
+/// A tie-break against hidden tabs, which the browser may slow down, milliseconds.
+const HIDDEN_MILLIS: f64 = 1e-4;
 
 /// A device, as prefix sums over the chain's layers (one longer than the layers).
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +29,6 @@ pub(crate) struct Seat {
     pub memory: Vec<u64>,
     /// Bytes it has room for.
     pub room: u64,
-    /// Milliseconds of downloading; empty if loading does not count.
-    pub load: Vec<f64>,
     /// What pauses cost it, as [`Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
     /// How many of the layers have keys and values that its kernels do not see at once; empty if it is none.
@@ -52,17 +49,14 @@ impl Seat {
             let held = block.is_none_or(|block| device.holds.contains(&potluck_plan::BlockIndex(block as u16)));
             if held { 0.0 } else { MOVE_MILLIS }
         };
-        let load = match room.loading {
-            Loading::Ignored => Vec::new(),
-            _ => missing_millis(room, device)[range.start..=range.end].to_vec(),
-        };
         Self {
             peer: device.peer,
-            fixed: millis(device.session_millis) * risk + STAGE_MILLIS + habits(device.presence) * HABIT_MILLIS,
+            fixed: millis(device.session_millis) * risk
+                + STAGE_MILLIS
+                + f64::from(u8::from(device.presence.hidden)) * HIDDEN_MILLIS,
             cost: prefix(layers, |(index, layer)| layer.decode / rate + moved(*index), |a, b| a + b),
             memory: prefix(layers, |(_, layer)| layer.memory.0, u64::saturating_add),
             room: device.budget.saturating_sub(room.overhead).0,
-            load,
             pauses: device.pauses.clone(),
             unseen: match layers.iter().any(|(_, layer)| layer.buffer > device.binding) {
                 true => prefix(layers, |(_, layer)| u32::from(layer.buffer > device.binding), |a, b| a + b),
@@ -83,16 +77,11 @@ impl Seat {
     }
 }
 
-fn habits(presence: Presence) -> f64 {
-    f64::from(u8::from(presence.hidden) + u8::from(presence.on_battery))
-}
-
 /// Seats, messages and rules.
 pub(crate) struct Chain {
     /// How many layers it covers.
     pub layers: usize,
     pub seats: Vec<Seat>,
-    pub loading: Loading,
     /// First layer and one past the last one of the model.
     pub range: LayerRange,
     /// The range's first (last) layer is the embedding (head), which may not be a stage alone.
@@ -152,7 +141,6 @@ impl Chain {
         Self {
             layers,
             seats: devices.iter().map(|device| Seat::new(room, device, range)).collect(),
-            loading: room.loading,
             range,
             ends: (range.start == 0, range.end == room.layers.count()),
             tied: room.layers.tied(range).0,

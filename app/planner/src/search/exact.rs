@@ -29,7 +29,7 @@ impl<'a> Sets<'a> {
                 return None;
             }
         }
-        let is_quadratic = |seat: &Seat| !seat.load.is_empty() || paused && !seat.pauses.is_empty();
+        let is_quadratic = |seat: &Seat| paused && !seat.pauses.is_empty();
         let per_extension = if chain.seats.iter().any(is_quadratic) { width * width / 2 } else { width };
         let senders = if chain.is_star() { 2 } else { classes.len() / 2 + 1 };
         let work = count as u64 * classes.len() as u64 * (senders * width + per_extension) as u64;
@@ -130,7 +130,7 @@ fn trace(program: &Program<'_>, sets: &Sets<'_>, table: &[f64], using: Using) ->
         let before = set - sets.strides[last];
         let mut best = (f64::INFINITY, None, 0);
         for start in (0..end).filter(|start| program.can_take(seat, *start, end)) {
-            let stage = program.stage_cost(seat, start, end);
+            let stage = program.token_millis(seat, start, end);
             if start == 0 && before == 0 && chain.entry(seat) + stage < best.0 {
                 best = (chain.entry(seat) + stage, None, 0);
             }

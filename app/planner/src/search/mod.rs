@@ -14,14 +14,11 @@ pub(crate) use chain::Chain;
 pub(crate) use pauses::{Pace, settled};
 pub(crate) use program::{Cap, Cut, Part, Program, Using};
 
-use crate::initialization::ALPHA;
 use crate::random::Random;
-use crate::{Effort, Loading, Room, Sharing};
+use crate::{Effort, Room, Sharing};
 
 /// Times that a search is repeated under tighter and tighter caps, at most.
 const CAPS: u64 = 40;
-/// Few of them are needed where the cheapest plan loads little: each gets this part of the steps.
-const FIRST_CAPS: u64 = 8;
 
 /// The best cut of all layers for what the room wants, or `None` if they do not fit.
 pub(crate) fn best_cut(room: &Room<'_>, chain: &Chain) -> Option<Cut> {
@@ -39,33 +36,12 @@ fn fastest(room: &Room<'_>, chain: &Chain) -> Option<Cut> {
     }
     let program = Program::new(chain, Cap::None);
     let steps = room.effort.steps / pauses::ROUNDS;
-    pauses::rounds(&program, |cut| pauses::value(&program, cut), |pace| cheapest(room, chain, &seats, pace, steps))
+    pauses::rounds(&program, |cut| pauses::settled(&program, cut), |pace| cheapest(room, chain, &seats, pace, steps))
 }
 
-/// Least milliseconds a token at a pace; with loading also its penalties (dynamic-partitioning.txt 5.2.3). The largest penalty
-/// is no sum, so it is capped below the last solution's until the rest alone costs more than the best: exact.
+/// Least milliseconds a token at a pace.
 fn cheapest(room: &Room<'_>, chain: &Chain, seats: &[usize], pace: Option<&Pace>, steps: u64) -> Option<Cut> {
-    let search = |steps| Search::new(room, chain, seats.to_vec(), Using::Any, steps).at(pace);
-    if room.loading == Loading::Ignored {
-        return search(steps).best(Cap::None);
-    }
-    let mut search = search(steps / FIRST_CAPS);
-    let mut best: Option<Cut> = None;
-    let (mut cap, mut spent) = (Cap::None, 0);
-    while spent < steps {
-        let Some(mut cut) = search.best(cap) else { break };
-        spent += search.program.steps;
-        if best.as_ref().is_some_and(|best| cut.millis >= best.millis) {
-            break;
-        }
-        let largest = search.largest(&cut, Program::penalty);
-        cut.millis += ALPHA * largest;
-        cap = Cap::Load(largest);
-        if best.as_ref().is_none_or(|best| cut.millis < best.millis) {
-            best = Some(cut);
-        }
-    }
-    best
+    Search::new(room, chain, seats.to_vec(), Using::Any, steps).at(pace).best(Cap::None)
 }
 
 /// As many devices as can take part, from the fast end; the slowest stage is made as quick as can be, then the sum.

@@ -8,7 +8,6 @@
 
 use super::program::{Cut, Program};
 use crate::cost::settle;
-use crate::initialization::together;
 use crate::room::paused_millis;
 
 /// Rounds of the search at most; each has an equal part of its steps.
@@ -49,12 +48,6 @@ pub(crate) fn settled(program: &Program<'_>, cut: &Cut) -> f64 {
         let stages = parts().map(|(seat, part)| paused_millis(&seat.pauses, seat.busy(part.start, part.end), token));
         stages.sum::<f64>() + messages
     })
-}
-
-/// What the fastest cut is chosen by: the time at which it settles, and its penalties.
-pub(super) fn value(program: &Program<'_>, cut: &Cut) -> f64 {
-    let penalties: Vec<f64> = cut.parts.iter().map(|part| program.penalty(part.seat, part.start, part.end)).collect();
-    settled(program, cut) + together(&penalties)
 }
 
 /// What the cut for everyone is chosen by: its slowest stage.

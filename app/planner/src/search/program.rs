@@ -1,9 +1,7 @@
 //! The dynamic program: one seat after another takes a range of layers (dynamic-partitioning.txt 5.4).
 
-use super::chain::{Chain, Seat};
+use super::chain::Chain;
 use super::pauses::Pace;
-use crate::Loading;
-use crate::initialization::{ALPHA, SESSION_START_MILLIS, penalty_millis};
 use crate::room::{pause_factor, paused_millis};
 
 /// What no single stage may reach.
@@ -13,8 +11,6 @@ pub(crate) enum Cap {
     None,
     /// Milliseconds a token.
     Stage(f64),
-    /// Penalty for loading.
-    Load(f64),
 }
 
 /// A seat's range of the chain's layers.
@@ -38,9 +34,6 @@ pub(crate) struct Program<'a> {
     cap: Cap,
     /// For each seat and end the smallest start that fits memory and cap.
     earliest: Vec<Vec<usize>>,
-    /// For each seat the penalty of loading layers `start..end`, at `start * (layers + 1) + end`; empty if loading does not
-    /// count.
-    penalties: Vec<Vec<f64>>,
     /// At a pace, for each seat that pauses slow down the milliseconds of a stage with layers `start..end`, at the same place;
     /// empty for the others, and where factors have to do.
     paused: Vec<Vec<f64>>,
@@ -62,7 +55,6 @@ impl<'a> Program<'a> {
             chain,
             cap,
             earliest: Vec::new(),
-            penalties: chain.seats.iter().map(|seat| penalties(seat, chain.loading)).collect(),
             paused: vec![Vec::new(); chain.seats.len()],
             factors: vec![1.0; chain.seats.len()],
             steps: 0,
@@ -120,7 +112,6 @@ impl<'a> Program<'a> {
             && match self.cap {
                 Cap::None => true,
                 Cap::Stage(most) => self.token_millis(seat, start, end) < most,
-                Cap::Load(most) => self.penalty(seat, start, end) < most,
             }
     }
 
@@ -128,16 +119,6 @@ impl<'a> Program<'a> {
     pub fn token_millis(&self, seat: usize, start: usize, end: usize) -> f64 {
         let paused = self.paused[seat].get(start * (self.chain.layers + 1) + end);
         paused.copied().unwrap_or_else(|| self.factors[seat] * self.chain.seats[seat].busy(start, end))
-    }
-
-    /// Penalty of one stage's loading.
-    pub fn penalty(&self, seat: usize, start: usize, end: usize) -> f64 {
-        self.penalties[seat].get(start * (self.chain.layers + 1) + end).copied().unwrap_or(0.0)
-    }
-
-    /// All that a stage adds to the sum: its milliseconds and its share of the sum of penalties.
-    pub fn stage_cost(&self, seat: usize, start: usize, end: usize) -> f64 {
-        self.token_millis(seat, start, end) + (1.0 - ALPHA) * self.penalty(seat, start, end)
     }
 
     /// True if the seat can take the range, whatever the ends.
@@ -155,14 +136,14 @@ impl<'a> Program<'a> {
     /// Cheapest sums with `seat` as the last one at work: `reach[x]` is the cheapest way to bring `x` done layers to it,
     /// `out[i]` becomes the cheapest way to have `i` layers done.
     pub fn extend(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
-        if self.chain.seats[seat].load.is_empty() && self.paused[seat].is_empty() {
+        if self.paused[seat].is_empty() {
             self.extend_linear(seat, reach, out);
         } else {
             self.extend_any(seat, reach, out);
         }
         let end = self.chain.layers;
         if self.earliest[seat][end] > 0 && self.fits_tied(seat, 0, end) && reach[0].is_finite() {
-            out[end] = out[end].min(reach[0] + self.stage_cost(seat, 0, end));
+            out[end] = out[end].min(reach[0] + self.token_millis(seat, 0, end));
         }
     }
 
@@ -195,7 +176,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Powers of download times are not sums, nor is what pauses cost, so every start of every end is tried: O(n²) as in the paper.
+    /// The cost of pauses is no sum over layers, so every start of every end is tried: O(n²) as in the paper.
     fn extend_any(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
         for (end, out) in out.iter_mut().enumerate() {
             *out = f64::INFINITY;
@@ -203,7 +184,7 @@ impl<'a> Program<'a> {
             let earliest = self.earliest[seat][end];
             for (start, reach) in reach.iter().enumerate().take(latest + 1).skip(earliest) {
                 self.steps += 1;
-                *out = out.min(reach + self.stage_cost(seat, start, end));
+                *out = out.min(reach + self.token_millis(seat, start, end));
             }
         }
     }
@@ -216,15 +197,6 @@ pub(crate) fn relax(to: &mut [f64], from: &[f64], bound: f64, message: impl Fn(u
             *to = to.min(from + message(at));
         }
     }
-}
-
-fn penalties(seat: &Seat, loading: Loading) -> Vec<f64> {
-    let load = &seat.load;
-    let of = |start: usize, end: usize| match start < end {
-        true => penalty_millis(SESSION_START_MILLIS + load[end] - load[start], loading),
-        false => 0.0,
-    };
-    (0..load.len()).flat_map(|start| (0..load.len()).map(move |end| of(start, end))).collect()
 }
 
 /// Who of an order takes part.
@@ -296,7 +268,7 @@ impl Program<'_> {
                 if !self.can_take(seat, start, end) {
                     continue;
                 }
-                let stage = self.stage_cost(seat, start, end);
+                let stage = self.token_millis(seat, start, end);
                 if start == 0 && (index == 0 || using == Using::Any) {
                     best = least(best, (self.chain.entry(seat) + stage, None, 0));
                 }

@@ -4,7 +4,7 @@
 use potluck_plan::{
     BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
-use potluck_planner::{AccessLink, Device, Effort, Layers, Links, Loading, Planned, Room, Sharing, Shortfall, plan};
+use potluck_planner::{AccessLink, Device, Effort, Layers, Links, Planned, Room, Sharing, Shortfall, plan};
 
 /// Blocks of 40 + 60 bytes and one byte of state a position; both ends have 50 bytes.
 pub fn dense(blocks: usize) -> ModelShape {
@@ -77,7 +77,6 @@ impl Setting {
             links: &self.links,
             coordinator: peer(0),
             sharing,
-            loading: Loading::Ignored,
             context: 10,
             overhead: Bytes(20),
             wire: WireType::F32,

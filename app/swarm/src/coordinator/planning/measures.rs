@@ -319,7 +319,7 @@ impl Drift {
 #[cfg(test)]
 mod tests {
     use potluck_plan::{BlockRange, KvCacheType, ModelId, ModelShape, Stage, WireType};
-    use potluck_planner::{Effort, Loading, Sharing, predict};
+    use potluck_planner::{Effort, Sharing, predict};
 
     use super::*;
     use crate::sim::SimModel;
@@ -343,7 +343,6 @@ mod tests {
             links,
             coordinator: PeerId([9; 16]),
             sharing: Sharing::Fastest,
-            loading: Loading::Ignored,
             context: 64,
             overhead: Bytes(0),
             wire: WireType::F32,
