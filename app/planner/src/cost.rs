@@ -68,18 +68,18 @@ fn with_pauses(room: &Room<'_>, busy: Prediction) -> Prediction {
         });
         Prediction::new(stages.collect(), busy.hops.clone())
     };
-    let token = settle(busy.token_millis, |token| slowed(token).token_millis);
+    let token = fixed_point(busy.token_millis, |token| slowed(token).token_millis);
     if token > busy.token_millis { slowed(token) } else { busy }
 }
 
-/// Most rounds of [`settle`].
+/// Most rounds of [`fixed_point`].
 const ROUNDS: usize = 1_000;
 /// It ends when a round adds less than this share.
 const SETTLED: f64 = 1e-9;
 
 /// The time that a token settles at: it takes `millis(token)` if pauses are those of a token that takes `token`, which is
 /// never less for a longer one. From `busy` on, a token without pauses, each round makes longer pauses and a longer token.
-pub(crate) fn settle(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn fixed_point(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
     let mut token = busy;
     for _ in 0..ROUNDS {
         let next = millis(token);

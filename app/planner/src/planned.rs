@@ -4,7 +4,7 @@ use potluck_plan::{Bytes, Plan, Stage};
 
 use crate::cost::predict;
 use crate::placement::{self, stage_weights, stages};
-use crate::search::{Chain, best_cut};
+use crate::search::{Chain, best_partition};
 use crate::spares::{Spare, spares};
 use crate::{Prediction, Room, experts, reason};
 
@@ -15,7 +15,7 @@ pub struct Planned {
     pub plan: Plan,
     /// Weight bytes of each stage (without experts elsewhere).
     pub stage_bytes: Vec<Bytes>,
-    /// Milliseconds a token with all its parts.
+    /// Milliseconds a token with all its segments.
     pub prediction: Prediction,
     /// Devices without work, and why.
     pub spares: Vec<Spare>,
@@ -50,7 +50,7 @@ impl Planned {
 /// The best plan for the devices, or what is missing.
 ///
 /// # Errors
-/// [`Shortfall`] if the model does not fit on the devices, however cut.
+/// [`Shortfall`] if the model does not fit on the devices, however partition.
 pub fn plan(room: &Room<'_>) -> Result<Planned, Shortfall> {
     match best_stages(room) {
         Some(stages) => Ok(Planned::describe(room, placement::plan(room, stages))),
@@ -66,7 +66,7 @@ pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
     experts::better(room, best_layers(room, Chain::new(room)))
 }
 
-/// The stages of the best plan by layers for these seats.
+/// The stages of the best plan by layers for these workers.
 pub(crate) fn best_layers(room: &Room<'_>, chain: Chain) -> Option<Vec<Stage>> {
-    best_cut(room, &chain).map(|cut| stages(room, &chain, &cut.parts))
+    best_partition(room, &chain).map(|partition| stages(room, &chain, &partition.segments))
 }

@@ -43,7 +43,7 @@ fn by_layers(room: &Room<'_>) -> Option<Planned> {
 /// running plan would be replaced for.
 ///
 /// # Errors
-/// [`Shortfall`] if the model does not fit on the devices, however cut.
+/// [`Shortfall`] if the model does not fit on the devices, however partition.
 pub fn plan_keeping(room: &Room<'_>) -> Result<Planned, Shortfall> {
     let best = plan(room)?;
     if room.devices.iter().all(|device| device.holds.is_empty()) {
@@ -115,11 +115,11 @@ impl<'a> Near<'a> {
     }
 
     /// The one that moves least, with no download longer than this, in milliseconds.
-    fn found(&self, most_missing: f64) -> Option<Planned> {
+    fn found(&self, max_missing_millis: f64) -> Option<Planned> {
         let room = &self.room;
         let mut chain = Chain::new(room);
         chain.charge_moves(room, self.moving);
-        chain.most_missing = most_missing;
+        chain.max_missing_millis = max_missing_millis;
         let found = Planned::describe(room, placement::plan(room, best_layers(room, chain)?));
         let (new, best) = (&found.prediction, &self.best.prediction);
         let is_near = NEARLY * new.token_millis <= best.token_millis;
@@ -137,15 +137,15 @@ fn slowest(prediction: &Prediction) -> f64 {
 impl Chain {
     /// Every block that a device does not hold costs so many milliseconds besides, and its download counts.
     fn charge_moves(&mut self, room: &Room<'_>, millis: f64) {
-        for seat in &mut self.seats {
-            let Some(device) = room.device(seat.peer) else { continue };
+        for worker in &mut self.workers {
+            let Some(device) = room.device(worker.peer) else { continue };
             let mut moved = 0.0;
             for layer in self.range.start..self.range.end {
                 let mut blocks = room.layers.blocks(LayerRange { start: layer, end: layer + 1 }).iter();
                 moved += if blocks.all(|block| device.holds.contains(&block)) { 0.0 } else { millis };
-                seat.cost[layer + 1 - self.range.start] += moved;
+                worker.cost[layer + 1 - self.range.start] += moved;
             }
-            seat.missing = missing_millis(room, device)[self.range.start..=self.range.end].to_vec();
+            worker.missing = missing_millis(room, device)[self.range.start..=self.range.end].to_vec();
         }
     }
 }

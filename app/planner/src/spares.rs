@@ -3,7 +3,7 @@
 use potluck_plan::{Bytes, PeerId, Plan};
 
 use crate::Room;
-use crate::search::{Cap, Chain, Pace, Program, Using, settled};
+use crate::search::{Chain, OperatingPoint, Participation, Program, steady_millis};
 
 /// Plans with more stages are only tried with one more device, not with one exchanged.
 const EXCHANGED_STAGES: usize = 6;
@@ -37,7 +37,7 @@ pub enum SpareReason {
         /// Bytes that its kernels see.
         binding: Bytes,
     },
-    /// No way to cut the blocks gives it a part: there are more devices than blocks, or the others need what it would take.
+    /// No way to partition the blocks gives it a segment: there are more devices than blocks, or the others need what it would take.
     NoPart,
 }
 
@@ -65,36 +65,36 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
         return Vec::new();
     }
     let chain = Chain::new(room);
-    let mut program = Program::new(&chain, Cap::None);
-    let seat = |peer: PeerId| chain.seats.iter().position(|seat| seat.peer == peer);
-    let order: Vec<usize> = plan.stages.iter().filter_map(|stage| seat(stage.peer)).collect();
-    // At the plan's own pace; what is found settles at another one.
-    let planned = program.cut(&order, Using::All);
-    if let Some(cut) = planned.as_ref().filter(|_| chain.pauses()) {
-        let pace = Pace::of(&program, cut);
-        program.set_pace(&pace, false);
+    let mut program = Program::new(&chain, None);
+    let worker = |peer: PeerId| chain.workers.iter().position(|worker| worker.peer == peer);
+    let order: Vec<usize> = plan.stages.iter().filter_map(|stage| worker(stage.peer)).collect();
+    // At the plan's own point; what is found settles at another one.
+    let planned = program.partition(&order, Participation::All);
+    if let Some(partition) = planned.as_ref().filter(|_| chain.pauses()) {
+        let point = OperatingPoint::of(&program, partition);
+        program.set_point(&point, false);
     }
-    let base = planned.map_or(token_millis, |cut| settled(&program, &cut));
-    let idle = (0..chain.seats.len()).filter(|seat| !working.contains(&chain.seats[*seat].peer));
-    let spare = |seat: usize| {
-        let reason = match (too_small(room, &chain, seat), unseen(room, chain.seats[seat].peer)) {
+    let base = planned.map_or(token_millis, |partition| steady_millis(&program, &partition));
+    let idle = (0..chain.workers.len()).filter(|worker| !working.contains(&chain.workers[*worker].peer));
+    let spare = |worker: usize| {
+        let reason = match (too_small(room, &chain, worker), unseen(room, chain.workers[worker].peer)) {
             (Some(needed), _) => SpareReason::TooSmall { needed },
             (_, Some((needed, binding))) => SpareReason::Unseen { needed, binding },
-            _ => match with(&mut program, &order, seat) {
+            _ => match with(&mut program, &order, worker) {
                 Some(millis) => SpareReason::Slower { millis: (millis - base).max(0.0) },
                 None => SpareReason::NoPart,
             },
         };
-        Spare { peer: chain.seats[seat].peer, reason }
+        Spare { peer: chain.workers[worker].peer, reason }
     };
     idle.map(spare).collect()
 }
 
 /// What the device would have to lend for the smallest block, if that is more than it does.
-fn too_small(room: &Room<'_>, chain: &Chain, seat: usize) -> Option<Bytes> {
+fn too_small(room: &Room<'_>, chain: &Chain, worker: usize) -> Option<Bytes> {
     let last = chain.layers - 1;
-    let smallest = (1..last).map(|layer| chain.memory(seat, layer, layer + 1)).min()?;
-    (smallest > chain.seats[seat].room).then(|| Bytes(smallest).saturating_add(room.overhead))
+    let smallest = (1..last).map(|layer| chain.memory(worker, layer, layer + 1)).min()?;
+    (smallest > chain.workers[worker].capacity).then(|| Bytes(smallest).saturating_add(room.overhead))
 }
 
 /// The least buffer of keys of a block and what the device's kernels see, if that is less.
@@ -105,14 +105,14 @@ pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
     (least > binding).then_some((least, binding))
 }
 
-/// The least milliseconds a token with this seat at work, beside the plan's or in the place of one of them.
-fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> {
+/// The least milliseconds a token with this worker at work, beside the plan's or in the place of one of them.
+fn with(program: &mut Program<'_>, order: &[usize], worker: usize) -> Option<f64> {
     let mut orders = Vec::new();
     for at in 0..=order.len() {
         let mut longer = order.to_vec();
-        longer.insert(at, seat);
+        longer.insert(at, worker);
         if order.len() <= EXCHANGED_STAGES {
-            orders.extend((0..longer.len()).filter(|out| longer[*out] != seat).map(|out| {
+            orders.extend((0..longer.len()).filter(|out| longer[*out] != worker).map(|out| {
                 let mut exchanged = longer.clone();
                 exchanged.remove(out);
                 exchanged
@@ -120,9 +120,9 @@ fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> 
         }
         orders.push(longer);
     }
-    let cuts = orders.iter().filter_map(|order| program.cut(order, Using::All));
-    let best = cuts.min_by(|a, b| a.millis.total_cmp(&b.millis))?;
-    Some(settled(program, &best))
+    let partitions = orders.iter().filter_map(|order| program.partition(order, Participation::All));
+    let best = partitions.min_by(|a, b| a.millis.total_cmp(&b.millis))?;
+    Some(steady_millis(program, &best))
 }
 
 #[cfg(test)]

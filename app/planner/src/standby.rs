@@ -8,7 +8,7 @@ use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, Stag
 use crate::cost::{predict, stage_layers};
 use crate::initialization::units;
 use crate::layers::LayerRange;
-use crate::search::{Cap, Chain, Program, Search, Using};
+use crate::search::{Chain, Participation, Program, Search};
 use crate::{Device, Prediction, Room, placement};
 
 /// Who takes over.
@@ -254,7 +254,7 @@ impl Takeover<'_> {
         Err(Bytes(size.saturating_sub(most).max(1)))
     }
 
-    /// The lost stage is cut over spares; if they have no room, its neighbours grow and others take a second stage.
+    /// The lost stage is partition over spares; if they have no room, its neighbours grow and others take a second stage.
     fn replace_stage(&mut self, stages: &mut Vec<Stage>, index: usize) -> Result<(), Bytes> {
         let stage = stages[index].clone();
         let (embeds, has_lm_head) = (index == 0, index + 1 == stages.len());
@@ -266,14 +266,14 @@ impl Takeover<'_> {
             let ends = (before.unwrap_or(self.room.coordinator), after.unwrap_or(self.room.coordinator));
             let mut chain = Chain::between(self.room, &devices, range, ends);
             self.limit(&mut chain, &devices, range, (before, after));
-            let seat = |peer: Option<PeerId>| chain.seats.iter().position(|seat| Some(seat.peer) == peer);
-            let neighbours = (seat(before), seat(after));
-            let Some(cut) = best(self.room, &chain, neighbours) else { continue };
-            let parts = placement::stages(self.room, &chain, &cut);
+            let worker = |peer: Option<PeerId>| chain.workers.iter().position(|worker| Some(worker.peer) == peer);
+            let neighbours = (worker(before), worker(after));
+            let Some(partition) = best(self.room, &chain, neighbours) else { continue };
+            let parts = placement::stages(self.room, &chain, &partition);
             self.kind = self.kind.max(kind);
-            for part in &cut {
+            for part in &partition {
                 let layers = LayerRange { start: range.start + part.start, end: range.start + part.end };
-                self.take(chain.seats[part.seat].peer, layers, &stage);
+                self.take(chain.workers[part.worker].peer, layers, &stage);
             }
             splice(stages, index, &stage, parts);
             return Ok(());
@@ -292,15 +292,15 @@ impl Takeover<'_> {
         range: LayerRange,
         neighbours: (Option<PeerId>, Option<PeerId>),
     ) {
-        for (seat, device) in chain.seats.iter_mut().zip(devices) {
-            seat.room = self.reserved.left(self.room, &self.sizes, device);
+        for (worker, device) in chain.workers.iter_mut().zip(devices) {
+            worker.capacity = self.reserved.left(self.room, &self.sizes, device);
             let mut sum = 0;
             for (index, layer) in (range.start..range.end).enumerate() {
                 sum += if self.reserved.has(device.peer, layer) { 0 } else { self.sizes[layer] };
-                seat.memory[index + 1] = sum;
+                worker.memory[index + 1] = sum;
             }
             if [neighbours.0, neighbours.1].contains(&Some(device.peer)) {
-                seat.fixed = 0.0;
+                worker.fixed = 0.0;
             }
         }
     }
@@ -327,24 +327,26 @@ fn best(
     room: &Room<'_>,
     chain: &Chain,
     (before, after): (Option<usize>, Option<usize>),
-) -> Option<Vec<crate::search::Part>> {
-    if chain.seats.is_empty() {
+) -> Option<Vec<crate::search::Segment>> {
+    if chain.workers.is_empty() {
         return None;
     }
-    let is_neighbour = |seat: &usize| Some(*seat) == before || Some(*seat) == after;
-    let mut others: Vec<usize> = (0..chain.seats.len()).filter(|seat| !is_neighbour(seat)).collect();
+    let is_neighbour = |worker: &usize| Some(*worker) == before || Some(*worker) == after;
+    let mut others: Vec<usize> = (0..chain.workers.len()).filter(|worker| !is_neighbour(worker)).collect();
     if before.is_none() && after.is_none() {
-        return Search::new(room, chain, others, Using::Any, room.effort.steps).best(Cap::None).map(|cut| cut.parts);
+        return Search::new(room, chain, others, Participation::Any, room.effort.steps)
+            .best(None)
+            .map(|partition| partition.segments);
     }
-    others.sort_by(|a, b| chain.seats[*a].cost[chain.layers].total_cmp(&chain.seats[*b].cost[chain.layers]));
-    let mut program = Program::new(chain, Cap::None);
+    others.sort_by(|a, b| chain.workers[*a].cost[chain.layers].total_cmp(&chain.workers[*b].cost[chain.layers]));
+    let mut program = Program::new(chain, None);
     let after = after.filter(|after| Some(*after) != before);
-    let cuts = (0..others.len().max(1)).filter_map(|turn| {
+    let partitions = (0..others.len().max(1)).filter_map(|turn| {
         let (end, start) = others.split_at(turn.min(others.len()));
         let order: Vec<usize> = before.into_iter().chain(start.iter().chain(end).copied()).chain(after).collect();
-        program.cut(&order, Using::Any)
+        program.partition(&order, Participation::Any)
     });
-    cuts.min_by(|a, b| a.millis.total_cmp(&b.millis)).map(|cut| cut.parts)
+    partitions.min_by(|a, b| a.millis.total_cmp(&b.millis)).map(|partition| partition.segments)
 }
 
 /// Puts parts where a stage was. Parts on a neighbour's peer grow that neighbour.

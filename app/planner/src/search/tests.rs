@@ -1,6 +1,5 @@
 //! The search against brute force, on random rooms.
 
-
 use potluck_plan::{
     BlockIndex, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
@@ -99,7 +98,7 @@ impl Instance {
 /// A choice of the brute force: devices with how many blocks each takes.
 type Choice = Vec<(usize, usize)>;
 
-/// Every order of every set of devices with every cut.
+/// Every order of every set of devices with every partition.
 fn all_choices(devices: usize, blocks: usize) -> Vec<Choice> {
     fn grow(choice: &mut Choice, devices: usize, left: usize, all: &mut Vec<Choice>) {
         if left == 0 {
@@ -227,11 +226,13 @@ fn what_pauses_cost_is_part_of_what_the_search_minimises() {
             Some((settled_millis(&instance, choice, &busy), total(&busy)))
         });
         let scored: Vec<(f64, f64)> = scored.collect();
-        let Some(expected) = scored.iter().map(|(settled, _)| *settled).min_by(f64::total_cmp) else { continue };
+        let Some(expected) = scored.iter().map(|(steady_millis, _)| *steady_millis).min_by(f64::total_cmp) else {
+            continue;
+        };
         let found = plan(&instance.room(Sharing::Fastest)).expect("brute force found one");
         let millis = found.prediction.token_millis;
         assert!((millis - expected).abs() < TIES, "room {number}: {millis} instead of {expected}");
-        let without = scored.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |(settled, _)| *settled);
+        let without = scored.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |(steady_millis, _)| *steady_millis);
         others += u32::from(without > expected + TIES);
         compared += 1;
     }
@@ -269,17 +270,17 @@ fn the_dynamic_program_over_an_order_is_brute_force_over_its_cuts() {
         let place = |device: usize| order.iter().position(|other| *other == device);
         let in_order = |choice: &Choice| choice.windows(2).all(|two| place(two[0].0) < place(two[1].0));
         let choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
-        for using in [Using::Any, Using::All] {
+        for participation in [Participation::Any, Participation::All] {
             let fitting = choices.iter().filter(|choice| in_order(choice));
-            let fitting = fitting.filter(|choice| using == Using::Any || choice.len() == order.len());
+            let fitting = fitting.filter(|choice| participation == Participation::Any || choice.len() == order.len());
             let fitting = fitting.filter_map(|choice| evaluate(&instance, choice));
             let expected = fitting.map(|found| total(&found)).min_by(f64::total_cmp);
-            let found = Program::new(&chain, Cap::None).cut(&order, using).map(|cut| cut.millis);
+            let found = Program::new(&chain, None).partition(&order, participation).map(|partition| partition.millis);
             let equal = match (expected, found) {
                 (Some(expected), Some(found)) => (expected - found).abs() < TIES,
                 (expected, found) => expected.is_none() && found.is_none(),
             };
-            assert!(equal, "room {number}, {using:?}: {found:?} instead of {expected:?}");
+            assert!(equal, "room {number}, {participation:?}: {found:?} instead of {expected:?}");
         }
     }
 }
@@ -297,7 +298,7 @@ fn everyone_takes_part_with_the_slowest_stage_as_quick_as_can_be() {
         let expected = fitting.map(|found| (slowest(&found.0), total(&found)));
         let Some(expected) = expected.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))) else { continue };
         let found = plan(&instance.room(Sharing::Everyone)).expect("brute force found one");
-        assert_eq!(found.plan.peers().len(), count, "room {number}: everyone must take part");
+        assert_eq!(found.plan.peers().len(), count, "room {number}: everyone must take segment");
         let found = (slowest(&found.prediction.stage_millis()), found.prediction.token_millis);
         assert!((found.0 - expected.0).abs() < TIES, "room {number}: slowest {found:?} instead of {expected:?}");
         assert!(found.1 < expected.1 + TIES, "room {number}: {found:?} instead of {expected:?}");
@@ -306,16 +307,16 @@ fn everyone_takes_part_with_the_slowest_stage_as_quick_as_can_be() {
     assert!(compared > 500, "{compared} rooms compared");
 }
 
-/// The cheapest cut over all orders, one by one (Heap's algorithm).
+/// The cheapest partition over all orders, one by one (Heap's algorithm).
 fn all_orders(program: &mut Program<'_>, count: usize) -> Option<f64> {
     let mut order: Vec<usize> = (0..count).collect();
     let mut counters = vec![0; count];
-    let mut best = program.cut(&order, Using::Any).map(|cut| cut.millis);
+    let mut best = program.partition(&order, Participation::Any).map(|partition| partition.millis);
     let mut at = 0;
     while at < count {
         if counters[at] < at {
             order.swap(if at % 2 == 0 { 0 } else { counters[at] }, at);
-            let millis = program.cut(&order, Using::Any).map(|cut| cut.millis);
+            let millis = program.partition(&order, Participation::Any).map(|partition| partition.millis);
             best = [best, millis].into_iter().flatten().min_by(f64::total_cmp);
             counters[at] += 1;
             at = 0;
@@ -335,14 +336,14 @@ fn annealing_is_within_two_percent_of_all_orders_at_the_median() {
         let instance = instance(&mut random, &Bounds { devices: (3, 8), blocks: (6, 24) });
         let room = instance.room(Sharing::Fastest);
         let chain = Chain::new(&room);
-        let mut program = Program::new(&chain, Cap::None);
+        let mut program = Program::new(&chain, None);
         let Some(expected) = all_orders(&mut program, instance.devices.len()) else { continue };
-        let exact = best_cut(&room, &chain).expect("there is a cut").millis;
+        let exact = best_partition(&room, &chain).expect("there is a partition").millis;
         assert!((exact - expected).abs() < 1e-6, "the search over sets: {exact} instead of {expected}");
         let mut order: Vec<usize> = (0..instance.devices.len()).collect();
         random.shuffle(&mut order);
-        let found = anneal(&mut program, &mut order, Using::Any, &mut random, u64::MAX);
-        excesses.push(found.map_or(f64::INFINITY, |cut| cut.millis / expected - 1.0));
+        let found = anneal(&mut program, &mut order, Participation::Any, &mut random, u64::MAX);
+        excesses.push(found.map_or(f64::INFINITY, |partition| partition.millis / expected - 1.0));
     }
     excesses.sort_by(f64::total_cmp);
     let (median, worst) = (excesses[excesses.len() / 2], excesses[excesses.len() - 1]);
@@ -369,9 +370,9 @@ fn equal_devices_are_searched_as_one_kind() {
     let few = Effort { steps: 1_000_000, seed: 1 };
     let found = plan(&Room { effort: few, ..room.clone() }).expect("it fits").prediction.token_millis;
     // An order of all members of the quicker kind first is as good as any.
-    let mut program = Program::new(&chain, Cap::None);
+    let mut program = Program::new(&chain, None);
     let mut order: Vec<usize> = (0..20).collect();
-    let annealed = anneal(&mut program, &mut order, Using::Any, &mut random, u64::MAX).expect("it fits").millis;
+    let annealed = anneal(&mut program, &mut order, Participation::Any, &mut random, u64::MAX).expect("it fits").millis;
     assert!(found <= annealed + TIES, "{found} against {annealed}");
 }
 
