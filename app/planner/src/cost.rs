@@ -206,51 +206,6 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
-        use potluck_plan::{BlockShape, KvCacheType, ModelId, ModelShape, PlanEpoch, WireType};
-
-        use crate::{AccessLink, Effort, Layers, Links, Sharing};
-        let peer = |index: u8| PeerId([index; 16]);
-        let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
-        let block = BlockShape { token_mixer: Bytes(500), kv_cache_per_position: Bytes(0), feed_forward };
-        let shape = ModelShape {
-            model: ModelId([0; 32]),
-            hidden: 4,
-            vocabulary: 10,
-            embedding: Bytes(10),
-            lm_head: Bytes(0),
-            tied_lm_head: false,
-            kv_cache: KvCacheType::F32,
-            blocks: vec![block; 4],
-        };
-        let layers = Layers::from_shape(&shape, 64, WireType::F32);
-        let mut device = Device::declared(peer(1), Bytes(1 << 20), 1e6, 1.0);
-        device.pauses = vec![(20.0, 2.0)];
-        let millis = |latency: f64| {
-            let mut links = Links::default();
-            links.set_access(peer(1), AccessLink::latency(latency));
-            let devices = [device.clone()];
-            let room = Room {
-                shape: &shape,
-                layers: &layers,
-                devices: &devices,
-                links: &links,
-                coordinator: peer(0),
-                sharing: Sharing::Fastest,
-                context: 64,
-                overhead: Bytes(0),
-                wire: WireType::F32,
-                epoch: PlanEpoch(1),
-                effort: Effort::default(),
-            };
-            let planned = crate::plan(&room).expect("one device has room for everything");
-            planned.prediction.stages[0].engine_millis()
-        };
-        assert!((millis(0.0) - 5.0).abs() < 0.01, "4 ms of blocks and one session, no pause: {}", millis(0.0));
-        assert!((millis(50.0) - 10.0).abs() < 1e-9, "twice as long after 100 ms: {}", millis(50.0));
-    }
-
-    #[test]
     fn the_slowest_of_two_calls_is_weighed_by_its_chance() {
         // Half of the time the slow one is called (8 ms), else the quick one always answers (2 ms).
         assert_eq!(slowest(vec![(2.0, 1.0), (8.0, 0.5)]), 5.0);

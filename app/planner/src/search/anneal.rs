@@ -1,18 +1,19 @@
-//! Simulated annealing over orders of workers (dynamic-partitioning.txt 5.5.3): its moves and its schedule.
+//! Simulated annealing over orders of workers: the moves and the schedule of dynamic-partitioning.txt 5.5.3.
 
 use super::program::{Participation, Partition, Program};
 use crate::random::Random;
 
 /// Iterations of the schedule.
 const ITERATIONS: u32 = 1_000;
-/// It ends early after so many iterations without a better order.
+/// Iterations without improvement after which it stops early.
 const PATIENCE: u32 = 200;
-/// Orders that are looked at to choose the first temperature.
+/// Orders sampled to choose the first temperature.
 const SAMPLES: u32 = 10;
-/// T_f, milliseconds. The paper cools to 10 ms; a token in a browser may take less than that, so this is a thousandth.
+/// T_f, the final temperature, milliseconds. The paper cools to 10 ms; a token in a browser may take less than that, so this is a
+/// thousandth of it.
 const COLD_MILLIS: f64 = 0.01;
 
-/// The cheapest partition found from this order on, by at most `steps` of the program. Orders without any partition count infinitely.
+/// The cheapest partition found from this order on, in at most `steps` of the program. Orders without any partition cost infinity.
 pub(crate) fn anneal(
     program: &mut Program<'_>,
     order: &mut [usize],
@@ -56,7 +57,7 @@ pub(crate) fn anneal(
     best
 }
 
-/// Mean difference between consecutive orders of a short walk.
+/// Mean difference in cost between consecutive orders of a short random walk.
 fn mean_difference(
     program: &mut Program<'_>,
     order: &[usize],
@@ -76,7 +77,7 @@ fn mean_difference(
     differences.iter().sum::<f64>() / differences.len().max(1) as f64
 }
 
-/// One of the paper's moves: two ranges swapped (20%), a range reversed (20%), an end swapped (20%), two swapped (40%).
+/// One of the paper's moves: swap two ranges (20%), reverse a range (20%), swap an end (20%), swap two workers (40%).
 fn neighbour(order: &mut [usize], random: &mut Random) {
     let count = order.len();
     match random.below(5) {

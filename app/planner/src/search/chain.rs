@@ -1,4 +1,4 @@
-//! The problem as the dynamic program sees it: workers with prefix sums, and what a message between two of them costs.
+//! The input of the dynamic program: workers with prefix sums over the layers, and the cost of a message between two of them.
 
 use potluck_plan::{Bytes, PeerId};
 
@@ -6,14 +6,14 @@ use crate::cost::{millis, speed};
 use crate::layers::{LayerRange, prefix};
 use crate::{Device, Room};
 
-/// A little cost per block that would have to be loaded anew: of two equal plans the one that moves less wins.
+/// Tie-break per block that would have to be loaded, milliseconds: of two equal plans the one that moves less wins.
 const MOVE_MILLIS: f64 = 1e-3;
-/// A little cost per stage: of two equal plans the one with fewer hops wins.
+/// Tie-break per stage, milliseconds: of two equal plans the one with fewer stages wins.
 const STAGE_MILLIS: f64 = 1e-5;
-/// By so large a share the work of a device seems longer for each time that it left lately, up to so many times: of two that
-/// are nearly as good the one that stays is taken, and one that is much better is taken all the same.
+/// Each recent departure makes a device's work count this share more, up to [`MAX_DEPARTURES`]: of two devices that are nearly as
+/// good the more reliable one wins, and one that is much better wins all the same.
 const DEPARTURE_SHARE: f64 = 0.05;
-const MOST_DEPARTURES: u32 = 4;
+const MAX_DEPARTURES: u32 = 4;
 /// A tie-break against hidden tabs, which the browser may slow down, milliseconds.
 const HIDDEN_MILLIS: f64 = 1e-4;
 
@@ -21,19 +21,19 @@ const HIDDEN_MILLIS: f64 = 1e-4;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Worker {
     pub peer: PeerId,
-    /// Milliseconds as soon as it has work.
+    /// Milliseconds per token that do not depend on the number of layers.
     pub fixed: f64,
-    /// Milliseconds a token.
+    /// Milliseconds per token of the first `n` layers.
     pub cost: Vec<f64>,
-    /// Bytes.
+    /// Bytes of the first `n` layers.
     pub memory: Vec<u64>,
-    /// Bytes it has room for.
+    /// Bytes it can hold.
     pub capacity: u64,
-    /// What pauses cost it, as [`Device::pauses`].
+    /// As [`Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
-    /// How many of the layers have keys and values that its kernels do not see at once; empty if it is none.
+    /// How many of the first `n` layers have a KV cache larger than one of its bindings; empty if none has.
     pub unseen: Vec<u32>,
-    /// Milliseconds of downloading that count against [`Chain::max_missing_millis`]; empty if that is no limit.
+    /// Milliseconds to download the first `n` layers, for [`Chain::max_missing_millis`]; empty without such a limit.
     pub missing: Vec<f64>,
 }
 
@@ -42,7 +42,7 @@ impl Worker {
         let count = room.layers.count();
         let layers: Vec<_> = room.layers.iter().copied().enumerate().collect();
         let layers = &layers[range.start..range.end];
-        let risk = 1.0 + DEPARTURE_SHARE * f64::from(device.presence.departures.min(MOST_DEPARTURES));
+        let risk = 1.0 + DEPARTURE_SHARE * f64::from(device.presence.departures.min(MAX_DEPARTURES));
         let rate = speed(device.speed.decode) / risk;
         let moved = |index: usize| {
             let block = index.checked_sub(1).filter(|_| index + 1 < count);
@@ -66,29 +66,29 @@ impl Worker {
         }
     }
 
-    /// Milliseconds a token of one stage, without pauses.
+    /// Milliseconds per token of one stage, without pauses.
     pub fn busy(&self, start: usize, end: usize) -> f64 {
         self.fixed + self.cost[end] - self.cost[start]
     }
 
-    /// Equal but for the name: plans that swap two such workers cost the same.
+    /// Equal but for the peer: swapping two such workers does not change the cost of a plan.
     fn equals(&self, other: &Self) -> bool {
         Self { peer: self.peer, ..other.clone() } == *self
     }
 }
 
-/// Seats, messages and rules.
+/// A chain of layers, the workers to partition it over, and the messages between them.
 pub(crate) struct Chain {
     /// How many layers it covers.
     pub layers: usize,
     pub workers: Vec<Worker>,
     /// First layer and one past the last one of the model.
     pub range: LayerRange,
-    /// The range's first (last) layer is the embedding (head), which may not be a stage alone.
+    /// The range begins (ends) with the embedding (LM head), which may not be a stage alone.
     pub ends: (bool, bool),
-    /// Bytes that one worker with all layers saves.
+    /// Bytes that one worker with all layers saves, because the LM head is the embedding table.
     pub tied: u64,
-    /// No worker may download for longer, milliseconds.
+    /// No worker may download for longer than this, milliseconds.
     pub max_missing_millis: f64,
     entry: Vec<f64>,
     exit: Vec<f64>,
@@ -97,13 +97,13 @@ pub(crate) struct Chain {
     boundary: Vec<f64>,
 }
 
-/// Messages from a worker to the relay and from the relay to it: milliseconds by the number of layers done.
+/// Milliseconds of a message on a worker's access link, by the number of layers computed before it.
 struct AccessMillis {
     up: Vec<f64>,
     down: Vec<f64>,
 }
 
-/// A pair whose way was measured.
+/// A path between two workers that was measured itself.
 #[derive(Clone, Copy)]
 struct Pair {
     latency: f64,
@@ -117,7 +117,7 @@ impl Chain {
         Self::between(room, &devices, room.layers.all(), (room.coordinator, room.coordinator))
     }
 
-    /// Some devices of a room and some layers; tokens come from one peer and results go to another.
+    /// Some devices of a room and some layers; tokens come from the first of `ends` and results go to the second.
     pub fn between(room: &Room<'_>, devices: &[&Device], range: LayerRange, ends: (PeerId, PeerId)) -> Self {
         let bytes: Vec<Bytes> = (range.start..=range.end).map(|at| room.layers.message(at, 1)).collect();
         let layers = range.end - range.start;
@@ -153,7 +153,7 @@ impl Chain {
         }
     }
 
-    /// Pauses slow some worker down.
+    /// True if pauses slow any worker down.
     pub fn pauses(&self) -> bool {
         self.workers.iter().any(|worker| !worker.pauses.is_empty())
     }
@@ -179,8 +179,7 @@ impl Chain {
         self.access[worker].down[at]
     }
 
-    /// Milliseconds of the message from one worker to another when `at` layers are done. Two equal devices may be given by
-    /// one worker.
+    /// Milliseconds of the message from one worker to another after `at` layers. One worker may stand for two equal devices.
     pub fn hop(&self, from: usize, to: usize, at: usize) -> f64 {
         match self.pairs.as_ref().and_then(|pairs| pairs[from][to]) {
             Some(pair) => pair.latency + pair.per_byte * self.boundary[at],
@@ -188,7 +187,7 @@ impl Chain {
         }
     }
 
-    /// Milliseconds of all messages of a token that passes workers, each with the layers done behind it.
+    /// Milliseconds of all messages of a token that passes these workers, each given with the number of layers computed after it.
     pub fn messages(&self, segments: impl Iterator<Item = (usize, usize)>) -> f64 {
         let (mut millis, mut last) = (0.0, None);
         for (worker, end) in segments {
@@ -208,21 +207,21 @@ impl Chain {
         (memory[end] - memory[start]).saturating_sub(tied)
     }
 
-    /// A worker's kernels see what these layers have, and it downloads them for no longer than allowed.
+    /// True if the layers' KV cache fits the worker's bindings and their download takes no longer than allowed.
     pub fn may_take(&self, worker: usize, start: usize, end: usize) -> bool {
         let Worker { missing, unseen, .. } = &self.workers[worker];
         let is_seen = unseen.is_empty() || unseen[start] == unseen[end];
         is_seen && (missing.is_empty() || missing[end] - missing[start] <= self.max_missing_millis)
     }
 
-    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: the embedding or the head
-    /// alone are no stage.
+    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: neither the embedding nor the LM head
+    /// may be a stage alone.
     pub fn latest_start(&self, end: usize) -> Option<usize> {
         let start = if self.ends.1 && end == self.layers { end.checked_sub(2) } else { end.checked_sub(1) };
         start.filter(|start| !(self.ends.0 && *start == 0 && end == 1))
     }
 
-    /// Classes of workers that can be swapped for each other, each in the order of the workers.
+    /// Equivalence classes of workers that can be swapped, each in the order of the workers.
     pub fn classes(&self, room: &Room<'_>) -> Vec<Vec<usize>> {
         let mut classes: Vec<Vec<usize>> = Vec::new();
         for worker in 0..self.workers.len() {

@@ -1,13 +1,13 @@
-//! The best plan over every set and order of devices: a dynamic program over sets (Held and Karp), in which equal
-//! devices count as one kind. For distinct devices it takes 2^m sets instead of m! orders.
+//! The best partition over all sets and orders of workers: a dynamic program over subsets (Held and Karp, 1962), in which equal
+//! workers are counted instead of named. For m distinct workers it visits 2^m sets instead of m! orders.
 
 use super::chain::{Chain, Worker};
 use super::program::{Participation, Partition, Program, Segment, relax};
 
-/// Most numbers in the table: 32 MB.
+/// Most cells of the table: 32 MB.
 const TABLE: usize = 4 << 20;
 
-/// Classes of equal workers; a set is how many of each class are used, as one number in mixed radix.
+/// Multisets of workers: how many of each equivalence class are used, as one mixed-radix number.
 pub(crate) struct Sets<'a> {
     classes: &'a [Vec<usize>],
     strides: Vec<usize>,
@@ -16,8 +16,8 @@ pub(crate) struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    /// `None` if the table would be too large, or the search longer than `steps`. `paused`: what pauses cost is looked up
-    /// for each stage.
+    /// `None` if the table would be too large or the search longer than `steps`. `paused`: the cost of pauses is looked up for each
+    /// stage.
     pub fn new(classes: &'a [Vec<usize>], chain: &Chain, steps: u64, paused: bool) -> Option<Self> {
         let width = chain.layers + 1;
         let mut strides = Vec::with_capacity(classes.len());
@@ -40,7 +40,7 @@ impl<'a> Sets<'a> {
         set / self.strides[class] % (self.classes[class].len() + 1)
     }
 
-    /// The worker that stands for a class, whichever of its members is meant.
+    /// The worker that represents a class.
     fn worker(&self, class: usize) -> usize {
         self.classes[class][0]
     }
@@ -50,7 +50,7 @@ impl<'a> Sets<'a> {
     }
 }
 
-/// The cheapest partition over all sets and orders; sums that reach `bound` are not followed.
+/// The cheapest partition over all sets and orders; costs that reach `bound` are pruned.
 pub(crate) fn search(
     program: &mut Program<'_>,
     sets: &Sets<'_>,
@@ -78,7 +78,7 @@ pub(crate) fn search(
     trace(program, sets, &table, participation)
 }
 
-/// Cheapest ways to bring a set's done layers to the relay, whoever of it comes last.
+/// The least costs of having layers computed by a set and sent to the relay, whoever of the set is last.
 fn fill_sent(program: &mut Program<'_>, sets: &Sets<'_>, table: &[f64], set: usize, sent: &mut [f64]) {
     let chain = program.chain;
     sent.fill(f64::INFINITY);
@@ -89,7 +89,7 @@ fn fill_sent(program: &mut Program<'_>, sets: &Sets<'_>, table: &[f64], set: usi
     }
 }
 
-/// Cheapest ways to bring done layers from a set to one more worker; false if there is none below the bound.
+/// The least costs of having layers computed by a set and sent to one more worker; false if none is below the bound.
 fn fill_reach(
     program: &mut Program<'_>,
     sets: &Sets<'_>,
@@ -146,7 +146,7 @@ fn trace(program: &Program<'_>, sets: &Sets<'_>, table: &[f64], participation: P
                 }
             }
         }
-        // Members of a class are equal: the first that is left stands here.
+        // Members of a class are equal: take the first that is left.
         segments.push(Segment { worker: sets.classes[last][sets.used(before, last)], start: best.2, end });
         (set, end) = (before, best.2);
         match best.1 {

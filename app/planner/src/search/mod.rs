@@ -1,4 +1,5 @@
-//! The search for the best partition of the layers: exact where sets can be counted, annealing and a polish above.
+//! The search for the best partition of a chain of layers over workers: exact where all sets of workers can be enumerated,
+//! simulated annealing with an exact polish in larger rooms.
 
 mod anneal;
 mod chain;
@@ -17,7 +18,7 @@ pub(crate) use program::{Participation, Partition, Program, Segment};
 use crate::random::Random;
 use crate::{Effort, Room, Sharing};
 
-/// Times that a search is repeated under tighter and tighter limits, at most.
+/// Most steps of the bisection over the slowest stage's time.
 const BISECTIONS: u64 = 40;
 
 /// The best partition of all layers for what the room wants, or `None` if they do not fit.
@@ -28,7 +29,7 @@ pub(crate) fn best_partition(room: &Room<'_>, chain: &Chain) -> Option<Partition
     }
 }
 
-/// Least milliseconds a token.
+/// The partition with the least milliseconds per token.
 fn fastest(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     let workers: Vec<usize> = order(room, chain);
     if !chain.pauses() {
@@ -43,7 +44,7 @@ fn fastest(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     )
 }
 
-/// Least milliseconds a token at a point.
+/// The same, with pauses counted at an operating point.
 fn cheapest(
     room: &Room<'_>,
     chain: &Chain,
@@ -54,7 +55,7 @@ fn cheapest(
     Search::new(room, chain, workers.to_vec(), Participation::Any, steps).at(point).best(None)
 }
 
-/// As many devices as can take segment, from the fast end; the slowest stage is made as quick as can be, then the sum.
+/// As many devices as possible take part, the fastest first. The time of the slowest stage is minimized, then the sum.
 fn everyone(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     let order = order(room, chain);
     let most = order.len().min(room.shape.blocks.len());
@@ -70,7 +71,7 @@ fn everyone(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     })
 }
 
-/// Everyone of these takes segment, and the slowest stage is as quick as can be.
+/// All of these workers take part. Bisects the bound on a stage's time, down to a relative error of 1e-9.
 fn evenest(
     room: &Room<'_>,
     chain: &Chain,
@@ -97,7 +98,7 @@ fn evenest(
     Some(best)
 }
 
-/// The coordinator first (its hop is free), then from fast to slow.
+/// The coordinator first, because its hop is free, then from fast to slow.
 fn order(room: &Room<'_>, chain: &Chain) -> Vec<usize> {
     let mut order: Vec<usize> = (0..chain.workers.len()).collect();
     let key = |worker: usize| (chain.workers[worker].peer != room.coordinator, chain.workers[worker].peer);
@@ -106,7 +107,7 @@ fn order(room: &Room<'_>, chain: &Chain) -> Vec<usize> {
     order
 }
 
-/// One search that is repeated under different limits.
+/// A search that can be repeated under different bounds on a stage's time.
 pub(crate) struct Search<'a> {
     chain: &'a Chain,
     classes: Vec<Vec<usize>>,
@@ -114,7 +115,7 @@ pub(crate) struct Search<'a> {
     participation: Participation,
     steps: u64,
     seed: u64,
-    /// What pauses cost is looked up for each stage.
+    /// The cost of pauses is looked up for each stage, instead of one factor per worker.
     paused: bool,
     program: Program<'a>,
 }
@@ -138,7 +139,7 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// The largest of a value over a partition's stages.
+    /// The largest of a value over the stages of a partition.
     fn largest(&self, partition: &Partition, value: impl Fn(&Program<'a>, usize, usize, usize) -> f64) -> f64 {
         partition
             .segments
@@ -159,7 +160,8 @@ impl<'a> Search<'a> {
         if self.participation == Participation::Any { self.polish(found) } else { found }
     }
 
-    /// Annealing from the order as it is; in rooms where that would take too long, from the best of random orders.
+    /// Annealing from the given order. In rooms where the whole schedule would take too long, half of the steps go to random
+    /// orders first, and annealing starts from the best of them.
     fn improve(&mut self) -> Option<Partition> {
         let mut random = Random::new(self.seed);
         let mut order = self.order.clone();
@@ -182,12 +184,12 @@ impl<'a> Search<'a> {
         cheaper(best, annealed)
     }
 
-    /// Steps kept for the polish.
+    /// Steps reserved for the polish.
     fn polishing(&self) -> u64 {
         self.steps / 3
     }
 
-    /// The exact search over the workers of a partition and the most promising others.
+    /// The exact search over the workers of a partition and as many of the most promising others as the steps allow.
     fn polish(&mut self, found: Option<Partition>) -> Option<Partition> {
         let partition = found?;
         let used: BTreeSet<usize> = partition.segments.iter().map(|segment| segment.worker).collect();
@@ -213,7 +215,7 @@ impl<'a> Search<'a> {
         self.classes.iter().map(some).filter(|class: &Vec<usize>| !class.is_empty()).collect()
     }
 
-    /// Milliseconds a layer if the worker takes as many as it can hold, with its messages.
+    /// Milliseconds per layer, messages included, if the worker takes as many layers as fit.
     fn millis_a_layer(&self, worker: usize) -> f64 {
         let (layers, last) = (self.chain.layers, self.chain.layers - 1);
         let longest = (1..layers).filter(|end| self.program.can_take(worker, 1, *end)).max();
@@ -227,7 +229,7 @@ fn millis(partition: &Option<Partition>) -> f64 {
     partition.as_ref().map_or(f64::INFINITY, |partition| partition.millis)
 }
 
-/// A bound that a partition as cheap as this one stays below.
+/// An upper bound that a partition of the same cost still stays below.
 fn above(partition: &Option<Partition>) -> f64 {
     partition.as_ref().map_or(f64::INFINITY, |partition| partition.millis * (1.0 + 1e-12) + 1e-9)
 }

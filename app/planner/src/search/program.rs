@@ -1,10 +1,10 @@
-//! The dynamic program: one worker after another takes a range of layers (dynamic-partitioning.txt 5.4).
+//! The dynamic program over a fixed order of workers: each takes a contiguous range of layers (dynamic-partitioning.txt 5.4).
 
 use super::chain::Chain;
 use super::pauses::OperatingPoint;
 use crate::room::{pause_factor, paused_millis};
 
-/// A worker's range of the chain's layers.
+/// A worker's range of layers, `start..end` of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub worker: usize,
@@ -12,30 +12,31 @@ pub(crate) struct Segment {
     pub end: usize,
 }
 
-/// Seats in order with their ranges, and the sum of all costs.
+/// Workers in order with their ranges, and the total cost in milliseconds per token.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Partition {
     pub millis: f64,
     pub segments: Vec<Segment>,
 }
 
-/// The dynamic program over one chain, with what it allocates.
+/// The dynamic program over one chain. It keeps its tables, so that repeated runs do not allocate.
 pub(crate) struct Program<'a> {
     pub chain: &'a Chain,
+    /// No stage may take this many milliseconds per token or more.
     limit: Option<f64>,
-    /// For each worker and end the smallest start that fits memory and limit.
+    /// For each worker and end the smallest start that fits the memory and the limit.
     earliest: Vec<Vec<usize>>,
-    /// At a point, for each worker that pauses slow down the milliseconds of a stage with layers `start..end`, at the same place;
-    /// empty for the others, and where factors have to do.
+    /// At an operating point: for each worker that pauses slow down, the milliseconds of a stage with layers `start..end`, at index
+    /// `start * (layers + 1) + end`. Empty for the others, and where one factor per worker has to suffice.
     paused: Vec<Vec<f64>>,
-    /// At a point, so many times as long each worker's work takes where there is no such table.
+    /// At an operating point: the slowdown of each worker without such a table.
     factors: Vec<f64>,
-    /// Steps taken so far.
+    /// Cells relaxed so far.
     pub steps: u64,
     window: Vec<usize>,
     table: Vec<f64>,
     reach: Vec<f64>,
-    /// The cheapest way to send `x` done layers to the relay: what all receivers share in a star.
+    /// `sent[x]`: the least cost of having `x` layers computed and sent to the relay, shared by all receivers in a star.
     sent: Vec<f64>,
 }
 
@@ -63,8 +64,8 @@ impl<'a> Program<'a> {
         self.earliest = (0..self.chain.workers.len()).map(|worker| self.earliest_starts(worker)).collect();
     }
 
-    /// Counts pauses as in a token of this point; a limit has to be set anew. `exact`: for each stage its own, which takes a
-    /// step a start and end; else each worker has one factor, as if it had a segment like the others'.
+    /// Counts pauses at an operating point; call [`Self::set_limit`] afterwards. `exact` looks up every stage, which costs a step per
+    /// start and end; otherwise each worker has one factor, as if its segment were as large as the others'.
     pub fn set_point(&mut self, point: &OperatingPoint, exact: bool) {
         let layers = self.chain.layers;
         for (index, worker) in self.chain.workers.iter().enumerate().filter(|(_, worker)| !worker.pauses.is_empty()) {
@@ -92,7 +93,8 @@ impl<'a> Program<'a> {
         starts.collect()
     }
 
-    /// Memory, bindings and limit; all only tighten with longer ranges. What a tied head saves is left to [`Self::extend`].
+    /// Memory, bindings and limit. All are monotonic: they only tighten with longer ranges. The saving of a tied LM head is left to
+    /// [`Self::extend`].
     fn fits(&self, worker: usize, start: usize, end: usize) -> bool {
         let memory = &self.chain.workers[worker].memory;
         memory[end] - memory[start] <= self.chain.workers[worker].capacity && self.under(worker, start, end)
@@ -106,13 +108,13 @@ impl<'a> Program<'a> {
             }
     }
 
-    /// Milliseconds a token of one stage.
+    /// Milliseconds per token of one stage.
     pub fn token_millis(&self, worker: usize, start: usize, end: usize) -> f64 {
         let paused = self.paused[worker].get(start * (self.chain.layers + 1) + end);
         paused.copied().unwrap_or_else(|| self.factors[worker] * self.chain.workers[worker].busy(start, end))
     }
 
-    /// True if the worker can take the range, whatever the ends.
+    /// True if the worker can take the range.
     pub fn can_take(&self, worker: usize, start: usize, end: usize) -> bool {
         let earliest = self.earliest[worker][end];
         let latest = self.chain.latest_start(end);
@@ -124,8 +126,8 @@ impl<'a> Program<'a> {
         whole && self.chain.memory(worker, 0, end) <= self.chain.workers[worker].capacity && self.under(worker, 0, end)
     }
 
-    /// Cheapest sums with `worker` as the last one at work: `reach[x]` is the cheapest way to bring `x` done layers to it,
-    /// `out[i]` becomes the cheapest way to have `i` layers done.
+    /// The recurrence with `worker` last: `reach[x]` is the least cost of having `x` layers computed and sent to it, `out[i]` becomes
+    /// the least cost of having `i` layers computed.
     pub fn extend(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         if self.paused[worker].is_empty() {
             self.extend_linear(worker, reach, out);
@@ -138,14 +140,15 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Costs are differences of prefix sums, so the best start of each end is the minimum of a sliding window: O(n).
+    /// Costs are differences of prefix sums, so the best start for each end is a sliding-window minimum: O(n) with a monotonic
+    /// queue.
     fn extend_linear(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         let Self { chain, earliest, window, steps, factors, .. } = self;
         let (cost, factor) = (&chain.workers[worker].cost, factors[worker]);
         let fixed = factor * chain.workers[worker].fixed;
         let key = |start: usize| reach[start] - factor * cost[start];
         *steps += chain.layers as u64;
-        // Starts that may still be best, cheapest first; those before `head` are too early by now.
+        // The queue: starts that may still be best, cheapest first. Those before `head` no longer fit.
         window.clear();
         let (mut head, mut next) = (0, 0);
         out[0] = f64::INFINITY;
@@ -167,7 +170,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The cost of pauses is no sum over layers, so every start of every end is tried: O(n²) as in the paper.
+    /// The cost of pauses is no sum over layers, so every start of every end is tried: O(n²), as in the paper.
     fn extend_any(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         for (end, out) in out.iter_mut().enumerate() {
             *out = f64::INFINITY;
@@ -181,7 +184,7 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Lowers each sum of `to` to the one of `from` with a message, where that one is below the bound.
+/// Relaxes `to` by `from` plus a message; costs that reach the bound are pruned.
 pub(crate) fn relax(to: &mut [f64], from: &[f64], bound: f64, message: impl Fn(usize) -> f64) {
     for (at, (to, from)) in to.iter_mut().zip(from).enumerate() {
         if *from < bound {
@@ -190,17 +193,17 @@ pub(crate) fn relax(to: &mut [f64], from: &[f64], bound: f64, message: impl Fn(u
     }
 }
 
-/// Who of an order takes segment.
+/// Which workers of an order take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Participation {
-    /// Some of them, the others are skipped.
+    /// Any subset; the others are skipped.
     Any,
-    /// Each one.
+    /// All of them.
     All,
 }
 
 impl Program<'_> {
-    /// The cheapest partition over workers in this order: Algorithm 5.1 with messages from stage to stage.
+    /// The cheapest partition over workers in this order: Algorithm 5.1 of the paper, with messages from stage to stage.
     pub fn partition(&mut self, order: &[usize], participation: Participation) -> Option<Partition> {
         let width = self.chain.layers + 1;
         let mut table = std::mem::take(&mut self.table);
@@ -220,7 +223,7 @@ impl Program<'_> {
         partition
     }
 
-    /// Cheapest ways to bring done layers to the worker at `index`.
+    /// Fills `reach` for the worker at `index`: the least costs of having layers computed and sent to it.
     fn reach(&mut self, order: &[usize], index: usize, before: &[f64], participation: Participation) {
         let (width, worker) = (self.chain.layers + 1, order[index]);
         self.reach.fill(f64::INFINITY);
@@ -239,7 +242,7 @@ impl Program<'_> {
         }
     }
 
-    /// Walks back from the end: the segment of each worker is the one that explains its sum best.
+    /// Backtracking: recomputes which predecessor and start gave each optimum.
     fn trace(&self, order: &[usize], table: &[f64], participation: Participation) -> Option<Partition> {
         let (width, layers) = (self.chain.layers + 1, self.chain.layers);
         let candidates =
