@@ -7,6 +7,7 @@
 //! Everything in a file is untrusted: sums and products are checked, counts are bounded before anything is allocated, and
 //! each error is a sentence that names the key, the tensor or the type.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod cursor;
 mod dequantize;

@@ -1,5 +1,5 @@
 //! The dequantizer against libggml and PyPI `gguf`: `e2e/golden/vectors.py` writes the vectors.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_gguf::synthetic::Random;
 use potluck_gguf::{GgufError, TensorType, dequantize, quantize};

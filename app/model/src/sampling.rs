@@ -172,7 +172,7 @@ fn uniform(seed: u64, position: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use proptest::prelude::*;
 

@@ -2,6 +2,7 @@
 //!
 //! Floor 0: pure data and checks, no I/O. Everything above speaks in these words.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod ids;
 mod kv_cache_type;

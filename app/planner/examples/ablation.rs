@@ -2,7 +2,7 @@
 //! `cargo run -p potluck-planner --example ablation`.
 //!
 //! A plan is made without a measure and then timed with all of them, as in dynamic-partitioning.txt 7.4 and 7.5.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,

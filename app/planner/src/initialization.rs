@@ -1,5 +1,7 @@
-//! What it costs to bring a plan up: downloads and sessions, weighed against time a token
-//! (dynamic-partitioning.txt 5.2.2–5.2.4). All powers are of microseconds, as in the paper.
+//! The time until a plan can run: downloads and session starts (dynamic-partitioning.txt 5.2.2).
+//!
+//! The paper also adds penalties for loading to the objective (5.2.3, 5.2.4). Here standby plans and preloading do that work
+//! instead: a plan is chosen by its token time alone, except for ties and [`crate::plan_keeping`].
 
 use potluck_plan::{Plan, WeightUnit};
 
@@ -7,12 +9,12 @@ use crate::cost::{speed, stage_layers};
 use crate::layers::{layer_of, prefix};
 use crate::{Device, Room};
 
-/// σ: a session takes this long to start, milliseconds.
+/// σ: the start of a session, milliseconds.
 pub const SESSION_START_MILLIS: f64 = 1_000.0;
-/// τ: a new plan must be better than this share of the active one's time.
+/// τ: a new plan must take less than this share of the active plan's token time.
 pub const TAU: f64 = 0.95;
 
-/// Milliseconds each stage's device of a plan would load, σ included.
+/// Milliseconds that the device of each stage needs to load its part of a plan, σ included.
 pub fn load_millis(room: &Room<'_>, plan: &Plan) -> Vec<f64> {
     let stages = plan.stages.iter().map(|stage| {
         let layers = stage_layers(room, plan, stage);
@@ -24,7 +26,7 @@ pub fn load_millis(room: &Room<'_>, plan: &Plan) -> Vec<f64> {
     stages.collect()
 }
 
-/// Prefix sums over the layers of the milliseconds a device would download what it has neither on its GPU nor its disk.
+/// Prefix sums over the layers: milliseconds to download what the device has neither on its GPU nor in its storage.
 pub(crate) fn missing_millis(room: &Room<'_>, device: &Device) -> Vec<f64> {
     let count = room.layers.count();
     let mut here = vec![0u64; count];

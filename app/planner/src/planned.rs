@@ -1,4 +1,4 @@
-//! The answer: a plan with all that is expected of it, or what is missing.
+//! The planner's answer: a plan with its prediction, or what is missing.
 
 use potluck_plan::{Bytes, Plan, Stage};
 
@@ -8,36 +8,36 @@ use crate::search::{Chain, best_partition};
 use crate::spares::{Spare, spares};
 use crate::{Prediction, Room, experts, reason};
 
-/// A plan with what the planner expects of it.
+/// A plan with its prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
     /// Weight bytes of each stage (without experts elsewhere).
     pub stage_bytes: Vec<Bytes>,
-    /// Milliseconds a token with all its segments.
+    /// Milliseconds per token, part by part.
     pub prediction: Prediction,
     /// Devices without work, and why.
     pub spares: Vec<Spare>,
-    /// One sentence for people: why this plan. What it costs is in the prediction, which may be made anew.
+    /// One sentence for people: why this plan. It does not mention times: the prediction may be repeated with newer measurements.
     pub reason: String,
 }
 
 /// The room is too small for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Bytes one device would need for everything.
+    /// Bytes needed in all.
     pub needed: Bytes,
-    /// Bytes lent in all.
+    /// Bytes contributed in all.
     pub contributed: Bytes,
-    /// Bytes that are missing, at least.
+    /// Bytes missing, at least.
     pub missing: Bytes,
     /// One sentence.
     pub sentence: String,
 }
 
 impl Planned {
-    /// Describes a plan that exists already: what it is expected to take now.
+    /// Describes an existing plan with today's measurements.
     pub fn describe(room: &Room<'_>, plan: Plan) -> Self {
         let prediction = predict(room, &plan);
         let spares = spares(room, &plan, prediction.token_millis);

@@ -1,4 +1,4 @@
-//! One sentence for people: why this plan, what is missing. What a token takes is told beside it and changes with each one.
+//! One sentence for people: why this plan, or what is missing. Times are shown beside it, because they change with every token.
 
 use potluck_plan::{Bytes, Plan};
 

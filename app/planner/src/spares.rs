@@ -1,14 +1,14 @@
-//! Devices without work: why, and what their work would cost.
+//! Spares, the devices without work: why, and what their work would cost.
 
 use potluck_plan::{Bytes, PeerId, Plan};
 
 use crate::Room;
 use crate::search::{Chain, OperatingPoint, Participation, Program, steady_millis};
 
-/// Plans with more stages are only tried with one more device, not with one exchanged.
+/// In plans with more stages than this a spare is only tried as an additional stage, not in place of another.
 const EXCHANGED_STAGES: usize = 6;
 
-/// A device that lends and has no work.
+/// A device that contributes and has no work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spare {
     /// Who.
@@ -20,24 +20,24 @@ pub struct Spare {
 /// Why a device has no work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SpareReason {
-    /// With it a token would take so many milliseconds more.
+    /// Tokens would take longer with it.
     Slower {
-        /// Milliseconds a token.
+        /// Milliseconds more per token.
         millis: f64,
     },
     /// Not even one block fits.
     TooSmall {
-        /// Bytes it would have to lend for the smallest block.
+        /// Bytes it would have to contribute for the smallest block.
         needed: Bytes,
     },
-    /// Its kernels see too little at once for the keys and values of any block.
+    /// Its largest binding is too small for the KV cache of any block.
     Unseen {
         /// Bytes of a block's keys, or of its values.
         needed: Bytes,
-        /// Bytes that its kernels see.
+        /// Bytes of its largest binding.
         binding: Bytes,
     },
-    /// No way to partition the blocks gives it a segment: there are more devices than blocks, or the others need what it would take.
+    /// No partition gives it a part: there are more devices than blocks, or the others need what it would take.
     NoPart,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let mut program = Program::new(&chain, None);
     let worker = |peer: PeerId| chain.workers.iter().position(|worker| worker.peer == peer);
     let order: Vec<usize> = plan.stages.iter().filter_map(|stage| worker(stage.peer)).collect();
-    // At the plan's own point; what is found settles at another one.
+    // Partitions are compared at the plan's own operating point; the winner's steady state differs.
     let planned = program.partition(&order, Participation::All);
     if let Some(partition) = planned.as_ref().filter(|_| chain.pauses()) {
         let point = OperatingPoint::of(&program, partition);
@@ -90,14 +90,14 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     idle.map(spare).collect()
 }
 
-/// What the device would have to lend for the smallest block, if that is more than it does.
+/// The budget that the smallest block needs, if that is more than the device's.
 fn too_small(room: &Room<'_>, chain: &Chain, worker: usize) -> Option<Bytes> {
     let last = chain.layers - 1;
     let smallest = (1..last).map(|layer| chain.memory(worker, layer, layer + 1)).min()?;
     (smallest > chain.workers[worker].capacity).then(|| Bytes(smallest).saturating_add(room.overhead))
 }
 
-/// The least buffer of keys of a block and what the device's kernels see, if that is less.
+/// The smallest buffer of a block's keys and the device's largest binding, if that is smaller.
 pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
     let blocks = room.layers.count().saturating_sub(2);
     let least = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
@@ -105,7 +105,7 @@ pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
     (least > binding).then_some((least, binding))
 }
 
-/// The least milliseconds a token with this worker at work, beside the plan's or in the place of one of them.
+/// The least milliseconds per token with this worker taking part, in addition to the plan's or in place of one of them.
 fn with(program: &mut Program<'_>, order: &[usize], worker: usize) -> Option<f64> {
     let mut orders = Vec::new();
     for at in 0..=order.len() {

@@ -1,5 +1,6 @@
-//! Standby plans: for each peer with work, who takes over when it goes (the paper's shadow assignments,
-//! dynamic-partitioning.txt 5.2.5). All other stages stay as they are, so only the lost one's state is computed anew.
+//! Standby plans: for each peer with work, who takes over when it leaves (the paper's shadow assignments,
+//! dynamic-partitioning.txt 5.2.5). All other stages keep their blocks, so no weights have to be loaded after a loss. The KV cache is
+//! rebuilt in all stages: the coordinator replays the conversation from its token log through the new plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,47 +23,46 @@ pub enum StandbyKind {
     Redundant,
 }
 
-/// A plan that goes on without one peer.
+/// A plan that survives the loss of one peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standby {
-    /// Whose loss it survives.
+    /// The peer that was lost.
     pub lost: PeerId,
-    /// The plan then; its epoch is still to be given.
+    /// The plan without it; the coordinator sets the epoch when it activates the plan.
     pub plan: Plan,
     /// Who takes over.
     pub kind: StandbyKind,
-    /// What a token would take.
+    /// Predicted time per token.
     pub prediction: Prediction,
-    /// Units to be loaded in advance, besides what the active plan and earlier standby plans need.
+    /// Units to preload, besides what the active plan and earlier standby plans need.
     pub preload: Vec<(PeerId, Vec<WeightUnit>)>,
 }
 
-/// A peer whose loss no standby plan survives.
+/// A peer that no standby plan covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposed {
-    /// Who.
+    /// The peer.
     pub lost: PeerId,
-    /// Bytes that the others would have to lend besides, at most.
+    /// Bytes that the others would have to contribute in addition, at most.
     pub missing: Bytes,
 }
 
-/// What the loss of each peer with work means. The coordinator is not among them: without it there is no room.
+/// Standby plans for the loss of each peer with work. The coordinator is not among them: without it there is no room.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standbys {
-    /// Survived.
+    /// Peers with a standby plan.
     pub covered: Vec<Standby>,
-    /// Not survived without loading.
+    /// Peers without one: a new plan has to be loaded first.
     pub exposed: Vec<Exposed>,
 }
 
-/// Standby plans for every peer with work but the coordinator. All of them fit into the room's memory together, beside the
-/// active plan; peers that left often before come first.
+/// Standby plans for every peer with work but the coordinator. All of them fit in memory together, beside the active plan. Peers with
+/// the most departures come first.
 pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
     standby_keeping(room, plan, Vec::new())
 }
 
-/// The same where some standby plans for this plan were made before: those that still fit stay as they are, with whatever was
-/// loaded for them.
+/// The same where standby plans for this plan exist already: those that still fit are kept, with everything that was loaded for them.
 pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
     let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
     let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
@@ -97,10 +97,10 @@ pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Stan
     standbys
 }
 
-/// What each device's memory is taken by.
+/// What each device's memory is reserved for.
 #[derive(Clone)]
 struct Reserved {
-    /// Layers whose mixers, norms and own experts a device has.
+    /// Layers of which a device has token mixers, norms and its own experts.
     layers: BTreeMap<PeerId, BTreeSet<usize>>,
     /// Experts that it holds for stages elsewhere.
     experts: BTreeMap<PeerId, BTreeSet<(BlockIndex, ExpertId)>>,
@@ -140,12 +140,12 @@ impl Reserved {
         self.layers.get(&peer).is_some_and(|layers| layers.contains(&layer))
     }
 
-    /// Bytes that a device has left.
+    /// Bytes that are free on a device.
     fn left(&self, room: &Room<'_>, sizes: &[u64], device: &Device) -> u64 {
         usable(room, device).saturating_sub(self.taken(room, sizes, device.peer))
     }
 
-    /// Bytes of what a peer has.
+    /// Bytes reserved on a peer.
     fn taken(&self, room: &Room<'_>, sizes: &[u64], peer: PeerId) -> u64 {
         let layers = self.layers.get(&peer).into_iter().flatten().map(|layer| sizes[*layer]);
         let experts = self.experts.get(&peer).into_iter().flatten();
@@ -154,7 +154,7 @@ impl Reserved {
     }
 }
 
-/// Bytes of a device for weights and state.
+/// Bytes of a device for weights and KV cache.
 fn usable(room: &Room<'_>, device: &Device) -> u64 {
     device.budget.saturating_sub(room.overhead).0
 }
@@ -193,7 +193,7 @@ fn without(room: &Room<'_>, plan: &Plan, lost: PeerId, reserved: &mut Reserved) 
     Ok(Standby { lost, plan, kind, prediction, preload: preload.into_iter().collect() })
 }
 
-/// One loss, while others take over.
+/// A standby plan in the making.
 struct Takeover<'a> {
     room: &'a Room<'a>,
     active: &'a Plan,
@@ -205,14 +205,14 @@ struct Takeover<'a> {
 }
 
 impl Takeover<'_> {
-    /// Devices that may take over: the ones without work, then all.
+    /// Devices that may take over: spares only, or all.
     fn helpers(&self, kind: StandbyKind) -> Vec<&Device> {
         let working = self.active.peers();
         let others = self.room.devices.iter().filter(|device| device.peer != self.lost);
         others.filter(|device| kind == StandbyKind::Redundant || !working.contains(&device.peer)).collect()
     }
 
-    /// Somebody else's stages go on with other holders of the experts.
+    /// Stages of other peers continue with other holders of the experts.
     fn replace_holders(&mut self, stages: &mut [Stage]) -> Result<(), Bytes> {
         for stage in stages.iter_mut() {
             for remote in &mut stage.remote {
@@ -254,7 +254,7 @@ impl Takeover<'_> {
         Err(Bytes(size.saturating_sub(most).max(1)))
     }
 
-    /// The lost stage is partition over spares; if they have no room, its neighbours grow and others take a second stage.
+    /// Partitions the lost stage over spares. If they have too little memory, its neighbours grow or others take a second stage.
     fn replace_stage(&mut self, stages: &mut Vec<Stage>, index: usize) -> Result<(), Bytes> {
         let stage = stages[index].clone();
         let (embeds, has_lm_head) = (index == 0, index + 1 == stages.len());
@@ -284,7 +284,7 @@ impl Takeover<'_> {
         Err(Bytes(needed.saturating_sub(most).max(1)))
     }
 
-    /// Seats have the memory that is left, what they hold already takes none, and a neighbour has no new session.
+    /// Workers have the memory that is left, layers that they hold already take none, and a neighbour starts no new session.
     fn limit(
         &self,
         chain: &mut Chain,
@@ -322,7 +322,7 @@ impl Takeover<'_> {
     }
 }
 
-/// The cheapest parts. Neighbours of the lost stage can only take its ends, next to their own.
+/// The cheapest segments. A neighbour of the lost stage can only take the end next to its own blocks.
 fn best(
     room: &Room<'_>,
     chain: &Chain,
@@ -349,7 +349,7 @@ fn best(
     partitions.min_by(|a, b| a.millis.total_cmp(&b.millis)).map(|partition| partition.segments)
 }
 
-/// Puts parts where a stage was. Parts on a neighbour's peer grow that neighbour.
+/// Replaces a stage by parts. A part on a neighbour's peer extends that neighbour.
 fn splice(stages: &mut Vec<Stage>, index: usize, lost: &Stage, parts: Vec<Stage>) {
     let mut next = stages.iter().map(|stage| stage.id.0).max().unwrap_or(0) + 1;
     let parts = parts.into_iter().map(|mut part| {
@@ -363,7 +363,7 @@ fn splice(stages: &mut Vec<Stage>, index: usize, lost: &Stage, parts: Vec<Stage>
     for stage in stages.drain(..) {
         match merged.last_mut().filter(|last| last.peer == stage.peer) {
             Some(last) => {
-                // The id of the stage that was there before stays.
+                // The stage that existed before keeps its id.
                 last.id = last.id.min(stage.id);
                 last.blocks.end = stage.blocks.end;
                 last.remote.extend(stage.remote);

@@ -246,7 +246,7 @@ fn is_default_punctuation(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn split(name: &str, text: &str) -> Vec<String> {

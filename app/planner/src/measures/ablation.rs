@@ -1,4 +1,4 @@
-//! Hiding a measure from the planner, to see what it is worth (dynamic-partitioning.txt 7.5). The devices stay what they are.
+//! Ablation (dynamic-partitioning.txt 7.5): hides a measure from the planner, to see what it is worth. The devices do not change.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,18 @@ use potluck_plan::Bytes;
 
 use crate::{Device, Link, Links, Speed};
 
-/// Something that is measured of devices and lines.
+/// Something that is measured of devices and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Measure {
-    /// Speed and overhead: all devices are taken to be like the middle one.
+    /// Speed and overhead. Without it all devices count as the median one.
     Compute,
-    /// Memory: all devices are taken to lend what the least one lends, so that what is planned can be loaded.
+    /// Memory. Without it all devices count with the smallest budget, so that every plan can be loaded.
     Memory,
-    /// Latency: messages are taken to need no time but for their bytes.
+    /// Latency. Without it messages take only their transfer time.
     Latency,
-    /// Bandwidth: bytes are taken to need no time.
+    /// Bandwidth. Without it transfers take no time.
     Bandwidth,
-    /// What pauses cost: devices are taken to be always busy.
+    /// The cost of pauses. Without it devices count as always busy.
     Pauses,
 }
 
@@ -26,7 +26,7 @@ impl Measure {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Compute, Self::Memory, Self::Latency, Self::Bandwidth, Self::Pauses];
 
-    /// The planner knows nothing of it any more.
+    /// Hides the measure in the planner's input.
     pub fn hide(self, devices: &mut [Device], links: &mut Links) {
         match self {
             Self::Compute => {

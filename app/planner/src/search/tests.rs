@@ -298,7 +298,7 @@ fn everyone_takes_part_with_the_slowest_stage_as_quick_as_can_be() {
         let expected = fitting.map(|found| (slowest(&found.0), total(&found)));
         let Some(expected) = expected.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))) else { continue };
         let found = plan(&instance.room(Sharing::Everyone)).expect("brute force found one");
-        assert_eq!(found.plan.peers().len(), count, "room {number}: everyone must take segment");
+        assert_eq!(found.plan.peers().len(), count, "room {number}: everyone must take part");
         let found = (slowest(&found.prediction.stage_millis()), found.prediction.token_millis);
         assert!((found.0 - expected.0).abs() < TIES, "room {number}: slowest {found:?} instead of {expected:?}");
         assert!(found.1 < expected.1 + TIES, "room {number}: {found:?} instead of {expected:?}");
