@@ -23,7 +23,7 @@ pub enum ExpertHolder {
 pub enum WireType {
     /// Exact: one stage and many stages give bit-equal answers on one adapter.
     F32,
-    /// Half the bytes; the planner's choice where bandwidth counts.
+    /// Half the bytes. Frames support it, but every plan uses [`WireType::F32`] today.
     F16,
 }
 
@@ -36,9 +36,9 @@ pub struct RemoteExperts {
     pub holders: Vec<Vec<ExpertHolder>>,
 }
 
-/// A range of blocks on one peer, with their mixers, norms, routers and state.
+/// A range of blocks on one peer, with their token mixers, norms, routers and KV cache.
 ///
-/// The first stage of a plan also embeds, the last one also computes the head; either may have no block at all.
+/// The first stage of a plan also embeds, the last one also computes the LM head; either may have no block at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// Id inside the plan.
@@ -62,9 +62,9 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// Hidden vectors on the wire.
     pub wire: WireType,
-    /// Positions of state each stage reserves (over all conversations).
+    /// Positions that each stage reserves in its KV cache, over all conversations.
     pub context: u32,
-    /// How every stage stores keys and values.
+    /// How every stage stores the KV cache.
     pub kv_cache: KvCacheType,
 }
 
@@ -147,7 +147,7 @@ impl Plan {
         self.stages.first().is_some_and(|stage| stage.id == id)
     }
 
-    /// True if the stage is the last: it computes the head.
+    /// True if the stage is the last: it computes the LM head.
     pub fn has_lm_head(&self, id: StageId) -> bool {
         self.stages.last().is_some_and(|stage| stage.id == id)
     }
@@ -162,8 +162,8 @@ impl Plan {
         self.stages.iter().map(|stage| stage.peer).chain(remote).collect()
     }
 
-    /// Messages from peer to peer that one decoded token needs, seen from `coordinator`: token to the first stage,
-    /// stage to stage, result back, and a round trip per block with remote experts.
+    /// Network messages per decoded token, seen from `coordinator`: token to the first stage, stage to stage, result
+    /// back, and a round trip per block with remote experts.
     pub fn network_hops(&self, coordinator: PeerId) -> u32 {
         let mut at = coordinator;
         let mut network_hops = 0;

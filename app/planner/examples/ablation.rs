@@ -10,7 +10,7 @@ use potluck_plan::{
 };
 use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
-/// Coordinator of all rooms; it lends nothing.
+/// Coordinator of all rooms; it contributes nothing.
 const SERVER: PeerId = PeerId([0; 16]);
 
 /// A device of a test bed.

@@ -1,5 +1,5 @@
-//! The cost of a token under a plan: layers over speeds, one session overhead per stage, messages, round trips for experts
-//! (dynamic-partitioning.txt 5.2.1, extended by readbacks of a browser and by messages from stage to stage).
+//! The cost of a token under a plan: layers over speeds, one session overhead per stage, messages, round trips for
+//! experts (dynamic-partitioning.txt 5.2.1, extended by readbacks of a browser and by messages from stage to stage).
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, PeerId, Plan, RemoteExperts, Stage};
 
@@ -27,7 +27,8 @@ pub(crate) fn stage_layers(room: &Room<'_>, plan: &Plan, stage: &Stage) -> Layer
     room.layers.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id))
 }
 
-/// The time of a token under any plan that is valid for the room's model. A peer that contributes nothing counts as infinitely fast.
+/// The time of a token under any plan that is valid for the room's model. A peer that contributes nothing counts as
+/// infinitely fast.
 pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
     let mut hops = Vec::new();
     let mut at = room.coordinator;
@@ -77,8 +78,8 @@ const ROUNDS: usize = 1_000;
 /// The iteration stops when it adds less than this share.
 const TOLERANCE: f64 = 1e-9;
 
-/// The least fixed point of `millis`, which maps a token's time to the time it takes with the pauses of such a token. It is
-/// monotonic, so the iteration rises from `busy`, the time without pauses.
+/// The least fixed point of `millis`, which maps a token's time to the time it takes with the pauses of such a token.
+/// It is monotonic, so the iteration rises from `busy`, the time without pauses.
 pub(crate) fn fixed_point(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
     let mut token = busy;
     for _ in 0..ROUNDS {

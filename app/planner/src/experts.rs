@@ -1,5 +1,6 @@
-//! Experts on other peers: one or two stages keep all token mixers, and some of their experts live elsewhere (moex.txt 3). A round
-//! trip per block costs more than a hop per stage, so this wins where whole blocks do not fit. The same prediction compares both.
+//! Experts on other peers: one or two stages keep all token mixers, and some of their experts live elsewhere (moex.txt
+//! 3). A round trip per block costs more than a hop per stage, so this wins where whole blocks do not fit. The same
+//! prediction compares both.
 
 use potluck_plan::{BlockIndex, BlockRange, Bytes, ExpertHolder, PeerId, RemoteExperts, Stage, StageId};
 
@@ -70,8 +71,8 @@ fn paired_hubs(room: &Room<'_>, hubs: &[&Device]) -> Vec<Vec<Stage>> {
     found
 }
 
-/// Stages on these devices; experts that do not fit go to the others. `None` if they do not fit there either, or if none has to go
-/// (the search by layers covers that).
+/// Stages on these devices; experts that do not fit go to the others. `None` if they do not fit there either, or if
+/// none has to go (the search by layers covers that).
 fn place(room: &Room<'_>, hubs: &[(&Device, BlockRange)], spread: Spread) -> Option<Vec<Stage>> {
     let is_hub = |peer: PeerId| hubs.iter().any(|(hub, _)| hub.peer == peer);
     let others = room.devices.iter().filter(|device| !is_hub(device.peer));

@@ -27,9 +27,9 @@ impl Observed {
     }
 }
 
-/// The forecast. Messages keep their observed time, and so does a stage whose device has settled. Any other device still runs at
-/// the clock that earlier work left it. Its clock will fall to the level at which the device was timed with this plan's pauses, so
-/// its stage gets the larger of the observed and the predicted time.
+/// The forecast. Messages keep their observed time, and so does a stage whose device has settled. Any other device
+/// still runs at the clock that earlier work left it. Its clock will fall to the level at which the device was timed
+/// with this plan's pauses, so its stage gets the larger of the observed and the predicted time.
 ///
 /// A plan with experts elsewhere keeps its prediction, because the parts of its stages are not measured separately.
 pub fn forecast(expected: &Prediction, observed: &Observed) -> Prediction {
@@ -57,9 +57,9 @@ fn later(expected: &StageCost, observed: ObservedStage) -> StageCost {
     StageCost { session_millis: millis * share, compute_millis: millis * (1.0 - share), ..expected.clone() }
 }
 
-/// Splits `all`, the observed time of all messages together, over the hops: one clock sees only the sum. An excess over the
-/// expectation is split equally, because it is the same overhead for each; a shortfall scales all hops by one factor, so that none
-/// becomes zero.
+/// Splits `all`, the observed time of all messages together, over the hops: one clock sees only the sum. An excess over
+/// the expectation is split equally, because it is the same overhead for each; a shortfall scales all hops by one
+/// factor, so that none becomes zero.
 pub fn split_network_millis(hops: &[HopCost], all: f64) -> Vec<f64> {
     let expected: f64 = hops.iter().map(HopCost::millis).sum();
     if all < expected {

@@ -73,7 +73,7 @@ fn candidates<'a>(room: &Room<'a>) -> Vec<&'a Device> {
 
 fn another_device(room: &Room<'_>, now: Option<f64>) -> Option<(Bytes, Help)> {
     let newcomer = Newcomer::of(room)?;
-    let (budget, gain) = least(everything(room), now, |budget| newcomer.with(room, budget, token_millis))?;
+    let (budget, gain) = min_bytes(everything(room), now, |budget| newcomer.with(room, budget, token_millis))?;
     Some((budget, Help::AnotherDevice { budget, gain }))
 }
 
@@ -102,8 +102,8 @@ impl Newcomer {
     }
 
     /// The least budget for which there is an answer, if there is one with a budget for the whole model.
-    pub fn least(&self, room: &Room<'_>, ask: impl Fn(&Room<'_>) -> Option<f64>) -> Option<u64> {
-        Some(least(everything(room), None, |budget| self.with(room, budget, &ask))?.0.0)
+    pub fn min_budget(&self, room: &Room<'_>, ask: impl Fn(&Room<'_>) -> Option<f64>) -> Option<u64> {
+        Some(min_bytes(everything(room), None, |budget| self.with(room, budget, &ask))?.0.0)
     }
 }
 
@@ -114,7 +114,7 @@ fn more_memory(room: &Room<'_>, device: &Device, now: Option<f64>) -> Option<(By
         richer.budget = richer.budget.saturating_add(Bytes(extra));
         token_millis(&Room { devices: &devices, ..room.clone() })
     };
-    let (extra, gain) = least(everything(room).saturating_sub(device.budget.0), now, with)?;
+    let (extra, gain) = min_bytes(everything(room).saturating_sub(device.budget.0), now, with)?;
     Some((extra, Help::MoreMemory { peer: device.peer, extra, gain }))
 }
 
@@ -123,9 +123,9 @@ fn everything(room: &Room<'_>) -> u64 {
     room.layers.memory(room.layers.all()).saturating_add(room.overhead).0
 }
 
-/// The least bytes up to `max` with which the room is better by enough. Bisection works because more memory never makes the best
-/// plan slower.
-fn least(max: u64, now: Option<f64>, with: impl Fn(u64) -> Option<f64>) -> Option<(Bytes, Gain)> {
+/// The least bytes up to `max` with which the room is better by enough. Bisection works because more memory never makes
+/// the best plan slower.
+fn min_bytes(max: u64, now: Option<f64>, with: impl Fn(u64) -> Option<f64>) -> Option<(Bytes, Gain)> {
     let better = |bytes: u64| with(bytes).filter(|millis| now.is_none_or(|now| *millis < TAU * now));
     let mut gained = better(max)?;
     let (mut low, mut high) = (0, max);

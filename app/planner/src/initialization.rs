@@ -1,7 +1,7 @@
 //! The time until a plan can run: downloads and session starts (dynamic-partitioning.txt 5.2.2).
 //!
-//! The paper also adds penalties for loading to the objective (5.2.3, 5.2.4). Here standby plans and preloading do that work
-//! instead: a plan is chosen by its token time alone, except for ties and [`crate::plan_keeping`].
+//! The paper also adds penalties for loading to the objective (5.2.3, 5.2.4). Here standby plans and preloading do that
+//! work instead: a plan is chosen by its token time alone, except for ties and [`crate::plan_keeping`].
 
 use potluck_plan::{Plan, WeightUnit};
 

@@ -1,4 +1,5 @@
-//! The model as a chain of layers: embedding, blocks, LM head. Bytes and costs of each, with sums over ranges in constant time.
+//! The model as a chain of layers: embedding, blocks, LM head. Bytes and costs of each, with sums over ranges in
+//! constant time.
 
 use potluck_plan::{BlockIndex, BlockRange, Bytes, KV_PAGE_TOKENS, ModelShape, Plan, Stage, WeightUnit, WireType};
 
@@ -185,7 +186,8 @@ impl Layers {
         self.prefill[range.end] - self.prefill[range.start]
     }
 
-    /// Bytes of the message with `tokens` tokens to layer `at`; one past the last layer is the result for the coordinator.
+    /// Bytes of the message with `tokens` tokens to layer `at`; one past the last layer is the result for the
+    /// coordinator.
     pub(crate) fn message(&self, at: usize, tokens: u32) -> Bytes {
         let token = match self.layers.get(at) {
             Some(layer) => layer.input,

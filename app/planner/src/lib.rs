@@ -1,11 +1,11 @@
 //! Cost model, placement and search: pure functions from devices, links and a model's sizes to a
 //! [`Plan`](potluck_plan::Plan).
 //!
-//! One objective covers the whole space: milliseconds per decoded token, seen from the coordinator ([`predict`]). Dynamic programming
-//! over sets or orders of devices finds the layer ranges; experts go to other peers where that is faster
-//! (dynamic-partitioning.txt 5, moex.txt 3). [`standby`] plans for the loss of a device, [`what_would_help`] finds the least
-//! additional memory that helps, [`preload`] what to load while the model does not fit yet. `measures` turns measurements into speeds
-//! and links.
+//! One objective covers the whole space: milliseconds per decoded token, seen from the coordinator ([`predict`]).
+//! Dynamic programming over sets or orders of devices finds the layer ranges; experts go to other peers where that is
+//! faster (dynamic-partitioning.txt 5, moex.txt 3). [`standby`] plans for the loss of a device, [`what_would_help`]
+//! finds the least additional memory that helps, [`preload`] what to load while the model does not fit yet. `measures`
+//! turns measurements into speeds and links.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -58,7 +58,8 @@ fn latency(link: &Link) -> f64 {
     if link.latency_millis.is_finite() { link.latency_millis.max(0.0) } else { 0.0 }
 }
 
-/// The network between peers. A pair with a path of its own uses it; all others go over their access links and the relay.
+/// The network between peers. A pair with a path of its own uses it; all others go over their access links and the
+/// relay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     access: BTreeMap<PeerId, AccessLink>,
@@ -71,8 +72,8 @@ impl Links {
         self.access.insert(peer, access);
     }
 
-    /// Sets a path from one peer to another that does not use their access links. No room measures such paths yet: the search
-    /// supports them for direct connections, and tests and benchmarks use it.
+    /// Sets a path from one peer to another that does not use their access links. No room measures such paths yet: the
+    /// search supports them for direct connections, and tests and benchmarks use it.
     pub fn set_pair(&mut self, from: PeerId, to: PeerId, link: Link) {
         self.pairs.insert((from, to), link);
     }

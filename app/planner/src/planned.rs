@@ -19,7 +19,8 @@ pub struct Planned {
     pub prediction: Prediction,
     /// Devices without work, and why.
     pub spares: Vec<Spare>,
-    /// One sentence for people: why this plan. It does not mention times: the prediction may be repeated with newer measurements.
+    /// One sentence for people: why this plan. It does not mention times: the prediction may be repeated with newer
+    /// measurements.
     pub reason: String,
 }
 

@@ -16,8 +16,8 @@ pub struct Prefill {
     pub bottleneck: usize,
 }
 
-/// The time of a prompt of `tokens` under a plan, in chunks of at most `chunk` tokens with at most `window` of them in flight. Blocks with
-/// experts elsewhere count as if all experts were the stage's own.
+/// The time of a prompt of `tokens` under a plan, in chunks of at most `chunk` tokens with at most `window` of them in
+/// flight. Blocks with experts elsewhere count as if all experts were the stage's own.
 pub fn predict_prefill(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, window: usize) -> Prefill {
     let (chunk, window) = (chunk.max(1), window.max(1));
     let stage_millis: Vec<f64> = (0..plan.stages.len()).map(|index| stage(room, plan, index, chunk)).collect();
@@ -44,7 +44,8 @@ pub fn predict_prefill(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, wi
     Prefill { millis: finished.last().copied().unwrap_or(0.0), stage_millis, bottleneck }
 }
 
-/// Time to first token of an answer to a prompt of `tokens`, milliseconds: [`predict_prefill`] and the LM head for the last token.
+/// Time to first token of an answer to a prompt of `tokens`, milliseconds: [`predict_prefill`] and the LM head for the
+/// last token.
 pub fn first_token_millis(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, window: usize) -> f64 {
     let head = room.layers.iter().last().map_or(0.0, |head| head.decode);
     let device = plan.stages.last().and_then(|stage| room.device(stage.peer));

@@ -1,5 +1,5 @@
-//! Partial plans (dynamic-partitioning.txt 4.4.1 and 5.2.1): while a model does not fit, devices preload the part that each will most
-//! likely get. Of two plans that are nearly as good, the one with less left to load wins.
+//! Partial plans (dynamic-partitioning.txt 4.4.1 and 5.2.1): while a model does not fit, devices preload the part that
+//! each will most likely get. Of two plans that are nearly as good, the one with less left to load wins.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +13,16 @@ use crate::planned::{best_layers, plan};
 use crate::search::Chain;
 use crate::{Effort, Planned, Prediction, Room, Sharing, Shortfall, TAU};
 
-/// What each device should load while the room waits for more memory: its part of the plan by layers that one more device would
-/// complete with the smallest budget. With less memory nobody can answer; with more, the parts stay the same because
-/// [`plan_keeping`] prefers such plans. Resident blocks stay where they are if that costs little. Empty where no further device
-/// would help.
+/// What each device should load while the room waits for more memory: its part of the plan by layers that one more
+/// device would complete with the smallest budget. With less memory nobody can answer; with more, the parts stay the
+/// same because [`plan_keeping`] prefers such plans. Resident blocks stay where they are if that costs little. Empty
+/// where no further device would help.
 pub fn preload(room: &Room<'_>) -> BTreeMap<PeerId, Vec<WeightUnit>> {
     let effort = Effort { steps: room.effort.steps / u64::from(BISECTIONS + 3), ..room.effort };
     let room = &Room { effort, ..room.clone() };
     let guess = || {
         let newcomer = Newcomer::of(room)?;
-        let budget = newcomer.least(room, |room| Some(by_layers(room)?.prediction.token_millis))?;
+        let budget = newcomer.min_budget(room, |room| Some(by_layers(room)?.prediction.token_millis))?;
         newcomer.with(room, budget, |room| {
             let best = by_layers(room)?;
             let kept = Near::to(room, &best).found(f64::INFINITY);
@@ -38,8 +38,9 @@ fn by_layers(room: &Room<'_>) -> Option<Planned> {
     Some(Planned::describe(room, placement::plan(room, best_layers(room, Chain::new(room))?)))
 }
 
-/// The plan for a room in which nothing runs: the best one or, where blocks are resident already ([`crate::Device::holds`]), the plan
-/// among those nearly as good that is loaded soonest. Its extra cost is below the threshold at which a running plan would be replaced.
+/// The plan for a room in which nothing runs: the best one or, where blocks are resident already
+/// ([`crate::Device::holds`]), the plan among those nearly as good that is loaded soonest. Its extra cost is below the
+/// threshold at which a running plan would be replaced.
 ///
 /// # Errors
 /// [`Shortfall`] if the model does not fit on the devices, however partition.
@@ -87,8 +88,8 @@ impl Loads {
     }
 }
 
-/// Plans are nearly as good if the best plan takes at least this share of their time: half of the threshold τ, so that measurements
-/// may still change a little until the plan runs.
+/// Plans are nearly as good if the best plan takes at least this share of their time: half of the threshold τ, so that
+/// measurements may still change a little until the plan runs.
 const NEARLY: f64 = (1.0 + TAU) / 2.0;
 
 /// Steps of the bisection over the longest download: exact to one part in 64.
@@ -104,11 +105,11 @@ struct Near<'a> {
 
 impl<'a> Near<'a> {
     fn to(room: &Room<'a>, best: &'a Planned) -> Self {
-        let least = match room.sharing {
+        let target = match room.sharing {
             Sharing::Fastest => best.prediction.token_millis,
             Sharing::Everyone => slowest(&best.prediction),
         };
-        let moving = (1.0 / NEARLY - 1.0) * least / room.shape.blocks.len().max(1) as f64;
+        let moving = (1.0 / NEARLY - 1.0) * target / room.shape.blocks.len().max(1) as f64;
         let effort = Effort { steps: room.effort.steps / u64::from(ROUNDS + 1), ..room.effort };
         Self { room: Room { effort, ..room.clone() }, best, moving }
     }

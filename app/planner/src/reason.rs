@@ -1,4 +1,5 @@
-//! One sentence for people: why this plan, or what is missing. Times are shown beside it, because they change with every token.
+//! One sentence for people: why this plan, or what is missing. Times are shown beside it, because they change with
+//! every token.
 
 use potluck_plan::{Bytes, Plan};
 

@@ -39,8 +39,8 @@ pub struct Device {
     pub session_millis: f64,
     /// Milliseconds of each further submit with its readback (a block whose experts are elsewhere needs one).
     pub sync_millis: f64,
-    /// How much slower its work gets after a pause, because an idle GPU lowers its clock: points (milliseconds of pause, factor) with
-    /// ascending milliseconds; the factor is 1 without a pause.
+    /// How much slower its work gets after a pause, because an idle GPU lowers its clock: points (milliseconds of
+    /// pause, factor) with ascending milliseconds; the factor is 1 without a pause.
     pub pauses: Vec<(f64, f64)>,
     /// Its download rate for weights, bytes per millisecond.
     pub download: f64,
@@ -53,8 +53,8 @@ pub struct Device {
 }
 
 impl Speed {
-    /// Assumed ratio of prefill to decode speed before it is measured: tokens that share one read of the weights until arithmetic
-    /// is the limit.
+    /// Assumed ratio of prefill to decode speed before it is measured: tokens that share one read of the weights until
+    /// arithmetic is the limit.
     pub const PREFILL_GAIN: f64 = 8.0;
 }
 
@@ -62,7 +62,8 @@ impl Device {
     /// Assumed download rate before it is measured, bytes per millisecond: 10 MB/s.
     const DOWNLOAD: f64 = 10e3;
 
-    /// A device of which only the memory budget, the memory bandwidth (bytes per second) and the cost of a readback are known.
+    /// A device of which only the memory budget, the memory bandwidth (bytes per second) and the cost of a readback are
+    /// known.
     pub fn declared(peer: PeerId, budget: Bytes, bandwidth: f64, sync_millis: f64) -> Self {
         let decode = bandwidth / 1e3;
         Self {
@@ -85,8 +86,8 @@ impl Device {
 const PAUSE_FACTORS: (f64, f64) = (1.0, 20.0);
 
 impl Device {
-    /// How much slower its work is after a pause: linear interpolation between the points, constant beyond the last. Never decreases
-    /// with the pause.
+    /// How much slower its work is after a pause: linear interpolation between the points, constant beyond the last.
+    /// Never decreases with the pause.
     pub fn pause_factor(&self, millis: f64) -> f64 {
         pause_factor(&self.pauses, millis)
     }
@@ -105,8 +106,8 @@ pub(crate) fn pause_factor(pauses: &[(f64, f64)], millis: f64) -> f64 {
     before.1
 }
 
-/// Milliseconds that a device needs for `busy` milliseconds of work per token, if a token takes `token` milliseconds and the device
-/// idles for the rest: work slows down with the pause, and longer work leaves a shorter pause.
+/// Milliseconds that a device needs for `busy` milliseconds of work per token, if a token takes `token` milliseconds
+/// and the device idles for the rest: work slows down with the pause, and longer work leaves a shorter pause.
 pub(crate) fn paused_millis(pauses: &[(f64, f64)], busy: f64, token: f64) -> f64 {
     let mut before = (0.0, PAUSE_FACTORS.0);
     for (at, factor) in sensible(pauses) {

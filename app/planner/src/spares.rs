@@ -100,9 +100,9 @@ fn too_small(room: &Room<'_>, chain: &Chain, worker: usize) -> Option<Bytes> {
 /// The smallest buffer of a block's keys and the device's largest binding, if that is smaller.
 pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
     let blocks = room.layers.count().saturating_sub(2);
-    let least = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
+    let smallest = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
     let binding = room.device(peer)?.binding;
-    (least > binding).then_some((least, binding))
+    (smallest > binding).then_some((smallest, binding))
 }
 
 /// The least milliseconds per token with this worker taking part, in addition to the plan's or in place of one of them.

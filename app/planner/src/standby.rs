@@ -1,6 +1,7 @@
 //! Standby plans: for each peer with work, who takes over when it leaves (the paper's shadow assignments,
-//! dynamic-partitioning.txt 5.2.5). All other stages keep their blocks, so no weights have to be loaded after a loss. The KV cache is
-//! rebuilt in all stages: the coordinator replays the conversation from its token log through the new plan.
+//! dynamic-partitioning.txt 5.2.5). All other stages keep their blocks, so no weights have to be loaded after a loss.
+//! The KV cache is rebuilt in all stages: the coordinator replays the conversation from its token log through the new
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,13 +57,14 @@ pub struct Standbys {
     pub exposed: Vec<Exposed>,
 }
 
-/// Standby plans for every peer with work but the coordinator. All of them fit in memory together, beside the active plan. Peers with
-/// the most departures come first.
+/// Standby plans for every peer with work but the coordinator. All of them fit in memory together, beside the active
+/// plan. Peers with the most departures come first.
 pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
     standby_keeping(room, plan, Vec::new())
 }
 
-/// The same where standby plans for this plan exist already: those that still fit are kept, with everything that was loaded for them.
+/// The same where standby plans for this plan exist already: those that still fit are kept, with everything that was
+/// loaded for them.
 pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
     let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
     let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
@@ -230,7 +232,7 @@ impl Takeover<'_> {
 
     fn new_holder(&mut self, block: BlockIndex, expert: ExpertId) -> Result<PeerId, Bytes> {
         let size = self.room.shape.blocks[usize::from(block.0)].expert_bytes().0;
-        let mut most = 0;
+        let mut max_left = 0;
         for kind in [StandbyKind::Spare, StandbyKind::Redundant] {
             let left = |device: &Device| self.reserved.left(self.room, &self.sizes, device);
             let helpers = self.helpers(kind);
@@ -240,7 +242,7 @@ impl Takeover<'_> {
             };
             let holding = helpers.iter().find(holds).map(|device| device.peer);
             let roomiest = helpers.iter().max_by_key(|device| (left(device), device.peer));
-            most = most.max(roomiest.map_or(0, |device| left(device)));
+            max_left = max_left.max(roomiest.map_or(0, |device| left(device)));
             let fitting = roomiest.filter(|device| left(device) >= size).map(|device| device.peer);
             if let Some(peer) = holding.or(fitting) {
                 self.kind = self.kind.max(kind);
@@ -251,10 +253,11 @@ impl Takeover<'_> {
                 return Ok(peer);
             }
         }
-        Err(Bytes(size.saturating_sub(most).max(1)))
+        Err(Bytes(size.saturating_sub(max_left).max(1)))
     }
 
-    /// Partitions the lost stage over spares. If they have too little memory, its neighbours grow or others take a second stage.
+    /// Partitions the lost stage over spares. If they have too little memory, its neighbours grow or others take a
+    /// second stage.
     fn replace_stage(&mut self, stages: &mut Vec<Stage>, index: usize) -> Result<(), Bytes> {
         let stage = stages[index].clone();
         let (embeds, has_lm_head) = (index == 0, index + 1 == stages.len());
@@ -280,11 +283,12 @@ impl Takeover<'_> {
         }
         let needed: u64 = self.sizes[range.start..range.end].iter().sum();
         let left = |device: &&Device| self.reserved.left(self.room, &self.sizes, device);
-        let most = self.helpers(StandbyKind::Redundant).iter().map(left).max().unwrap_or(0);
-        Err(Bytes(needed.saturating_sub(most).max(1)))
+        let max_left = self.helpers(StandbyKind::Redundant).iter().map(left).max().unwrap_or(0);
+        Err(Bytes(needed.saturating_sub(max_left).max(1)))
     }
 
-    /// Workers have the memory that is left, layers that they hold already take none, and a neighbour starts no new session.
+    /// Workers have the memory that is left, layers that they hold already take none, and a neighbour starts no new
+    /// session.
     fn limit(
         &self,
         chain: &mut Chain,

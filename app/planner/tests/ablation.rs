@@ -11,8 +11,8 @@ const SLOW: u8 = 2;
 const FAR: u8 = 3;
 const NARROW: u8 = 4;
 
-/// The coordinator has memory for half of the model. Three others could take the rest: one is slow, one far away, one has little
-/// bandwidth. Who gets it if the planner does not know a measure?
+/// The coordinator has memory for half of the model. Three others could take the rest: one is slow, one far away, one
+/// has little bandwidth. Who gets it if the planner does not know a measure?
 fn second_device(hidden: Option<Measure>, slow_speed: f64) -> PeerId {
     let block = DenseBlock { token_mixer: 500, feed_forward: 500, kv_cache_per_position: 0 };
     let mut model = shape(vec![block.into(); 4]);

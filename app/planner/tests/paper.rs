@@ -40,7 +40,7 @@ fn equal_layers_on_equal_workers_fill_as_few_as_possible() {
 /// 4.3.2: t = SO + ΣC / CS, and in 5.2.1 the network on top; here the chain is direct, so p workers are p + 1 messages.
 #[test]
 fn a_token_is_the_sum_of_sessions_layers_and_messages() {
-    // Two remote workers with five blocks of 100 bytes each and the head of 50: 1 ms session, 100 bytes a millisecond.
+    // Two remote workers with five blocks of 100 bytes each and the LM head of 50: 1 ms session, 100 bytes per millisecond.
     let devices = vec![device(1, 700, 1e5), device(2, 700, 1e5)];
     let planned = RoomFixture::new(dense_shape(10), devices).plan(Sharing::Fastest).unwrap();
     let prediction = &planned.prediction;
@@ -48,7 +48,7 @@ fn a_token_is_the_sum_of_sessions_layers_and_messages() {
     // The coordinator's own leg takes nothing, so the first and last message have 5 ms, the middle one two legs.
     let latency: f64 = prediction.hops.iter().map(|hop| hop.latency_millis).sum();
     assert_eq!(latency, 20.0);
-    // 52 bytes of a token id over one leg, 80 of a hidden vector over two, 64 of a candidate over one, at 10 kB a millisecond.
+    // 52 bytes of a token id over one access link, 80 of a hidden vector over two, 64 of a candidate over one, at 10 kB per ms.
     let transfer: f64 = prediction.hops.iter().map(|hop| hop.transfer_millis).sum();
     assert!((transfer - (52.0 + 2.0 * 80.0 + 64.0) / 10e3).abs() < 1e-12, "{transfer}");
     let engines: f64 = prediction.stage_millis().iter().sum();

@@ -48,7 +48,7 @@ fn more_devices_than_blocks_leaves_the_slowest_out() {
 
 #[test]
 fn a_model_too_large_for_one_device_is_cut() {
-    // 4 blocks of 100 + 10 state each, 50 + 50 ends, 20 overhead: 560 on one device.
+    // 4 blocks of 100 + 10 bytes of KV cache each, 50 + 50 for embedding and LM head, 20 overhead: 560 on one device.
     let alone = RoomFixture::new(dense_shape(4), vec![device(0, 300, 1e6)]).plan(Sharing::Fastest).unwrap_err();
     assert_eq!((alone.needed, alone.missing), (Bytes(560), Bytes(260)));
     assert!(alone.sentence.contains("260 bytes more"), "{}", alone.sentence);
@@ -75,10 +75,10 @@ fn experts_go_elsewhere_when_no_block_fits_on_the_small_devices() {
 }
 
 #[test]
-fn two_stages_keep_the_mixers_where_one_cannot() {
-    // A block is 110 + 10 of state without its four experts of 100. The large devices have room for eight experts each, that
-    // is all sixteen, if the small ones take the mixers: two blocks and an end are 290 beside 20 of overhead. Whole blocks
-    // (520) only fit on the large ones, and one large device with all mixers leaves 14 experts a place.
+fn two_stages_keep_the_token_mixers_where_one_cannot() {
+    // A block is 110 + 10 of state without its four experts of 100. The large devices have room for eight experts each,
+    // that is all sixteen, if the small ones take the mixers: two blocks and an end are 290 beside 20 of overhead.
+    // Whole blocks (520) only fit on the large ones, and one large device with all mixers leaves 14 experts a place.
     let devices = vec![device(0, 315, 1e6), device(1, 315, 1e6), device(2, 830, 1e6), device(3, 830, 1e6)];
     let mut shape = moe_shape(4);
     shape.blocks.iter_mut().for_each(|block| block.token_mixer = Bytes(100));
@@ -107,14 +107,14 @@ fn of_two_equal_devices_the_one_that_left_often_is_the_spare() {
 }
 
 #[test]
-fn a_device_too_small_for_a_block_is_told_what_it_would_need() {
+fn a_device_too_small_for_any_block_shows_what_it_needs() {
     let fixture = RoomFixture::new(dense_shape(4), vec![device(0, 2000, 1e6), device(1, 60, 1e6)]);
     let planned = fixture.plan(Sharing::Fastest).unwrap();
     assert_eq!(planned.spares[0].reason, SpareReason::TooSmall { needed: Bytes(130) });
 }
 
 #[test]
-fn measures_without_sense_make_a_device_the_last_choice() {
+fn a_device_with_invalid_measurements_is_the_last_choice() {
     let mut broken = device(1, 2000, f64::NAN);
     broken.session_millis = f64::NAN;
     let fixture = RoomFixture::new(dense_shape(4), vec![device(0, 400, 1e6), broken, device(2, 400, 1e3)]);
@@ -124,7 +124,7 @@ fn measures_without_sense_make_a_device_the_last_choice() {
 }
 
 #[test]
-fn nobody_and_nothing_are_a_shortfall() {
+fn no_devices_or_no_blocks_are_a_shortfall() {
     assert_eq!(
         RoomFixture::new(dense_shape(4), Vec::new()).plan(Sharing::Fastest).unwrap_err().contributed,
         Bytes::ZERO

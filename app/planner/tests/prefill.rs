@@ -7,7 +7,7 @@ use potluck_testkit::{RoomFixture, dense_shape, device};
 /// With 48 bytes around the numbers of each.
 const MESSAGES: f64 = 5.0 + (48.0 + 40.0) / 10e3 + 5.0 + (48.0 + 320.0) / 10e3;
 
-/// Two stages, two blocks each, 1 ms session; a row costs 200 of 100 a millisecond: 2 ms.
+/// Two stages, two blocks each, 1 ms session; a token costs 200 at 100 per millisecond: 2 ms.
 fn two_stages() -> RoomFixture {
     let mut fixture = RoomFixture::new(dense_shape(4), (0..2).map(|id| device(id, 300, 1e6)).collect());
     for device in &mut fixture.devices {
@@ -27,7 +27,7 @@ fn chunks_overlap_so_that_the_slowest_stage_never_waits() {
     let expected = 21.0 * 5.0 + MESSAGES;
     assert!((prefill.millis - expected).abs() < 1e-9, "{} instead of {expected}", prefill.millis);
     assert_eq!(prefill.stage_millis, [21.0, 21.0]);
-    // The last row passes the head: 50 of 1,000 a millisecond.
+    // The last token passes the LM head: 50 at 1,000 per millisecond.
     let first = first_token_millis(&room, &plan, 40, 10, 4);
     assert!((first - expected - 0.05).abs() < 1e-9, "{first}");
 }

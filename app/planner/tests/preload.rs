@@ -23,7 +23,7 @@ fn parts(fixture: &RoomFixture) -> BTreeMap<PeerId, BTreeSet<u16>> {
 
 #[test]
 fn devices_load_as_much_as_they_have_room_for_and_never_the_same() {
-    // A block takes 110 bytes with its state, and each device 20 besides.
+    // A block takes 110 bytes with its KV cache, and each device 20 besides.
     for shape in [dense_shape(12), moe_shape(12)] {
         let block = shape.blocks[0].weights().0 + 10;
         let fixture = RoomFixture::new(
@@ -43,7 +43,7 @@ fn devices_load_as_much_as_they_have_room_for_and_never_the_same() {
 }
 
 #[test]
-fn whoever_comes_next_loads_what_nobody_holds() {
+fn the_next_device_loads_what_nobody_holds() {
     let first = || device(0, 480, 1e6);
     let alone = RoomFixture::new(dense_shape(12), vec![first()]);
     let held = parts(&alone)[&peer(0)].clone();
@@ -74,7 +74,7 @@ fn the_plan_keeps_what_is_loaded_unless_that_costs_more_than_a_little() {
 }
 
 #[test]
-fn a_room_that_nobody_can_complete_loads_nothing() {
+fn a_room_that_no_device_can_complete_loads_nothing() {
     let fixture = RoomFixture::new(dense_shape(12), vec![device(0, 30, 1e6)]);
     assert!(parts(&fixture).is_empty());
 }

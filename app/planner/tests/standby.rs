@@ -13,7 +13,7 @@ fn standbys(fixture: &RoomFixture) -> (Plan, Standbys) {
     (planned.plan, standbys)
 }
 
-/// Bytes of the active plan and of all preloads together on each device, state and overhead included.
+/// Bytes of the active plan and of all preloads together on each device, KV cache and overhead included.
 fn bytes(fixture: &RoomFixture, plan: &Plan, standbys: &Standbys) -> BTreeMap<PeerId, Bytes> {
     let mut units: BTreeMap<PeerId, Vec<WeightUnit>> = BTreeMap::new();
     for device in &fixture.devices {
@@ -70,7 +70,7 @@ fn a_spare_takes_the_lost_stage_and_the_others_stay_as_they_are() {
 }
 
 #[test]
-fn one_spare_stands_by_for_two_if_it_has_room() {
+fn one_spare_covers_two_peers_if_it_has_memory() {
     let mut devices: Vec<_> = (0..3).map(|id| device(id, 250, 1e6)).collect();
     devices.push(device(3, 500, 1e3));
     let fixture = RoomFixture::new(dense_shape(4), devices);
@@ -94,7 +94,7 @@ fn without_a_spare_a_neighbour_grows() {
 }
 
 #[test]
-fn a_room_without_room_is_told_what_is_missing() {
+fn a_room_without_free_memory_shows_what_is_missing() {
     let fixture = RoomFixture::new(dense_shape(4), vec![device(0, 300, 1e6), device(1, 300, 1e6)]);
     let (plan, standbys) = standbys(&fixture);
     check(&fixture, &plan, &standbys);
@@ -105,7 +105,7 @@ fn a_room_without_room_is_told_what_is_missing() {
 }
 
 #[test]
-fn whoever_leaves_often_is_stood_by_for_first() {
+fn peers_that_leave_often_are_covered_first() {
     // Peers 1 and 2 have a stage each, of two blocks or one with an end; the spare has room for one of them.
     let mut devices: Vec<_> = (0..3).map(|id| device(id, 250, 1e6)).collect();
     devices.push(device(3, 250, 1e3));
@@ -130,7 +130,8 @@ fn a_lost_holder_of_experts_is_replaced() {
     }
 }
 
-/// Somebody joins: what was loaded in advance is not loaded anew elsewhere, though the newcomer would be the better spare.
+/// Somebody joins: what was loaded in advance is not loaded anew elsewhere, though the newcomer would be the better
+/// spare.
 #[test]
 fn standby_plans_that_were_made_stay_as_they_are() {
     let mut fixture = RoomFixture::new(dense_shape(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
@@ -144,7 +145,7 @@ fn standby_plans_that_were_made_stay_as_they_are() {
     assert_eq!(after, before);
 }
 
-/// A device that lends less now has no room for what it stood by with; others do it.
+/// A device that contributes less now has no memory for its part of a standby plan; others take it over.
 #[test]
 fn a_standby_plan_that_does_not_fit_any_more_is_made_anew() {
     let mut fixture = RoomFixture::new(dense_shape(4), (0..4).map(|id| device(id, 320, 1e6)).collect());

@@ -1,7 +1,7 @@
 //! Fixtures that tests of several crates share. A dev-dependency only: nothing here is part of the product.
 //!
-//! Unit tests of a crate that this one depends on (`plan`, `planner`, `gguf`) cannot use fixtures made of that crate's types,
-//! because Cargo compiles the crate twice. Such tests are integration tests, in the crate's `tests` folder.
+//! Unit tests of a crate that this one depends on (`plan`, `planner`, `gguf`) cannot use fixtures made of that crate's
+//! types, because Cargo compiles the crate twice. Such tests are integration tests, in the crate's `tests` folder.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

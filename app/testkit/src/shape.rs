@@ -29,8 +29,8 @@ impl From<DenseBlock> for BlockShape {
     }
 }
 
-/// A model of these blocks: hidden width 8, 8 tokens, embedding and LM head of 50 bytes each, a KV cache in F32. Tests set the
-/// fields that matter to them.
+/// A model of these blocks: hidden width 8, 8 tokens, embedding and LM head of 50 bytes each, a KV cache in F32. Tests
+/// set the fields that matter to them.
 #[must_use]
 pub fn shape(blocks: Vec<BlockShape>) -> ModelShape {
     ModelShape {

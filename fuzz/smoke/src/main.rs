@@ -1,5 +1,5 @@
-//! Runs the fuzz targets on stable Rust: `potluck-fuzz-smoke SECONDS [TARGET…]`, every target for that long. Fails on a panic
-//! and names the input that led to it. The seed is fixed, so a run repeats.
+//! Runs the fuzz targets on stable Rust: `potluck-fuzz-smoke SECONDS [TARGET…]`, every target for that long. Fails on a
+//! panic and names the input that led to it. The seed is fixed, so a run repeats.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;

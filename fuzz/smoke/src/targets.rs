@@ -22,8 +22,8 @@ pub const TARGETS: [Target; 4] = [
     Target { name: "model", run: model, seeds: model_seeds },
 ];
 
-/// Any bytes are a header or an error, and in pieces they are the same header or error. The first byte is the size of the
-/// pieces, less one.
+/// Any bytes are a header or an error, and in pieces they are the same header or error. The first byte is the size of
+/// the pieces, less one.
 ///
 /// # Panics
 /// If that does not hold, or tensors overlap.

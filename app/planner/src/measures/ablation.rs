@@ -1,4 +1,5 @@
-//! Ablation (dynamic-partitioning.txt 7.5): hides a measure from the planner, to see what it is worth. The devices do not change.
+//! Ablation (dynamic-partitioning.txt 7.5): hides a measure from the planner, to see what it is worth. The devices do
+//! not change.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,8 +46,8 @@ impl Measure {
                 }
             }
             Self::Memory => {
-                let least = devices.iter().map(|device| device.budget).min().unwrap_or(Bytes::ZERO);
-                devices.iter_mut().for_each(|device| device.budget = least);
+                let smallest = devices.iter().map(|device| device.budget).min().unwrap_or(Bytes::ZERO);
+                devices.iter_mut().for_each(|device| device.budget = smallest);
             }
             Self::Latency => links.change(|link| Link { latency_millis: 0.0, ..link }),
             Self::Bandwidth => links.change(|link| Link { bandwidth: f64::INFINITY, ..link }),

@@ -1,5 +1,5 @@
-//! From round trips between pairs of peers to the latency of each peer's access link: every message crosses the access link of
-//! its sender and that of its receiver.
+//! From round trips between pairs of peers to the latency of each peer's access link: every message crosses the access
+//! link of its sender and that of its receiver.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,10 @@ use potluck_plan::PeerId;
 /// Iterations of Gauss–Seidel; each at least halves the error.
 const ITERATIONS: usize = 64;
 
-/// The one-way latency of each peer's access link in milliseconds, from the one-way latencies of pairs: a pair's latency is the
-/// sum of its two access links. Least squares over all pairs, solved by Gauss–Seidel, clamped at zero. Two peers that were only
-/// measured with each other get half each. Pairs of a peer with itself and values that are no latency are ignored.
+/// The one-way latency of each peer's access link in milliseconds, from the one-way latencies of pairs: a pair's
+/// latency is the sum of its two access links. Least squares over all pairs, solved by Gauss–Seidel, clamped at zero.
+/// Two peers that were only measured with each other get half each. Pairs of a peer with itself and values that are no
+/// latency are ignored.
 pub fn access_latencies(one_way: &BTreeMap<(PeerId, PeerId), f64>) -> BTreeMap<PeerId, f64> {
     let pairs = || one_way.iter().filter(|((a, b), millis)| a != b && millis.is_finite() && **millis >= 0.0);
     let mut measured: BTreeMap<PeerId, Vec<(PeerId, f64)>> = BTreeMap::new();

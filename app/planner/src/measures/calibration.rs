@@ -1,4 +1,5 @@
-//! Session overhead and speed from runs of two layer ranges, one twice as long as the other (dynamic-partitioning.txt 4.3.2).
+//! Session overhead and speed from runs of two layer ranges, one twice as long as the other (dynamic-partitioning.txt
+//! 4.3.2).
 
 use thiserror::Error;
 
@@ -75,7 +76,8 @@ impl Calibration {
     }
 }
 
-/// The median of the runs after the warm-up. A disturbed run does not move it, as it would move the paper's mean. NaN without runs.
+/// The median of the runs after the warm-up. A disturbed run does not move it, as it would move the paper's mean. NaN
+/// without runs.
 pub fn typical(runs: &[f64]) -> f64 {
     let mut kept = runs[WARM_UP.min(runs.len() / 2)..].to_vec();
     kept.sort_by(f64::total_cmp);

@@ -32,7 +32,8 @@ impl LinkMeasure {
         }
     }
 
-    /// Records a transfer in this direction, latency included. Small and quick ones are ignored; true if this one counts.
+    /// Records a transfer in this direction, latency included. Small and quick ones are ignored; true if this one
+    /// counts.
     pub fn transfer(&mut self, bytes: u64, millis: f64) -> bool {
         let on_the_way = millis - self.latency_millis().unwrap_or(0.0);
         let counts = bytes >= LARGE_BYTES && on_the_way > 0.0 || on_the_way >= LONG_MILLIS;
@@ -57,7 +58,8 @@ impl LinkMeasure {
         self.latency.median().or(self.busy)
     }
 
-    /// Standard error of the median latency, milliseconds: the median absolute deviation over the square root of the number of samples.
+    /// Standard error of the median latency, milliseconds: the median absolute deviation over the square root of the
+    /// number of samples.
     pub fn noise_millis(&self) -> Option<f64> {
         Some(self.latency.deviation()? / (self.latency.len() as f64).sqrt())
     }

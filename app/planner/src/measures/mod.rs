@@ -1,4 +1,5 @@
-//! From measurements to speeds and links (dynamic-partitioning.txt 4.3). The types do no I/O; callers record measurements in them.
+//! From measurements to speeds and links (dynamic-partitioning.txt 4.3). The types do no I/O; callers record
+//! measurements in them.
 
 mod ablation;
 mod access_links;

@@ -44,13 +44,14 @@ impl PeerMeasure {
         Some(self.decode.deviation()? / median)
     }
 
-    /// The prefill speed, if it was measured often enough. Prompts measure it before any token measures the decode speed.
+    /// The prefill speed, if it was measured often enough. Prompts measure it before any token measures the decode
+    /// speed.
     pub fn prefill(&self) -> Option<f64> {
         self.prefill.median().filter(|_| self.prefill.len() >= MIN_SAMPLES)
     }
 
-    /// The measured speed where there are enough samples, else the declared one. As long as only one of decode and prefill is measured,
-    /// its ratio to the declaration also scales the other.
+    /// The measured speed where there are enough samples, else the declared one. As long as only one of decode and
+    /// prefill is measured, its ratio to the declaration also scales the other.
     pub fn speed(&self) -> Speed {
         let measured = |ring: &Ring<SPEEDS>| ring.median().filter(|_| ring.len() >= MIN_SAMPLES);
         let (decode, prefill) = (measured(&self.decode), self.prefill());
@@ -73,7 +74,8 @@ impl PeerMeasure {
     }
 }
 
-/// Subtracts the session overhead, but leaves at least a tenth of the time: a measured time below the overhead still counts.
+/// Subtracts the session overhead, but leaves at least a tenth of the time: a measured time below the overhead still
+/// counts.
 fn push(ring: &mut Ring<SPEEDS>, cost: f64, millis: f64, session_millis: f64) {
     let layers = (millis - session_millis).max(0.1 * millis);
     if cost > 0.0 && layers > 0.0 {

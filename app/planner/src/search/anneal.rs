@@ -9,11 +9,12 @@ const ITERATIONS: u32 = 1_000;
 const PATIENCE: u32 = 200;
 /// Orders sampled to choose the first temperature.
 const SAMPLES: u32 = 10;
-/// T_f, the final temperature, milliseconds. The paper cools to 10 ms; a token in a browser may take less than that, so this is a
-/// thousandth of it.
+/// T_f, the final temperature, milliseconds. The paper cools to 10 ms; a token in a browser may take less than that, so
+/// this is a thousandth of it.
 const COLD_MILLIS: f64 = 0.01;
 
-/// The cheapest partition found from this order on, in at most `steps` of the program. Orders without any partition cost infinity.
+/// The cheapest partition found from this order on, in at most `steps` of the program. Orders without any partition
+/// cost infinity.
 pub(crate) fn anneal(
     program: &mut Program<'_>,
     order: &mut [usize],

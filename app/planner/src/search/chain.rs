@@ -1,4 +1,5 @@
-//! The input of the dynamic program: workers with prefix sums over the layers, and the cost of a message between two of them.
+//! The input of the dynamic program: workers with prefix sums over the layers, and the cost of a message between two of
+//! them.
 
 use potluck_plan::{Bytes, PeerId};
 
@@ -10,8 +11,8 @@ use crate::{Device, Room};
 const MOVE_MILLIS: f64 = 1e-3;
 /// Tie-break per stage, milliseconds: of two equal plans the one with fewer stages wins.
 const STAGE_MILLIS: f64 = 1e-5;
-/// Each recent departure makes a device's work count this share more, up to [`MAX_DEPARTURES`]: of two devices that are nearly as
-/// good the more reliable one wins, and one that is much better wins all the same.
+/// Each recent departure makes a device's work count this share more, up to [`MAX_DEPARTURES`]: of two devices that are
+/// nearly as good the more reliable one wins, and one that is much better wins all the same.
 const DEPARTURE_SHARE: f64 = 0.05;
 const MAX_DEPARTURES: u32 = 4;
 /// A tie-break against hidden tabs, which the browser may slow down, milliseconds.
@@ -179,7 +180,8 @@ impl Chain {
         self.access[worker].down[at]
     }
 
-    /// Milliseconds of the message from one worker to another after `at` layers. One worker may stand for two equal devices.
+    /// Milliseconds of the message from one worker to another after `at` layers. One worker may stand for two equal
+    /// devices.
     pub fn hop(&self, from: usize, to: usize, at: usize) -> f64 {
         match self.pairs.as_ref().and_then(|pairs| pairs[from][to]) {
             Some(pair) => pair.latency + pair.per_byte * self.boundary[at],
@@ -187,7 +189,8 @@ impl Chain {
         }
     }
 
-    /// Milliseconds of all messages of a token that passes these workers, each given with the number of layers computed after it.
+    /// Milliseconds of all messages of a token that passes these workers, each given with the number of layers computed
+    /// after it.
     pub fn messages(&self, segments: impl Iterator<Item = (usize, usize)>) -> f64 {
         let (mut millis, mut last) = (0.0, None);
         for (worker, end) in segments {
@@ -214,8 +217,8 @@ impl Chain {
         is_seen && (missing.is_empty() || missing[end] - missing[start] <= self.max_missing_millis)
     }
 
-    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: neither the embedding nor the LM head
-    /// may be a stage alone.
+    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: neither the embedding nor
+    /// the LM head may be a stage alone.
     pub fn latest_start(&self, end: usize) -> Option<usize> {
         let start = if self.ends.1 && end == self.layers { end.checked_sub(2) } else { end.checked_sub(1) };
         start.filter(|start| !(self.ends.0 && *start == 0 && end == 1))

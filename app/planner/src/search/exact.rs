@@ -1,5 +1,5 @@
-//! The best partition over all sets and orders of workers: a dynamic program over subsets (Held and Karp, 1962), in which equal
-//! workers are counted instead of named. For m distinct workers it visits 2^m sets instead of m! orders.
+//! The best partition over all sets and orders of workers: a dynamic program over subsets (Held and Karp, 1962), in
+//! which equal workers are counted instead of named. For m distinct workers it visits 2^m sets instead of m! orders.
 
 use super::chain::{Chain, Worker};
 use super::program::{Participation, Partition, Program, Segment, relax};
@@ -16,8 +16,8 @@ pub(crate) struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    /// `None` if the table would be too large or the search longer than `steps`. `paused`: the cost of pauses is looked up for each
-    /// stage.
+    /// `None` if the table would be too large or the search longer than `steps`. `paused`: the cost of pauses is looked
+    /// up for each stage.
     pub fn new(classes: &'a [Vec<usize>], chain: &Chain, steps: u64, paused: bool) -> Option<Self> {
         let width = chain.layers + 1;
         let mut strides = Vec::with_capacity(classes.len());

@@ -1,5 +1,5 @@
-//! The search for the best partition of a chain of layers over workers: exact where all sets of workers can be enumerated,
-//! simulated annealing with an exact polish in larger rooms.
+//! The search for the best partition of a chain of layers over workers: exact where all sets of workers can be
+//! enumerated, simulated annealing with an exact polish in larger rooms.
 
 mod anneal;
 mod chain;
@@ -58,10 +58,10 @@ fn cheapest(
 /// As many devices as possible take part, the fastest first. The time of the slowest stage is minimized, then the sum.
 fn everyone(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     let order = order(room, chain);
-    let most = order.len().min(room.shape.blocks.len());
+    let max = order.len().min(room.shape.blocks.len());
     let rounds = if chain.pauses() { pauses::ROUNDS } else { 1 };
     let steps = room.effort.steps / BISECTIONS / rounds;
-    (1..=most).rev().find_map(|count| {
+    (1..=max).rev().find_map(|count| {
         let evenest = |point: Option<&OperatingPoint>| evenest(room, chain, &order[..count], point, steps);
         if rounds == 1 {
             return evenest(None);
@@ -160,8 +160,8 @@ impl<'a> Search<'a> {
         if self.participation == Participation::Any { self.polish(found) } else { found }
     }
 
-    /// Annealing from the given order. In rooms where the whole schedule would take too long, half of the steps go to random
-    /// orders first, and annealing starts from the best of them.
+    /// Annealing from the given order. In rooms where the whole schedule would take too long, half of the steps go to
+    /// random orders first, and annealing starts from the best of them.
     fn improve(&mut self) -> Option<Partition> {
         let mut random = Random::new(self.seed);
         let mut order = self.order.clone();

@@ -1,10 +1,10 @@
-//! Pauses in the search. While a token is elsewhere, a stage's device idles and lowers its clock, so the time of a stage depends
-//! on the time of the whole token, which is what the search minimizes.
+//! Pauses in the search. While a token is elsewhere, a stage's device idles and lowers its clock, so the time of a
+//! stage depends on the time of the whole token, which is what the search minimizes.
 //!
-//! For a fixed token time `T` every stage's time is known and the usual search applies; call its minimum `F(T)`. The token time of
-//! a plan is the fixed point of its own sum, and a plan with a fixed point below `T` has a sum below `T`. So the search starts at
-//! the fixed point of some plan, minimizes, continues at the fixed point of the plan it found, and stops as soon as `F(T) ≥ T`:
-//! then no plan has a fixed point below `T`. It takes two or three rounds.
+//! For a fixed token time `T` every stage's time is known and the usual search applies; call its minimum `F(T)`. The
+//! token time of a plan is the fixed point of its own sum, and a plan with a fixed point below `T` has a sum below `T`.
+//! So the search starts at the fixed point of some plan, minimizes, continues at the fixed point of the plan it found,
+//! and stops as soon as `F(T) ≥ T`: then no plan has a fixed point below `T`. It takes two or three rounds.
 
 use super::program::{Partition, Program};
 use crate::cost::fixed_point;
@@ -64,14 +64,14 @@ pub(super) fn rounds(
     mut search: impl FnMut(Option<&OperatingPoint>) -> Option<Partition>,
 ) -> Option<Partition> {
     let mut best = search(None)?;
-    let mut least = value(&best);
+    let mut lowest = value(&best);
     for _ in 1..ROUNDS {
         let Some(found) = search(Some(&OperatingPoint::of(program, &best))) else { break };
         let value = value(&found);
-        if value >= least * (1.0 - SAME) {
+        if value >= lowest * (1.0 - SAME) {
             break;
         }
-        (best, least) = (found, value);
+        (best, lowest) = (found, value);
     }
     Some(best)
 }

@@ -1,4 +1,5 @@
-//! The dynamic program over a fixed order of workers: each takes a contiguous range of layers (dynamic-partitioning.txt 5.4).
+//! The dynamic program over a fixed order of workers: each takes a contiguous range of layers (dynamic-partitioning.txt
+//! 5.4).
 
 use super::chain::Chain;
 use super::pauses::OperatingPoint;
@@ -26,8 +27,9 @@ pub(crate) struct Program<'a> {
     limit: Option<f64>,
     /// For each worker and end the smallest start that fits the memory and the limit.
     earliest: Vec<Vec<usize>>,
-    /// At an operating point: for each worker that pauses slow down, the milliseconds of a stage with layers `start..end`, at index
-    /// `start * (layers + 1) + end`. Empty for the others, and where one factor per worker has to suffice.
+    /// At an operating point: for each worker that pauses slow down, the milliseconds of a stage with layers
+    /// `start..end`, at index `start * (layers + 1) + end`. Empty for the others, and where one factor per worker has
+    /// to suffice.
     paused: Vec<Vec<f64>>,
     /// At an operating point: the slowdown of each worker without such a table.
     factors: Vec<f64>,
@@ -64,8 +66,9 @@ impl<'a> Program<'a> {
         self.earliest = (0..self.chain.workers.len()).map(|worker| self.earliest_starts(worker)).collect();
     }
 
-    /// Counts pauses at an operating point; call [`Self::set_limit`] afterwards. `exact` looks up every stage, which costs a step per
-    /// start and end; otherwise each worker has one factor, as if its segment were as large as the others'.
+    /// Counts pauses at an operating point; call [`Self::set_limit`] afterwards. `exact` looks up every stage, which
+    /// costs a step per start and end; otherwise each worker has one factor, as if its segment were as large as the
+    /// others'.
     pub fn set_point(&mut self, point: &OperatingPoint, exact: bool) {
         let layers = self.chain.layers;
         for (index, worker) in self.chain.workers.iter().enumerate().filter(|(_, worker)| !worker.pauses.is_empty()) {
@@ -93,8 +96,8 @@ impl<'a> Program<'a> {
         starts.collect()
     }
 
-    /// Memory, bindings and limit. All are monotonic: they only tighten with longer ranges. The saving of a tied LM head is left to
-    /// [`Self::extend`].
+    /// Memory, bindings and limit. All are monotonic: they only tighten with longer ranges. The saving of a tied LM
+    /// head is left to [`Self::extend`].
     fn fits(&self, worker: usize, start: usize, end: usize) -> bool {
         let memory = &self.chain.workers[worker].memory;
         memory[end] - memory[start] <= self.chain.workers[worker].capacity && self.under(worker, start, end)
@@ -104,7 +107,7 @@ impl<'a> Program<'a> {
         self.chain.may_take(worker, start, end)
             && match self.limit {
                 None => true,
-                Some(most) => self.token_millis(worker, start, end) < most,
+                Some(limit) => self.token_millis(worker, start, end) < limit,
             }
     }
 
@@ -126,8 +129,8 @@ impl<'a> Program<'a> {
         whole && self.chain.memory(worker, 0, end) <= self.chain.workers[worker].capacity && self.under(worker, 0, end)
     }
 
-    /// The recurrence with `worker` last: `reach[x]` is the least cost of having `x` layers computed and sent to it, `out[i]` becomes
-    /// the least cost of having `i` layers computed.
+    /// The recurrence with `worker` last: `reach[x]` is the least cost of having `x` layers computed and sent to it,
+    /// `out[i]` becomes the least cost of having `i` layers computed.
     pub fn extend(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         if self.paused[worker].is_empty() {
             self.extend_linear(worker, reach, out);
@@ -140,8 +143,8 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Costs are differences of prefix sums, so the best start for each end is a sliding-window minimum: O(n) with a monotonic
-    /// queue.
+    /// Costs are differences of prefix sums, so the best start for each end is a sliding-window minimum: O(n) with a
+    /// monotonic queue.
     fn extend_linear(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         let Self { chain, earliest, window, steps, factors, .. } = self;
         let (cost, factor) = (&chain.workers[worker].cost, factors[worker]);
@@ -265,11 +268,11 @@ impl Program<'_> {
                 }
                 let stage = self.token_millis(worker, start, end);
                 if start == 0 && (index == 0 || participation == Participation::Any) {
-                    best = least(best, (self.chain.entry(worker) + stage, None, 0));
+                    best = cheaper(best, (self.chain.entry(worker) + stage, None, 0));
                 }
                 for previous in first..if start == 0 { first } else { index } {
                     let sum = table[previous * width + start] + self.chain.hop(order[previous], worker, start) + stage;
-                    best = least(best, (sum, Some(previous), start));
+                    best = cheaper(best, (sum, Some(previous), start));
                 }
             }
             segments.push(Segment { worker, start: best.2, end });
@@ -286,6 +289,6 @@ impl Program<'_> {
 
 type Predecessor = (f64, Option<usize>, usize);
 
-fn least(a: Predecessor, b: Predecessor) -> Predecessor {
+fn cheaper(a: Predecessor, b: Predecessor) -> Predecessor {
     if b.0 < a.0 { b } else { a }
 }
