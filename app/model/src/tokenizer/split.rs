@@ -36,8 +36,8 @@ impl PreTokenizer {
         })
     }
 
-    /// Words that are tokens as they stand are taken whole, whatever the merges say (`ignore_merges`). The files of these
-    /// also begin a text with the beginning-of-sequence token unless they say otherwise.
+    /// Words that are tokens as they stand are taken whole, whatever the merges say (`ignore_merges`). The files of
+    /// these also begin a text with the beginning-of-sequence token unless they say otherwise.
     pub(super) fn takes_whole_words(name: &str) -> bool {
         let names = ["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"];
         names.contains(&name) || matches!(name, "jina-v5-nano" | "tekken")
