@@ -93,7 +93,7 @@ fn ahead(bench: &mut Bench, from: u32, tokens: u32, depth: u32, steps: u16) -> T
         let done = bench.results.borrow().len() as u32;
         while started < pieces && started < done + depth {
             let row = rows(from + started * u32::from(steps)..from + started * u32::from(steps) + 1)[0];
-            let token = if started == 0 { FirstToken::Given(1) } else { FirstToken::Chosen };
+            let token = if started == 0 { FirstToken::Given(1) } else { FirstToken::Sampled };
             let before = Instant::now();
             bench.start(Task::Continue { row, token, steps });
             encoding += before.elapsed().as_secs_f64();

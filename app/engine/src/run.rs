@@ -470,7 +470,7 @@ impl Core {
         let BatchToken { conversation, position } = row;
         let slot = match token {
             FirstToken::Given(_) => None,
-            FirstToken::Chosen => Some(
+            FirstToken::Sampled => Some(
                 self.chosen
                     .find(conversation, position)
                     .ok_or(EngineError::NothingChosen { conversation, position: position.0 })?,

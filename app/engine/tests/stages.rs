@@ -348,7 +348,7 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             bench.candidates(prompt());
             let mut got = bench.candidates(go_on(60, FirstToken::Given(first), 3));
             let pieces = [(63, 1), (64, 1), (65, 8), (73, 1)];
-            let tickets = pieces.map(|(at, steps)| bench.start(go_on(at, FirstToken::Chosen, steps)));
+            let tickets = pieces.map(|(at, steps)| bench.start(go_on(at, FirstToken::Sampled, steps)));
             for ticket in tickets {
                 let Outcome::Candidates(some) = bench.answer(ticket) else { panic!("no candidates") };
                 got.extend(some);
@@ -361,7 +361,7 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             let other = BatchToken { conversation: ConversationId(8), position: Position(0) };
             let then = top(LmHeadTokens::Last, 1);
             bench.start(forward(vec![other], KernelClass::Decode, slice(&tokens, (70, 71)), (0, 3), then));
-            let ticket = bench.start(go_on(60, FirstToken::Chosen, 5));
+            let ticket = bench.start(go_on(60, FirstToken::Sampled, 5));
             assert!(matches!(bench.answer(ask), Outcome::Candidates(_)));
             assert_eq!(bench.answer(ticket), Outcome::Candidates(expected[..5].to_vec()));
 
@@ -381,13 +381,13 @@ fn a_continuation_needs_a_chosen_token_and_every_unit() {
     assert_eq!(submit(&bench, go_on(0, FirstToken::Given(1), 9)), EngineError::BadSteps(9));
     assert_eq!(submit(&bench, go_on(0, FirstToken::Given(333), 1)), EngineError::UnknownToken(333));
     let none = |position| EngineError::NothingChosen { conversation: TALK, position };
-    assert_eq!(submit(&bench, go_on(0, FirstToken::Chosen, 1)), none(0));
+    assert_eq!(submit(&bench, go_on(0, FirstToken::Sampled, 1)), none(0));
     let prompt = |then| forward(rows(0..5), KernelClass::Prefill, slice(&tokens, (0, 5)), (0, 3), then);
     bench.candidates(prompt(top(LmHeadTokens::Last, 1)));
-    assert_eq!(submit(&bench, go_on(4, FirstToken::Chosen, 1)), none(4));
+    assert_eq!(submit(&bench, go_on(4, FirstToken::Sampled, 1)), none(4));
     // A pass without a choice leaves nothing to go on from.
     bench.run(prompt(Then::Nothing));
-    assert_eq!(submit(&bench, go_on(5, FirstToken::Chosen, 1)), none(5));
+    assert_eq!(submit(&bench, go_on(5, FirstToken::Sampled, 1)), none(5));
     let gap = EngineError::Gap { conversation: TALK, known: 5, wanted: 9 };
     assert_eq!(submit(&bench, go_on(9, FirstToken::Given(1), 1)), gap);
     let some = model.all_units().into_iter().filter(|unit| *unit != WeightUnit::LmHead).collect();

@@ -1,11 +1,12 @@
-//! Writes a synthetic model: `cargo run --release -p potluck-gguf --example synthetic -- --arch qwen3moe --type Q4_K OUT`.
+//! Writes a synthetic model:
+//! `cargo run --release -p potluck-gguf --example synthetic -- --arch qwen3moe --type Q4_K OUT`.
 //!
-//! `--shape llama-3.2-1b` begins with a published model's sizes, in `Q4_K_M` and with random blocks: benchmarks run on these.
-//! `--shape qwen3-30b-a3b --blocks 4` cuts one.
+//! `--shape llama-3.2-1b` begins with a published model's sizes, in `Q4_K_M` and with random blocks: benchmarks run on
+//! these. `--shape qwen3-30b-a3b --blocks 4` cuts one.
 //!
-//! Every field of `synthetic::Synthetic` is an option (`--hidden 2048 --fill blocks --rope-base 1000000 --tied true`), and so
-//! are `--arch NAME`, `--type TYPE` (embedding, weights and head at once), `--spec FILE` (a description in JSON that later
-//! options change) and `--print` (writes the description to the standard output, and no model).
+//! Every field of `synthetic::Synthetic` is an option (`--hidden 2048 --fill blocks --rope-base 1000000 --tied true`),
+//! and so are `--arch NAME`, `--type TYPE` (embedding, weights and head at once), `--spec FILE` (a description in JSON
+//! that later options change) and `--print` (writes the description to the standard output, and no model).
 
 use std::fs::File;
 use std::io::BufWriter;

@@ -88,6 +88,9 @@ impl Header {
     }
 
     /// Checks that every tensor lies inside a file of `length` bytes; names the first that does not.
+    ///
+    /// # Errors
+    /// [`GgufError::Truncated`] with the first tensor that ends beyond the file.
     pub fn check_length(&self, length: u64) -> Result<(), GgufError> {
         match self.tensors.iter().find(|tensor| tensor.end() > length) {
             None => Ok(()),

@@ -4,9 +4,10 @@
 //! - [`dequantize`] turns the bytes of any tensor type into floats, slowly and exactly: the reference for kernels.
 //! - [`quantize`] and [`GgufWriter`] make files; [`synthetic`] makes whole models from a seed.
 //!
-//! Everything in a file is untrusted: sums and products are checked, counts are bounded before anything is allocated, and
-//! each error is a sentence that names the key, the tensor or the type.
+//! Everything in a file is untrusted: sums and products are checked, counts are bounded before anything is allocated,
+//! and each error is a sentence that names the key, the tensor or the type.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod cursor;
 mod dequantize;
@@ -47,6 +48,9 @@ pub enum Progress {
 }
 
 /// Reads the header at the start of `bytes`, which may be a whole file or only its beginning.
+///
+/// # Errors
+/// [`GgufError::Truncated`] if the header is longer than `bytes`, else its first fault.
 pub fn parse(bytes: &[u8]) -> Result<Header, GgufError> {
     match HeaderParser::new().push(bytes)? {
         Progress::Done(header) => Ok(*header),

@@ -54,36 +54,57 @@ impl Metadata {
     }
 
     /// The value of a key, or [`GgufError::MissingKey`].
+    ///
+    /// # Errors
+    /// [`GgufError::MissingKey`].
     pub fn require(&self, key: &str) -> Result<&Value, GgufError> {
         self.get(key).ok_or_else(|| GgufError::MissingKey { key: key.to_string() })
     }
 
     /// A whole number, whatever integer type the file used.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn u64(&self, key: &str) -> Result<u64, GgufError> {
         self.typed(key, "a whole number", Value::as_u64)
     }
 
     /// A whole number that fits 32 bits, whatever integer type the file used.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn u32(&self, key: &str) -> Result<u32, GgufError> {
         self.typed(key, "a whole number below 4294967296", |value| value.as_u64()?.try_into().ok())
     }
 
     /// A float of either size.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn f32(&self, key: &str) -> Result<f32, GgufError> {
         self.typed(key, "a float", Value::as_f32)
     }
 
     /// A truth value.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn bool(&self, key: &str) -> Result<bool, GgufError> {
         self.typed(key, "a bool", |value| if let Value::Bool(v) = value { Some(*v) } else { None })
     }
 
     /// A text.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn str(&self, key: &str) -> Result<&str, GgufError> {
         self.typed(key, "a string", |value| if let Value::String(v) = value { Some(v.as_str()) } else { None })
     }
 
     /// An array of texts.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn strings(&self, key: &str) -> Result<&[String], GgufError> {
         self.typed(key, "an array of strings", |value| match value {
             Value::Array(Array::String(v)) => Some(v.as_slice()),
@@ -92,6 +113,9 @@ impl Metadata {
     }
 
     /// An array of 32-bit floats.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn f32s(&self, key: &str) -> Result<&[f32], GgufError> {
         self.typed(key, "an array of float32", |value| match value {
             Value::Array(Array::F32(v)) => Some(v.as_slice()),
@@ -100,6 +124,9 @@ impl Metadata {
     }
 
     /// An array of whole numbers that fit 32 bits, whatever integer type the file used.
+    ///
+    /// # Errors
+    /// The key is missing, or its value has another type.
     pub fn u32s(&self, key: &str) -> Result<Vec<u32>, GgufError> {
         self.typed(key, "an array of whole numbers", |value| match value {
             Value::Array(array) => array.to_u64s()?.into_iter().map(|v| v.try_into().ok()).collect(),
@@ -108,6 +135,9 @@ impl Metadata {
     }
 
     /// One number for each of `count` blocks: a number means all of them, an array one each.
+    ///
+    /// # Errors
+    /// The key is missing, or has no number for each block.
     pub fn u32_per_block(&self, key: &str, count: usize) -> Result<Vec<u32>, GgufError> {
         match self.require(key)? {
             Value::Array(_) => {
@@ -122,6 +152,9 @@ impl Metadata {
     }
 
     /// A typed getter's answer, or `None` when the key is absent: `metadata.optional(key, Metadata::u32)?`.
+    ///
+    /// # Errors
+    /// What the getter returns for a key that is there.
     pub fn optional<'a, T>(
         &'a self,
         key: &str,

@@ -28,6 +28,9 @@ impl Model {
     }
 
     /// The tensor with this name, or [`GgufError::MissingTensor`].
+    ///
+    /// # Errors
+    /// [`GgufError::MissingTensor`].
     pub fn require_tensor(&self, name: &str) -> Result<&TensorInfo, GgufError> {
         self.tensor(name).ok_or_else(|| GgufError::MissingTensor { name: name.to_string() })
     }
@@ -39,11 +42,18 @@ impl Model {
 }
 
 /// How many files the model of this header has: 1 unless it is split.
+///
+/// # Errors
+/// The key has another type.
 pub fn split_count(header: &Header) -> Result<u32, GgufError> {
     Ok(header.metadata.optional(SPLIT_COUNT_KEY, Metadata::u32)?.unwrap_or(1).max(1))
 }
 
 /// Puts the files of a model together, one header or all of a split in their order.
+///
+/// # Errors
+/// Headers that do not belong together: a file of the split is missing, doubled or out of order, or a tensor is in two
+/// files.
 pub fn join(headers: impl IntoIterator<Item = Header>) -> Result<Model, GgufError> {
     let mut headers = headers.into_iter();
     let Some(first) = headers.next() else {

@@ -79,6 +79,9 @@ impl HeaderParser {
 
     /// Takes the next bytes of the file. After [`Progress::Done`] nothing more may be pushed; what was pushed beyond the
     /// header is dropped. After an error the parser is of no more use.
+    ///
+    /// # Errors
+    /// The first fault of the header.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Progress, GgufError> {
         if matches!(self.stage, Stage::Done) {
             return Err(GgufError::AlreadyDone);

@@ -8,6 +8,9 @@ use crate::{GgufError, TensorType};
 /// Appends the blocks of `values` in type `kind` to `out`. Their number must be whole blocks.
 ///
 /// Types: `F32 F16 Q8_0 Q4_0 Q4_K Q6_K`.
+///
+/// # Errors
+/// A type that is not one of these, or a number of values that is not whole blocks.
 pub fn quantize(kind: TensorType, values: &[f32], out: &mut Vec<u8>) -> Result<(), GgufError> {
     let block: fn(&[f32], &mut Vec<u8>) = match kind {
         TensorType::F32 => |x, out| out.extend(x[0].to_le_bytes()),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// A row of values is cut into blocks; a block has a fixed number of values and of bytes. `K` types have super-blocks of
 /// 256 values with scales of their own inside, `IQ` types look values up in a codebook.
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "spelled as ggml names the types")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u32)]
 pub enum TensorType {

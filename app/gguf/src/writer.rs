@@ -45,6 +45,9 @@ impl GgufWriter {
     }
 
     /// An empty file with this alignment, which also becomes `general.alignment`.
+    ///
+    /// # Errors
+    /// An alignment that is not a power of two, or too large.
     pub fn with_alignment(alignment: u32) -> Result<Self, GgufError> {
         let mut writer = Self::new();
         writer.metadata.insert(ALIGNMENT_KEY, Value::U32(alignment));
@@ -62,6 +65,9 @@ impl GgufWriter {
     }
 
     /// Adds a tensor after the others. `dims[0]` is the length of a row.
+    ///
+    /// # Errors
+    /// A shape that no tensor of this type can have.
     pub fn tensor(&mut self, name: impl Into<String>, kind: TensorType, dims: &[u64]) -> Result<&mut Self, GgufError> {
         let name = name.into();
         let bytes = tensor_bytes(&name, kind, dims)?;
@@ -78,6 +84,9 @@ impl GgufWriter {
     }
 
     /// The header as a parser will read it, with every tensor's place.
+    ///
+    /// # Errors
+    /// A name that is used twice, or sizes that overflow.
     pub fn layout(&self) -> Result<Header, GgufError> {
         let header_bytes = self.header_bytes().len() as u64;
         assemble(VERSION, self.metadata.clone(), self.tensors.clone(), header_bytes)
@@ -109,6 +118,9 @@ impl GgufWriter {
     }
 
     /// Writes the whole file to `out`. `data` is called for each tensor in order and must write exactly its bytes.
+    ///
+    /// # Errors
+    /// No valid layout, a failed write, or `data` wrote another number of bytes.
     pub fn write_to<W: Write>(
         &self,
         out: W,
@@ -138,6 +150,9 @@ impl GgufWriter {
     }
 
     /// The whole file in memory; `data` returns each tensor's bytes.
+    ///
+    /// # Errors
+    /// No valid layout, or `data` returned another number of bytes.
     pub fn to_bytes(&self, mut data: impl FnMut(&TensorInfo) -> Vec<u8>) -> Result<Vec<u8>, WriteError> {
         let mut out = Vec::new();
         self.write_to(&mut out, |tensor, out| Ok(out.write_all(&data(tensor))?))?;

@@ -1,5 +1,5 @@
 //! The dequantizer against libggml and PyPI `gguf`: `e2e/golden/vectors.py` writes the vectors.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_gguf::synthetic::Random;
 use potluck_gguf::{GgufError, TensorType, dequantize, quantize};
@@ -52,7 +52,8 @@ fn lengths_that_do_not_match_are_refused() {
 fn quantized_values_come_back_within_half_a_step() {
     let mut random = Random::new(5, "quantize");
     let values: Vec<f32> = (0..4096).map(|_| random.normal()).collect();
-    // The largest error over the deviation (1) that the width of a step allows: an outlier of 4 sets the step of its block.
+    // The largest error over the deviation (1) that the width of a step allows: an outlier of 4 sets the step of its
+    // block.
     for (kind, bound) in [
         (TensorType::F32, 0.0),
         (TensorType::F16, 0.002),

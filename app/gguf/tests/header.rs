@@ -1,5 +1,5 @@
 //! The parser against files the writer made, whole, in pieces and broken.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_gguf::{
     Array, GgufError, GgufWriter, Header, HeaderParser, Metadata, Progress, TensorType, Value, join, parse,

@@ -1,5 +1,5 @@
 //! Memory while parsing: counted by the allocator, whatever a corrupt header claims.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

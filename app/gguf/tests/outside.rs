@@ -1,5 +1,5 @@
 //! Files by and for other software: one that PyPI `gguf` wrote, and the models that llama.cpp answered for.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_gguf::synthetic::Synthetic;
 use potluck_gguf::{Array, TensorType, Value, dequantize, parse};

@@ -1,5 +1,5 @@
 //! Synthetic models: valid, the same everywhere, and split files that join.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_gguf::synthetic::{Architecture, Fill, MIN_VOCABULARY, Mixture, Random, Shape, Synthetic};
 use potluck_gguf::{Array, GgufError, Model, TensorType, Value, dequantize, join, parse};

@@ -35,22 +35,22 @@ impl<'a> Keys<'a> {
         ModelError::BadValue { key: self.key(key), value: value.to_string(), expected: expected.to_string() }
     }
 
-    /// A width or count, from 1 to `most`.
-    pub(crate) fn size(&self, key: &str, most: u32) -> Result<u32, ModelError> {
-        self.checked_size(key, self.u32(key)?, most)
+    /// A width or count, from 1 to `max`.
+    pub(crate) fn size(&self, key: &str, max: u32) -> Result<u32, ModelError> {
+        self.checked_size(key, self.u32(key)?, max)
     }
 
     /// One size for each block, from a number or an array.
-    pub(crate) fn sizes(&self, key: &str, blocks: u32, most: u32) -> Result<Vec<u32>, ModelError> {
+    pub(crate) fn sizes(&self, key: &str, blocks: u32, max: u32) -> Result<Vec<u32>, ModelError> {
         let values = self.metadata.u32_per_block(&self.key(key), blocks as usize)?;
-        values.into_iter().map(|value| self.checked_size(key, value, most)).collect()
+        values.into_iter().map(|value| self.checked_size(key, value, max)).collect()
     }
 
-    pub(crate) fn checked_size(&self, key: &str, value: u32, most: u32) -> Result<u32, ModelError> {
-        if (1..=most).contains(&value) {
+    pub(crate) fn checked_size(&self, key: &str, value: u32, max: u32) -> Result<u32, ModelError> {
+        if (1..=max).contains(&value) {
             Ok(value)
         } else {
-            Err(self.bad(key, value, format!("it must be from 1 to {most}")))
+            Err(self.bad(key, value, format!("it must be from 1 to {max}")))
         }
     }
 

@@ -28,6 +28,7 @@
 //! # Ok::<(), potluck_gguf::GgufError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod error;
 mod keys;

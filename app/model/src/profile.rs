@@ -1,4 +1,4 @@
-//! What a picker tells about a model before it is chosen.
+//! What a picker shows of a model before it is chosen.
 
 use potluck_gguf::{Model, TensorInfo, quantization};
 use serde::{Deserialize, Serialize};

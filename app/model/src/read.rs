@@ -11,9 +11,9 @@ use crate::{
 };
 
 /// Most experts of a block that a file may claim; far above any model.
-const MOST_EXPERTS: u32 = 4096;
-/// Widest vector that a file may claim, so that products of two widths stay in 64 bits and sums in 32.
-const WIDEST: u32 = 1 << 20;
+const MAX_EXPERTS: u32 = 4096;
+/// Widest vector that a file may claim, so that products of two widths fit 64 bits and sums 32 bits.
+const MAX_WIDTH: u32 = 1 << 20;
 
 impl ModelSpec {
     /// Reads the architecture, and where each weight unit lies, from a file's header (or those of a split).
@@ -45,7 +45,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn model(&mut self) -> Result<(ModelSpec, UnitMap), ModelError> {
         let keys = &self.keys;
-        let hidden = keys.size("embedding_length", WIDEST)?;
+        let hidden = keys.size("embedding_length", MAX_WIDTH)?;
         let block_count = keys.size("block_count", u32::from(u16::MAX))?;
         let epsilon = "attention.layer_norm_rms_epsilon";
         let norm_epsilon = keys.positive(epsilon, keys.metadata.f32(&keys.key(epsilon))?)?;
@@ -53,7 +53,7 @@ impl Reader<'_> {
         let attentions = self.attentions(hidden, block_count)?;
         let experts = self.experts()?;
         let widths = keys.metadata.contains(&keys.key("feed_forward_length"));
-        let widths = if widths { keys.sizes("feed_forward_length", block_count, WIDEST)? } else { Vec::new() };
+        let widths = if widths { keys.sizes("feed_forward_length", block_count, MAX_WIDTH)? } else { Vec::new() };
 
         let mut units = UnitMap::default();
         let table = self.tensors.table(TensorRole::TokenEmbedding, "token_embd.weight", hidden)?;
@@ -115,10 +115,10 @@ impl Reader<'_> {
 
     fn attentions(&self, hidden: u32, blocks: u32) -> Result<Vec<AttentionSpec>, ModelError> {
         let keys = &self.keys;
-        let heads = keys.sizes("attention.head_count", blocks, WIDEST)?;
+        let heads = keys.sizes("attention.head_count", blocks, MAX_WIDTH)?;
         let kv_key = "attention.head_count_kv";
         let kv_heads = match keys.metadata.contains(&keys.key(kv_key)) {
-            true => keys.sizes(kv_key, blocks, WIDEST)?,
+            true => keys.sizes(kv_key, blocks, MAX_WIDTH)?,
             false => heads.clone(),
         };
         let key_length = keys.optional_u32("attention.key_length")?;
@@ -135,7 +135,7 @@ impl Reader<'_> {
                     return Err(keys.bad("attention.head_count", heads, format!("it must divide the width {hidden}")));
                 }
             };
-            if head_dim == 0 || head_dim % 2 != 0 || u64::from(head_dim) * u64::from(heads) > u64::from(WIDEST) {
+            if head_dim == 0 || head_dim % 2 != 0 || u64::from(head_dim) * u64::from(heads) > u64::from(MAX_WIDTH) {
                 return Err(keys.bad(
                     "attention.key_length",
                     head_dim,
@@ -187,7 +187,7 @@ impl Reader<'_> {
         let Some(count) = keys.optional_u32("expert_count")?.filter(|&count| count > 0) else {
             return Ok(None);
         };
-        let count = keys.checked_size("expert_count", count, MOST_EXPERTS)?;
+        let count = keys.checked_size("expert_count", count, MAX_EXPERTS)?;
         let used = keys.size("expert_used_count", count)?;
         // 1 is softmax; 0 is "not set".
         if let Some(function) = keys.optional_u32("expert_gating_func")?.filter(|&function| function > 1) {
@@ -198,7 +198,7 @@ impl Reader<'_> {
         }
         let normalize = keys.metadata.optional(&keys.key("expert_weights_norm"), Metadata::bool)?.unwrap_or(true);
         let width = keys.optional_u32("expert_feed_forward_length")?;
-        let width = width.map(|width| keys.checked_size("expert_feed_forward_length", width, WIDEST)).transpose()?;
+        let width = width.map(|width| keys.checked_size("expert_feed_forward_length", width, MAX_WIDTH)).transpose()?;
         Ok(Some(Experts { count: count as u16, used, width, normalize }))
     }
 

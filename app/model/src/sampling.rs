@@ -1,17 +1,17 @@
-//! Choosing the next token. Pure functions: the random number comes from seed and position, penalties from the token
-//! log, so there is no sampler state that could be lost with a tab.
+//! Sampling of the next token. Pure functions: the random number comes from seed and position, penalties come from the
+//! token log, so there is no sampler state that could be lost with a tab.
 
 use potluck_plan::{Candidates, LogitsRequest};
 use serde::{Deserialize, Serialize};
 
-/// How the next token is chosen. Rules apply in the order of the fields.
+/// How the next token is sampled. Rules apply in the order of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// Divides (multiplies, if negative) the logits of tokens in the last [`Self::penalty_window`] tokens; 1 is off.
     pub repetition_penalty: f32,
     /// How far back the penalty looks, in tokens.
     pub penalty_window: u32,
-    /// Keep the best so many; 0 keeps all candidates there are.
+    /// Keep this many of the best; 0 keeps all candidates.
     pub top_k: u32,
     /// Keep the fewest best tokens whose probabilities (before temperature) reach this sum; 1 is off.
     pub top_p: f32,
@@ -43,11 +43,11 @@ impl Sampling {
         Self { temperature: 0.0, ..Self::default() }
     }
 
-    /// What the head must give back for this choice.
+    /// What the LM head must return for this choice.
     ///
-    /// With [`LogitsRequest::MOST`] candidates the result is the one over the whole vocabulary as long as `top_k` and the
-    /// penalty window together are not larger: penalties only lower logits, so no token outside can enter the best
-    /// `top_k`. Beyond that the choice is among those candidates, which hold nearly all the probability.
+    /// With [`LogitsRequest::MAX_TOP`] candidates the result is the one over the whole vocabulary as long as `top_k`
+    /// and the penalty window together are not larger: penalties only lower logits, so no token outside can enter the
+    /// best `top_k`. Beyond that the choice is among those candidates, which hold nearly all the probability.
     pub fn request(&self) -> LogitsRequest {
         if self.is_greedy() && !self.penalizes() {
             LogitsRequest::Top(1)
@@ -58,13 +58,13 @@ impl Sampling {
 
     /// The token after `log`, which is the whole token log of the conversation: its length is the new token's
     /// position. `None` without candidates.
-    pub fn pick(&self, candidates: &Candidates, log: &[u32]) -> Option<u32> {
-        self.choose(candidates.ids.iter().copied().zip(candidates.logits.iter().copied()), log)
+    pub fn sample(&self, candidates: &Candidates, log: &[u32]) -> Option<u32> {
+        self.draw(candidates.ids.iter().copied().zip(candidates.logits.iter().copied()), log)
     }
 
     /// The same from the logits of the whole vocabulary.
-    pub fn pick_from_logits(&self, logits: &[f32], log: &[u32]) -> Option<u32> {
-        self.choose((0..).zip(logits.iter().copied()), log)
+    pub fn sample_from_logits(&self, logits: &[f32], log: &[u32]) -> Option<u32> {
+        self.draw((0..).zip(logits.iter().copied()), log)
     }
 
     fn is_greedy(&self) -> bool {
@@ -75,7 +75,7 @@ impl Sampling {
         self.repetition_penalty != 1.0 && self.repetition_penalty > 0.0 && self.penalty_window > 0
     }
 
-    fn choose(&self, candidates: impl Iterator<Item = (u32, f32)>, log: &[u32]) -> Option<u32> {
+    fn draw(&self, candidates: impl Iterator<Item = (u32, f32)>, log: &[u32]) -> Option<u32> {
         let recent = match self.penalizes() {
             true => &log[log.len().saturating_sub(self.penalty_window as usize)..],
             false => &[],
@@ -172,7 +172,7 @@ fn uniform(seed: u64, position: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use proptest::prelude::*;
 
@@ -185,7 +185,7 @@ mod tests {
         let mut counts = vec![0; logits.len()];
         for position in 0..draws {
             // Id 0 alone is in the log.
-            counts[sampling.pick_from_logits(logits, &vec![0; position]).unwrap() as usize] += 1;
+            counts[sampling.sample_from_logits(logits, &vec![0; position]).unwrap() as usize] += 1;
         }
         counts
     }
@@ -193,11 +193,11 @@ mod tests {
     #[test]
     fn greedy_takes_the_best_and_the_lowest_of_equals() {
         let greedy = Sampling::greedy();
-        assert_eq!(greedy.pick_from_logits(&[1.0, 3.0, 3.0, f32::NAN], &[]), Some(1));
-        assert_eq!(greedy.pick_from_logits(&[], &[]), None);
+        assert_eq!(greedy.sample_from_logits(&[1.0, 3.0, 3.0, f32::NAN], &[]), Some(1));
+        assert_eq!(greedy.sample_from_logits(&[], &[]), None);
         assert_eq!(greedy.request(), LogitsRequest::Top(1));
         let candidates = Candidates { ids: vec![9, 4], logits: vec![2.0, 2.0] };
-        assert_eq!(greedy.pick(&candidates, &[]), Some(4));
+        assert_eq!(greedy.sample(&candidates, &[]), Some(4));
     }
 
     #[test]
@@ -228,9 +228,9 @@ mod tests {
     fn a_penalty_looks_back_as_far_as_its_window() {
         let greedy = Sampling { repetition_penalty: 2.0, penalty_window: 2, ..Sampling::greedy() };
         assert_eq!(greedy.request(), LogitsRequest::Top(LogitsRequest::MAX_TOP), "the best may be penalized");
-        assert_eq!(greedy.pick_from_logits(&[3.0, 2.0], &[0, 1, 1]), Some(0), "0 is outside the window");
-        assert_eq!(greedy.pick_from_logits(&[3.0, 2.0], &[1, 0, 0]), Some(1));
-        assert_eq!(greedy.pick_from_logits(&[-1.0, -1.5], &[0]), Some(1), "negative logits get lower too");
+        assert_eq!(greedy.sample_from_logits(&[3.0, 2.0], &[0, 1, 1]), Some(0), "0 is outside the window");
+        assert_eq!(greedy.sample_from_logits(&[3.0, 2.0], &[1, 0, 0]), Some(1));
+        assert_eq!(greedy.sample_from_logits(&[-1.0, -1.5], &[0]), Some(1), "negative logits get lower too");
     }
 
     proptest! {
@@ -247,7 +247,7 @@ mod tests {
             order.truncate(n.into());
             let best = order.iter().map(|&id| logits[id as usize]).collect();
             let candidates = Candidates { ids: order, logits: best };
-            prop_assert_eq!(sampling.pick(&candidates, &log), sampling.pick_from_logits(&logits, &log));
+            prop_assert_eq!(sampling.sample(&candidates, &log), sampling.sample_from_logits(&logits, &log));
         }
 
         #[test]

@@ -7,18 +7,19 @@ use potluck_plan::{
 use crate::{FeedForwardSpec, ModelSpec, UnitMap};
 
 impl ModelSpec {
-    /// Every block's keys and values can be stored so: blocks of values that share a scale do not cut a head.
-    pub fn takes(&self, state: KvCacheType) -> bool {
-        (0..self.blocks.len()).all(|block| state.takes(self.attention(block).head_dim))
+    /// True if the KV cache of every block can be stored in this type: blocks of values that share a scale never cross
+    /// heads.
+    pub fn takes(&self, kv_cache: KvCacheType) -> bool {
+        (0..self.blocks.len()).all(|block| kv_cache.takes(self.attention(block).head_dim))
     }
 
-    /// The sizes a planner needs. Weights stay on the GPU as the file has them; keys and values have
-    /// the type `state`, which must be one that [`ModelSpec::takes`].
-    pub fn shape(&self, units: &UnitMap, model: ModelId, state: KvCacheType) -> ModelShape {
+    /// The sizes a planner needs. Weights stay on the GPU as they are in the file; the KV cache has type `kv_cache`,
+    /// which [`ModelSpec::takes`] must accept.
+    pub fn shape(&self, units: &UnitMap, model: ModelId, kv_cache: KvCacheType) -> ModelShape {
         let blocks = (0..).map(BlockIndex).zip(&self.blocks);
         let blocks = blocks.map(|(index, block)| {
             let attention = self.attention(usize::from(index.0));
-            let row = u64::from(attention.kv_heads) * 4 * u64::from(state.head_words(attention.head_dim));
+            let row = u64::from(attention.kv_heads) * 4 * u64::from(kv_cache.head_words(attention.head_dim));
             let feed_forward = match block.feed_forward {
                 FeedForwardSpec::Dense { .. } => {
                     FeedForwardShape::Dense { bytes: units.bytes(WeightUnit::Dense(index)) }
@@ -49,7 +50,7 @@ impl ModelSpec {
             embedding: units.bytes(WeightUnit::Embedding),
             lm_head: units.bytes(WeightUnit::LmHead),
             tied_lm_head: self.tied_lm_head,
-            kv_cache: state,
+            kv_cache,
             blocks: blocks.collect(),
         }
     }

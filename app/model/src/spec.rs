@@ -17,7 +17,7 @@ pub struct ModelSpec {
     pub context: u32,
     /// RMSNorm epsilon.
     pub norm_epsilon: f32,
-    /// The file has no `output.weight`: the head multiplies with the embedding table.
+    /// The file has no `output.weight`: the LM head is the embedding table.
     pub tied_lm_head: bool,
     /// Blocks in order. Blocks are data: each may differ.
     pub blocks: Vec<BlockSpec>,
@@ -53,7 +53,7 @@ impl Architecture {
     }
 }
 
-/// One block: a mixer and a feed-forward half.
+/// One block: a token mixer and a feed-forward half.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockSpec {
     /// How positions exchange information.

@@ -1,8 +1,8 @@
 //! Chat templates: a conversation as the text the model was trained on.
 //!
-//! The template comes from the model's file and is not trusted: it runs in an engine without I/O, with fuel (a bound
-//! on steps), a bound on its own length and one on what it writes. One thing is left: the engine does not bound the
-//! length of a variable, so a hostile template can fill memory by doubling a string, which costs it the worker it runs in.
+//! The template comes from the model's file and is not trusted: it runs in an engine without I/O, with fuel (a bound on
+//! steps), a bound on its own length and one on what it writes. One gap remains: the engine does not bound the length
+//! of a variable, so a hostile template can exhaust memory by doubling a string. That ends only the worker it runs in.
 
 mod python;
 
@@ -23,9 +23,9 @@ const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }
     {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
 /// Longest template that is compiled, in bytes. The longest known ones have 30 kB.
-const LONGEST_TEMPLATE: usize = 1 << 20;
+const MAX_TEMPLATE_BYTES: usize = 1 << 20;
 /// Longest text a template may write, in bytes.
-const LONGEST_TEXT: usize = 16 << 20;
+const MAX_TEXT_BYTES: usize = 16 << 20;
 /// Steps a template may run. A message takes about fifty.
 const FUEL: u64 = 5_000_000;
 /// Depth of loops and macros inside each other (a macro counts about ten); small, because a page's stack is.
@@ -88,7 +88,6 @@ pub struct ChatTemplate {
     environment: Environment<'static>,
     bos: String,
     eos: String,
-    from_file: bool,
 }
 
 impl ChatTemplate {
@@ -100,9 +99,7 @@ impl ChatTemplate {
         let source = metadata.optional("tokenizer.chat_template", Metadata::str)?;
         let text = |id: Option<u32>| id.map_or_else(String::new, |id| tokenizer.name(id));
         let (bos, eos) = (text(tokenizer.bos()), text(tokenizer.eos()));
-        let mut template = Self::new(source.unwrap_or(CHATML), bos, eos)?;
-        template.from_file = source.is_some();
-        Ok(template)
+        Self::new(source.unwrap_or(CHATML), bos, eos)
     }
 
     /// ChatML, for a file without a usable template.
@@ -118,7 +115,7 @@ impl ChatTemplate {
     /// # Errors
     /// The template is too long or not Jinja.
     pub fn new(source: &str, bos: String, eos: String) -> Result<Self, TemplateError> {
-        if source.len() > LONGEST_TEMPLATE {
+        if source.len() > MAX_TEMPLATE_BYTES {
             return Err(TemplateError::Invalid(format!("it has {} bytes", source.len())));
         }
         let invalid = |error: Error| TemplateError::Invalid(describe(&error));
@@ -130,12 +127,7 @@ impl ChatTemplate {
         environment.set_recursion_limit(RECURSION);
         python::install(&mut environment);
         environment.add_template_owned(NAME, source.to_string()).map_err(invalid)?;
-        Ok(Self { environment, bos, eos, from_file: false })
-    }
-
-    /// Whether the template came from the model's file.
-    pub fn is_from_file(&self) -> bool {
-        self.from_file
+        Ok(Self { environment, bos, eos })
     }
 
     /// The token ids of a conversation: what [`Self::render`] writes, except that the names of control tokens inside a
@@ -235,7 +227,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// Memory that refuses to grow beyond [`LONGEST_TEXT`].
+/// Memory that refuses to grow beyond [`MAX_TEXT_BYTES`].
 #[derive(Default)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -244,7 +236,7 @@ struct Bounded {
 
 impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > LONGEST_TEXT {
+        if self.bytes.len() + bytes.len() > MAX_TEXT_BYTES {
             self.full = true;
             return Err(io::ErrorKind::WriteZero.into());
         }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What a tensor is for, inside its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TensorRole {
-    /// `token_embd.weight`, in `Embedding` and in a tied `Head`.
+    /// `token_embd.weight`, in `Embedding` and in a tied `LmHead`.
     TokenEmbedding,
     /// `output_norm.weight`.
     OutputNorm,
@@ -35,7 +35,7 @@ pub enum TensorRole {
     QueryNorm,
     /// `blk.N.attn_k_norm.weight`.
     KeyNorm,
-    /// `rope_freqs.weight`, repeated in each mixer.
+    /// `rope_freqs.weight`, repeated in each token mixer.
     RopeFactors,
     /// `blk.N.ffn_norm.weight`.
     FeedForwardNorm,
@@ -97,7 +97,7 @@ impl UnitMap {
         self.units.keys().copied()
     }
 
-    /// Bytes of a unit: its tensors laid end to end, which is also its form in a cache.
+    /// Bytes of a unit: its tensors end to end, which is also its layout in a cache.
     pub fn bytes(&self, unit: WeightUnit) -> Bytes {
         Bytes(self.tensors(unit).iter().map(|tensor| tensor.range.len).sum())
     }

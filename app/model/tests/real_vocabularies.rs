@@ -2,7 +2,7 @@
 //! `ggml-vocab-*.gguf` with their `.inp` and `.out` in llama.cpp's source distribution, too large to keep here.
 //!
 //!     POTLUCK_VOCABULARIES=DIR cargo test -p potluck-model --test real_vocabularies -- --ignored
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;
 use std::path::PathBuf;

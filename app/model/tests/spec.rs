@@ -1,11 +1,14 @@
 //! Architectures and weight units from the headers of made-up files.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use potluck_gguf::{Header, Metadata, Model, TensorInfo, TensorType, Value, join};
+use std::ops::{Deref, DerefMut};
+
+use potluck_gguf::{Model, TensorInfo, TensorType};
 use potluck_model::{
     Architecture, FeedForwardSpec, FileRange, ModelError, ModelSpec, Profile, RopePairs, TensorRole, UnitMap,
 };
 use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, KvCacheType, ModelId, WeightUnit};
+use potluck_testkit::GgufFile;
 use proptest::prelude::*;
 
 const HIDDEN: u64 = 64;
@@ -15,18 +18,26 @@ const KV_HEADS: u64 = 2;
 const WIDTH: u64 = 96;
 const EXPERTS: u64 = 4;
 
-/// A file in the making: two blocks, 64 wide.
-struct File {
-    metadata: Metadata,
-    tensors: Vec<TensorInfo>,
-    end: u64,
+/// A file of two blocks, 64 wide.
+struct File(GgufFile);
+
+impl Deref for File {
+    type Target = GgufFile;
+
+    fn deref(&self) -> &GgufFile {
+        &self.0
+    }
+}
+
+impl DerefMut for File {
+    fn deref_mut(&mut self) -> &mut GgufFile {
+        &mut self.0
+    }
 }
 
 impl File {
     fn empty(architecture: &str) -> Self {
-        let mut metadata = Metadata::new();
-        metadata.insert("general.architecture", architecture.into());
-        let mut file = Self { metadata, tensors: Vec::new(), end: 4096 };
+        let mut file = Self(GgufFile::new(architecture));
         file.set("embedding_length", HIDDEN as u32);
         file.set("block_count", 2u32);
         file.set("context_length", 512u32);
@@ -34,16 +45,16 @@ impl File {
         file.set("attention.head_count", HEADS as u32);
         file.set("attention.head_count_kv", KV_HEADS as u32);
         file.set("attention.layer_norm_rms_epsilon", 1e-5f32);
-        file.add("token_embd.weight", &[HIDDEN, VOCABULARY]);
-        file.vector("output_norm.weight", HIDDEN);
+        file.matrix("token_embd.weight", &[HIDDEN, VOCABULARY]);
+        file.vector("output_norm.weight", &[HIDDEN]);
         for block in 0..2 {
             let name = |part: &str| format!("blk.{block}.{part}.weight");
-            file.vector(&name("attn_norm"), HIDDEN);
-            file.add(&name("attn_q"), &[HIDDEN, HIDDEN]);
-            file.add(&name("attn_k"), &[HIDDEN, HIDDEN / 2]);
-            file.add(&name("attn_v"), &[HIDDEN, HIDDEN / 2]);
-            file.add(&name("attn_output"), &[HIDDEN, HIDDEN]);
-            file.vector(&name("ffn_norm"), HIDDEN);
+            file.vector(&name("attn_norm"), &[HIDDEN]);
+            file.matrix(&name("attn_q"), &[HIDDEN, HIDDEN]);
+            file.matrix(&name("attn_k"), &[HIDDEN, HIDDEN / 2]);
+            file.matrix(&name("attn_v"), &[HIDDEN, HIDDEN / 2]);
+            file.matrix(&name("attn_output"), &[HIDDEN, HIDDEN]);
+            file.vector(&name("ffn_norm"), &[HIDDEN]);
         }
         file
     }
@@ -51,9 +62,9 @@ impl File {
     fn dense(architecture: &str) -> Self {
         let mut file = Self::empty(architecture);
         for block in 0..2 {
-            file.add(&format!("blk.{block}.ffn_gate.weight"), &[HIDDEN, WIDTH]);
-            file.add(&format!("blk.{block}.ffn_up.weight"), &[HIDDEN, WIDTH]);
-            file.add(&format!("blk.{block}.ffn_down.weight"), &[WIDTH, HIDDEN]);
+            file.matrix(&format!("blk.{block}.ffn_gate.weight"), &[HIDDEN, WIDTH]);
+            file.matrix(&format!("blk.{block}.ffn_up.weight"), &[HIDDEN, WIDTH]);
+            file.matrix(&format!("blk.{block}.ffn_down.weight"), &[WIDTH, HIDDEN]);
         }
         file
     }
@@ -63,13 +74,13 @@ impl File {
         file.set("expert_count", EXPERTS as u32);
         file.set("expert_used_count", 2u32);
         for block in 0..2 {
-            file.vector_of(&format!("blk.{block}.ffn_gate_inp.weight"), &[HIDDEN, EXPERTS]);
+            file.vector(&format!("blk.{block}.ffn_gate_inp.weight"), &[HIDDEN, EXPERTS]);
             for (part, cols, rows) in [("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH), ("down", WIDTH, HIDDEN)] {
                 if stacked {
-                    file.add(&format!("blk.{block}.ffn_{part}_exps.weight"), &[cols, rows, EXPERTS]);
+                    file.matrix(&format!("blk.{block}.ffn_{part}_exps.weight"), &[cols, rows, EXPERTS]);
                 } else {
                     for expert in 0..EXPERTS {
-                        file.add(&format!("blk.{block}.ffn_{part}.{expert}.weight"), &[cols, rows]);
+                        file.matrix(&format!("blk.{block}.ffn_{part}.{expert}.weight"), &[cols, rows]);
                     }
                 }
             }
@@ -77,38 +88,12 @@ impl File {
         file
     }
 
-    /// A key with the architecture's prefix.
-    fn set(&mut self, key: &str, value: impl Into<Value>) {
-        let architecture = self.metadata.str("general.architecture").unwrap().to_string();
-        self.metadata.insert(format!("{architecture}.{key}"), value.into());
-    }
-
-    /// A matrix in `Q8_0`.
-    fn add(&mut self, name: &str, dims: &[u64]) {
-        self.tensor(name, TensorType::Q8_0, dims, dims.iter().product::<u64>() / 32 * 34);
-    }
-
-    fn vector(&mut self, name: &str, len: u64) {
-        self.vector_of(name, &[len]);
-    }
-
-    fn vector_of(&mut self, name: &str, dims: &[u64]) {
-        self.tensor(name, TensorType::F32, dims, dims.iter().product::<u64>() * 4);
-    }
-
-    fn tensor(&mut self, name: &str, kind: TensorType, dims: &[u64], bytes: u64) {
-        let offset = self.end;
-        self.end += bytes.next_multiple_of(32);
-        self.tensors.push(TensorInfo { name: name.into(), kind, dims: dims.into(), file: 0, offset, bytes });
-    }
-
     fn get(&mut self, name: &str) -> &mut TensorInfo {
-        self.tensors.iter_mut().find(|tensor| tensor.name == name).unwrap()
+        self.get_mut(name).unwrap()
     }
 
     fn model(&self) -> Model {
-        let (metadata, tensors) = (self.metadata.clone(), self.tensors.clone());
-        join([Header { version: 3, alignment: 32, metadata, tensors, data_offset: 4096 }]).unwrap()
+        self.0.model().unwrap()
     }
 
     fn read(&self) -> Result<(ModelSpec, UnitMap), ModelError> {
@@ -133,7 +118,7 @@ fn a_dense_llama_is_read() {
     let mut file = File::dense("llama");
     file.metadata.insert("general.name", "Tiny".into());
     file.set("rope.freq_base", 5e5f32);
-    file.vector("rope_freqs.weight", 8);
+    file.vector("rope_freqs.weight", &[8]);
     let (spec, units) = file.read().unwrap();
     assert_eq!((spec.architecture, spec.name.as_str()), (Architecture::Llama, "Tiny"));
     assert_eq!((spec.hidden, spec.vocabulary, spec.context, spec.tied_lm_head), (64, 100, 512, true));
@@ -164,8 +149,8 @@ fn a_dense_llama_is_read() {
 fn experts_are_slices_of_stacked_tensors_or_tensors_of_their_own() {
     let mut stacked = File::routed("qwen3moe", true);
     for number in 0..2 {
-        stacked.vector(&format!("blk.{number}.attn_q_norm.weight"), 16);
-        stacked.vector(&format!("blk.{number}.attn_k_norm.weight"), 16);
+        stacked.vector(&format!("blk.{number}.attn_q_norm.weight"), &[16]);
+        stacked.vector(&format!("blk.{number}.attn_k_norm.weight"), &[16]);
     }
     let base = stacked.get("blk.1.ffn_up_exps.weight").offset;
     let (spec, units) = stacked.read().unwrap();
@@ -196,7 +181,7 @@ fn experts_are_slices_of_stacked_tensors_or_tensors_of_their_own() {
 #[test]
 fn every_byte_of_the_file_belongs_to_a_unit_once() {
     for mut file in [File::dense("llama"), File::routed("llama", true), File::routed("llama", false)] {
-        file.add("output.weight", &[HIDDEN, VOCABULARY]);
+        file.matrix("output.weight", &[HIDDEN, VOCABULARY]);
         let (_, units) = file.read().unwrap();
         let in_units: u64 = units.units().map(|unit| units.bytes(unit).0).sum();
         assert_eq!(in_units, file.model().tensor_bytes());
@@ -212,9 +197,9 @@ fn what_the_architectures_differ_in() {
     let mut qwen2 = File::dense("qwen2");
     assert_eq!(qwen2.error(), "tensor blk.0.attn_q.bias is missing from the file");
     for number in 0..2 {
-        qwen2.vector(&format!("blk.{number}.attn_q.bias"), 64);
-        qwen2.vector(&format!("blk.{number}.attn_k.bias"), 32);
-        qwen2.vector(&format!("blk.{number}.attn_v.bias"), 32);
+        qwen2.vector(&format!("blk.{number}.attn_q.bias"), &[64]);
+        qwen2.vector(&format!("blk.{number}.attn_k.bias"), &[32]);
+        qwen2.vector(&format!("blk.{number}.attn_v.bias"), &[32]);
     }
     assert!(qwen2.read().unwrap().0.attention(0).qkv_bias);
     assert_eq!(File::dense("qwen3").error(), "tensor blk.0.attn_q_norm.weight is missing from the file");
@@ -245,7 +230,7 @@ fn a_wrong_tensor_is_named() {
     );
     let norm = wrong(&|file| file.get("output_norm.weight").kind = TensorType::F16);
     assert_eq!(norm, "tensor output_norm.weight is stored as F16, F32 was expected");
-    let extra = wrong(&|file| file.vector("blk.0.attn_output.bias", 64));
+    let extra = wrong(&|file| file.vector("blk.0.attn_output.bias", &[64]));
     assert_eq!(
         extra,
         "tensor blk.0.attn_output.bias has no place in the architecture llama, so the model cannot be run as it was meant"

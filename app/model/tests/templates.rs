@@ -1,5 +1,5 @@
 //! Real chat templates against Jinja2 (`golden/make_templates.py`), and hostile ones.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_model::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError};
 use serde::Deserialize;

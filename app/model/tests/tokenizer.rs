@@ -1,6 +1,6 @@
 //! The tokenizer against Hugging Face's tokenizers and Google's sentencepiece (`golden/make_tokenizers.py`), and against
 //! the tokenizers crate on random Unicode.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::LazyLock;
 

@@ -91,7 +91,7 @@ impl Language for ModelLanguage {
             ..Rules::default()
         };
         let best = candidates.ids.first().copied().unwrap_or_default();
-        rules.pick(candidates, before).unwrap_or(best)
+        rules.sample(candidates, before).unwrap_or(best)
     }
 }
 

@@ -20,7 +20,7 @@ pub struct StageId(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PlanEpoch(pub u32);
 
-/// A conversation inside a room; owns its own state (KV pages) on every stage.
+/// A conversation in a room; owns its pages of the KV cache on every stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConversationId(pub u32);
 
@@ -44,7 +44,7 @@ pub struct PeerId(pub [u8; 16]);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ModelId(pub [u8; 32]);
 
-/// Blocks `start..end`. May be empty: then a stage only embeds, or only computes the head.
+/// Blocks `start..end`. May be empty: then a stage only embeds, or only computes the LM head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlockRange {
     /// First block of the range.

@@ -1,4 +1,4 @@
-//! How keys and values are stored.
+//! How the KV cache is stored.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,23 +9,23 @@ use thiserror::Error;
 /// Tokens in one page of the KV cache.
 pub const KV_PAGE_TOKENS: u32 = 64;
 
-/// Type of the keys and values of every conversation of a room. Names are those of GGUF.
+/// Type of the KV cache of every conversation of a room. Names are those of GGUF.
 ///
-/// The order is that of preference: exact first, smallest last.
+/// In order of preference: exact first, smallest last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum KvCacheType {
     /// 32-bit floats: exact.
     #[default]
     F32,
-    /// Half floats, two in a word.
+    /// Half floats, two per 32-bit word.
     F16,
     /// Blocks of 32 values of a head: a half float as scale, and signed bytes.
     Q8_0,
-    /// The same with four bits a value.
+    /// The same with four bits per value.
     Q4_0,
 }
 
-/// No such type of keys and values.
+/// Not the name of a KV cache type.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{0}\" is no type for keys and values: take f32, f16, q8_0 or q4_0.")]
 pub struct UnknownKvCacheType(String);
@@ -42,19 +42,19 @@ impl KvCacheType {
         matches!(self, Self::Q8_0 | Self::Q4_0)
     }
 
-    /// Heads of so many values can be stored: blocks are never cut.
+    /// True if heads of this width can be stored: blocks are never cut.
     #[must_use]
     pub const fn takes(self, head_dim: u32) -> bool {
         !self.is_quantized() || head_dim.is_multiple_of(Self::BLOCK)
     }
 
-    /// Words of 32 bits that the scales of a head take, two scales a word; none where there are no scales.
+    /// 32-bit words for the scales of a head, two per word; zero without scales.
     #[must_use]
     pub const fn scale_words(self, head_dim: u32) -> u32 {
         if self.is_quantized() { head_dim.div_ceil(2 * Self::BLOCK) } else { 0 }
     }
 
-    /// Words of 32 bits that the keys (or the values) of one head at one position take.
+    /// 32-bit words for the keys (or the values) of one head at one position.
     #[must_use]
     pub const fn head_words(self, head_dim: u32) -> u32 {
         let values_a_word = match self {

@@ -1,7 +1,6 @@
-//! Ids, units, weight units and the **Plan**: where every part of a model lives in a room.
-//!
-//! Floor 0: pure data and checks, no I/O. Everything above speaks in these words.
+//! Ids, units, weight units and the **Plan**: where every part of a model lives in a room. Pure data and checks, no I/O.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod ids;
 mod kv_cache_type;

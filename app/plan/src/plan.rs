@@ -23,7 +23,7 @@ pub enum ExpertHolder {
 pub enum WireType {
     /// Exact: one stage and many stages give bit-equal answers on one adapter.
     F32,
-    /// Half the bytes; the planner's choice where bandwidth counts.
+    /// Half the bytes. Frames support it, but every plan uses [`WireType::F32`] today.
     F16,
 }
 
@@ -36,9 +36,9 @@ pub struct RemoteExperts {
     pub holders: Vec<Vec<ExpertHolder>>,
 }
 
-/// A range of blocks on one peer, with their mixers, norms, routers and state.
+/// A range of blocks on one peer, with their token mixers, norms, routers and KV cache.
 ///
-/// The first stage of a plan also embeds, the last one also computes the head; either may have no block at all.
+/// The first stage of a plan also embeds, the last one also computes the LM head; either may have no block at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stage {
     /// Id inside the plan.
@@ -62,9 +62,9 @@ pub struct Plan {
     pub stages: Vec<Stage>,
     /// Hidden vectors on the wire.
     pub wire: WireType,
-    /// Positions of state each stage reserves (over all conversations).
+    /// Positions that each stage reserves in its KV cache, over all conversations.
     pub context: u32,
-    /// How every stage stores keys and values.
+    /// How every stage stores the KV cache.
     pub kv_cache: KvCacheType,
 }
 
@@ -147,7 +147,7 @@ impl Plan {
         self.stages.first().is_some_and(|stage| stage.id == id)
     }
 
-    /// True if the stage is the last: it computes the head.
+    /// True if the stage is the last: it computes the LM head.
     pub fn has_lm_head(&self, id: StageId) -> bool {
         self.stages.last().is_some_and(|stage| stage.id == id)
     }
@@ -162,8 +162,8 @@ impl Plan {
         self.stages.iter().map(|stage| stage.peer).chain(remote).collect()
     }
 
-    /// Messages from peer to peer that one decoded token needs, seen from `coordinator`: token to the first stage,
-    /// stage to stage, result back, and a round trip per block with remote experts.
+    /// Network messages per decoded token, seen from `coordinator`: token to the first stage, stage to stage, result
+    /// back, and a round trip per block with remote experts.
     pub fn network_hops(&self, coordinator: PeerId) -> u32 {
         let mut at = coordinator;
         let mut network_hops = 0;
@@ -213,81 +213,5 @@ impl Plan {
                 })
             }),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{BlockShape, Bytes, FeedForwardShape};
-
-    const A: PeerId = PeerId([1; 16]);
-    const B: PeerId = PeerId([2; 16]);
-
-    fn shape() -> ModelShape {
-        let block = BlockShape {
-            token_mixer: Bytes(10),
-            kv_cache_per_position: Bytes(4),
-            feed_forward: FeedForwardShape::Experts {
-                router: Bytes(1),
-                expert: Bytes(5),
-                count: 2,
-                used: 1,
-                shared: Bytes(0),
-            },
-        };
-        ModelShape {
-            model: ModelId([0; 32]),
-            hidden: 8,
-            vocabulary: 16,
-            embedding: Bytes(100),
-            lm_head: Bytes(100),
-            tied_lm_head: true,
-            kv_cache: KvCacheType::F32,
-            blocks: vec![block; 2],
-        }
-    }
-
-    fn plan(stages: Vec<Stage>) -> Plan {
-        Plan {
-            epoch: PlanEpoch(1),
-            model: ModelId([0; 32]),
-            stages,
-            wire: WireType::F32,
-            context: 64,
-            kv_cache: KvCacheType::F32,
-        }
-    }
-
-    #[test]
-    fn two_stages_cross_twice_and_share_the_units() {
-        let plan = plan(vec![
-            Stage::new(StageId(0), A, BlockRange::new(0, 1)),
-            Stage::new(StageId(1), B, BlockRange::new(1, 2)),
-        ]);
-        assert_eq!(plan.validate(&shape()), Ok(()));
-        assert_eq!(plan.network_hops(A), 2, "one hop to the second stage, one back");
-        assert_eq!(plan.units_for(A, &shape())[0], WeightUnit::Embedding);
-        assert_eq!(plan.units_for(B, &shape()).last(), Some(&WeightUnit::LmHead));
-    }
-
-    #[test]
-    fn remote_experts_cost_a_round_trip_a_block() {
-        let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
-        stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders: vec![vec![ExpertHolder::Peer(B)]; 2] }];
-        let plan = plan(vec![stage]);
-        assert_eq!(plan.validate(&shape()), Ok(()));
-        assert_eq!(plan.network_hops(A), 2);
-        let experts = [WeightUnit::Expert(BlockIndex(1), ExpertId(0)), WeightUnit::Expert(BlockIndex(1), ExpertId(1))];
-        assert_eq!(plan.units_for(B, &shape()), experts);
-    }
-
-    #[test]
-    fn a_gap_or_an_expert_without_holder_is_refused() {
-        let gap = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1))]);
-        assert_eq!(gap.validate(&shape()), Err(PlanError::BlockNotCovered(1)));
-        let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
-        stage.remote = vec![RemoteExperts { block: BlockIndex(0), holders: vec![vec![ExpertHolder::Own], vec![]] }];
-        assert_eq!(plan(vec![stage]).validate(&shape()), Err(PlanError::NoHolder { block: 0, expert: 1 }));
     }
 }

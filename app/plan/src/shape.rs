@@ -22,7 +22,8 @@ pub enum FeedForwardShape {
         count: u16,
         /// How many experts a token uses.
         used: u16,
-        /// Weight bytes of the shared expert, zero if there is none.
+        /// Weight bytes of the shared expert. Zero for every architecture that is read today; see
+        /// [`WeightUnit::SharedExpert`].
         shared: Bytes,
     },
 }
@@ -30,9 +31,9 @@ pub enum FeedForwardShape {
 /// One block, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockShape {
-    /// Weight bytes of the mixer and its norms.
+    /// Weight bytes of the token mixer and its norms.
     pub token_mixer: Bytes,
-    /// State bytes per position (keys and values, both), of the shape's type.
+    /// Bytes of KV cache per position, keys and values together, in the shape's type.
     pub kv_cache_per_position: Bytes,
     /// The feed-forward half.
     pub feed_forward: FeedForwardShape,
@@ -49,11 +50,11 @@ pub struct ModelShape {
     pub vocabulary: u32,
     /// Bytes of the embedding table.
     pub embedding: Bytes,
-    /// Bytes of the final norm and output matrix (tied heads: the table again).
+    /// Bytes of the final norm and the LM head (if tied, the embedding table again).
     pub lm_head: Bytes,
-    /// The head reuses the embedding table, so a peer with both holds it once.
+    /// The LM head is the embedding table, so a peer with both holds it once.
     pub tied_lm_head: bool,
-    /// How keys and values are stored.
+    /// How the KV cache is stored.
     pub kv_cache: KvCacheType,
     /// The blocks in order.
     pub blocks: Vec<BlockShape>,
@@ -106,7 +107,7 @@ impl ModelShape {
         BlockRange::new(0, self.blocks.len() as u16)
     }
 
-    /// Bytes of keys and values of some blocks, for `context` positions.
+    /// Bytes of KV cache of some blocks, for `context` positions.
     pub fn kv_cache_bytes(&self, blocks: BlockRange, context: u32) -> Bytes {
         let of =
             |index: BlockIndex| self.blocks.get(usize::from(index.0)).map_or(0, |block| block.kv_cache_per_position.0);

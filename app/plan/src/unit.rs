@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BlockIndex, ExpertId};
 
-/// A part of a model that is downloaded, cached, loaded and planned as one. It maps to byte ranges of the GGUF file
+/// A part of a model that is downloaded, cached, loaded and planned as a whole. It maps to byte ranges of the GGUF file
 /// (`potluck_model::units`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum WeightUnit {
     /// The token embedding table.
     Embedding,
-    /// The final norm and the output matrix (with a tied head: the embedding table once more).
+    /// The final norm and the LM head (if tied, the embedding table once more).
     LmHead,
     /// Norms, attention (or recurrent) matrices of a block, and its rotary factors.
     TokenMixer(BlockIndex),
@@ -18,7 +18,8 @@ pub enum WeightUnit {
     Router(BlockIndex),
     /// The feed-forward norm and network of a block without experts.
     Dense(BlockIndex),
-    /// The shared expert of a block with experts.
+    /// The shared expert of a block with experts. No architecture that is read today has one: the unit, its place in
+    /// caches and archives and its cost in plans are there for those that do (Qwen2-MoE, DeepSeek).
     SharedExpert(BlockIndex),
     /// One expert of a block: its slices of the stacked gate, up and down tensors.
     Expert(BlockIndex, ExpertId),

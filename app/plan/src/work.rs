@@ -1,76 +1,78 @@
-//! Steps as tickets: what an executor asks an engine to compute, and what comes back.
+//! What an executor asks an engine to compute, and what comes back.
 //!
-//! A piece of [`Work`] is one submit and at most one readback. It carries everything it needs (the engine keeps
-//! weights and state, no half-finished tokens), so it can be repeated anywhere.
+//! A piece of [`Work`] is one submit and at most one readback. It carries all its inputs: an engine keeps weights and
+//! KV cache, but no half-finished tokens, so any work can be repeated on another engine.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BlockIndex, BlockRange, ConversationId, ExpertId, Position};
 
-/// Names a piece of work, so that its result can be told from others.
+/// Identifies a piece of work, to match results with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
-/// One row of a batch: a token of a conversation.
+/// One token of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BatchToken {
-    /// Whose state it reads and extends.
+    /// The conversation whose KV cache it reads and extends.
     pub conversation: ConversationId,
-    /// Where it stands; it attends to positions `0..=position` of its conversation.
+    /// Its position; it attends to positions `0..=position` of its conversation.
     pub position: Position,
 }
 
-/// Which kernels compute the rows. A row's result depends on its class, never on how many rows run beside it.
+/// Which kernels compute a batch. A token's result depends on this class, never on the number of tokens beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum KernelClass {
-    /// Matrix-vector kernels, 1 to [`Work::DECODE_TOKENS`] rows: decode, verification of drafts, replay of decoded rows.
+    /// Matrix-vector kernels for 1 to [`Work::DECODE_TOKENS`] tokens: decode, verification of drafts, replay of decoded
+    /// tokens.
     Decode,
-    /// Tiled matrix kernels: chunks of a prompt, and their replay.
+    /// Tiled matrix-matrix kernels: chunks of a prompt, and their replay.
     Prefill,
 }
 
-/// What the rows start from.
+/// The input of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// Token ids, one a row, to be embedded (the first stage).
+    /// Token ids to be embedded (the first stage).
     Tokens(Vec<u32>),
-    /// Hidden vectors, rows × hidden width, row-major (every other stage, and after remote experts).
+    /// Hidden vectors, tokens × hidden width, row-major (every other stage, and after remote experts).
     Hidden(Vec<f32>),
 }
 
 /// Where the first token of a continuation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstToken {
-    /// It is known.
+    /// This token.
     Given(u32),
-    /// The best candidate of the row before, which the engine still has on the GPU: the last work of this conversation
-    /// passed the head with [`LogitsRequest::Top`], or was a continuation. So a token is submitted before the last one is read.
-    Chosen,
+    /// The token sampled last, which is still on the GPU: the last work of this conversation ended in the LM head with
+    /// [`LogitsRequest::Top`], or was a continuation. This lets the next token be submitted before the last one is read
+    /// back.
+    Sampled,
 }
 
 /// What follows the blocks of a forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Then {
-    /// Nothing is read back: only the state counts.
+    /// Nothing is read back: only the KV cache is extended.
     Nothing,
     /// The hidden vectors come back, for the next stage.
     Hidden,
-    /// The mixer and router of one more block run, and its experts are somebody else's.
+    /// The token mixer and router of one more block run; its experts are computed elsewhere.
     Route(BlockIndex),
-    /// Final norm, output matrix and choice of candidates.
+    /// Final norm, LM head and selection of candidates.
     LmHead(LmHeadRequest),
 }
 
-/// Which rows pass the head, and what comes back.
+/// Which tokens pass the LM head, and what comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LmHeadRequest {
-    /// Which rows.
+    /// Which tokens of the batch.
     pub tokens: LmHeadTokens,
-    /// What of the logits.
+    /// What to return of the logits.
     pub logits: LogitsRequest,
 }
 
-/// Which rows of a batch pass the head.
+/// Which tokens of a batch pass the LM head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LmHeadTokens {
     /// The last one: decode, and the end of a prompt.
@@ -79,10 +81,10 @@ pub enum LmHeadTokens {
     All,
 }
 
-/// What comes back of a row's logits.
+/// What to return of a token's logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LogitsRequest {
-    /// The best `n` (1 is greedy), best first, ties to the lowest id. At most [`LogitsRequest::MOST`].
+    /// The best `n` (1 is greedy), best first, ties to the lowest id. At most [`LogitsRequest::MAX_TOP`].
     Top(u16),
     /// All of them.
     Logits,
@@ -93,38 +95,38 @@ impl LogitsRequest {
     pub const MAX_TOP: u16 = 128;
 }
 
-/// The experts a router chose for one row, in its order (largest weight first).
+/// The experts a router chose for one token, largest weight first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Route {
-    /// Expert and weight; at most `used` of the model.
+    /// Experts with their weights; at most as many as the model uses per token.
     pub experts: Vec<(ExpertId, f32)>,
 }
 
 /// What to compute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// Rows through consecutive blocks, all of whose experts are the engine's own.
+    /// A batch through consecutive blocks; all their experts are the engine's own.
     Forward {
-        /// The rows, positions ascending within a conversation.
+        /// The tokens, positions ascending within a conversation.
         batch: Vec<BatchToken>,
         /// Kernels to use.
         class: KernelClass,
-        /// What they start from.
+        /// Their input.
         input: Input,
-        /// Blocks to pass; may be empty.
+        /// Blocks to compute; may be empty.
         blocks: BlockRange,
         /// What follows.
         then: Then,
     },
-    /// Greedy tokens one after another, on an engine that holds everything: each step's best candidate is the token of
-    /// the next row. [`Outcome::Candidates`] has one candidate a step. Steps that turn out to be too many do no harm:
-    /// the next work of the conversation begins at an earlier position, which truncates its state.
+    /// Multi-step greedy decode on an engine that holds the whole model: the best candidate of each step is the token
+    /// of the next. [`Outcome::Candidates`] has one candidate per step. Surplus steps do no harm: the next work of the
+    /// conversation begins at an earlier position, which truncates its KV cache.
     Continue {
-        /// The first row.
+        /// Conversation and position of the first step.
         row: BatchToken,
         /// Its token.
         token: FirstToken,
-        /// Rows, 1 to [`Work::STEPS`], all of class [`KernelClass::Decode`].
+        /// Steps, 1 to [`Work::MAX_STEPS`], all of class [`KernelClass::Decode`].
         steps: u16,
     },
     /// Weighted sums over some experts of a block, for a stage elsewhere (or the stage's own share).
@@ -133,9 +135,9 @@ pub enum Task {
         block: BlockIndex,
         /// Kernels to use.
         class: KernelClass,
-        /// Vectors after the feed-forward norm, rows × hidden width.
+        /// Vectors after the feed-forward norm, tokens × hidden width.
         normed: Vec<f32>,
-        /// For each row the experts to sum, with their weights.
+        /// For each token the experts to sum, with their weights.
         routes: Vec<Route>,
     },
 }
@@ -150,15 +152,15 @@ pub struct Work {
 }
 
 impl Work {
-    /// Most rows of class [`KernelClass::Decode`] in one piece of work.
+    /// Most tokens of class [`KernelClass::Decode`] in one piece of work.
     pub const DECODE_TOKENS: usize = 16;
     /// Most steps of one [`Task::Continue`].
     pub const MAX_STEPS: u16 = 8;
-    /// Most rows of class [`KernelClass::Prefill`] in one piece of work. An engine that has less room cuts it.
+    /// Most tokens of class [`KernelClass::Prefill`] in one piece of work. An engine with less scratch memory splits it.
     pub const PREFILL_TOKENS: usize = 512;
 }
 
-/// The best candidates for the token after a row, best first.
+/// The best candidates for the next token, best first.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidates {
     /// Token ids.
@@ -172,22 +174,22 @@ pub struct Candidates {
 pub enum Outcome {
     /// [`Then::Nothing`] is done.
     Done,
-    /// Rows × hidden width.
+    /// Tokens × hidden width.
     Hidden(Vec<f32>),
     /// [`Then::Route`]: what the experts need, and what their sum is added to.
     Routed {
-        /// The residual stream after the mixer, rows × hidden width.
+        /// The residual stream after the token mixer, tokens × hidden width.
         residual: Vec<f32>,
         /// The same after the feed-forward norm.
         normed: Vec<f32>,
-        /// The router's choice, one a row.
+        /// The router's choice for each token.
         routes: Vec<Route>,
     },
-    /// [`Task::Experts`]: rows × hidden width.
+    /// [`Task::Experts`]: tokens × hidden width.
     Sum(Vec<f32>),
-    /// [`LogitsRequest::Top`]: one a row that passed the head. [`Task::Continue`]: one a step.
+    /// [`LogitsRequest::Top`]: one for each token that passed the LM head. [`Task::Continue`]: one for each step.
     Candidates(Vec<Candidates>),
-    /// [`LogitsRequest::Logits`]: rows × vocabulary.
+    /// [`LogitsRequest::Logits`]: tokens × vocabulary.
     Logits(Vec<f32>),
     /// The GPU device is gone; everything on it too.
     DeviceLost,

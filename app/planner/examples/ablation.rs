@@ -2,15 +2,15 @@
 //! `cargo run -p potluck-planner --example ablation`.
 //!
 //! A plan is made without a measure and then timed with all of them, as in dynamic-partitioning.txt 7.4 and 7.5.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{
     BlockRange, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, Stage,
     StageId, WireType,
 };
-use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, predict};
+use potluck_planner::{AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, Speed, plan, predict};
 
-/// Coordinator of all rooms; it lends nothing.
+/// Coordinator of all rooms; it contributes nothing.
 const SERVER: PeerId = PeerId([0; 16]);
 
 /// A device of a test bed.
@@ -74,7 +74,6 @@ impl TestBed {
             links: &links,
             coordinator: SERVER,
             sharing: Sharing::Fastest,
-            loading: Loading::Ignored,
             context: 0,
             overhead: Bytes::ZERO,
             wire: WireType::F32,

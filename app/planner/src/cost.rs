@@ -1,5 +1,5 @@
-//! What a token costs under a plan: layers over speeds, one session a stage, messages, round trips for experts
-//! (dynamic-partitioning.txt 5.2.1 with what a browser and a direct chain add).
+//! The cost of a token under a plan: layers over speeds, one session overhead per stage, messages, round trips for
+//! experts (dynamic-partitioning.txt 5.2.1, extended by readbacks of a browser and by messages from stage to stage).
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, PeerId, Plan, RemoteExperts, Stage};
 
@@ -8,12 +8,12 @@ use crate::prediction::{ExpertTrip, HopCost, Prediction, StageCost};
 use crate::room::paused_millis;
 use crate::{Device, Room};
 
-/// Speeds outside of this are measuring errors, or lies.
+/// Speeds outside this range are measuring errors, or lies.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1e-6..=1e12;
 /// The same for milliseconds.
 const MILLIS: std::ops::RangeInclusive<f64> = 0.0..=1e9;
 
-/// A speed the search can count with.
+/// A speed that the search can use: clamped, and NaN is the slowest.
 pub(crate) fn speed(value: f64) -> f64 {
     if value.is_nan() { *SPEEDS.start() } else { value.clamp(*SPEEDS.start(), *SPEEDS.end()) }
 }
@@ -27,7 +27,8 @@ pub(crate) fn stage_layers(room: &Room<'_>, plan: &Plan, stage: &Stage) -> Layer
     room.layers.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id))
 }
 
-/// A token's time under any plan that is valid for the room's model. A peer that lends nothing counts as infinitely fast.
+/// The time of a token under any plan that is valid for the room's model. A peer that contributes nothing counts as
+/// infinitely fast.
 pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
     let mut hops = Vec::new();
     let mut at = room.coordinator;
@@ -48,13 +49,13 @@ pub fn predict(room: &Room<'_>, plan: &Plan) -> Prediction {
     with_pauses(room, Prediction::new(stages, hops))
 }
 
-/// While a token is elsewhere, a stage's device waits, and takes longer for what comes then.
+/// While a token is elsewhere, the device of a stage idles, and is slower for the next token.
 fn with_pauses(room: &Room<'_>, busy: Prediction) -> Prediction {
     let slowed = |token: f64| {
         let stages = busy.stages.iter().map(|cost| {
             let work = cost.session_millis + cost.compute_millis;
             let factor = match room.device(cost.peer) {
-                // What it waits for itself is no pause, but it is no part of its work either.
+                // Waiting for its own experts is neither pause nor work.
                 Some(device) if work > 0.0 => {
                     paused_millis(&device.pauses, work, token - (cost.millis() - work)) / work
                 }
@@ -68,22 +69,22 @@ fn with_pauses(room: &Room<'_>, busy: Prediction) -> Prediction {
         });
         Prediction::new(stages.collect(), busy.hops.clone())
     };
-    let token = settle(busy.token_millis, |token| slowed(token).token_millis);
+    let token = fixed_point(busy.token_millis, |token| slowed(token).token_millis);
     if token > busy.token_millis { slowed(token) } else { busy }
 }
 
-/// Most rounds of [`settle`].
+/// Most iterations of [`fixed_point`].
 const ROUNDS: usize = 1_000;
-/// It ends when a round adds less than this share.
-const SETTLED: f64 = 1e-9;
+/// The iteration stops when it adds less than this share.
+const TOLERANCE: f64 = 1e-9;
 
-/// The time that a token settles at: it takes `millis(token)` if pauses are those of a token that takes `token`, which is
-/// never less for a longer one. From `busy` on, a token without pauses, each round makes longer pauses and a longer token.
-pub(crate) fn settle(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
+/// The least fixed point of `millis`, which maps a token's time to the time it takes with the pauses of such a token.
+/// It is monotonic, so the iteration rises from `busy`, the time without pauses.
+pub(crate) fn fixed_point(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
     let mut token = busy;
     for _ in 0..ROUNDS {
         let next = millis(token);
-        if next <= token * (1.0 + SETTLED) {
+        if next <= token * (1.0 + TOLERANCE) {
             break;
         }
         token = next;
@@ -114,7 +115,7 @@ fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange) -> StageCost {
     }
 }
 
-/// The round trip for a block's experts, on average over the router's choices.
+/// The round trip for a block's experts, averaged over the router's choices.
 fn trip(room: &Room<'_>, device: &Device, remote: &RemoteExperts) -> Option<ExpertTrip> {
     let routing = Routing::of(room, remote.block)?;
     let mut shares: Vec<(PeerId, usize)> = Vec::new();
@@ -159,7 +160,7 @@ fn slowest(mut calls: Vec<(f64, f64)>) -> f64 {
     expected
 }
 
-/// How a block's router spreads a row over its experts, each choice equally likely.
+/// How a block's router spreads a token over its experts, if all choices are equally likely.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routing {
     pub expert: Bytes,
@@ -175,12 +176,12 @@ impl Routing {
         }
     }
 
-    /// Bytes a row reads of `held` experts, on average.
+    /// Bytes that a token reads of `held` experts, on average.
     pub fn active_bytes(self, held: usize) -> f64 {
         self.expert.0 as f64 * f64::from(self.used) * held as f64 / f64::from(self.count.max(1))
     }
 
-    /// Probability that a row uses at least one of `held` experts.
+    /// Probability that a token uses at least one of `held` experts (hypergeometric).
     pub fn called(self, held: usize) -> f64 {
         let (count, held) = (usize::from(self.count), held.min(usize::from(self.count)));
         let missed = (0..usize::from(self.used)).map(|i| {
@@ -203,52 +204,6 @@ mod tests {
         assert_eq!(routing.called(0), 0.0);
         assert_eq!(routing.called(4), 1.0);
         assert_eq!(routing.active_bytes(2), 10.0);
-    }
-
-    #[test]
-    fn a_token_that_is_elsewhere_for_long_finds_a_slower_device() {
-        use potluck_plan::{BlockShape, KvCacheType, ModelId, ModelShape, PlanEpoch, WireType};
-
-        use crate::{AccessLink, Effort, Layers, Links, Loading, Sharing};
-        let peer = |index: u8| PeerId([index; 16]);
-        let feed_forward = FeedForwardShape::Dense { bytes: Bytes(500) };
-        let block = BlockShape { token_mixer: Bytes(500), kv_cache_per_position: Bytes(0), feed_forward };
-        let shape = ModelShape {
-            model: ModelId([0; 32]),
-            hidden: 4,
-            vocabulary: 10,
-            embedding: Bytes(10),
-            lm_head: Bytes(0),
-            tied_lm_head: false,
-            kv_cache: KvCacheType::F32,
-            blocks: vec![block; 4],
-        };
-        let layers = Layers::from_shape(&shape, 64, WireType::F32);
-        let mut device = Device::declared(peer(1), Bytes(1 << 20), 1e6, 1.0);
-        device.pauses = vec![(20.0, 2.0)];
-        let millis = |latency: f64| {
-            let mut links = Links::default();
-            links.set_access(peer(1), AccessLink::latency(latency));
-            let devices = [device.clone()];
-            let room = Room {
-                shape: &shape,
-                layers: &layers,
-                devices: &devices,
-                links: &links,
-                coordinator: peer(0),
-                sharing: Sharing::Fastest,
-                loading: Loading::Ignored,
-                context: 64,
-                overhead: Bytes(0),
-                wire: WireType::F32,
-                epoch: PlanEpoch(1),
-                effort: Effort::default(),
-            };
-            let planned = crate::plan(&room).expect("one device has room for everything");
-            planned.prediction.stages[0].engine_millis()
-        };
-        assert!((millis(0.0) - 5.0).abs() < 0.01, "4 ms of blocks and one session, no pause: {}", millis(0.0));
-        assert!((millis(50.0) - 10.0).abs() < 1e-9, "twice as long after 100 ms: {}", millis(50.0));
     }
 
     #[test]

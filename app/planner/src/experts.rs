@@ -1,5 +1,6 @@
-//! Experts on other peers: stages with every mixer whose experts partly live elsewhere (moex.txt 3). A round trip a block
-//! costs more than a hop a stage, so this wins where whole blocks do not fit; it is compared by the same prediction.
+//! Experts on other peers: one or two stages keep all token mixers, and some of their experts live elsewhere (moex.txt
+//! 3). A round trip per block costs more than a hop per stage, so this wins where whole blocks do not fit. The same
+//! prediction compares both.
 
 use potluck_plan::{BlockIndex, BlockRange, Bytes, ExpertHolder, PeerId, RemoteExperts, Stage, StageId};
 
@@ -7,17 +8,17 @@ use crate::cost::{Routing, call_millis, predict};
 use crate::layers::LayerRange;
 use crate::{Device, Room, Sharing, placement};
 
-/// So many devices with most memory are tried as the stage that keeps the mixers.
+/// How many of the devices with the most memory are tried as the stage that keeps the token mixers.
 const HUBS: usize = 8;
-/// So many of them are tried in pairs, where one alone cannot.
+/// How many of them are tried in pairs, where none can alone.
 const PAIRED_HUBS: usize = 4;
 
 /// Who gets a block's experts.
 #[derive(Clone, Copy)]
 enum Spread {
-    /// Over all by the room they have left: each reads little.
+    /// To the device with the most memory left: each reads little.
     ByRoom,
-    /// To the ones that answer first, until they are full: few are called.
+    /// To the device that answers first, until it is full: few are called.
     ByTime,
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<
     }
 }
 
-/// The devices that lend most, the coordinator before its equals.
+/// The devices with the largest budgets, the coordinator before its equals.
 fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
     let mut hubs: Vec<&Device> = room.devices.iter().collect();
     hubs.sort_by_key(|device| (std::cmp::Reverse(device.budget), device.peer != room.coordinator, device.peer));
@@ -48,14 +49,14 @@ fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
     hubs
 }
 
-/// One stage with every mixer.
+/// One stage with all token mixers.
 fn single_hubs(room: &Room<'_>, hubs: &[&Device]) -> Vec<Vec<Stage>> {
     let blocks = room.shape.all_blocks();
     let spread = |spread| hubs.iter().filter_map(move |hub| place(room, &[(*hub, blocks)], spread));
     spread(Spread::ByRoom).chain(spread(Spread::ByTime)).collect()
 }
 
-/// Two stages with the mixers, where no device has room for all of them.
+/// Two stages with the token mixers, where no device has memory for all of them.
 fn paired_hubs(room: &Room<'_>, hubs: &[&Device]) -> Vec<Vec<Stage>> {
     let end = room.shape.all_blocks().end;
     let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
@@ -70,8 +71,8 @@ fn paired_hubs(room: &Room<'_>, hubs: &[&Device]) -> Vec<Vec<Stage>> {
     found
 }
 
-/// Stages on these devices; what does not fit goes to the others. `None` if that does not fit either, or if nothing has
-/// to go (then the plan by layers is it).
+/// Stages on these devices; experts that do not fit go to the others. `None` if they do not fit there either, or if
+/// none has to go (the search by layers covers that).
 fn place(room: &Room<'_>, hubs: &[(&Device, BlockRange)], spread: Spread) -> Option<Vec<Stage>> {
     let is_hub = |peer: PeerId| hubs.iter().any(|(hub, _)| hub.peer == peer);
     let others = room.devices.iter().filter(|device| !is_hub(device.peer));
@@ -88,7 +89,7 @@ fn place(room: &Room<'_>, hubs: &[(&Device, BlockRange)], spread: Spread) -> Opt
     stages.iter().any(|stage| !stage.remote.is_empty()).then_some(stages)
 }
 
-/// Experts of a stage's last blocks that its device has no room for, with their holders.
+/// Experts of a stage's last blocks that its device has no memory for, with their holders.
 fn overflow(
     room: &Room<'_>,
     hub: &Device,

@@ -1,4 +1,4 @@
-//! What is worth bringing: the least additional memory that lets the model fit, or a token be quicker.
+//! What would help a room: the least additional memory with which the model fits, or tokens are faster.
 
 use potluck_plan::{Bytes, PeerId};
 
@@ -9,46 +9,46 @@ use crate::{AccessLink, Device, Effort, Link, Links, Room, TAU, placement};
 /// Something that would help.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Help {
-    /// One more device, like the room's middle one, that lends so much.
+    /// One more device, of the room's median speed.
     AnotherDevice {
-        /// Bytes it would have to lend, at least.
+        /// Bytes it would have to contribute, at least.
         budget: Bytes,
         /// What it would bring.
         gain: Gain,
     },
-    /// This device lends more.
+    /// This device contributes more.
     MoreMemory {
         /// Which one.
         peer: PeerId,
-        /// Bytes besides those it lends, at least.
+        /// Bytes besides its budget, at least.
         extra: Bytes,
         /// What it would bring.
         gain: Gain,
     },
 }
 
-/// What help brings.
+/// What would be gained.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gain {
     /// The model fits.
     Fits,
-    /// A token takes so many milliseconds less.
+    /// Tokens are faster.
     Saves {
-        /// Milliseconds a token.
+        /// Milliseconds less per token.
         millis: f64,
     },
 }
 
-/// Most devices that are asked whether they would help.
+/// Most devices that are considered.
 const ASKED: usize = 8;
-/// Halvings of a range of bytes: the answer is within one part in 2^10 of the model.
-pub(crate) const HALVINGS: u32 = 10;
-/// The device that is not there yet.
+/// Steps of the bisection over bytes: the answer is exact to one part in 2^10 of the model.
+pub(crate) const BISECTIONS: u32 = 10;
+/// The peer id of a hypothetical device.
 pub(crate) const NEWCOMER: PeerId = PeerId([0xff; 16]);
 
-/// What would help, the least memory first; nothing where more memory changes nothing.
+/// What would help, the least memory first; empty where more memory changes nothing.
 pub fn what_would_help(room: &Room<'_>) -> Vec<Help> {
-    let questions = (room.devices.len().min(ASKED) as u64 + 1) * u64::from(HALVINGS + 1);
+    let questions = (room.devices.len().min(ASKED) as u64 + 1) * u64::from(BISECTIONS + 1);
     let effort = Effort { steps: room.effort.steps / questions, ..room.effort };
     let room = Room { effort, ..room.clone() };
     let now = token_millis(&room);
@@ -63,7 +63,7 @@ fn token_millis(room: &Room<'_>) -> Option<f64> {
     Some(predict(room, &placement::plan(room, stages)).token_millis)
 }
 
-/// The coordinator and the devices that lend most.
+/// The coordinator and the devices with the largest budgets.
 fn candidates<'a>(room: &Room<'a>) -> Vec<&'a Device> {
     let mut devices: Vec<&Device> = room.devices.iter().collect();
     devices.sort_by_key(|device| (device.peer != room.coordinator, std::cmp::Reverse(device.budget), device.peer));
@@ -73,11 +73,11 @@ fn candidates<'a>(room: &Room<'a>) -> Vec<&'a Device> {
 
 fn another_device(room: &Room<'_>, now: Option<f64>) -> Option<(Bytes, Help)> {
     let newcomer = Newcomer::of(room)?;
-    let (budget, gain) = least(everything(room), now, |budget| newcomer.with(room, budget, token_millis))?;
+    let (budget, gain) = min_bytes(everything(room), now, |budget| newcomer.with(room, budget, token_millis))?;
     Some((budget, Help::AnotherDevice { budget, gain }))
 }
 
-/// A device that is not there yet, like the room's middle one.
+/// A hypothetical device, with the room's median speed and access link.
 pub(crate) struct Newcomer {
     device: Device,
     links: Links,
@@ -94,16 +94,16 @@ impl Newcomer {
         Some(Self { device, links })
     }
 
-    /// The room if it were there and lent so many bytes.
+    /// Asks about the room with this device and that budget in it.
     pub fn with<T>(&self, room: &Room<'_>, budget: u64, ask: impl Fn(&Room<'_>) -> T) -> T {
         let mut devices = room.devices.to_vec();
         devices.push(Device { budget: Bytes(budget), ..self.device.clone() });
         ask(&Room { devices: &devices, links: &self.links, ..room.clone() })
     }
 
-    /// The least bytes that it would have to lend for an answer, if there is one with all of the model.
-    pub fn least(&self, room: &Room<'_>, ask: impl Fn(&Room<'_>) -> Option<f64>) -> Option<u64> {
-        Some(least(everything(room), None, |budget| self.with(room, budget, &ask))?.0.0)
+    /// The least budget for which there is an answer, if there is one with a budget for the whole model.
+    pub fn min_budget(&self, room: &Room<'_>, ask: impl Fn(&Room<'_>) -> Option<f64>) -> Option<u64> {
+        Some(min_bytes(everything(room), None, |budget| self.with(room, budget, &ask))?.0.0)
     }
 }
 
@@ -114,21 +114,22 @@ fn more_memory(room: &Room<'_>, device: &Device, now: Option<f64>) -> Option<(By
         richer.budget = richer.budget.saturating_add(Bytes(extra));
         token_millis(&Room { devices: &devices, ..room.clone() })
     };
-    let (extra, gain) = least(everything(room).saturating_sub(device.budget.0), now, with)?;
+    let (extra, gain) = min_bytes(everything(room).saturating_sub(device.budget.0), now, with)?;
     Some((extra, Help::MoreMemory { peer: device.peer, extra, gain }))
 }
 
-/// Bytes with which a device could do everything alone.
+/// Bytes with which one device could hold the whole model.
 fn everything(room: &Room<'_>) -> u64 {
     room.layers.memory(room.layers.all()).saturating_add(room.overhead).0
 }
 
-/// The least bytes up to `most` with which the room is better by enough: more memory never makes a plan slower.
-fn least(most: u64, now: Option<f64>, with: impl Fn(u64) -> Option<f64>) -> Option<(Bytes, Gain)> {
+/// The least bytes up to `max` with which the room is better by enough. Bisection works because more memory never makes
+/// the best plan slower.
+fn min_bytes(max: u64, now: Option<f64>, with: impl Fn(u64) -> Option<f64>) -> Option<(Bytes, Gain)> {
     let better = |bytes: u64| with(bytes).filter(|millis| now.is_none_or(|now| *millis < TAU * now));
-    let mut gained = better(most)?;
-    let (mut low, mut high) = (0, most);
-    for _ in 0..HALVINGS {
+    let mut gained = better(max)?;
+    let (mut low, mut high) = (0, max);
+    for _ in 0..BISECTIONS {
         let middle = low + (high - low) / 2;
         match better(middle) {
             Some(millis) => (high, gained) = (middle, millis),
@@ -139,19 +140,20 @@ fn least(most: u64, now: Option<f64>, with: impl Fn(u64) -> Option<f64>) -> Opti
     Some((Bytes(high), gain))
 }
 
-/// The device of middle speed.
+/// The device of median speed.
 fn middle(devices: &[Device]) -> Option<&Device> {
     let mut sorted: Vec<&Device> = devices.iter().collect();
     sorted.sort_by(|a, b| a.speed.decode.total_cmp(&b.speed.decode).then(a.peer.cmp(&b.peer)));
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// The middle one of the others' ways to the relay.
+/// The median access link of the devices other than the coordinator's, by latency.
 fn middle_access(room: &Room<'_>) -> AccessLink {
     let others = room.devices.iter().filter(|device| device.peer != room.coordinator);
-    let mut ways: Vec<(Link, Link)> =
+    let mut links: Vec<(Link, Link)> =
         others.map(|device| (room.links.up(device.peer), room.links.down(device.peer))).collect();
-    ways.sort_by(|a, b| a.0.latency_millis.total_cmp(&b.0.latency_millis));
-    ways.get(ways.len() / 2)
+    links.sort_by(|a, b| a.0.latency_millis.total_cmp(&b.0.latency_millis));
+    links
+        .get(links.len() / 2)
         .map_or(AccessLink { up: Link::NONE, down: Link::NONE }, |(up, down)| AccessLink { up: *up, down: *down })
 }

@@ -1,55 +1,20 @@
-//! What it costs to bring a plan up: downloads and sessions, weighed against time a token
-//! (dynamic-partitioning.txt 5.2.2–5.2.4). All powers are of microseconds, as in the paper.
+//! The time until a plan can run: downloads and session starts (dynamic-partitioning.txt 5.2.2).
+//!
+//! The paper also adds penalties for loading to the objective (5.2.3, 5.2.4). Here standby plans and preloading do that
+//! work instead: a plan is chosen by its token time alone, except for ties and [`crate::plan_keeping`].
 
 use potluck_plan::{Plan, WeightUnit};
 
 use crate::cost::{speed, stage_layers};
 use crate::layers::{layer_of, prefix};
-use crate::{Device, Loading, Room};
+use crate::{Device, Room};
 
-/// σ: a session takes this long to start, milliseconds.
+/// σ: the start of a session, milliseconds.
 pub const SESSION_START_MILLIS: f64 = 1_000.0;
-/// Exponent while a plan runs.
-pub const GAMMA: f64 = 0.75;
-/// Exponent while nothing runs.
-pub const GAMMA_BLOCKING: f64 = 0.9;
-/// α: share of the slowest download; the rest counts all of them, as on a shared line.
-pub const ALPHA: f64 = 0.8;
-/// τ: a new plan must be better than this share of the active one's time.
+/// τ: a new plan must take less than this share of the active plan's token time.
 pub const TAU: f64 = 0.95;
-/// Milliseconds after a switch at which loading counts half.
-pub const DECAY_MIDDLE_MILLIS: f64 = 60_000.0;
-/// Milliseconds of steepness of the decay.
-pub const DECAY_SHARPNESS_MILLIS: f64 = DECAY_MIDDLE_MILLIS / 5.0;
 
-/// ρ(t): how much loading still counts `since` milliseconds after the last switch.
-pub fn decay(since_millis: f64) -> f64 {
-    1.0 - 1.0 / (1.0 + (-(since_millis - DECAY_MIDDLE_MILLIS) / DECAY_SHARPNESS_MILLIS).exp())
-}
-
-/// The penalty in milliseconds for a device that loads for `load_millis` (σ included).
-pub fn penalty_millis(load_millis: f64, loading: Loading) -> f64 {
-    let micros = load_millis.max(0.0) * 1e3;
-    let penalty = match loading {
-        Loading::Ignored => 0.0,
-        Loading::Blocking => micros.powf(GAMMA_BLOCKING),
-        Loading::Background { since_millis } => micros.powf(GAMMA) * decay(since_millis),
-    };
-    penalty / 1e3
-}
-
-/// Penalties of several devices together: α of the largest and the rest of their sum.
-pub fn together(penalties: &[f64]) -> f64 {
-    let largest = penalties.iter().copied().fold(0.0, f64::max);
-    ALPHA * largest + (1.0 - ALPHA) * penalties.iter().sum::<f64>()
-}
-
-/// True if a plan with this time a token and this penalty should replace one that takes `active_millis` a token.
-pub fn is_accepted(token_millis: f64, penalty_millis: f64, active_millis: f64) -> bool {
-    token_millis + penalty_millis < TAU * active_millis
-}
-
-/// Milliseconds each stage's device of a plan would load, σ included.
+/// Milliseconds that the device of each stage needs to load its part of a plan, σ included.
 pub fn load_millis(room: &Room<'_>, plan: &Plan) -> Vec<f64> {
     let stages = plan.stages.iter().map(|stage| {
         let layers = stage_layers(room, plan, stage);
@@ -61,14 +26,7 @@ pub fn load_millis(room: &Room<'_>, plan: &Plan) -> Vec<f64> {
     stages.collect()
 }
 
-/// What loading a plan counts in all, for [`is_accepted`].
-pub fn plan_penalty_millis(room: &Room<'_>, plan: &Plan) -> f64 {
-    let penalties: Vec<f64> =
-        load_millis(room, plan).into_iter().map(|millis| penalty_millis(millis, room.loading)).collect();
-    together(&penalties)
-}
-
-/// Prefix sums over the layers of the milliseconds a device would download what it has neither on its GPU nor its disk.
+/// Prefix sums over the layers: milliseconds to download what the device has neither on its GPU nor in its storage.
 pub(crate) fn missing_millis(room: &Room<'_>, device: &Device) -> Vec<f64> {
     let count = room.layers.count();
     let mut here = vec![0u64; count];
@@ -105,42 +63,4 @@ pub(crate) fn units(room: &Room<'_>, layers: crate::layers::LayerRange) -> Vec<W
         units.push(WeightUnit::LmHead);
     }
     units
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn loading_counts_half_after_a_minute_and_nothing_in_the_end() {
-        assert!((decay(DECAY_MIDDLE_MILLIS) - 0.5).abs() < 1e-12);
-        assert!(decay(0.0) > 0.99, "{}", decay(0.0));
-        assert!(decay(300_000.0) < 1e-6, "{}", decay(300_000.0));
-        // One sharpness after the middle: 1 / (1 + e).
-        let expected = 1.0 / (1.0 + std::f64::consts::E);
-        assert!((decay(72_000.0) - expected).abs() < 1e-12);
-    }
-
-    #[test]
-    fn penalties_are_powers_of_microseconds() {
-        // σ alone is a million microseconds: 10^6^0.75 = 10^4.5 and 10^6^0.9 = 10^5.4.
-        let background = penalty_millis(1_000.0, Loading::Background { since_millis: DECAY_MIDDLE_MILLIS });
-        assert!((background - 10f64.powf(4.5) / 2e3).abs() < 1e-9, "{background}");
-        let blocking = penalty_millis(1_000.0, Loading::Blocking);
-        assert!((blocking - 10f64.powf(5.4) / 1e3).abs() < 1e-9, "{blocking}");
-        assert_eq!(penalty_millis(1_000.0, Loading::Ignored), 0.0);
-    }
-
-    #[test]
-    fn the_slowest_download_counts_most() {
-        assert!((together(&[10.0, 20.0]) - (0.8 * 20.0 + 0.2 * 30.0)).abs() < 1e-12);
-        assert_eq!(together(&[]), 0.0);
-    }
-
-    #[test]
-    fn a_plan_that_is_hardly_better_is_not_worth_a_switch() {
-        assert!(!is_accepted(96.0, 0.0, 100.0));
-        assert!(is_accepted(94.0, 0.0, 100.0));
-        assert!(!is_accepted(80.0, 20.0, 100.0), "what it costs to load counts too");
-    }
 }

@@ -1,27 +1,28 @@
-//! The model as a row of layers: embedding, blocks, head; bytes and costs of each, and sums over ranges in constant time.
+//! The model as a chain of layers: embedding, blocks, LM head. Bytes and costs of each, with sums over ranges in
+//! constant time.
 
-use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, Plan, Stage, WeightUnit, WireType};
+use potluck_plan::{BlockIndex, BlockRange, Bytes, KV_PAGE_TOKENS, ModelShape, Plan, Stage, WeightUnit, WireType};
 
 /// One layer (dynamic-partitioning.txt 4.3.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layer {
     /// Weight bytes.
     pub weights: Bytes,
-    /// Bytes of GPU memory: weights and state, as the engine's static plan lays them out.
+    /// Bytes of GPU memory: weights and KV cache, as the engine lays them out.
     pub memory: Bytes,
-    /// Bytes of its largest buffer that one binding has to show: its keys, or its values. Matrices are split.
+    /// Bytes of its largest buffer that must fit one binding: its keys, or its values. Matrices are split.
     pub buffer: Bytes,
-    /// Cost of one decoded row: weight bytes that it reads.
+    /// Cost of decoding one token: bytes of weights that it reads.
     pub decode: f64,
-    /// Cost of one row of a prompt's chunk.
+    /// Cost of one token of a prefill chunk.
     pub prefill: f64,
-    /// Bytes a row that enter it over a link.
+    /// Bytes per token that enter it over a link.
     pub input: Bytes,
-    /// Bytes a row that leave it over a link.
+    /// Bytes per token that leave it over a link.
     pub output: Bytes,
 }
 
-/// Layers `start..end` of a model's [`Layers`]: 0 is the embedding, the last one is the head.
+/// Layers `start..end` of a model's [`Layers`]: 0 is the embedding, the last one is the LM head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerRange {
     /// First layer.
@@ -41,15 +42,13 @@ pub struct Layers {
     tied: Bytes,
 }
 
-/// Bytes of a frame around its numbers.
+/// Bytes of a frame besides its numbers.
 const FRAME: u64 = 48;
-/// Positions of a page: keys and values are whole pages.
-const PAGE: u64 = 64;
-/// Bytes of the best candidates that the last stage answers with, greedy.
-const PICKED: u64 = 16;
+/// Bytes of the logits result that the last stage returns for a greedy token.
+const LOGITS_RESULT: u64 = 16;
 
 impl Layers {
-    /// Layers as the model's sizes say: memory is weights plus state, decode reads every active weight once.
+    /// Layers from a model's sizes: memory is weights plus KV cache, decode reads every active weight once.
     pub fn from_shape(shape: &ModelShape, context: u32, wire: WireType) -> Self {
         let number = match wire {
             WireType::F32 => 4,
@@ -66,7 +65,7 @@ impl Layers {
             input: token,
             output: hidden,
         };
-        let positions = u64::from(context).next_multiple_of(PAGE);
+        let positions = u64::from(context).next_multiple_of(u64::from(KV_PAGE_TOKENS));
         let blocks = shape.blocks.iter().map(|block| {
             let state = Bytes(block.kv_cache_per_position.0.saturating_mul(u64::from(context)));
             let active = block.active_weights().0 as f64;
@@ -86,16 +85,16 @@ impl Layers {
             memory: shape.lm_head,
             buffer: Bytes::ZERO,
             decode: cost,
-            // Only the last row of a prompt passes the head.
+            // Only the last token of a prompt passes the LM head.
             prefill: 0.0,
             input: hidden,
-            output: Bytes(PICKED),
+            output: Bytes(LOGITS_RESULT),
         };
         let tied = if shape.tied_lm_head { shape.lm_head } else { Bytes::ZERO };
         Self::new(std::iter::once(embedding).chain(blocks).chain([head]).collect(), tied)
     }
 
-    /// Layers as measured; `tied` bytes are counted once where one device has both ends.
+    /// These layers; `tied` bytes count once where one device has both the embedding and the LM head.
     pub fn new(layers: Vec<Layer>, tied: Bytes) -> Self {
         Self {
             weights: prefix(&layers, |layer| layer.weights.0, u64::saturating_add),
@@ -107,7 +106,7 @@ impl Layers {
         }
     }
 
-    /// The same layers with the head's cost of a decoded row as measured: a large matrix is read otherwise than a block.
+    /// The same layers with a measured decode cost of the LM head: a large matrix runs at another rate than a block.
     #[must_use]
     pub fn with_lm_head(self, cost: f64) -> Self {
         let Self { mut layers, tied, .. } = self;
@@ -117,27 +116,27 @@ impl Layers {
         Self::new(layers, tied)
     }
 
-    /// Cost of one decoded row through a stage of a plan, with the ends that are its.
+    /// Cost of decoding one token in a stage of a plan, embedding and LM head included where they are its own.
     pub fn stage_decode(&self, plan: &Plan, stage: &Stage) -> f64 {
         self.decode(self.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id)))
     }
 
-    /// Cost of one row of a prompt's chunk through a stage of a plan.
+    /// Cost of one token of a prefill chunk in a stage of a plan.
     pub fn stage_prefill(&self, plan: &Plan, stage: &Stage) -> f64 {
         self.prefill(self.range(stage.blocks, plan.embeds(stage.id), plan.has_lm_head(stage.id)))
     }
 
-    /// Cost of one decoded row through these blocks, the ends not counted.
+    /// Cost of decoding one token in these blocks, without embedding and LM head.
     pub fn decode_cost(&self, blocks: BlockRange) -> f64 {
         self.decode(self.range(blocks, false, false))
     }
 
-    /// Cost of one row of a prompt's chunk through these blocks.
+    /// Cost of one token of a prefill chunk in these blocks.
     pub fn prefill_cost(&self, blocks: BlockRange) -> f64 {
         self.prefill(self.range(blocks, false, false))
     }
 
-    /// How many layers, both ends included.
+    /// Number of layers, embedding and LM head included.
     pub fn count(&self) -> usize {
         self.layers.len()
     }
@@ -166,7 +165,7 @@ impl Layers {
         BlockRange::new(index(range.start), index(range.end))
     }
 
-    /// Bytes that a device saves which has both ends of a model with a tied head.
+    /// Bytes that a device saves if it has both ends of a model with a tied LM head.
     pub(crate) fn tied(&self, range: LayerRange) -> Bytes {
         if range == self.all() { self.tied } else { Bytes::ZERO }
     }
@@ -187,13 +186,14 @@ impl Layers {
         self.prefill[range.end] - self.prefill[range.start]
     }
 
-    /// Bytes of the message that brings `rows` rows to layer `at`; one past the last: what goes back to the coordinator.
-    pub(crate) fn message(&self, at: usize, rows: u32) -> Bytes {
-        let row = match self.layers.get(at) {
+    /// Bytes of the message with `tokens` tokens to layer `at`; one past the last layer is the result for the
+    /// coordinator.
+    pub(crate) fn message(&self, at: usize, tokens: u32) -> Bytes {
+        let token = match self.layers.get(at) {
             Some(layer) => layer.input,
             None => self.layers.last().map_or(Bytes::ZERO, |layer| layer.output),
         };
-        Bytes(row.0.saturating_mul(u64::from(rows)).saturating_add(FRAME))
+        Bytes(token.0.saturating_mul(u64::from(tokens)).saturating_add(FRAME))
     }
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn layer_of(unit: WeightUnit, count: usize) -> usize {
     }
 }
 
-/// Prefix sums, one longer than `items`.
+/// Prefix sums, one more than there are items.
 pub(crate) fn prefix<A, T: Copy + Default>(items: &[A], value: impl Fn(&A) -> T, add: impl Fn(T, T) -> T) -> Vec<T> {
     let mut sum = T::default();
     let sums = items.iter().map(|item| {

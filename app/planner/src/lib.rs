@@ -1,13 +1,14 @@
 //! Cost model, placement and search: pure functions from devices, links and a model's sizes to a
 //! [`Plan`](potluck_plan::Plan).
 //!
-//! One objective covers the whole space: milliseconds for one decoded token, seen from the coordinator
-//! ([`predict`]). Layer ranges are found by dynamic programming over sets or orders of devices, experts go to other peers
-//! where that is quicker (dynamic-partitioning.txt 5, moex.txt 3). [`standby`] says who takes over when a device goes,
-//! [`what_would_help`] what is worth bringing. `measures` turns what was measured into speeds and links.
+//! One objective covers the whole space: milliseconds per decoded token, seen from the coordinator ([`predict`]).
+//! Dynamic programming over sets or orders of devices finds the layer ranges; experts go to other peers where that is
+//! faster (dynamic-partitioning.txt 5, moex.txt 3). [`standby`] plans for the loss of a device, [`what_would_help`]
+//! finds the least additional memory that helps, [`preload`] what to load while the model does not fit yet. `measures`
+//! turns measurements into speeds and links.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
-mod advance;
 mod cost;
 mod experts;
 mod forecast;
@@ -20,6 +21,7 @@ mod placement;
 mod planned;
 mod prediction;
 mod prefill;
+mod preload;
 mod random;
 mod reason;
 mod room;
@@ -27,20 +29,17 @@ mod search;
 mod spares;
 mod standby;
 
-pub use advance::{in_advance, plan_keeping};
 pub use cost::predict;
-pub use forecast::{Seen, SeenStage, forecast, share_ways};
+pub use forecast::{Observed, ObservedStage, forecast, split_network_millis};
 pub use help::{Gain, Help, what_would_help};
-pub use initialization::{
-    ALPHA, GAMMA, GAMMA_BLOCKING, SESSION_START_MILLIS, TAU, decay, is_accepted, load_millis, penalty_millis,
-    plan_penalty_millis,
-};
+pub use initialization::{SESSION_START_MILLIS, TAU, load_millis};
 pub use layers::{Layer, LayerRange, Layers};
 pub use links::{AccessLink, Link, Links};
 pub use planned::{Planned, Shortfall, plan};
 pub use potluck_plan::Sharing;
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
-pub use room::{Device, Effort, Loading, Presence, Room, Speed};
+pub use preload::{plan_keeping, preload};
+pub use room::{Device, Effort, Presence, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};

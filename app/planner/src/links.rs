@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use potluck_plan::{Bytes, PeerId};
 
-/// One direction of a way between two points.
+/// One direction of a network path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Link {
-    /// One way, milliseconds, measured while idle.
+    /// One-way latency while idle, milliseconds.
     pub latency_millis: f64,
-    /// Bytes a millisecond.
+    /// Bytes per millisecond.
     pub bandwidth: f64,
 }
 
-/// A peer's way to the relay and back; a message between two peers takes one of each.
+/// The path between a peer and the relay. A message between two peers takes the sender's `up` and the receiver's `down`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AccessLink {
     /// To the relay.
@@ -23,10 +23,10 @@ pub struct AccessLink {
 }
 
 impl Link {
-    /// Bandwidth where none was measured: 10 MB/s.
+    /// Assumed bandwidth where none was measured: 10 MB/s.
     pub const BANDWIDTH: f64 = 10e3;
 
-    /// No time at all: inside one peer.
+    /// No time at all: within one peer.
     pub const NONE: Link = Link { latency_millis: 0.0, bandwidth: f64::INFINITY };
 
     /// A link of which only the latency is known.
@@ -34,7 +34,7 @@ impl Link {
         Self { latency_millis, bandwidth: Self::BANDWIDTH }
     }
 
-    /// Milliseconds that bytes need besides the latency.
+    /// Milliseconds of transfer, latency excluded.
     pub fn transfer_millis(&self, bytes: Bytes) -> f64 {
         let bandwidth = if self.bandwidth > 0.0 { self.bandwidth } else { Self::BANDWIDTH };
         bytes.0 as f64 / bandwidth
@@ -47,18 +47,19 @@ impl Link {
 }
 
 impl AccessLink {
-    /// The same way in both directions, of which only the latency (one way) is known.
+    /// A symmetric access link of which only the one-way latency is known.
     pub fn latency(latency_millis: f64) -> Self {
         Self { up: Link::latency(latency_millis), down: Link::latency(latency_millis) }
     }
 }
 
-/// A latency that was not measured, or not sensibly, counts nothing.
+/// A latency that is not a number, or negative, counts as zero.
 fn latency(link: &Link) -> f64 {
     if link.latency_millis.is_finite() { link.latency_millis.max(0.0) } else { 0.0 }
 }
 
-/// What is known of all ways. A measured pair wins over the two legs through the relay.
+/// The network between peers. A pair with a path of its own uses it; all others go over their access links and the
+/// relay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     access: BTreeMap<PeerId, AccessLink>,
@@ -66,17 +67,18 @@ pub struct Links {
 }
 
 impl Links {
-    /// Tells a peer's way to the relay.
+    /// Sets the access link of a peer.
     pub fn set_access(&mut self, peer: PeerId, access: AccessLink) {
         self.access.insert(peer, access);
     }
 
-    /// Tells the way from one peer to another, direct or measured through the relay.
+    /// Sets a path from one peer to another that does not use their access links. No room measures such paths yet: the
+    /// search supports them for direct connections, and tests and benchmarks use it.
     pub fn set_pair(&mut self, from: PeerId, to: PeerId, link: Link) {
         self.pairs.insert((from, to), link);
     }
 
-    /// Changes every way and every leg.
+    /// Changes every link.
     pub(crate) fn change(&mut self, change: impl Fn(Link) -> Link) {
         for access in self.access.values_mut() {
             *access = AccessLink { up: change(access.up), down: change(access.down) };
@@ -84,7 +86,7 @@ impl Links {
         self.pairs.values_mut().for_each(|link| *link = change(*link));
     }
 
-    /// The way as measured between these two, if it was.
+    /// The path of its own between these two, if there is one.
     pub fn pair(&self, from: PeerId, to: PeerId) -> Option<Link> {
         self.pairs.get(&(from, to)).copied()
     }
@@ -93,7 +95,7 @@ impl Links {
         !self.pairs.is_empty()
     }
 
-    /// Some pair was measured with this peer at one end.
+    /// True if a pair with a path of its own has this peer at one end.
     pub(crate) fn in_a_pair(&self, peer: PeerId) -> bool {
         self.pairs.keys().any(|(from, to)| *from == peer || *to == peer)
     }
@@ -106,7 +108,7 @@ impl Links {
         self.access.get(&peer).map_or(Link::NONE, |access| access.down)
     }
 
-    /// Milliseconds of latency and of transfer for a message; nothing inside one peer.
+    /// Milliseconds of latency and of transfer for a message; zero within one peer.
     pub(crate) fn parts(&self, from: PeerId, to: PeerId, bytes: Bytes) -> (f64, f64) {
         if from == to {
             return (0.0, 0.0);

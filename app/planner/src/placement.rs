@@ -1,24 +1,24 @@
-//! From cuts to plans.
+//! From partitions to plans.
 
 use potluck_plan::{Bytes, ExpertHolder, Plan, Stage, StageId};
 
 use crate::Room;
 use crate::cost::stage_layers;
 use crate::layers::LayerRange;
-use crate::search::{Chain, Part};
+use crate::search::{Chain, Segment};
 
-/// Stages of a chain's parts, in order.
-pub(crate) fn stages(room: &Room<'_>, chain: &Chain, parts: &[Part]) -> Vec<Stage> {
-    let stage = |(index, part): (usize, &Part)| {
-        let layers = LayerRange { start: chain.range.start + part.start, end: chain.range.start + part.end };
-        Stage::new(StageId(index as u16), chain.seats[part.seat].peer, room.layers.blocks(layers))
+/// Stages of a chain's segments, in order.
+pub(crate) fn stages(room: &Room<'_>, chain: &Chain, segments: &[Segment]) -> Vec<Stage> {
+    let stage = |(index, segment): (usize, &Segment)| {
+        let layers = LayerRange { start: chain.range.start + segment.start, end: chain.range.start + segment.end };
+        Stage::new(StageId(index as u16), chain.workers[segment.worker].peer, room.layers.blocks(layers))
     };
-    parts.iter().enumerate().map(stage).collect()
+    segments.iter().enumerate().map(stage).collect()
 }
 
 pub(crate) fn plan(room: &Room<'_>, stages: Vec<Stage>) -> Plan {
-    let (model, state) = (room.shape.model, room.shape.kv_cache);
-    Plan { epoch: room.epoch, model, stages, wire: room.wire, context: room.context, kv_cache: state }
+    let (model, kv_cache) = (room.shape.model, room.shape.kv_cache);
+    Plan { epoch: room.epoch, model, stages, wire: room.wire, context: room.context, kv_cache }
 }
 
 /// Bytes of a stage's experts that live elsewhere only.

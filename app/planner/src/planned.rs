@@ -1,43 +1,44 @@
-//! The answer: a plan with all that is expected of it, or what is missing.
+//! The planner's answer: a plan with its prediction, or what is missing.
 
 use potluck_plan::{Bytes, Plan, Stage};
 
 use crate::cost::predict;
 use crate::placement::{self, stage_weights, stages};
-use crate::search::{Chain, best_cut};
+use crate::search::{Chain, best_partition};
 use crate::spares::{Spare, spares};
-use crate::{Loading, Prediction, Room, Sharing, experts, reason};
+use crate::{Prediction, Room, experts, reason};
 
-/// A plan with what the planner expects of it.
+/// A plan with its prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
     /// Weight bytes of each stage (without experts elsewhere).
     pub stage_bytes: Vec<Bytes>,
-    /// Milliseconds a token with all its parts.
+    /// Milliseconds per token, part by part.
     pub prediction: Prediction,
     /// Devices without work, and why.
     pub spares: Vec<Spare>,
-    /// One sentence for people: why this plan. What it costs is in the prediction, which may be made anew.
+    /// One sentence for people: why this plan. It does not mention times: the prediction may be repeated with newer
+    /// measurements.
     pub reason: String,
 }
 
 /// The room is too small for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
-    /// Bytes one device would need for everything.
+    /// Bytes needed in all.
     pub needed: Bytes,
-    /// Bytes lent in all.
-    pub lent: Bytes,
-    /// Bytes that are missing, at least.
+    /// Bytes contributed in all.
+    pub contributed: Bytes,
+    /// Bytes missing, at least.
     pub missing: Bytes,
     /// One sentence.
     pub sentence: String,
 }
 
 impl Planned {
-    /// Describes a plan that exists already: what it is expected to take now.
+    /// Describes an existing plan with today's measurements.
     pub fn describe(room: &Room<'_>, plan: Plan) -> Self {
         let prediction = predict(room, &plan);
         let spares = spares(room, &plan, prediction.token_millis);
@@ -50,7 +51,7 @@ impl Planned {
 /// The best plan for the devices, or what is missing.
 ///
 /// # Errors
-/// [`Shortfall`] if the model does not fit on the devices, however cut.
+/// [`Shortfall`] if the model does not fit on the devices, however partition.
 pub fn plan(room: &Room<'_>) -> Result<Planned, Shortfall> {
     match best_stages(room) {
         Some(stages) => Ok(Planned::describe(room, placement::plan(room, stages))),
@@ -63,13 +64,10 @@ pub(crate) fn best_stages(room: &Room<'_>) -> Option<Vec<Stage>> {
     if room.devices.is_empty() || room.shape.blocks.is_empty() {
         return None;
     }
-    // Where everyone takes part nobody is left out for a long download.
-    let loading = if room.sharing == Sharing::Everyone { Loading::Ignored } else { room.loading };
-    let room = &Room { loading, ..room.clone() };
     experts::better(room, best_layers(room, Chain::new(room)))
 }
 
-/// The stages of the best plan by layers for these seats.
+/// The stages of the best plan by layers for these workers.
 pub(crate) fn best_layers(room: &Room<'_>, chain: Chain) -> Option<Vec<Stage>> {
-    best_cut(room, &chain).map(|cut| stages(room, &chain, &cut.parts))
+    best_partition(room, &chain).map(|partition| stages(room, &chain, &partition.segments))
 }

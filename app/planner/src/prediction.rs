@@ -1,4 +1,4 @@
-//! What a plan is expected to take, part by part, so that each part can stand beside what was measured.
+//! Predicted time of a token, part by part, so that each part can be compared with a measurement.
 
 use potluck_plan::{BlockIndex, PeerId, StageId};
 
@@ -9,9 +9,9 @@ pub struct HopCost {
     pub from: PeerId,
     /// Who receives.
     pub to: PeerId,
-    /// Milliseconds on the way, however small the message.
+    /// Milliseconds of latency.
     pub latency_millis: f64,
-    /// Milliseconds for its bytes.
+    /// Milliseconds of transfer.
     pub transfer_millis: f64,
 }
 
@@ -22,9 +22,9 @@ pub struct ExpertTrip {
     pub block: BlockIndex,
     /// How many peers may be called.
     pub holders: usize,
-    /// Milliseconds of the additional submit with its readback.
+    /// Milliseconds of the additional submit and readback.
     pub sync_millis: f64,
-    /// Milliseconds until the last sum is back, on average over what a router may choose.
+    /// Milliseconds until the last partial sum is back, averaged over the router's choices.
     pub wait_millis: f64,
 }
 
@@ -85,12 +85,12 @@ impl StageCost {
         self.session_millis + self.compute_millis + self.experts.iter().map(|trip| trip.sync_millis).sum::<f64>()
     }
 
-    /// Milliseconds from a row's arrival to its departure.
+    /// Milliseconds from a token's arrival to its departure.
     pub fn millis(&self) -> f64 {
         self.engine_millis() + self.experts_millis()
     }
 
-    /// Milliseconds in which the stage waits for experts elsewhere.
+    /// Milliseconds that the stage waits for experts elsewhere.
     pub fn experts_millis(&self) -> f64 {
         self.experts.iter().map(|trip| trip.wait_millis).sum()
     }

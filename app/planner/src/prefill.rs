@@ -8,16 +8,16 @@ use crate::cost::{millis, speed, stage_layers};
 /// How a prompt is expected to pass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prefill {
-    /// Milliseconds from the first chunk's departure to the last chunk's result at the coordinator.
+    /// Milliseconds from the departure of the first chunk to the last result at the coordinator.
     pub millis: f64,
-    /// Milliseconds of each stage's engine for one full chunk.
+    /// Milliseconds of each stage's engine per full chunk.
     pub stage_millis: Vec<f64>,
-    /// Index of the stage that all chunks queue for.
+    /// Index of the slowest stage, where chunks queue.
     pub bottleneck: usize,
 }
 
-/// The time a prompt of `tokens` takes under a plan in chunks of at most `chunk` rows, at most `window` of them on their way.
-/// Blocks with experts elsewhere count as if their experts were here.
+/// The time of a prompt of `tokens` under a plan, in chunks of at most `chunk` tokens with at most `window` of them in
+/// flight. Blocks with experts elsewhere count as if all experts were the stage's own.
 pub fn predict_prefill(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, window: usize) -> Prefill {
     let (chunk, window) = (chunk.max(1), window.max(1));
     let stage_millis: Vec<f64> = (0..plan.stages.len()).map(|index| stage(room, plan, index, chunk)).collect();
@@ -44,7 +44,8 @@ pub fn predict_prefill(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, wi
     Prefill { millis: finished.last().copied().unwrap_or(0.0), stage_millis, bottleneck }
 }
 
-/// Milliseconds until the first token of an answer to so many tokens: the same, and the head for the last row.
+/// Time to first token of an answer to a prompt of `tokens`, milliseconds: [`predict_prefill`] and the LM head for the
+/// last token.
 pub fn first_token_millis(room: &Room<'_>, plan: &Plan, tokens: u32, chunk: u32, window: usize) -> f64 {
     let head = room.layers.iter().last().map_or(0.0, |head| head.decode);
     let device = plan.stages.last().and_then(|stage| room.device(stage.peer));

@@ -1,4 +1,4 @@
-//! A small seeded generator (SplitMix64), so that the same question has the same answer.
+//! A seeded generator (SplitMix64), so that the same input gives the same plan.
 
 /// Numbers from a seed.
 #[derive(Clone, Debug)]

@@ -1,4 +1,5 @@
-//! One sentence for people: why this plan, what is missing. What a token takes is told beside it and changes with each one.
+//! One sentence for people: why this plan, or what is missing. Times are shown beside it, because they change with
+//! every token.
 
 use potluck_plan::{Bytes, Plan};
 
@@ -46,5 +47,5 @@ pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {
             "The room lends {lent}, but no device has room for its part: one block takes {block}, lend more on one device."
         )
     };
-    Shortfall { needed, lent, missing, sentence }
+    Shortfall { needed, contributed: lent, missing, sentence }
 }

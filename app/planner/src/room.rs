@@ -1,4 +1,4 @@
-//! What the planner is told: a model's layers, who lends a device, how they are connected, what is wanted.
+//! The planner's input: a model's layers, the devices that contribute, the network between them, and what is wanted.
 
 use std::collections::BTreeSet;
 
@@ -6,64 +6,64 @@ use potluck_plan::{BlockIndex, BlockRange, Bytes, ModelShape, PeerId, PlanEpoch,
 
 use crate::{Layers, Links};
 
-/// How quickly a device gets through layers, in the units of [`crate::Layer`]'s costs.
+/// The speed of a device, in the units of [`crate::Layer`]'s costs per millisecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speed {
-    /// Decode: cost a millisecond (bytes of weights a row reads).
+    /// Decode: bytes of weights read per millisecond.
     pub decode: f64,
-    /// Prefill: cost a millisecond (the same bytes times rows, because rows of a chunk share one reading).
+    /// Prefill: bytes of weights times tokens per millisecond; the tokens of a chunk share one read.
     pub prefill: f64,
 }
 
-/// What is known of a device's habits; of two plans that cost alike the one on calmer devices wins.
+/// A device's churn history and visibility. Of two plans of equal cost the one on more reliable devices wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Presence {
-    /// Its tab is hidden: the browser may slow it down.
+    /// Its tab is hidden, so the browser may throttle it.
     pub hidden: bool,
-    /// It runs on its battery.
-    pub on_battery: bool,
-    /// How often it left this room lately: it has to be better than others by a little for each time.
+    /// How often it left this room recently. Each departure makes it count a little slower.
     pub departures: u32,
 }
 
-/// A peer that lends its GPU.
+/// A peer that contributes its GPU.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Device {
     /// Who.
     pub peer: PeerId,
-    /// Bytes of GPU memory it lends.
+    /// Its memory budget: bytes of GPU memory it contributes.
     pub budget: Bytes,
-    /// Most bytes of a buffer that its kernels see at once.
+    /// Its largest storage buffer binding, bytes.
     pub binding: Bytes,
     /// Its speed, measured.
     pub speed: Speed,
-    /// Milliseconds of a piece of work besides its layers, one readback included (the paper's session overhead).
+    /// Milliseconds per piece of work besides its layers, one readback included (the paper's session overhead).
     pub session_millis: f64,
     /// Milliseconds of each further submit with its readback (a block whose experts are elsewhere needs one).
     pub sync_millis: f64,
-    /// So many times as long its work takes after so many milliseconds without work: points (milliseconds, factor) of
-    /// growing milliseconds, 1 at none. A GPU that waits for others lowers its clock.
+    /// How much slower its work gets after a pause, because an idle GPU lowers its clock: points (milliseconds of
+    /// pause, factor) with ascending milliseconds; the factor is 1 without a pause.
     pub pauses: Vec<(f64, f64)>,
-    /// Bytes a millisecond at which it fetches weights.
+    /// Its download rate for weights, bytes per millisecond.
     pub download: f64,
-    /// Blocks whose weights it has on its GPU already.
+    /// Blocks that are resident on its GPU already.
     pub holds: BTreeSet<BlockIndex>,
-    /// Units it has on its disk already.
+    /// Units that are in its storage already.
     pub cached: BTreeSet<WeightUnit>,
-    /// Its habits.
+    /// Its churn history.
     pub presence: Presence,
 }
 
 impl Speed {
-    /// Rows of a chunk that share one reading of the weights until arithmetic is the limit, before it is measured.
+    /// Assumed ratio of prefill to decode speed before it is measured: tokens that share one read of the weights until
+    /// arithmetic is the limit.
     pub const PREFILL_GAIN: f64 = 8.0;
 }
 
 impl Device {
-    /// Bytes a millisecond of downloads before they are measured: 10 MB/s.
+    /// Assumed download rate before it is measured, bytes per millisecond: 10 MB/s.
     const DOWNLOAD: f64 = 10e3;
 
-    /// A device of which only memory, streaming rate (bytes a second) and the cost of a readback are known.
+    /// A device of which only the memory budget, the memory bandwidth (bytes per second) and the cost of a readback are
+    /// known.
     pub fn declared(peer: PeerId, budget: Bytes, bandwidth: f64, sync_millis: f64) -> Self {
         let decode = bandwidth / 1e3;
         Self {
@@ -82,12 +82,12 @@ impl Device {
     }
 }
 
-/// A pause makes no device quicker, nor slower than this.
+/// Bounds of the factor of a pause.
 const PAUSE_FACTORS: (f64, f64) = (1.0, 20.0);
 
 impl Device {
-    /// So many times as long its work takes after a pause: straight lines between the points, and the last one's factor
-    /// beyond. A longer pause never makes anything quicker.
+    /// How much slower its work is after a pause: linear interpolation between the points, constant beyond the last.
+    /// Never decreases with the pause.
     pub fn pause_factor(&self, millis: f64) -> f64 {
         pause_factor(&self.pauses, millis)
     }
@@ -106,12 +106,12 @@ pub(crate) fn pause_factor(pauses: &[(f64, f64)], millis: f64) -> f64 {
     before.1
 }
 
-/// Milliseconds that `busy` milliseconds of a device's work take once a token, if a token takes `token` in all and the device
-/// waits for the rest of that time: work slows down with the pause, and longer work leaves a shorter pause.
+/// Milliseconds that a device needs for `busy` milliseconds of work per token, if a token takes `token` milliseconds
+/// and the device idles for the rest: work slows down with the pause, and longer work leaves a shorter pause.
 pub(crate) fn paused_millis(pauses: &[(f64, f64)], busy: f64, token: f64) -> f64 {
     let mut before = (0.0, PAUSE_FACTORS.0);
     for (at, factor) in sensible(pauses) {
-        // With a pause this long, work and pause are longer than the token: it is a shorter one.
+        // Work after a pause this long would exceed the token, so the pause is shorter: solve on this piece.
         if busy * factor + at >= token {
             let slope = busy * (factor - before.1) / (at - before.0);
             let pause = (token - busy * before.1 + slope * before.0) / (1.0 + slope);
@@ -122,7 +122,7 @@ pub(crate) fn paused_millis(pauses: &[(f64, f64)], busy: f64, token: f64) -> f64
     busy * before.1
 }
 
-/// The points whose milliseconds grow; their factors do not fall.
+/// The points with ascending milliseconds; factors are made monotonic.
 fn sensible(pauses: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
     let mut before = (0.0, PAUSE_FACTORS.0);
     pauses.iter().filter_map(move |&(at, factor)| {
@@ -134,26 +134,12 @@ fn sensible(pauses: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
     })
 }
 
-/// How much the loading of weights counts against a plan (dynamic-partitioning.txt 5.2.2).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Loading {
-    /// Only time a token counts.
-    Ignored,
-    /// No plan runs: everyone waits for the slowest download.
-    Blocking,
-    /// A plan runs and the new one is loaded beside it; its loading counts less and less.
-    Background {
-        /// Milliseconds since the last switch of plans.
-        since_millis: f64,
-    },
-}
-
-/// How long the search may take, in steps instead of time, so that the same question has the same answer everywhere.
+/// The search's budget, in steps instead of time, so that the same input gives the same plan on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effort {
-    /// Most steps: one step relaxes one cell of the dynamic program (a few nanoseconds).
+    /// Steps; one relaxes one cell of the dynamic program (a few nanoseconds).
     pub steps: u64,
-    /// Seed of the annealing.
+    /// Seed of simulated annealing.
     pub seed: u64,
 }
 
@@ -164,43 +150,41 @@ impl Default for Effort {
     }
 }
 
-/// A question to the planner.
+/// The input of the planner.
 #[derive(Clone, Debug)]
 pub struct Room<'a> {
     /// The model's sizes.
     pub shape: &'a ModelShape,
     /// The model's layers: bytes and costs.
     pub layers: &'a Layers,
-    /// Everyone who lends, the order does not matter.
+    /// All devices that contribute, in any order.
     pub devices: &'a [Device],
     /// Latency and bandwidth between them.
     pub links: &'a Links,
-    /// Who holds the token log; may or may not be among the devices.
+    /// The peer that holds the token log; it need not be among the devices.
     pub coordinator: PeerId,
-    /// How work is shared out.
+    /// How work is shared.
     pub sharing: Sharing,
-    /// What loading counts.
-    pub loading: Loading,
-    /// Positions of state each stage reserves.
+    /// Positions that each stage reserves in its KV cache.
     pub context: u32,
-    /// Bytes every device with work needs besides weights and state: scratch, staging, parameters.
+    /// Bytes that every working device needs besides weights and KV cache: scratch, staging, parameters.
     pub overhead: Bytes,
-    /// Number format between stages.
+    /// Number format of hidden vectors between stages.
     pub wire: WireType,
     /// Epoch of the plan to make.
     pub epoch: PlanEpoch,
-    /// How hard to search.
+    /// The search's budget.
     pub effort: Effort,
 }
 
 impl Room<'_> {
-    /// A device's kernels see all of the keys and values of these blocks.
+    /// True if the KV cache of each of these blocks fits one binding of the device.
     pub fn shows(&self, device: &Device, blocks: BlockRange) -> bool {
         let layers = self.layers.iter().skip(usize::from(blocks.start) + 1);
         layers.take(usize::from(blocks.end - blocks.start)).all(|layer| layer.buffer <= device.binding)
     }
 
-    /// The device of a peer, if it lends one.
+    /// The device of a peer, if it contributes one.
     pub fn device(&self, peer: PeerId) -> Option<&Device> {
         self.devices.iter().find(|device| device.peer == peer)
     }

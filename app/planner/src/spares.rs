@@ -1,14 +1,14 @@
-//! Devices without work: why, and what their work would cost.
+//! Spares, the devices without work: why, and what their work would cost.
 
 use potluck_plan::{Bytes, PeerId, Plan};
 
 use crate::Room;
-use crate::search::{Cap, Chain, Pace, Program, Using, settled};
+use crate::search::{Chain, OperatingPoint, Participation, Program, steady_millis};
 
-/// Plans with more stages are only tried with one more device, not with one exchanged.
+/// In plans with more stages than this a spare is only tried as an additional stage, not in place of another.
 const EXCHANGED_STAGES: usize = 6;
 
-/// A device that lends and has no work.
+/// A device that contributes and has no work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spare {
     /// Who.
@@ -20,24 +20,24 @@ pub struct Spare {
 /// Why a device has no work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SpareReason {
-    /// With it a token would take so many milliseconds more.
+    /// Tokens would take longer with it.
     Slower {
-        /// Milliseconds a token.
+        /// Milliseconds more per token.
         millis: f64,
     },
     /// Not even one block fits.
     TooSmall {
-        /// Bytes it would have to lend for the smallest block.
+        /// Bytes it would have to contribute for the smallest block.
         needed: Bytes,
     },
-    /// Its kernels see too little at once for the keys and values of any block.
+    /// Its largest binding is too small for the KV cache of any block.
     Unseen {
         /// Bytes of a block's keys, or of its values.
         needed: Bytes,
-        /// Bytes that its kernels see.
+        /// Bytes of its largest binding.
         binding: Bytes,
     },
-    /// No way to cut the blocks gives it a part: there are more devices than blocks, or the others need what it would take.
+    /// No partition gives it a part: there are more devices than blocks, or the others need what it would take.
     NoPart,
 }
 
@@ -64,55 +64,55 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     if room.devices.iter().all(|device| working.contains(&device.peer)) {
         return Vec::new();
     }
-    let chain = Chain::new(&Room { loading: crate::Loading::Ignored, ..room.clone() });
-    let mut program = Program::new(&chain, Cap::None);
-    let seat = |peer: PeerId| chain.seats.iter().position(|seat| seat.peer == peer);
-    let order: Vec<usize> = plan.stages.iter().filter_map(|stage| seat(stage.peer)).collect();
-    // At the plan's own pace; what is found settles at another one.
-    let planned = program.cut(&order, Using::All);
-    if let Some(cut) = planned.as_ref().filter(|_| chain.pauses()) {
-        let pace = Pace::of(&program, cut);
-        program.set_pace(&pace, false);
+    let chain = Chain::new(room);
+    let mut program = Program::new(&chain, None);
+    let worker = |peer: PeerId| chain.workers.iter().position(|worker| worker.peer == peer);
+    let order: Vec<usize> = plan.stages.iter().filter_map(|stage| worker(stage.peer)).collect();
+    // Partitions are compared at the plan's own operating point; the winner's steady state differs.
+    let planned = program.partition(&order, Participation::All);
+    if let Some(partition) = planned.as_ref().filter(|_| chain.pauses()) {
+        let point = OperatingPoint::of(&program, partition);
+        program.set_point(&point, false);
     }
-    let base = planned.map_or(token_millis, |cut| settled(&program, &cut));
-    let idle = (0..chain.seats.len()).filter(|seat| !working.contains(&chain.seats[*seat].peer));
-    let spare = |seat: usize| {
-        let reason = match (too_small(room, &chain, seat), unseen(room, chain.seats[seat].peer)) {
+    let base = planned.map_or(token_millis, |partition| steady_millis(&program, &partition));
+    let idle = (0..chain.workers.len()).filter(|worker| !working.contains(&chain.workers[*worker].peer));
+    let spare = |worker: usize| {
+        let reason = match (too_small(room, &chain, worker), unseen(room, chain.workers[worker].peer)) {
             (Some(needed), _) => SpareReason::TooSmall { needed },
             (_, Some((needed, binding))) => SpareReason::Unseen { needed, binding },
-            _ => match with(&mut program, &order, seat) {
+            _ => match with(&mut program, &order, worker) {
                 Some(millis) => SpareReason::Slower { millis: (millis - base).max(0.0) },
                 None => SpareReason::NoPart,
             },
         };
-        Spare { peer: chain.seats[seat].peer, reason }
+        Spare { peer: chain.workers[worker].peer, reason }
     };
     idle.map(spare).collect()
 }
 
-/// What the device would have to lend for the smallest block, if that is more than it does.
-fn too_small(room: &Room<'_>, chain: &Chain, seat: usize) -> Option<Bytes> {
+/// The budget that the smallest block needs, if that is more than the device's.
+fn too_small(room: &Room<'_>, chain: &Chain, worker: usize) -> Option<Bytes> {
     let last = chain.layers - 1;
-    let smallest = (1..last).map(|layer| chain.memory(seat, layer, layer + 1)).min()?;
-    (smallest > chain.seats[seat].room).then(|| Bytes(smallest).saturating_add(room.overhead))
+    let smallest = (1..last).map(|layer| chain.memory(worker, layer, layer + 1)).min()?;
+    (smallest > chain.workers[worker].capacity).then(|| Bytes(smallest).saturating_add(room.overhead))
 }
 
-/// The least buffer of keys of a block and what the device's kernels see, if that is less.
+/// The smallest buffer of a block's keys and the device's largest binding, if that is smaller.
 pub(crate) fn unseen(room: &Room<'_>, peer: PeerId) -> Option<(Bytes, Bytes)> {
     let blocks = room.layers.count().saturating_sub(2);
-    let least = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
+    let smallest = room.layers.iter().skip(1).take(blocks).map(|layer| layer.buffer).min()?;
     let binding = room.device(peer)?.binding;
-    (least > binding).then_some((least, binding))
+    (smallest > binding).then_some((smallest, binding))
 }
 
-/// The least milliseconds a token with this seat at work, beside the plan's or in the place of one of them.
-fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> {
+/// The least milliseconds per token with this worker taking part, in addition to the plan's or in place of one of them.
+fn with(program: &mut Program<'_>, order: &[usize], worker: usize) -> Option<f64> {
     let mut orders = Vec::new();
     for at in 0..=order.len() {
         let mut longer = order.to_vec();
-        longer.insert(at, seat);
+        longer.insert(at, worker);
         if order.len() <= EXCHANGED_STAGES {
-            orders.extend((0..longer.len()).filter(|out| longer[*out] != seat).map(|out| {
+            orders.extend((0..longer.len()).filter(|out| longer[*out] != worker).map(|out| {
                 let mut exchanged = longer.clone();
                 exchanged.remove(out);
                 exchanged
@@ -120,9 +120,9 @@ fn with(program: &mut Program<'_>, order: &[usize], seat: usize) -> Option<f64> 
         }
         orders.push(longer);
     }
-    let cuts = orders.iter().filter_map(|order| program.cut(order, Using::All));
-    let best = cuts.min_by(|a, b| a.millis.total_cmp(&b.millis))?;
-    Some(settled(program, &best))
+    let partitions = orders.iter().filter_map(|order| program.partition(order, Participation::All));
+    let best = partitions.min_by(|a, b| a.millis.total_cmp(&b.millis))?;
+    Some(steady_millis(program, &best))
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
-//! Standby plans: for each peer with work, who takes over when it goes (the paper's shadow assignments,
-//! dynamic-partitioning.txt 5.2.5). All other stages stay as they are, so only the lost one's state is computed anew.
+//! Standby plans: for each peer with work, who takes over when it leaves (the paper's shadow assignments,
+//! dynamic-partitioning.txt 5.2.5). All other stages keep their blocks, so no weights have to be loaded after a loss.
+//! The KV cache is rebuilt in all stages: the coordinator replays the conversation from its token log through the new
+//! plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,8 +10,8 @@ use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, PeerId, Plan, Stag
 use crate::cost::{predict, stage_layers};
 use crate::initialization::units;
 use crate::layers::LayerRange;
-use crate::search::{Cap, Chain, Program, Search, Using};
-use crate::{Device, Loading, Prediction, Room, placement};
+use crate::search::{Chain, Participation, Program, Search};
+use crate::{Device, Prediction, Room, placement};
 
 /// Who takes over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,49 +24,48 @@ pub enum StandbyKind {
     Redundant,
 }
 
-/// A plan that goes on without one peer.
+/// A plan that survives the loss of one peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Standby {
-    /// Whose loss it survives.
+    /// The peer that was lost.
     pub lost: PeerId,
-    /// The plan then; its epoch is still to be given.
+    /// The plan without it; the coordinator sets the epoch when it activates the plan.
     pub plan: Plan,
     /// Who takes over.
     pub kind: StandbyKind,
-    /// What a token would take.
+    /// Predicted time per token.
     pub prediction: Prediction,
-    /// Units to be loaded in advance, besides what the active plan and earlier standby plans need.
+    /// Units to preload, besides what the active plan and earlier standby plans need.
     pub preload: Vec<(PeerId, Vec<WeightUnit>)>,
 }
 
-/// A peer whose loss no standby plan survives.
+/// A peer that no standby plan covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exposed {
-    /// Who.
+    /// The peer.
     pub lost: PeerId,
-    /// Bytes that the others would have to lend besides, at most.
+    /// Bytes that the others would have to contribute in addition, at most.
     pub missing: Bytes,
 }
 
-/// What the loss of each peer with work means. The coordinator is not among them: without it there is no room.
+/// Standby plans for the loss of each peer with work. The coordinator is not among them: without it there is no room.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Standbys {
-    /// Survived.
+    /// Peers with a standby plan.
     pub covered: Vec<Standby>,
-    /// Not survived without loading.
+    /// Peers without one: a new plan has to be loaded first.
     pub exposed: Vec<Exposed>,
 }
 
-/// Standby plans for every peer with work but the coordinator. All of them fit into the room's memory together, beside the
-/// active plan; peers that left often before come first.
+/// Standby plans for every peer with work but the coordinator. All of them fit in memory together, beside the active
+/// plan. Peers with the most departures come first.
 pub fn standby(room: &Room<'_>, plan: &Plan) -> Standbys {
     standby_keeping(room, plan, Vec::new())
 }
 
-/// The same where some standby plans for this plan were made before: those that still fit stay as they are, with whatever was
+/// The same where standby plans for this plan exist already: those that still fit are kept, with everything that was
 /// loaded for them.
 pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Standbys {
-    let room = &Room { loading: Loading::Ignored, ..room.clone() };
     let mut lost: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != room.coordinator).collect();
     let departures = |peer: &PeerId| room.device(*peer).map_or(0, |device| device.presence.departures);
     lost.sort_by_key(|peer| (std::cmp::Reverse(departures(peer)), *peer));
@@ -98,10 +99,10 @@ pub fn standby_keeping(room: &Room<'_>, plan: &Plan, made: Vec<Standby>) -> Stan
     standbys
 }
 
-/// What each device's memory is taken by.
+/// What each device's memory is reserved for.
 #[derive(Clone)]
 struct Reserved {
-    /// Layers whose mixers, norms and own experts a device has.
+    /// Layers of which a device has token mixers, norms and its own experts.
     layers: BTreeMap<PeerId, BTreeSet<usize>>,
     /// Experts that it holds for stages elsewhere.
     experts: BTreeMap<PeerId, BTreeSet<(BlockIndex, ExpertId)>>,
@@ -141,12 +142,12 @@ impl Reserved {
         self.layers.get(&peer).is_some_and(|layers| layers.contains(&layer))
     }
 
-    /// Bytes that a device has left.
+    /// Bytes that are free on a device.
     fn left(&self, room: &Room<'_>, sizes: &[u64], device: &Device) -> u64 {
         usable(room, device).saturating_sub(self.taken(room, sizes, device.peer))
     }
 
-    /// Bytes of what a peer has.
+    /// Bytes reserved on a peer.
     fn taken(&self, room: &Room<'_>, sizes: &[u64], peer: PeerId) -> u64 {
         let layers = self.layers.get(&peer).into_iter().flatten().map(|layer| sizes[*layer]);
         let experts = self.experts.get(&peer).into_iter().flatten();
@@ -155,7 +156,7 @@ impl Reserved {
     }
 }
 
-/// Bytes of a device for weights and state.
+/// Bytes of a device for weights and KV cache.
 fn usable(room: &Room<'_>, device: &Device) -> u64 {
     device.budget.saturating_sub(room.overhead).0
 }
@@ -194,7 +195,7 @@ fn without(room: &Room<'_>, plan: &Plan, lost: PeerId, reserved: &mut Reserved) 
     Ok(Standby { lost, plan, kind, prediction, preload: preload.into_iter().collect() })
 }
 
-/// One loss, while others take over.
+/// A standby plan in the making.
 struct Takeover<'a> {
     room: &'a Room<'a>,
     active: &'a Plan,
@@ -206,14 +207,14 @@ struct Takeover<'a> {
 }
 
 impl Takeover<'_> {
-    /// Devices that may take over: the ones without work, then all.
+    /// Devices that may take over: spares only, or all.
     fn helpers(&self, kind: StandbyKind) -> Vec<&Device> {
         let working = self.active.peers();
         let others = self.room.devices.iter().filter(|device| device.peer != self.lost);
         others.filter(|device| kind == StandbyKind::Redundant || !working.contains(&device.peer)).collect()
     }
 
-    /// Somebody else's stages go on with other holders of the experts.
+    /// Stages of other peers continue with other holders of the experts.
     fn replace_holders(&mut self, stages: &mut [Stage]) -> Result<(), Bytes> {
         for stage in stages.iter_mut() {
             for remote in &mut stage.remote {
@@ -231,7 +232,7 @@ impl Takeover<'_> {
 
     fn new_holder(&mut self, block: BlockIndex, expert: ExpertId) -> Result<PeerId, Bytes> {
         let size = self.room.shape.blocks[usize::from(block.0)].expert_bytes().0;
-        let mut most = 0;
+        let mut max_left = 0;
         for kind in [StandbyKind::Spare, StandbyKind::Redundant] {
             let left = |device: &Device| self.reserved.left(self.room, &self.sizes, device);
             let helpers = self.helpers(kind);
@@ -241,7 +242,7 @@ impl Takeover<'_> {
             };
             let holding = helpers.iter().find(holds).map(|device| device.peer);
             let roomiest = helpers.iter().max_by_key(|device| (left(device), device.peer));
-            most = most.max(roomiest.map_or(0, |device| left(device)));
+            max_left = max_left.max(roomiest.map_or(0, |device| left(device)));
             let fitting = roomiest.filter(|device| left(device) >= size).map(|device| device.peer);
             if let Some(peer) = holding.or(fitting) {
                 self.kind = self.kind.max(kind);
@@ -252,10 +253,11 @@ impl Takeover<'_> {
                 return Ok(peer);
             }
         }
-        Err(Bytes(size.saturating_sub(most).max(1)))
+        Err(Bytes(size.saturating_sub(max_left).max(1)))
     }
 
-    /// The lost stage is cut over spares; if they have no room, its neighbours grow and others take a second stage.
+    /// Partitions the lost stage over spares. If they have too little memory, its neighbours grow or others take a
+    /// second stage.
     fn replace_stage(&mut self, stages: &mut Vec<Stage>, index: usize) -> Result<(), Bytes> {
         let stage = stages[index].clone();
         let (embeds, has_lm_head) = (index == 0, index + 1 == stages.len());
@@ -267,25 +269,26 @@ impl Takeover<'_> {
             let ends = (before.unwrap_or(self.room.coordinator), after.unwrap_or(self.room.coordinator));
             let mut chain = Chain::between(self.room, &devices, range, ends);
             self.limit(&mut chain, &devices, range, (before, after));
-            let seat = |peer: Option<PeerId>| chain.seats.iter().position(|seat| Some(seat.peer) == peer);
-            let neighbours = (seat(before), seat(after));
-            let Some(cut) = best(self.room, &chain, neighbours) else { continue };
-            let parts = placement::stages(self.room, &chain, &cut);
+            let worker = |peer: Option<PeerId>| chain.workers.iter().position(|worker| Some(worker.peer) == peer);
+            let neighbours = (worker(before), worker(after));
+            let Some(partition) = best(self.room, &chain, neighbours) else { continue };
+            let parts = placement::stages(self.room, &chain, &partition);
             self.kind = self.kind.max(kind);
-            for part in &cut {
+            for part in &partition {
                 let layers = LayerRange { start: range.start + part.start, end: range.start + part.end };
-                self.take(chain.seats[part.seat].peer, layers, &stage);
+                self.take(chain.workers[part.worker].peer, layers, &stage);
             }
             splice(stages, index, &stage, parts);
             return Ok(());
         }
         let needed: u64 = self.sizes[range.start..range.end].iter().sum();
         let left = |device: &&Device| self.reserved.left(self.room, &self.sizes, device);
-        let most = self.helpers(StandbyKind::Redundant).iter().map(left).max().unwrap_or(0);
-        Err(Bytes(needed.saturating_sub(most).max(1)))
+        let max_left = self.helpers(StandbyKind::Redundant).iter().map(left).max().unwrap_or(0);
+        Err(Bytes(needed.saturating_sub(max_left).max(1)))
     }
 
-    /// Seats have the memory that is left, what they hold already takes none, and a neighbour has no new session.
+    /// Workers have the memory that is left, layers that they hold already take none, and a neighbour starts no new
+    /// session.
     fn limit(
         &self,
         chain: &mut Chain,
@@ -293,15 +296,15 @@ impl Takeover<'_> {
         range: LayerRange,
         neighbours: (Option<PeerId>, Option<PeerId>),
     ) {
-        for (seat, device) in chain.seats.iter_mut().zip(devices) {
-            seat.room = self.reserved.left(self.room, &self.sizes, device);
+        for (worker, device) in chain.workers.iter_mut().zip(devices) {
+            worker.capacity = self.reserved.left(self.room, &self.sizes, device);
             let mut sum = 0;
             for (index, layer) in (range.start..range.end).enumerate() {
                 sum += if self.reserved.has(device.peer, layer) { 0 } else { self.sizes[layer] };
-                seat.memory[index + 1] = sum;
+                worker.memory[index + 1] = sum;
             }
             if [neighbours.0, neighbours.1].contains(&Some(device.peer)) {
-                seat.fixed = 0.0;
+                worker.fixed = 0.0;
             }
         }
     }
@@ -323,32 +326,34 @@ impl Takeover<'_> {
     }
 }
 
-/// The cheapest parts. Neighbours of the lost stage can only take its ends, next to their own.
+/// The cheapest segments. A neighbour of the lost stage can only take the end next to its own blocks.
 fn best(
     room: &Room<'_>,
     chain: &Chain,
     (before, after): (Option<usize>, Option<usize>),
-) -> Option<Vec<crate::search::Part>> {
-    if chain.seats.is_empty() {
+) -> Option<Vec<crate::search::Segment>> {
+    if chain.workers.is_empty() {
         return None;
     }
-    let is_neighbour = |seat: &usize| Some(*seat) == before || Some(*seat) == after;
-    let mut others: Vec<usize> = (0..chain.seats.len()).filter(|seat| !is_neighbour(seat)).collect();
+    let is_neighbour = |worker: &usize| Some(*worker) == before || Some(*worker) == after;
+    let mut others: Vec<usize> = (0..chain.workers.len()).filter(|worker| !is_neighbour(worker)).collect();
     if before.is_none() && after.is_none() {
-        return Search::new(room, chain, others, Using::Any, room.effort.steps).best(Cap::None).map(|cut| cut.parts);
+        return Search::new(room, chain, others, Participation::Any, room.effort.steps)
+            .best(None)
+            .map(|partition| partition.segments);
     }
-    others.sort_by(|a, b| chain.seats[*a].cost[chain.layers].total_cmp(&chain.seats[*b].cost[chain.layers]));
-    let mut program = Program::new(chain, Cap::None);
+    others.sort_by(|a, b| chain.workers[*a].cost[chain.layers].total_cmp(&chain.workers[*b].cost[chain.layers]));
+    let mut program = Program::new(chain, None);
     let after = after.filter(|after| Some(*after) != before);
-    let cuts = (0..others.len().max(1)).filter_map(|turn| {
+    let partitions = (0..others.len().max(1)).filter_map(|turn| {
         let (end, start) = others.split_at(turn.min(others.len()));
         let order: Vec<usize> = before.into_iter().chain(start.iter().chain(end).copied()).chain(after).collect();
-        program.cut(&order, Using::Any)
+        program.partition(&order, Participation::Any)
     });
-    cuts.min_by(|a, b| a.millis.total_cmp(&b.millis)).map(|cut| cut.parts)
+    partitions.min_by(|a, b| a.millis.total_cmp(&b.millis)).map(|partition| partition.segments)
 }
 
-/// Puts parts where a stage was. Parts on a neighbour's peer grow that neighbour.
+/// Replaces a stage by parts. A part on a neighbour's peer extends that neighbour.
 fn splice(stages: &mut Vec<Stage>, index: usize, lost: &Stage, parts: Vec<Stage>) {
     let mut next = stages.iter().map(|stage| stage.id.0).max().unwrap_or(0) + 1;
     let parts = parts.into_iter().map(|mut part| {
@@ -362,7 +367,7 @@ fn splice(stages: &mut Vec<Stage>, index: usize, lost: &Stage, parts: Vec<Stage>
     for stage in stages.drain(..) {
         match merged.last_mut().filter(|last| last.peer == stage.peer) {
             Some(last) => {
-                // The id of the stage that was there before stays.
+                // The stage that existed before keeps its id.
                 last.id = last.id.min(stage.id);
                 last.blocks.end = stage.blocks.end;
                 last.remote.extend(stage.remote);

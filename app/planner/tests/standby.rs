@@ -1,34 +1,32 @@
 //! Who takes over when a device goes.
-#![allow(clippy::unwrap_used)]
-
-mod common;
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;
 
-use common::{Setting, dense, device, moe, peer};
 use potluck_plan::{Bytes, PeerId, Plan, WeightUnit};
 use potluck_planner::{Presence, Sharing, StandbyKind, Standbys, standby, standby_keeping};
+use potluck_testkit::{RoomFixture, dense_shape, device, moe_shape, peer};
 
-fn standbys(setting: &Setting) -> (Plan, Standbys) {
-    let planned = setting.plan(Sharing::Fastest).unwrap();
-    let standbys = standby(&setting.room(Sharing::Fastest), &planned.plan);
+fn standbys(fixture: &RoomFixture) -> (Plan, Standbys) {
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    let standbys = standby(&fixture.room(Sharing::Fastest), &planned.plan);
     (planned.plan, standbys)
 }
 
-/// Bytes of the active plan and of all preloads together on each device, state and overhead included.
-fn bytes(setting: &Setting, plan: &Plan, standbys: &Standbys) -> BTreeMap<PeerId, Bytes> {
+/// Bytes of the active plan and of all preloads together on each device, KV cache and overhead included.
+fn bytes(fixture: &RoomFixture, plan: &Plan, standbys: &Standbys) -> BTreeMap<PeerId, Bytes> {
     let mut units: BTreeMap<PeerId, Vec<WeightUnit>> = BTreeMap::new();
-    for device in &setting.devices {
-        units.insert(device.peer, plan.units_for(device.peer, &setting.shape));
+    for device in &fixture.devices {
+        units.insert(device.peer, plan.units_for(device.peer, &fixture.shape));
     }
     for (peer, preload) in standbys.covered.iter().flat_map(|standby| &standby.preload) {
         units.get_mut(peer).unwrap().extend(preload);
     }
     let size = |unit: &WeightUnit| match unit {
         WeightUnit::TokenMixer(block) => Bytes(
-            setting.shape.unit_bytes(*unit).0 + 10 * setting.shape.blocks[usize::from(block.0)].kv_cache_per_position.0,
+            fixture.shape.unit_bytes(*unit).0 + 10 * fixture.shape.blocks[usize::from(block.0)].kv_cache_per_position.0,
         ),
-        _ => setting.shape.unit_bytes(*unit),
+        _ => fixture.shape.unit_bytes(*unit),
     };
     units
         .into_iter()
@@ -36,31 +34,31 @@ fn bytes(setting: &Setting, plan: &Plan, standbys: &Standbys) -> BTreeMap<PeerId
         .collect()
 }
 
-fn check(setting: &Setting, plan: &Plan, standbys: &Standbys) {
+fn check(fixture: &RoomFixture, plan: &Plan, standbys: &Standbys) {
     for standby in &standbys.covered {
-        assert_eq!(standby.plan.validate(&setting.shape), Ok(()), "{standby:?}");
+        assert_eq!(standby.plan.validate(&fixture.shape), Ok(()), "{standby:?}");
         assert!(!standby.plan.peers().contains(&standby.lost), "{standby:?}");
         // What a peer needs in the standby plan it has from the active plan, or has preloaded.
         for peer in standby.plan.peers() {
-            let active = plan.units_for(peer, &setting.shape);
+            let active = plan.units_for(peer, &fixture.shape);
             let preloads = standbys.covered.iter().flat_map(|standby| &standby.preload).filter(|(who, _)| *who == peer);
             let preloaded: Vec<WeightUnit> = preloads.flat_map(|(_, units)| units.clone()).collect();
-            for unit in standby.plan.units_for(peer, &setting.shape) {
+            for unit in standby.plan.units_for(peer, &fixture.shape) {
                 assert!(active.contains(&unit) || preloaded.contains(&unit), "{unit:?} on {peer:?} in {standby:?}");
             }
         }
     }
-    for device in &setting.devices {
-        let taken = bytes(setting, plan, standbys)[&device.peer];
+    for device in &fixture.devices {
+        let taken = bytes(fixture, plan, standbys)[&device.peer];
         assert!(taken <= device.budget, "{:?} has {} and would need {taken}", device.peer, device.budget);
     }
 }
 
 #[test]
 fn a_spare_takes_the_lost_stage_and_the_others_stay_as_they_are() {
-    let setting = Setting::new(dense(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
-    let (plan, standbys) = standbys(&setting);
-    check(&setting, &plan, &standbys);
+    let fixture = RoomFixture::new(dense_shape(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
     let [standby] = &standbys.covered[..] else { panic!("{standbys:?}") };
     assert_eq!((standby.lost, standby.kind), (peer(1), StandbyKind::Spare));
     for (after, before) in standby.plan.stages.iter().zip(&plan.stages) {
@@ -72,12 +70,12 @@ fn a_spare_takes_the_lost_stage_and_the_others_stay_as_they_are() {
 }
 
 #[test]
-fn one_spare_stands_by_for_two_if_it_has_room() {
+fn one_spare_covers_two_peers_if_it_has_memory() {
     let mut devices: Vec<_> = (0..3).map(|id| device(id, 250, 1e6)).collect();
     devices.push(device(3, 500, 1e3));
-    let setting = Setting::new(dense(4), devices);
-    let (plan, standbys) = standbys(&setting);
-    check(&setting, &plan, &standbys);
+    let fixture = RoomFixture::new(dense_shape(4), devices);
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
     assert_eq!(plan.stages.len(), 3, "the slow device is no stage: {plan:?}");
     assert_eq!(standbys.covered.len(), 2, "{standbys:?}");
     assert!(standbys.covered.iter().all(|standby| standby.plan.peers().contains(&peer(3))));
@@ -86,9 +84,9 @@ fn one_spare_stands_by_for_two_if_it_has_room() {
 #[test]
 fn without_a_spare_a_neighbour_grows() {
     // Two stages of two blocks (220 and an end), overhead 20; the coordinator could hold everything but is slow.
-    let setting = Setting::new(dense(4), vec![device(0, 600, 1e4), device(1, 340, 1e6)]);
-    let (plan, standbys) = standbys(&setting);
-    check(&setting, &plan, &standbys);
+    let fixture = RoomFixture::new(dense_shape(4), vec![device(0, 600, 1e4), device(1, 340, 1e6)]);
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
     assert_eq!(plan.peers().len(), 2);
     let [standby] = &standbys.covered[..] else { panic!("{standbys:?}") };
     assert_eq!(standby.kind, StandbyKind::Redundant);
@@ -96,10 +94,10 @@ fn without_a_spare_a_neighbour_grows() {
 }
 
 #[test]
-fn a_room_without_room_is_told_what_is_missing() {
-    let setting = Setting::new(dense(4), vec![device(0, 300, 1e6), device(1, 300, 1e6)]);
-    let (plan, standbys) = standbys(&setting);
-    check(&setting, &plan, &standbys);
+fn a_room_without_free_memory_shows_what_is_missing() {
+    let fixture = RoomFixture::new(dense_shape(4), vec![device(0, 300, 1e6), device(1, 300, 1e6)]);
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
     let [exposed] = &standbys.exposed[..] else { panic!("{standbys:?}") };
     assert_eq!(exposed.lost, peer(1));
     // Its two blocks and an end take 270; the coordinator has 300 − 20 − 270 left.
@@ -107,24 +105,24 @@ fn a_room_without_room_is_told_what_is_missing() {
 }
 
 #[test]
-fn whoever_leaves_often_is_stood_by_for_first() {
+fn peers_that_leave_often_are_covered_first() {
     // Peers 1 and 2 have a stage each, of two blocks or one with an end; the spare has room for one of them.
     let mut devices: Vec<_> = (0..3).map(|id| device(id, 250, 1e6)).collect();
     devices.push(device(3, 250, 1e3));
     devices[2].presence = Presence { departures: 2, ..Presence::default() };
-    let setting = Setting::new(dense(4), devices);
-    let (plan, standbys) = standbys(&setting);
-    check(&setting, &plan, &standbys);
+    let fixture = RoomFixture::new(dense_shape(4), devices);
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
     assert_eq!(standbys.covered.iter().map(|standby| standby.lost).collect::<Vec<_>>(), [peer(2)], "{standbys:?}");
 }
 
 #[test]
 fn a_lost_holder_of_experts_is_replaced() {
     let devices = vec![device(0, 900, 1e6), device(1, 440, 1e6), device(2, 440, 1e6), device(3, 440, 1e6)];
-    let setting = Setting::new(moe(3), devices);
-    let (plan, standbys) = standbys(&setting);
-    check(&setting, &plan, &standbys);
-    let holders: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != common::peer(0)).collect();
+    let fixture = RoomFixture::new(moe_shape(3), devices);
+    let (plan, standbys) = standbys(&fixture);
+    check(&fixture, &plan, &standbys);
+    let holders: Vec<PeerId> = plan.peers().into_iter().filter(|peer| *peer != potluck_testkit::peer(0)).collect();
     assert!(!holders.is_empty(), "experts are remote: {plan:?}");
     assert!(!standbys.covered.is_empty(), "{standbys:?}");
     for standby in &standbys.covered {
@@ -132,30 +130,31 @@ fn a_lost_holder_of_experts_is_replaced() {
     }
 }
 
-/// Somebody joins: what was loaded in advance is not loaded anew elsewhere, though the newcomer would be the better spare.
+/// Somebody joins: what was loaded in advance is not loaded anew elsewhere, though the newcomer would be the better
+/// spare.
 #[test]
 fn standby_plans_that_were_made_stay_as_they_are() {
-    let mut setting = Setting::new(dense(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
-    let (plan, before) = standbys(&setting);
-    setting.devices.push(device(3, 2_000, 1e9));
-    let room = setting.room(Sharing::Fastest);
+    let mut fixture = RoomFixture::new(dense_shape(4), (0..3).map(|id| device(id, 320, 1e6)).collect());
+    let (plan, before) = standbys(&fixture);
+    fixture.devices.push(device(3, 2_000, 1e9));
+    let room = fixture.room(Sharing::Fastest);
     let anew = standby(&room, &plan);
     assert_ne!(anew.covered[0].plan, before.covered[0].plan, "alone, the newcomer would be chosen");
     let after = standby_keeping(&room, &plan, before.covered.clone());
-    check(&setting, &plan, &after);
+    check(&fixture, &plan, &after);
     assert_eq!(after, before);
 }
 
-/// A device that lends less now has no room for what it stood by with; others do it.
+/// A device that contributes less now has no memory for its part of a standby plan; others take it over.
 #[test]
 fn a_standby_plan_that_does_not_fit_any_more_is_made_anew() {
-    let mut setting = Setting::new(dense(4), (0..4).map(|id| device(id, 320, 1e6)).collect());
-    let (plan, before) = standbys(&setting);
+    let mut fixture = RoomFixture::new(dense_shape(4), (0..4).map(|id| device(id, 320, 1e6)).collect());
+    let (plan, before) = standbys(&fixture);
     let [made] = &before.covered[..] else { panic!("{before:?}") };
     let (spare, _) = made.preload[0];
-    setting.devices.iter_mut().find(|device| device.peer == spare).unwrap().budget = Bytes(100);
-    let after = standby_keeping(&setting.room(Sharing::Fastest), &plan, before.covered.clone());
-    check(&setting, &plan, &after);
+    fixture.devices.iter_mut().find(|device| device.peer == spare).unwrap().budget = Bytes(100);
+    let after = standby_keeping(&fixture.room(Sharing::Fastest), &plan, before.covered.clone());
+    check(&fixture, &plan, &after);
     assert_eq!(after.covered.len(), 1, "{after:?}");
     assert!(!after.covered[0].plan.peers().contains(&spare), "{after:?}");
 }

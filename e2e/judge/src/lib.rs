@@ -5,6 +5,7 @@
 //! [`Split`]. At every position our best token must be the reference's, unless the reference's own margin is below the
 //! stated tolerance.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod golden;
 mod reference;

@@ -1,5 +1,5 @@
-//! In a browser: `window.judge(golden, split)` for the tests' page. Natively: judges the golden files named on the command
-//! line.
+//! In a browser: `window.judge(golden, split)` for the tests' page. Natively: judges the golden files named on the
+//! command line.
 
 #[cfg(not(target_arch = "wasm32"))]
 fn main() -> anyhow::Result<()> {

@@ -1,5 +1,5 @@
-//! The embedded model's reference answers (`train/eval/reference.jsonl`): chat prompts, teacher-forced by llama.cpp on the
-//! shipped file's weights in F32.
+//! The embedded model's reference answers (`train/eval/reference.jsonl`): chat prompts, teacher-forced by llama.cpp on
+//! the shipped file's weights in F32.
 
 use anyhow::{Result, bail};
 use potluck_engine::Gpu;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use crate::{Room, Split, Verdict};
 
 const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(1) };
-/// Rows of one chunk, as the coordinator cuts a prompt.
-const ROWS: usize = 64;
+/// Tokens per prefill chunk, as the coordinator splits a prompt.
+const CHUNK: usize = 64;
 
 /// One prompt and what follows it.
 #[derive(Clone, Debug, Deserialize)]
@@ -42,8 +42,8 @@ pub async fn compare(
         let conversation = room.conversation();
         let tokens: Vec<u32> = reference.prompt.iter().chain(&reference.ids).copied().collect();
         let mut ours = Vec::new();
-        for (chunk, rows) in tokens[..tokens.len() - 1].chunks(ROWS).enumerate() {
-            match room.forward(conversation, chunk * ROWS, rows, KernelClass::Prefill, HEAD).await? {
+        for (chunk, rows) in tokens[..tokens.len() - 1].chunks(CHUNK).enumerate() {
+            match room.forward(conversation, chunk * CHUNK, rows, KernelClass::Prefill, HEAD).await? {
                 Outcome::Candidates(rows) => ours.extend(rows.into_iter().map(|row| row.ids[0])),
                 other => bail!("no candidates came back: {other:?}"),
             }

@@ -64,13 +64,13 @@ impl Room {
         Ok(Self { plan, engines, hidden: spec.hidden as usize, conversations: Cell::new(0) })
     }
 
-    /// A conversation without any state yet.
+    /// A conversation with an empty KV cache.
     pub fn conversation(&self) -> ConversationId {
         self.conversations.set(self.conversations.get() + 1);
         ConversationId(self.conversations.get())
     }
 
-    /// Frees a conversation's state on all devices.
+    /// Frees a conversation's KV cache on all devices.
     pub fn forget(&self, conversation: ConversationId) {
         self.engines.values().for_each(|device| device.engine.forget(conversation));
     }

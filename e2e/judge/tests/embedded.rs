@@ -1,5 +1,5 @@
 //! The model that comes with Potluck: 50 chat prompts, 64 tokens each, against llama.cpp.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use futures::executor::block_on;
 use potluck_engine::{Gpu, GpuOptions};

@@ -1,5 +1,5 @@
 //! Every architecture in Q4_K and every weight type on `qwen3moe`, against llama.cpp, on whatever adapter is here.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use futures::executor::block_on;
 use potluck_engine::{Gpu, GpuOptions};

@@ -170,7 +170,7 @@ impl Bench {
             while next < end && under_way.len() < AHEAD {
                 let steps = STEPS.min(end - next);
                 let row = BatchToken { conversation: CONVERSATION, position: Position(next) };
-                let task = Task::Continue { row, token: FirstToken::Chosen, steps: steps as u16 };
+                let task = Task::Continue { row, token: FirstToken::Sampled, steps: steps as u16 };
                 under_way.push_back(self.submit(task)?);
                 next += steps;
             }

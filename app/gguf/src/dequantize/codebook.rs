@@ -9,7 +9,7 @@ use crate::TensorType;
 static CODEBOOKS: &[u8; 9216] = include_bytes!("codebooks.bin");
 
 /// A codebook of groups of 8 or 4 values, named after the type that uses it; both `IQ1` types share one.
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "spelled as ggml names the types")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codebook {
     /// 256 groups of 8.
@@ -115,7 +115,8 @@ pub(super) fn iq2_xs(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// `d: f16, low: [u8; 32], signs: [u8; 32], high: [u2; 32], scales: [u4; 16]`; value = d (scale + 1/2) / 4 group, with signs.
+/// `d: f16, low: [u8; 32], signs: [u8; 32], high: [u2; 32], scales: [u4; 16]`; value = d (scale + 1/2) / 4 group, with
+/// signs.
 pub(super) fn iq2_s(b: &[u8], y: &mut [f32]) {
     let d = half_at(b, 0);
     for (i, y) in y.chunks_exact_mut(8).enumerate() {
@@ -141,7 +142,8 @@ pub(super) fn iq3_xxs(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// `d: f16, low: [u8; 64], high: [u1; 64], signs: [u1; 256], scales: [u4; 8]`; value = d (2 scale + 1) group, with signs.
+/// `d: f16, low: [u8; 64], high: [u1; 64], signs: [u1; 256], scales: [u4; 8]`; value = d (2 scale + 1) group, with
+/// signs.
 pub(super) fn iq3_s(b: &[u8], y: &mut [f32]) {
     let d = half_at(b, 0);
     for (i, y) in y.chunks_exact_mut(4).enumerate() {
@@ -169,8 +171,8 @@ pub(super) fn iq1_s(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// `low: [u8; 32], [u3 high, u1 minus; 32], scales: [u3; 16]` and the four nibbles of d in between; value = d (2 scale + 1)
-/// (group ± 1/8).
+/// `low: [u8; 32], [u3 high, u1 minus; 32], scales: [u3; 16]` and the four nibbles of d in between; value = d (2 scale
+/// + 1) (group ± 1/8).
 pub(super) fn iq1_m(b: &[u8], y: &mut [f32]) {
     let word = |i: usize| u16_at(b, 48 + i * 2);
     let d = half::f16::from_bits((0..4).fold(0, |bits, i| bits | word(i) >> 12 << (4 * i))).to_f32();

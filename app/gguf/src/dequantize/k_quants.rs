@@ -50,7 +50,8 @@ pub(super) fn q4_k(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// `d: f16, dmin: f16, scales: [u6 scale, u6 min; 8], high: [u1; 256], q: [u4; 256]`; value = d scale (q + 16 high) - dmin min.
+/// `d: f16, dmin: f16, scales: [u6 scale, u6 min; 8], high: [u1; 256], q: [u4; 256]`; value = d scale (q + 16 high) -
+/// dmin min.
 pub(super) fn q5_k(b: &[u8], y: &mut [f32]) {
     let (d, dmin) = (half_at(b, 0), half_at(b, 2));
     let (scales, high, qs) = (&b[4..16], &b[16..48], &b[48..176]);
@@ -83,8 +84,8 @@ pub(super) fn q6_k(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// The 6-bit scale and minimum of one of eight parts, packed in 12 bytes: the first four stand alone in the low six bits,
-/// the last four take nibbles of the last bytes and the two high bits of the first eight.
+/// The 6-bit scale and minimum of one of eight parts, packed in 12 bytes: the first four stand alone in the low six
+/// bits, the last four take nibbles of the last bytes and the two high bits of the first eight.
 fn scale_and_min(part: usize, packed: &[u8]) -> (f32, f32) {
     let (scale, min) = if part < 4 {
         (packed[part] & 63, packed[part + 4] & 63)

@@ -16,6 +16,9 @@ use half::{bf16, f16};
 use crate::{GgufError, TensorType};
 
 /// Turns the blocks in `bytes` into the floats of `out`. Both must hold the same whole number of blocks.
+///
+/// # Errors
+/// A type without weights, or lengths that do not match.
 pub fn dequantize(kind: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<(), GgufError> {
     let block: fn(&[u8], &mut [f32]) = match kind {
         TensorType::F32 => |b, y| y[0] = f32::from_le_bytes([b[0], b[1], b[2], b[3]]),

@@ -11,7 +11,8 @@ const E2M1_DEVIATION: f32 = 5.852;
 
 /// Where the half-precision scales of a block stand, and what a value's deviation must be multiplied with to get each.
 ///
-/// The factors follow from uniform random bits in the rest of the block: for `Q4_0` a value is d (q - 8) with q uniform in
+/// The factors follow from uniform random bits in the rest of the block: for `Q4_0` a value is d (q - 8) with q uniform
+/// in
 /// 0 to 15, whose deviation is 4.61 d. In `Q4_K` the second scale cancels the mean of the first.
 fn scales(kind: TensorType) -> Option<&'static [(usize, f32)]> {
     Some(match kind {
@@ -42,6 +43,9 @@ fn scales(kind: TensorType) -> Option<&'static [(usize, f32)]> {
 }
 
 /// Fills `bytes`, whole blocks of `kind`, with random values of about this deviation. Any type that holds weights.
+///
+/// # Errors
+/// A type without weights, or bytes that are not whole blocks.
 pub fn fill(kind: TensorType, deviation: f32, random: &mut Random, bytes: &mut [u8]) -> Result<(), GgufError> {
     // A uniform number within ±sqrt(3) has deviation 1.
     let uniform = |bits: u16| (f32::from(bits) - 32_767.5) * (deviation * 1.732_050_8 / 32_767.5);
@@ -93,8 +97,8 @@ pub fn fill(kind: TensorType, deviation: f32, random: &mut Random, bytes: &mut [
             let scales = scales(kind).ok_or(GgufError::UnsupportedType { kind, action: "filled at random" })?;
             // Block sizes are small constants.
             for block in bytes.chunks_exact_mut(kind.block_bytes() as usize) {
-                // Codes are not symmetric around zero: a random sign for each block is what makes the mean zero. The bytes
-                // where the scales go are random until then.
+                // Codes are not symmetric around zero: a random sign for each block is what makes the mean zero. The
+                // bytes where the scales go are random until then.
                 let sign = if block[scales[0].0] & 1 == 0 { 1.0 } else { -1.0 };
                 for &(at, factor) in scales {
                     block[at..at + 2].copy_from_slice(&f16::from_f32(sign * deviation * factor).to_le_bytes());

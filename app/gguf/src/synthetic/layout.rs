@@ -66,8 +66,8 @@ impl Synthetic {
         let matrix = |part, cols| kind(part, cols, self.weights);
         let mut tensors = Vec::new();
         let mut add = |name: String, kind, dims: &[u64], values| tensors.push((name, kind, dims.to_vec(), values));
-        // Rows of the embedding have values of deviation 1; as a head it then gives logits of deviation sqrt(hidden), so a
-        // tied table is smaller. Logits of deviation 4 leave clear margins between the first and the second.
+        // Rows of the embedding have values of deviation 1; as a head it then gives logits of deviation sqrt(hidden),
+        // so a tied table is smaller. Logits of deviation 4 leave clear margins between the first and the second.
         let embedding = if self.tied { Values::Matrix(4.0) } else { Values::Around0(1.0) };
         let table = kind(Part::Embedding { tied: self.tied }, hidden, self.embedding);
         add("token_embd.weight".into(), table, &[hidden, vocabulary], embedding);

@@ -6,7 +6,7 @@ use crate::TensorType;
 
 /// Which type each matrix gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "spelled as llama.cpp names them")]
 pub enum Mixture {
     /// The types the description names.
     #[default]

@@ -137,11 +137,17 @@ impl Synthetic {
     }
 
     /// The header that [`Synthetic::write_to`] will write.
+    ///
+    /// # Errors
+    /// A description that is no valid model.
     pub fn header(&self) -> Result<Header, GgufError> {
         self.plan()?.0.layout()
     }
 
     /// Writes the whole file to `out`, a few rows at a time.
+    ///
+    /// # Errors
+    /// A description that is no valid model, or a failed write.
     pub fn write_to<W: Write>(&self, out: W) -> Result<Header, WriteError> {
         let (writer, values) = self.plan()?;
         let mut values = values.into_iter();
@@ -153,6 +159,9 @@ impl Synthetic {
     }
 
     /// The whole file in memory.
+    ///
+    /// # Errors
+    /// A description that is no valid model.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WriteError> {
         let mut out = Vec::new();
         self.write_to(&mut out)?;

@@ -4,7 +4,7 @@ use super::{Architecture, Fill, Mixture, Synthetic};
 
 /// A published model's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(non_camel_case_types)]
+#[allow(non_camel_case_types, reason = "spelled as the models are named")]
 pub enum Shape {
     /// `JackFram/llama-160m`: about 100 MB, for adapters that are a processor.
     Llama160M,

@@ -15,6 +15,9 @@ fn split_metadata(number: u16, count: u16, tensors: u32) -> [(&'static str, Valu
 
 impl Synthetic {
     /// The model as `count` files, tensors dealt out in order; for tests of split models.
+    ///
+    /// # Errors
+    /// A description that is no valid model.
     pub fn to_split(&self, count: u16) -> Result<Vec<Vec<u8>>, WriteError> {
         let (whole, values) = self.plan()?;
         let layout = whole.layout()?;

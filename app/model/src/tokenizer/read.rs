@@ -19,7 +19,7 @@ const UNKNOWN: &str = "tokenizer.ggml.unknown_token_id";
 /// SentencePiece writes a space as this.
 const SPACE: char = '▁';
 /// Longest piece, in characters, for which pairs are made. Real pieces have at most 48.
-const LONGEST_PIECE: usize = 128;
+const MAX_PIECE_CHARS: usize = 128;
 
 impl Tokenizer {
     /// Reads the vocabulary of a GGUF file.
@@ -29,7 +29,7 @@ impl Tokenizer {
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let model = metadata.str("tokenizer.ggml.model")?;
         let tokens = metadata.strings("tokenizer.ggml.tokens")?;
-        if tokens.is_empty() || tokens.len() > MOST_TOKENS {
+        if tokens.is_empty() || tokens.len() > MAX_TOKENS {
             return Err(TokenizerError::BadSize(tokens.len()));
         }
         let kinds = token_kinds(metadata, tokens.len())?;
@@ -84,7 +84,7 @@ impl Tokenizer {
 }
 
 /// Ids above this are used as marks while merging.
-const MOST_TOKENS: usize = 1 << 24;
+const MAX_TOKENS: usize = 1 << 24;
 
 fn check_length(key: &'static str, found: usize, expected: usize) -> Result<(), TokenizerError> {
     if found == expected { Ok(()) } else { Err(TokenizerError::LengthMismatch { key, found, expected }) }
@@ -258,7 +258,7 @@ fn sentence_merges(tokens: &[String], kinds: &[TokenKind], scores: &[f32]) -> Me
     distinct.dedup_by(|a, b| a.total_cmp(b).is_eq());
     let mut table = MergeTable::with_capacity(tokens.len() * 3);
     for (id, (token, _)) in normal() {
-        if ids.get(token.as_str()) != Some(&id) || token.chars().nth(LONGEST_PIECE).is_some() {
+        if ids.get(token.as_str()) != Some(&id) || token.chars().nth(MAX_PIECE_CHARS).is_some() {
             continue;
         }
         let score = scores[id as usize];

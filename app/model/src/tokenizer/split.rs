@@ -36,8 +36,8 @@ impl PreTokenizer {
         })
     }
 
-    /// Words that are tokens as they stand are taken whole, whatever the merges say (`ignore_merges`). The files of these
-    /// also begin a text with the beginning-of-sequence token unless they say otherwise.
+    /// Words that are tokens as they stand are taken whole, whatever the merges say (`ignore_merges`). The files of
+    /// these also begin a text with the beginning-of-sequence token unless they say otherwise.
     pub(super) fn takes_whole_words(name: &str) -> bool {
         let names = ["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"];
         names.contains(&name) || matches!(name, "jina-v5-nano" | "tekken")
@@ -246,7 +246,7 @@ fn is_default_punctuation(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn split(name: &str, text: &str) -> Vec<String> {

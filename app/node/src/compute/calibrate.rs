@@ -16,7 +16,7 @@ use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, Bytes, Computed, ConversationId, Input, KernelClass, KvCacheType,
     LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
 };
-use potluck_planner::measures::{FEWEST_RUNS, RUNS, typical};
+use potluck_planner::measures::{MIN_RUNS, RUNS, typical};
 use potluck_protocol::CalibrationRuns;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -326,7 +326,7 @@ impl Compute {
         for round in 0..MOST_RUNS {
             let spent = self.platform.clock.now().0 - started;
             let enough = round >= RUNS && spent >= ENOUGH_MILLIS;
-            if enough || round >= FEWEST_RUNS && spent >= most_millis {
+            if enough || round >= MIN_RUNS && spent >= most_millis {
                 break;
             }
             for (task, times) in tasks.iter().zip(&mut times) {

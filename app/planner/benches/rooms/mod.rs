@@ -4,7 +4,7 @@ use potluck_plan::{
     BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 use potluck_planner::{
-    AccessLink, Device, Effort, Layers, Link, Links, Loading, Room, Sharing, Speed, plan, standby, what_would_help,
+    AccessLink, Device, Effort, Layers, Link, Links, Room, Sharing, Speed, plan, standby, what_would_help,
 };
 
 /// What is asked of a room.
@@ -12,8 +12,6 @@ use potluck_planner::{
 pub enum Question {
     /// The fastest plan.
     Fastest,
-    /// The same, with downloads weighed as while nothing runs.
-    Blocking,
     /// Everyone takes part.
     Everyone,
     /// Standby plans for the fastest plan.
@@ -38,7 +36,6 @@ pub const CASES: &[Case] = &[
     Case { name: "12 workers", blocks: 36, workers: 12, pairs: true, question: Question::Fastest },
     Case { name: "20 workers", blocks: 60, workers: 20, pairs: false, question: Question::Fastest },
     Case { name: "20 workers, all links", blocks: 60, workers: 20, pairs: true, question: Question::Fastest },
-    Case { name: "20 workers, downloads", blocks: 60, workers: 20, pairs: false, question: Question::Blocking },
     Case { name: "20 workers, everyone", blocks: 60, workers: 20, pairs: false, question: Question::Everyone },
     Case { name: "20 workers, standby", blocks: 60, workers: 20, pairs: false, question: Question::Standby },
     Case { name: "20 workers, help", blocks: 60, workers: 20, pairs: false, question: Question::Help },
@@ -107,7 +104,6 @@ pub fn search(case: &Case) -> f64 {
         links: &links,
         coordinator: peer(0),
         sharing: if matches!(case.question, Question::Everyone) { Sharing::Everyone } else { Sharing::Fastest },
-        loading: if matches!(case.question, Question::Blocking) { Loading::Blocking } else { Loading::Ignored },
         context: 4_096,
         overhead: Bytes(50_000_000),
         wire: WireType::F32,

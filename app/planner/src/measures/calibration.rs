@@ -1,35 +1,36 @@
-//! Session overhead and speed from two layer ranges, one twice as long as the other (dynamic-partitioning.txt 4.3.2).
+//! Session overhead and speed from runs of two layer ranges, one twice as long as the other (dynamic-partitioning.txt
+//! 4.3.2).
 
 use thiserror::Error;
 
-/// Runs of each range, if there is time for them.
+/// Runs of each range, if there is time.
 pub const RUNS: usize = 7;
-/// First runs that do not count: pipelines are compiled, caches fill.
+/// Warm-up runs that do not count: pipelines are compiled, caches fill.
 pub const WARM_UP: usize = 4;
-/// A slow device may stop after so many runs; half of them do not count then.
-pub const FEWEST_RUNS: usize = 3;
+/// A slow device may stop after this many runs; half of them then count as warm-up.
+pub const MIN_RUNS: usize = 3;
 
-/// The runs of two ranges, of which the short one is the first half of the long one.
+/// Runs of two ranges; the short one is the first half of the long one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calibration {
     short: Vec<f64>,
     long: Vec<f64>,
 }
 
-/// What the runs say.
+/// Session overhead and speed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibrated {
-    /// Milliseconds of a piece of work besides its layers.
+    /// Milliseconds per piece of work besides its layers.
     pub session_millis: f64,
-    /// Cost a millisecond.
+    /// Cost per millisecond.
     pub speed: f64,
 }
 
-/// Why the runs say nothing.
+/// Why the runs determine nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CalibrationError {
-    /// Fewer than [`FEWEST_RUNS`] runs of one of the ranges.
-    #[error("{short} runs of the short range and {long} of the long one, {FEWEST_RUNS} of each are needed")]
+    /// Fewer than [`MIN_RUNS`] runs of one of the ranges.
+    #[error("{short} runs of the short range and {long} of the long one, {MIN_RUNS} of each are needed")]
     TooFewRuns {
         /// Of the short range.
         short: usize,
@@ -42,28 +43,28 @@ pub enum CalibrationError {
 }
 
 impl Calibration {
-    /// The runs of both ranges, milliseconds, in order.
+    /// Runs of both ranges in order, milliseconds each.
     pub fn of(short: &[f64], long: &[f64]) -> Self {
         Self { short: short.to_vec(), long: long.to_vec() }
     }
 
-    /// A run of the short range.
+    /// Records a run of the short range.
     pub fn short(&mut self, millis: f64) {
         self.short.push(millis);
     }
 
-    /// A run of the long range.
+    /// Records a run of the long range.
     pub fn long(&mut self, millis: f64) {
         self.long.push(millis);
     }
 
-    /// Solves for session overhead and speed, given what both ranges cost.
+    /// Solves for session overhead and speed, given the costs of both ranges.
     ///
     /// # Errors
-    /// Too few runs, or times that no speed explains.
+    /// Too few runs, or times that no positive speed explains.
     pub fn solve(&self, short_cost: f64, long_cost: f64) -> Result<Calibrated, CalibrationError> {
         let (short, long) = (self.short.len(), self.long.len());
-        if short < FEWEST_RUNS || long < FEWEST_RUNS {
+        if short < MIN_RUNS || long < MIN_RUNS {
             return Err(CalibrationError::TooFewRuns { short, long });
         }
         let (short, long) = (typical(&self.short), typical(&self.long));
@@ -75,8 +76,8 @@ impl Calibration {
     }
 }
 
-/// The middle one of the runs after the first ones: one run that something else disturbed does not move it, where the
-/// paper's mean does. NaN if there is none.
+/// The median of the runs after the warm-up. A disturbed run does not move it, as it would move the paper's mean. NaN
+/// without runs.
 pub fn typical(runs: &[f64]) -> f64 {
     let mut kept = runs[WARM_UP.min(runs.len() / 2)..].to_vec();
     kept.sort_by(f64::total_cmp);

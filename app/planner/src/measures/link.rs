@@ -3,37 +3,37 @@
 use super::Ring;
 use crate::Link;
 
-/// So many idle latencies are kept.
+/// How many idle latencies are kept.
 pub const IDLE_LATENCIES: usize = 7;
-/// Transfers below this say more about the latency than about the bandwidth, unless they take long.
+/// Shorter transfers measure the latency rather than the bandwidth, unless they take long.
 const LARGE_BYTES: u64 = 64 * 1024;
-/// So many milliseconds are long: the line is slow, whatever the latency did.
+/// From this time on a transfer measures the bandwidth, whatever its size, milliseconds.
 const LONG_MILLIS: f64 = 50.0;
 
-/// Latency while idle, and bandwidth of large messages.
+/// Latency while idle, and bandwidth of large transfers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkMeasure {
     latency: Ring<IDLE_LATENCIES>,
     bandwidth: Ring<IDLE_LATENCIES>,
-    /// The shortest while something else was under way.
+    /// The shortest latency while other messages were in flight.
     busy: Option<f64>,
 }
 
 impl LinkMeasure {
-    /// A message's way there and back while nothing else was under way: half of it is one way.
+    /// Records a round trip while nothing else was in flight; half of it is one way.
     pub fn round_trip(&mut self, millis: f64) {
         self.latency.push(millis / 2.0);
     }
 
-    /// The same while something else was under way: an upper bound, which counts until an idle one is known.
+    /// Records a round trip while something else was in flight: an upper bound, used until an idle one is known.
     pub fn busy_round_trip(&mut self, millis: f64) {
         if millis.is_finite() && millis >= 0.0 {
             self.busy = Some(self.busy.unwrap_or(f64::INFINITY).min(millis / 2.0));
         }
     }
 
-    /// Bytes that took so long in this direction, the latency included. Small ones that were quick are not taken; true
-    /// if these were.
+    /// Records a transfer in this direction, latency included. Small and quick ones are ignored; true if this one
+    /// counts.
     pub fn transfer(&mut self, bytes: u64, millis: f64) -> bool {
         let on_the_way = millis - self.latency_millis().unwrap_or(0.0);
         let counts = bytes >= LARGE_BYTES && on_the_way > 0.0 || on_the_way >= LONG_MILLIS;
@@ -43,23 +43,23 @@ impl LinkMeasure {
         counts
     }
 
-    /// How many large transfers were measured, at most as many as are kept.
+    /// How many large transfers are kept.
     pub fn transfers(&self) -> usize {
         self.bandwidth.len()
     }
 
-    /// Bytes a millisecond, if large transfers were measured.
+    /// Bytes per millisecond, if large transfers were measured.
     pub fn bandwidth(&self) -> Option<f64> {
         self.bandwidth.median()
     }
 
-    /// One way, milliseconds, if it was measured.
+    /// One-way latency in milliseconds, if it was measured.
     pub fn latency_millis(&self) -> Option<f64> {
         self.latency.median().or(self.busy)
     }
 
-    /// By so many milliseconds the middle one of the measured latencies may be wrong: single ones lie so far from it, and
-    /// that of several is as much more certain as the root of their number.
+    /// Standard error of the median latency, milliseconds: the median absolute deviation over the square root of the
+    /// number of samples.
     pub fn noise_millis(&self) -> Option<f64> {
         Some(self.latency.deviation()? / (self.latency.len() as f64).sqrt())
     }

@@ -1,14 +1,14 @@
-//! A peer's speed: what it declares until enough was measured.
+//! A peer's speed: as declared until enough was measured.
 
 use super::Ring;
 use crate::{Device, Speed};
 
-/// So many speeds are kept.
+/// How many speeds are kept.
 pub const SPEEDS: usize = 15;
-/// So many are needed before they count.
-const ENOUGH: usize = 3;
+/// How many are needed before they count.
+const MIN_SAMPLES: usize = 3;
 
-/// The running median of a peer's speeds, and what it said at first.
+/// The running median of a peer's speeds, and its declared speed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerMeasure {
     declared: Speed,
@@ -18,42 +18,42 @@ pub struct PeerMeasure {
 }
 
 impl PeerMeasure {
-    /// A peer that says it is so quick, with so much overhead a piece of work.
+    /// A peer that declares this speed and this overhead per piece of work.
     pub fn new(declared: Speed, session_millis: f64) -> Self {
         Self { declared, session_millis, decode: Ring::default(), prefill: Ring::default() }
     }
 
-    /// Decoded rows of this cost took so many milliseconds of its engine.
+    /// Records that decoding tokens of this cost took this many milliseconds of its engine.
     pub fn decoded(&mut self, cost: f64, millis: f64) {
         push(&mut self.decode, cost, millis, self.session_millis);
     }
 
-    /// A chunk of this cost (rows included) took so many milliseconds of its engine.
+    /// Records that a prefill chunk of this cost (times its tokens) took this many milliseconds of its engine.
     pub fn prefilled(&mut self, cost: f64, millis: f64) {
         push(&mut self.prefill, cost, millis, self.session_millis);
     }
 
-    /// Milliseconds of a piece of work besides its layers.
+    /// Milliseconds per piece of work besides its layers.
     pub fn session_millis(&self) -> f64 {
         self.session_millis
     }
 
-    /// How far single measurements of the decode speed lie from their median, as a share of it; `None` before there are
-    /// enough.
+    /// Median absolute deviation of the decode speed, relative to its median; `None` before there are enough samples.
     pub fn spread(&self) -> Option<f64> {
         let median = self.decode.median().filter(|median| self.is_measured() && *median > 0.0)?;
         Some(self.decode.deviation()? / median)
     }
 
-    /// The prefill speed, if it was measured often enough: prompts tell it before any token tells the decode speed.
+    /// The prefill speed, if it was measured often enough. Prompts measure it before any token measures the decode
+    /// speed.
     pub fn prefill(&self) -> Option<f64> {
-        self.prefill.median().filter(|_| self.prefill.len() >= ENOUGH)
+        self.prefill.median().filter(|_| self.prefill.len() >= MIN_SAMPLES)
     }
 
-    /// Measured where it was measured often enough, else declared. A peer that computes quicker or slower in practice than
-    /// it said is moved in both kernels alike, until each has its own measurement.
+    /// The measured speed where there are enough samples, else the declared one. As long as only one of decode and
+    /// prefill is measured, its ratio to the declaration also scales the other.
     pub fn speed(&self) -> Speed {
-        let measured = |ring: &Ring<SPEEDS>| ring.median().filter(|_| ring.len() >= ENOUGH);
+        let measured = |ring: &Ring<SPEEDS>| ring.median().filter(|_| ring.len() >= MIN_SAMPLES);
         let (decode, prefill) = (measured(&self.decode), self.prefill());
         let ratio = |measured: Option<f64>, declared: f64| measured.map_or(1.0, |measured| measured / declared);
         Speed {
@@ -64,17 +64,18 @@ impl PeerMeasure {
 
     /// True once measured values count.
     pub fn is_measured(&self) -> bool {
-        self.decode.len() >= ENOUGH
+        self.decode.len() >= MIN_SAMPLES
     }
 
-    /// Puts speed and overhead into a device of the planner.
+    /// Sets speed and overhead of the planner's device.
     pub fn apply(&self, device: &mut Device) {
         device.speed = self.speed();
         device.session_millis = self.session_millis;
     }
 }
 
-/// The session overhead is part of the time, but a measured time below it still is a measured time.
+/// Subtracts the session overhead, but leaves at least a tenth of the time: a measured time below the overhead still
+/// counts.
 fn push(ring: &mut Ring<SPEEDS>, cost: f64, millis: f64, session_millis: f64) {
     let layers = (millis - session_millis).max(0.1 * millis);
     if cost > 0.0 && layers > 0.0 {

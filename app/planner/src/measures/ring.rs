@@ -1,6 +1,6 @@
-//! The last `N` values of something.
+//! The last `N` measurements of something.
 
-/// A ring of the last `N` values that could be measured; others (not finite, negative) are not taken.
+/// A ring of the last `N` measurements. Values that are no measurement (not finite, or negative) are ignored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ring<const N: usize> {
     values: Vec<f64>,
@@ -14,14 +14,14 @@ impl<const N: usize> Default for Ring<N> {
 }
 
 impl<const N: usize> Ring<N> {
-    /// Takes a value; the oldest one goes when the ring is full.
+    /// Adds a value; the oldest one is dropped when the ring is full.
     pub fn push(&mut self, value: f64) {
         if value >= 0.0 {
             self.push_difference(value);
         }
     }
 
-    /// Takes a difference of two values, which may be below zero.
+    /// Adds a difference of two values, which may be negative.
     pub fn push_difference(&mut self, value: f64) {
         if !value.is_finite() || N == 0 {
             return;
@@ -44,7 +44,7 @@ impl<const N: usize> Ring<N> {
         self.values.is_empty()
     }
 
-    /// The median distance from the median.
+    /// The median absolute deviation.
     pub fn deviation(&self) -> Option<f64> {
         let median = self.median()?;
         let mut distances = Self::default();
@@ -52,7 +52,7 @@ impl<const N: usize> Ring<N> {
         distances.median()
     }
 
-    /// The middle value (the mean of the two middle ones), if there is any.
+    /// The median (of an even number the mean of the two middle values), if there is any value.
     pub fn median(&self) -> Option<f64> {
         let mut sorted = self.values.clone();
         sorted.sort_by(f64::total_cmp);

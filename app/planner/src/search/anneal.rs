@@ -1,34 +1,36 @@
-//! Simulated annealing over orders of seats (dynamic-partitioning.txt 5.5.3): its moves and its schedule.
+//! Simulated annealing over orders of workers: the moves and the schedule of dynamic-partitioning.txt 5.5.3.
 
-use super::program::{Cut, Program, Using};
+use super::program::{Participation, Partition, Program};
 use crate::random::Random;
 
 /// Iterations of the schedule.
 const ITERATIONS: u32 = 1_000;
-/// It ends early after so many iterations without a better order.
+/// Iterations without improvement after which it stops early.
 const PATIENCE: u32 = 200;
-/// Orders that are looked at to choose the first temperature.
+/// Orders sampled to choose the first temperature.
 const SAMPLES: u32 = 10;
-/// T_f, milliseconds. The paper cools to 10 ms; a token in a browser may take less than that, so this is a thousandth.
+/// T_f, the final temperature, milliseconds. The paper cools to 10 ms; a token in a browser may take less than that, so
+/// this is a thousandth of it.
 const COLD_MILLIS: f64 = 0.01;
 
-/// The cheapest cut found from this order on, by at most `steps` of the program. Orders without any cut count infinitely.
+/// The cheapest partition found from this order on, in at most `steps` of the program. Orders without any partition
+/// cost infinity.
 pub(crate) fn anneal(
     program: &mut Program<'_>,
     order: &mut [usize],
-    using: Using,
+    participation: Participation,
     random: &mut Random,
     steps: u64,
-) -> Option<Cut> {
+) -> Option<Partition> {
     let end = program.steps.saturating_add(steps);
-    let mut best = program.cut(order, using);
+    let mut best = program.partition(order, participation);
     let mut best_order = order.to_vec();
     if order.len() < 2 {
         return best;
     }
-    let cost = |cut: &Option<Cut>| cut.as_ref().map_or(f64::INFINITY, |cut| cut.millis);
+    let cost = |partition: &Option<Partition>| partition.as_ref().map_or(f64::INFINITY, |partition| partition.millis);
     let mut current = cost(&best);
-    let hot = (10.0 * mean_difference(program, order, using, random)).max(COLD_MILLIS);
+    let hot = (10.0 * mean_difference(program, order, participation, random)).max(COLD_MILLIS);
     let cooling = (COLD_MILLIS / hot).powf(1.0 / f64::from(ITERATIONS));
     let (mut temperature, mut since_better) = (hot, 0);
     let mut tried = order.to_vec();
@@ -38,15 +40,15 @@ pub(crate) fn anneal(
         }
         tried.copy_from_slice(order);
         neighbour(&mut tried, random);
-        let cut = program.cut(&tried, using);
-        let millis = cost(&cut);
+        let partition = program.partition(&tried, participation);
+        let millis = cost(&partition);
         if millis <= current || random.unit() < ((current - millis) / temperature).exp() {
             order.copy_from_slice(&tried);
             current = millis;
         }
         since_better += 1;
         if millis < cost(&best) {
-            best = cut;
+            best = partition;
             best_order.copy_from_slice(&tried);
             since_better = 0;
         }
@@ -56,22 +58,27 @@ pub(crate) fn anneal(
     best
 }
 
-/// Mean difference between consecutive orders of a short walk.
-fn mean_difference(program: &mut Program<'_>, order: &[usize], using: Using, random: &mut Random) -> f64 {
+/// Mean difference in cost between consecutive orders of a short random walk.
+fn mean_difference(
+    program: &mut Program<'_>,
+    order: &[usize],
+    participation: Participation,
+    random: &mut Random,
+) -> f64 {
     let mut walk = order.to_vec();
     let mut last = None;
     let mut differences = Vec::new();
     for _ in 0..SAMPLES {
         neighbour(&mut walk, random);
-        let Some(cut) = program.cut(&walk, using) else { continue };
-        if let Some(last) = last.replace(cut.millis) {
-            differences.push((cut.millis - last).abs());
+        let Some(partition) = program.partition(&walk, participation) else { continue };
+        if let Some(last) = last.replace(partition.millis) {
+            differences.push((partition.millis - last).abs());
         }
     }
     differences.iter().sum::<f64>() / differences.len().max(1) as f64
 }
 
-/// One of the paper's moves: two ranges swapped (20%), a range reversed (20%), an end swapped (20%), two swapped (40%).
+/// One of the paper's moves: swap two ranges (20%), reverse a range (20%), swap an end (20%), swap two workers (40%).
 fn neighbour(order: &mut [usize], random: &mut Random) {
     let count = order.len();
     match random.below(5) {

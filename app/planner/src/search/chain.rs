@@ -1,68 +1,63 @@
-//! The problem as the dynamic program sees it: seats with prefix sums, and what a message between two of them costs.
+//! The input of the dynamic program: workers with prefix sums over the layers, and the cost of a message between two of
+//! them.
 
 use potluck_plan::{Bytes, PeerId};
 
 use crate::cost::{millis, speed};
-use crate::initialization::missing_millis;
 use crate::layers::{LayerRange, prefix};
-use crate::{Device, Loading, Presence, Room};
+use crate::{Device, Room};
 
-/// A little cost per block that would have to be loaded anew: of two equal plans the one that moves less wins.
+/// Tie-break per block that would have to be loaded, milliseconds: of two equal plans the one that moves less wins.
 const MOVE_MILLIS: f64 = 1e-3;
-/// A little cost per stage: of two equal plans the one with fewer hops wins.
+/// Tie-break per stage, milliseconds: of two equal plans the one with fewer stages wins.
 const STAGE_MILLIS: f64 = 1e-5;
-/// By so large a share the work of a device seems longer for each time that it left lately, up to so many times: of two that
-/// are nearly as good the one that stays is taken, and one that is much better is taken all the same.
+/// Each recent departure makes a device's work count this share more, up to [`MAX_DEPARTURES`]: of two devices that are
+/// nearly as good the more reliable one wins, and one that is much better wins all the same.
 const DEPARTURE_SHARE: f64 = 0.05;
-const MOST_DEPARTURES: u32 = 4;
-/// A little cost for each bad habit of a device.
-const HABIT_MILLIS: f64 = 1e-4;
+const MAX_DEPARTURES: u32 = 4;
+/// A tie-break against hidden tabs, which the browser may slow down, milliseconds.
+const HIDDEN_MILLIS: f64 = 1e-4;
 
 /// A device, as prefix sums over the chain's layers (one longer than the layers).
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seat {
+pub(crate) struct Worker {
     pub peer: PeerId,
-    /// Milliseconds as soon as it has work.
+    /// Milliseconds per token that do not depend on the number of layers.
     pub fixed: f64,
-    /// Milliseconds a token.
+    /// Milliseconds per token of the first `n` layers.
     pub cost: Vec<f64>,
-    /// Bytes.
+    /// Bytes of the first `n` layers.
     pub memory: Vec<u64>,
-    /// Bytes it has room for.
-    pub room: u64,
-    /// Milliseconds of downloading; empty if loading does not count.
-    pub load: Vec<f64>,
-    /// What pauses cost it, as [`Device::pauses`].
+    /// Bytes it can hold.
+    pub capacity: u64,
+    /// As [`Device::pauses`].
     pub pauses: Vec<(f64, f64)>,
-    /// How many of the layers have keys and values that its kernels do not see at once; empty if it is none.
+    /// How many of the first `n` layers have a KV cache larger than one of its bindings; empty if none has.
     pub unseen: Vec<u32>,
-    /// Milliseconds of downloading that count against [`Chain::most_missing`]; empty if that is no limit.
+    /// Milliseconds to download the first `n` layers, for [`Chain::max_missing_millis`]; empty without such a limit.
     pub missing: Vec<f64>,
 }
 
-impl Seat {
+impl Worker {
     fn new(room: &Room<'_>, device: &Device, range: LayerRange) -> Self {
         let count = room.layers.count();
         let layers: Vec<_> = room.layers.iter().copied().enumerate().collect();
         let layers = &layers[range.start..range.end];
-        let risk = 1.0 + DEPARTURE_SHARE * f64::from(device.presence.departures.min(MOST_DEPARTURES));
+        let risk = 1.0 + DEPARTURE_SHARE * f64::from(device.presence.departures.min(MAX_DEPARTURES));
         let rate = speed(device.speed.decode) / risk;
         let moved = |index: usize| {
             let block = index.checked_sub(1).filter(|_| index + 1 < count);
             let held = block.is_none_or(|block| device.holds.contains(&potluck_plan::BlockIndex(block as u16)));
             if held { 0.0 } else { MOVE_MILLIS }
         };
-        let load = match room.loading {
-            Loading::Ignored => Vec::new(),
-            _ => missing_millis(room, device)[range.start..=range.end].to_vec(),
-        };
         Self {
             peer: device.peer,
-            fixed: millis(device.session_millis) * risk + STAGE_MILLIS + habits(device.presence) * HABIT_MILLIS,
+            fixed: millis(device.session_millis) * risk
+                + STAGE_MILLIS
+                + f64::from(u8::from(device.presence.hidden)) * HIDDEN_MILLIS,
             cost: prefix(layers, |(index, layer)| layer.decode / rate + moved(*index), |a, b| a + b),
             memory: prefix(layers, |(_, layer)| layer.memory.0, u64::saturating_add),
-            room: device.budget.saturating_sub(room.overhead).0,
-            load,
+            capacity: device.budget.saturating_sub(room.overhead).0,
             pauses: device.pauses.clone(),
             unseen: match layers.iter().any(|(_, layer)| layer.buffer > device.binding) {
                 true => prefix(layers, |(_, layer)| u32::from(layer.buffer > device.binding), |a, b| a + b),
@@ -72,49 +67,44 @@ impl Seat {
         }
     }
 
-    /// Milliseconds a token of one stage, without pauses.
+    /// Milliseconds per token of one stage, without pauses.
     pub fn busy(&self, start: usize, end: usize) -> f64 {
         self.fixed + self.cost[end] - self.cost[start]
     }
 
-    /// Equal but for the name: plans that swap two such seats cost the same.
+    /// Equal but for the peer: swapping two such workers does not change the cost of a plan.
     fn equals(&self, other: &Self) -> bool {
         Self { peer: self.peer, ..other.clone() } == *self
     }
 }
 
-fn habits(presence: Presence) -> f64 {
-    f64::from(u8::from(presence.hidden) + u8::from(presence.on_battery))
-}
-
-/// Seats, messages and rules.
+/// A chain of layers, the workers to partition it over, and the messages between them.
 pub(crate) struct Chain {
     /// How many layers it covers.
     pub layers: usize,
-    pub seats: Vec<Seat>,
-    pub loading: Loading,
+    pub workers: Vec<Worker>,
     /// First layer and one past the last one of the model.
     pub range: LayerRange,
-    /// The range's first (last) layer is the embedding (head), which may not be a stage alone.
+    /// The range begins (ends) with the embedding (LM head), which may not be a stage alone.
     pub ends: (bool, bool),
-    /// Bytes that one seat with all layers saves.
+    /// Bytes that one worker with all layers saves, because the LM head is the embedding table.
     pub tied: u64,
-    /// No seat may download for longer, milliseconds.
-    pub most_missing: f64,
+    /// No worker may download for longer than this, milliseconds.
+    pub max_missing_millis: f64,
     entry: Vec<f64>,
     exit: Vec<f64>,
-    legs: Vec<Legs>,
+    access: Vec<AccessMillis>,
     pairs: Option<Vec<Vec<Option<Pair>>>>,
     boundary: Vec<f64>,
 }
 
-/// Messages from a seat to the relay and from the relay to it: milliseconds by the number of layers done.
-struct Legs {
+/// Milliseconds of a message on a worker's access link, by the number of layers computed before it.
+struct AccessMillis {
     up: Vec<f64>,
     down: Vec<f64>,
 }
 
-/// A pair whose way was measured.
+/// A path between two workers that was measured itself.
 #[derive(Clone, Copy)]
 struct Pair {
     latency: f64,
@@ -128,13 +118,13 @@ impl Chain {
         Self::between(room, &devices, room.layers.all(), (room.coordinator, room.coordinator))
     }
 
-    /// Some devices of a room and some layers; tokens come from one peer and results go to another.
+    /// Some devices of a room and some layers; tokens come from the first of `ends` and results go to the second.
     pub fn between(room: &Room<'_>, devices: &[&Device], range: LayerRange, ends: (PeerId, PeerId)) -> Self {
         let bytes: Vec<Bytes> = (range.start..=range.end).map(|at| room.layers.message(at, 1)).collect();
         let layers = range.end - range.start;
-        let legs = devices.iter().map(|device| {
+        let access = devices.iter().map(|device| {
             let (up, down) = (room.links.up(device.peer), room.links.down(device.peer));
-            Legs {
+            AccessMillis {
                 up: bytes.iter().map(|bytes| millis(up.millis(*bytes))).collect(),
                 down: bytes.iter().map(|bytes| millis(down.millis(*bytes))).collect(),
             }
@@ -151,48 +141,47 @@ impl Chain {
         let exit = |device: &&Device| millis(room.links.millis(device.peer, ends.1, bytes[layers]));
         Self {
             layers,
-            seats: devices.iter().map(|device| Seat::new(room, device, range)).collect(),
-            loading: room.loading,
+            workers: devices.iter().map(|device| Worker::new(room, device, range)).collect(),
             range,
             ends: (range.start == 0, range.end == room.layers.count()),
             tied: room.layers.tied(range).0,
-            most_missing: f64::INFINITY,
+            max_missing_millis: f64::INFINITY,
             entry: devices.iter().map(entry).collect(),
             exit: devices.iter().map(exit).collect(),
-            legs: legs.collect(),
+            access: access.collect(),
             pairs,
             boundary: bytes.iter().map(|bytes| bytes.0 as f64).collect(),
         }
     }
 
-    /// Pauses slow some seat down.
+    /// True if pauses slow any worker down.
     pub fn pauses(&self) -> bool {
-        self.seats.iter().any(|seat| !seat.pauses.is_empty())
+        self.workers.iter().any(|worker| !worker.pauses.is_empty())
     }
 
-    /// Every message takes two legs, so that the cheapest sender is the same for all receivers.
+    /// Every message takes two access, so that the cheapest sender is the same for all receivers.
     pub fn is_star(&self) -> bool {
         self.pairs.is_none()
     }
 
-    pub fn entry(&self, seat: usize) -> f64 {
-        self.entry[seat]
+    pub fn entry(&self, worker: usize) -> f64 {
+        self.entry[worker]
     }
 
-    pub fn exit(&self, seat: usize) -> f64 {
-        self.exit[seat]
+    pub fn exit(&self, worker: usize) -> f64 {
+        self.exit[worker]
     }
 
-    pub fn up(&self, seat: usize, at: usize) -> f64 {
-        self.legs[seat].up[at]
+    pub fn up(&self, worker: usize, at: usize) -> f64 {
+        self.access[worker].up[at]
     }
 
-    pub fn down(&self, seat: usize, at: usize) -> f64 {
-        self.legs[seat].down[at]
+    pub fn down(&self, worker: usize, at: usize) -> f64 {
+        self.access[worker].down[at]
     }
 
-    /// Milliseconds of the message from one seat to another when `at` layers are done. Two equal devices may be given by
-    /// one seat.
+    /// Milliseconds of the message from one worker to another after `at` layers. One worker may stand for two equal
+    /// devices.
     pub fn hop(&self, from: usize, to: usize, at: usize) -> f64 {
         match self.pairs.as_ref().and_then(|pairs| pairs[from][to]) {
             Some(pair) => pair.latency + pair.per_byte * self.boundary[at],
@@ -200,55 +189,56 @@ impl Chain {
         }
     }
 
-    /// Milliseconds of all messages of a token that passes seats, each with the layers done behind it.
-    pub fn messages(&self, parts: impl Iterator<Item = (usize, usize)>) -> f64 {
+    /// Milliseconds of all messages of a token that passes these workers, each given with the number of layers computed
+    /// after it.
+    pub fn messages(&self, segments: impl Iterator<Item = (usize, usize)>) -> f64 {
         let (mut millis, mut last) = (0.0, None);
-        for (seat, end) in parts {
+        for (worker, end) in segments {
             millis += match last {
-                None => self.entry(seat),
-                Some((from, at)) => self.hop(from, seat, at),
+                None => self.entry(worker),
+                Some((from, at)) => self.hop(from, worker, at),
             };
-            last = Some((seat, end));
+            last = Some((worker, end));
         }
-        millis + last.map_or(0.0, |(seat, _)| self.exit(seat))
+        millis + last.map_or(0.0, |(worker, _)| self.exit(worker))
     }
 
-    /// Bytes of layers `start..end` on a seat.
-    pub fn memory(&self, seat: usize, start: usize, end: usize) -> u64 {
-        let memory = &self.seats[seat].memory;
+    /// Bytes of layers `start..end` on a worker.
+    pub fn memory(&self, worker: usize, start: usize, end: usize) -> u64 {
+        let memory = &self.workers[worker].memory;
         let tied = if start == 0 && end == self.layers { self.tied } else { 0 };
         (memory[end] - memory[start]).saturating_sub(tied)
     }
 
-    /// A seat's kernels see what these layers have, and it downloads them for no longer than allowed.
-    pub fn may_take(&self, seat: usize, start: usize, end: usize) -> bool {
-        let Seat { missing, unseen, .. } = &self.seats[seat];
+    /// True if the layers' KV cache fits the worker's bindings and their download takes no longer than allowed.
+    pub fn may_take(&self, worker: usize, start: usize, end: usize) -> bool {
+        let Worker { missing, unseen, .. } = &self.workers[worker];
         let is_seen = unseen.is_empty() || unseen[start] == unseen[end];
-        is_seen && (missing.is_empty() || missing[end] - missing[start] <= self.most_missing)
+        is_seen && (missing.is_empty() || missing[end] - missing[start] <= self.max_missing_millis)
     }
 
-    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: the embedding or the head
-    /// alone are no stage.
+    /// The largest start of a stage that ends with layer `end`, or `None` if there is none: neither the embedding nor
+    /// the LM head may be a stage alone.
     pub fn latest_start(&self, end: usize) -> Option<usize> {
         let start = if self.ends.1 && end == self.layers { end.checked_sub(2) } else { end.checked_sub(1) };
         start.filter(|start| !(self.ends.0 && *start == 0 && end == 1))
     }
 
-    /// Classes of seats that can be swapped for each other, each in the order of the seats.
+    /// Equivalence classes of workers that can be swapped, each in the order of the workers.
     pub fn classes(&self, room: &Room<'_>) -> Vec<Vec<usize>> {
         let mut classes: Vec<Vec<usize>> = Vec::new();
-        for seat in 0..self.seats.len() {
+        for worker in 0..self.workers.len() {
             let same = |other: usize| {
-                self.seats[seat].equals(&self.seats[other])
-                    && self.entry[seat] == self.entry[other]
-                    && self.exit[seat] == self.exit[other]
-                    && self.legs[seat].up == self.legs[other].up
-                    && self.legs[seat].down == self.legs[other].down
-                    && ![seat, other].iter().any(|seat| room.links.in_a_pair(self.seats[*seat].peer))
+                self.workers[worker].equals(&self.workers[other])
+                    && self.entry[worker] == self.entry[other]
+                    && self.exit[worker] == self.exit[other]
+                    && self.access[worker].up == self.access[other].up
+                    && self.access[worker].down == self.access[other].down
+                    && ![worker, other].iter().any(|worker| room.links.in_a_pair(self.workers[*worker].peer))
             };
             match classes.iter_mut().find(|class| same(class[0])) {
-                Some(class) => class.push(seat),
-                None => classes.push(vec![seat]),
+                Some(class) => class.push(worker),
+                None => classes.push(vec![worker]),
             }
         }
         classes

@@ -1,13 +1,13 @@
-//! The best plan over every set and order of devices: a dynamic program over sets (Held and Karp), in which equal
-//! devices count as one kind. For distinct devices it takes 2^m sets instead of m! orders.
+//! The best partition over all sets and orders of workers: a dynamic program over subsets (Held and Karp, 1962), in
+//! which equal workers are counted instead of named. For m distinct workers it visits 2^m sets instead of m! orders.
 
-use super::chain::{Chain, Seat};
-use super::program::{Cut, Part, Program, Using, relax};
+use super::chain::{Chain, Worker};
+use super::program::{Participation, Partition, Program, Segment, relax};
 
-/// Most numbers in the table: 32 MB.
+/// Most cells of the table: 32 MB.
 const TABLE: usize = 4 << 20;
 
-/// Classes of equal seats; a set is how many of each class are used, as one number in mixed radix.
+/// Multisets of workers: how many of each equivalence class are used, as one mixed-radix number.
 pub(crate) struct Sets<'a> {
     classes: &'a [Vec<usize>],
     strides: Vec<usize>,
@@ -16,8 +16,8 @@ pub(crate) struct Sets<'a> {
 }
 
 impl<'a> Sets<'a> {
-    /// `None` if the table would be too large, or the search longer than `steps`. `paused`: what pauses cost is looked up
-    /// for each stage.
+    /// `None` if the table would be too large or the search longer than `steps`. `paused`: the cost of pauses is looked
+    /// up for each stage.
     pub fn new(classes: &'a [Vec<usize>], chain: &Chain, steps: u64, paused: bool) -> Option<Self> {
         let width = chain.layers + 1;
         let mut strides = Vec::with_capacity(classes.len());
@@ -29,8 +29,8 @@ impl<'a> Sets<'a> {
                 return None;
             }
         }
-        let is_quadratic = |seat: &Seat| !seat.load.is_empty() || paused && !seat.pauses.is_empty();
-        let per_extension = if chain.seats.iter().any(is_quadratic) { width * width / 2 } else { width };
+        let is_quadratic = |worker: &Worker| paused && !worker.pauses.is_empty();
+        let per_extension = if chain.workers.iter().any(is_quadratic) { width * width / 2 } else { width };
         let senders = if chain.is_star() { 2 } else { classes.len() / 2 + 1 };
         let work = count as u64 * classes.len() as u64 * (senders * width + per_extension) as u64;
         (work <= steps).then_some(Self { classes, strides, count, width })
@@ -40,8 +40,8 @@ impl<'a> Sets<'a> {
         set / self.strides[class] % (self.classes[class].len() + 1)
     }
 
-    /// The seat that stands for a class, whichever of its members is meant.
-    fn seat(&self, class: usize) -> usize {
+    /// The worker that represents a class.
+    fn worker(&self, class: usize) -> usize {
         self.classes[class][0]
     }
 
@@ -50,8 +50,13 @@ impl<'a> Sets<'a> {
     }
 }
 
-/// The cheapest cut over all sets and orders; sums that reach `bound` are not followed.
-pub(crate) fn search(program: &mut Program<'_>, sets: &Sets<'_>, using: Using, bound: f64) -> Option<Cut> {
+/// The cheapest partition over all sets and orders; costs that reach `bound` are pruned.
+pub(crate) fn search(
+    program: &mut Program<'_>,
+    sets: &Sets<'_>,
+    participation: Participation,
+    bound: f64,
+) -> Option<Partition> {
     let (kinds, width) = (sets.classes.len(), sets.width);
     let mut table = vec![f64::INFINITY; sets.count * kinds * width];
     let mut reach = vec![f64::INFINITY; width];
@@ -65,26 +70,26 @@ pub(crate) fn search(program: &mut Program<'_>, sets: &Sets<'_>, using: Using, b
             if !fill_reach(program, sets, &table, &sent, (set, class), bound, &mut reach) {
                 continue;
             }
-            program.extend(sets.seat(class), &reach, &mut out);
+            program.extend(sets.worker(class), &reach, &mut out);
             let row = sets.row(set + sets.strides[class], class);
             table[row..row + width].copy_from_slice(&out);
         }
     }
-    trace(program, sets, &table, using)
+    trace(program, sets, &table, participation)
 }
 
-/// Cheapest ways to bring a set's done layers to the relay, whoever of it comes last.
+/// The least costs of having layers computed by a set and sent to the relay, whoever of the set is last.
 fn fill_sent(program: &mut Program<'_>, sets: &Sets<'_>, table: &[f64], set: usize, sent: &mut [f64]) {
     let chain = program.chain;
     sent.fill(f64::INFINITY);
     for last in (0..sets.classes.len()).filter(|last| sets.used(set, *last) > 0) {
         let row = &table[sets.row(set, last)..][..sets.width];
         program.steps += sets.width as u64;
-        relax(sent, row, f64::INFINITY, |at| chain.up(sets.seat(last), at));
+        relax(sent, row, f64::INFINITY, |at| chain.up(sets.worker(last), at));
     }
 }
 
-/// Cheapest ways to bring done layers from a set to one more seat; false if there is none below the bound.
+/// The least costs of having layers computed by a set and sent to one more worker; false if none is below the bound.
 fn fill_reach(
     program: &mut Program<'_>,
     sets: &Sets<'_>,
@@ -95,60 +100,60 @@ fn fill_reach(
     reach: &mut [f64],
 ) -> bool {
     let chain = program.chain;
-    let seat = sets.seat(class);
+    let worker = sets.worker(class);
     reach.fill(f64::INFINITY);
     if set == 0 {
-        reach[0] = chain.entry(seat);
+        reach[0] = chain.entry(worker);
     }
     if chain.is_star() {
         program.steps += sets.width as u64;
-        relax(reach, sent, bound, |at| chain.down(seat, at));
+        relax(reach, sent, bound, |at| chain.down(worker, at));
         return reach.iter().any(|millis| *millis < bound);
     }
     for last in (0..sets.classes.len()).filter(|last| sets.used(set, *last) > 0) {
         let row = &table[sets.row(set, last)..][..sets.width];
         program.steps += sets.width as u64;
-        relax(reach, row, bound, |at| chain.hop(sets.seat(last), seat, at));
+        relax(reach, row, bound, |at| chain.hop(sets.worker(last), worker, at));
     }
     reach.iter().any(|millis| *millis < bound)
 }
 
-fn trace(program: &Program<'_>, sets: &Sets<'_>, table: &[f64], using: Using) -> Option<Cut> {
+fn trace(program: &Program<'_>, sets: &Sets<'_>, table: &[f64], participation: Participation) -> Option<Partition> {
     let (chain, kinds) = (program.chain, sets.classes.len());
-    let first = if using == Using::All { sets.count - 1 } else { 0 };
+    let first = if participation == Participation::All { sets.count - 1 } else { 0 };
     let ends = (first..sets.count).flat_map(|set| (0..kinds).map(move |last| (set, last)));
-    let total = |set: usize, last: usize| table[sets.row(set, last) + chain.layers] + chain.exit(sets.seat(last));
+    let total = |set: usize, last: usize| table[sets.row(set, last) + chain.layers] + chain.exit(sets.worker(last));
     let (mut set, mut last) = ends.min_by(|a, b| total(a.0, a.1).total_cmp(&total(b.0, b.1)))?;
     let millis = total(set, last);
     if !millis.is_finite() {
         return None;
     }
-    let mut parts = Vec::new();
+    let mut segments = Vec::new();
     let mut end = chain.layers;
     loop {
-        let seat = sets.seat(last);
+        let worker = sets.worker(last);
         let before = set - sets.strides[last];
         let mut best = (f64::INFINITY, None, 0);
-        for start in (0..end).filter(|start| program.can_take(seat, *start, end)) {
-            let stage = program.stage_cost(seat, start, end);
-            if start == 0 && before == 0 && chain.entry(seat) + stage < best.0 {
-                best = (chain.entry(seat) + stage, None, 0);
+        for start in (0..end).filter(|start| program.can_take(worker, *start, end)) {
+            let stage = program.token_millis(worker, start, end);
+            if start == 0 && before == 0 && chain.entry(worker) + stage < best.0 {
+                best = (chain.entry(worker) + stage, None, 0);
             }
             for other in (0..kinds).filter(|other| start > 0 && sets.used(before, *other) > 0) {
-                let sum = table[sets.row(before, other) + start] + chain.hop(sets.seat(other), seat, start) + stage;
+                let sum = table[sets.row(before, other) + start] + chain.hop(sets.worker(other), worker, start) + stage;
                 if sum < best.0 {
                     best = (sum, Some(other), start);
                 }
             }
         }
-        // Members of a class are equal: the first that is left stands here.
-        parts.push(Part { seat: sets.classes[last][sets.used(before, last)], start: best.2, end });
+        // Members of a class are equal: take the first that is left.
+        segments.push(Segment { worker: sets.classes[last][sets.used(before, last)], start: best.2, end });
         (set, end) = (before, best.2);
         match best.1 {
             Some(other) => last = other,
             None => break,
         }
     }
-    parts.reverse();
-    Some(Cut { millis, parts })
+    segments.reverse();
+    Some(Partition { millis, segments })
 }

@@ -1,83 +1,77 @@
-//! What pauses cost, in the search: a stage's device waits while the token is elsewhere, so what its work takes depends on
-//! the whole token's time, which the search is to find.
+//! Pauses in the search. While a token is elsewhere, a stage's device idles and lowers its clock, so the time of a
+//! stage depends on the time of the whole token, which is what the search minimizes.
 //!
-//! If a token takes `T`, each stage's time is known from its work alone and the search is the usual one; call the least sum
-//! `F(T)`. A plan that settles below `T` has a sum below `T`. So the search begins with the `T` of some plan, looks for
-//! the least sum, goes on with the time at which that plan settles, and ends as soon as `F(T)` is not below `T`: then no plan
-//! settles below it. Two or three rounds do.
+//! For a fixed token time `T` every stage's time is known and the usual search applies; call its minimum `F(T)`. The
+//! token time of a plan is the fixed point of its own sum, and a plan with a fixed point below `T` has a sum below `T`.
+//! So the search starts at the fixed point of some plan, minimizes, continues at the fixed point of the plan it found,
+//! and stops as soon as `F(T) ≥ T`: then no plan has a fixed point below `T`. It takes two or three rounds.
 
-use super::program::{Cut, Program};
-use crate::cost::settle;
-use crate::initialization::together;
+use super::program::{Partition, Program};
+use crate::cost::fixed_point;
 use crate::room::paused_millis;
 
-/// Rounds of the search at most; each has an equal part of its steps.
+/// Most rounds of the search; each gets an equal share of the steps.
 pub(super) const ROUNDS: u64 = 4;
-/// A plan that is better by less is the same.
+/// Relative improvements below this do not count.
 const SAME: f64 = 1e-9;
 
-/// How a token's time counts for the stages.
+/// The token time at which pauses are counted.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Pace {
+pub(crate) struct OperatingPoint {
     /// Milliseconds of the whole token.
     pub token: f64,
-    /// For each seat what its work takes of that, as expected from a plan that settles so.
+    /// For each worker the milliseconds of its stage at that token time.
     pub stages: Vec<f64>,
 }
 
-impl Pace {
-    /// The pace of a cut. Seats without a part are expected to get one as large as the others'.
-    pub fn of(program: &Program<'_>, cut: &Cut) -> Self {
-        let token = settled(program, cut);
-        let usual = token / (cut.parts.len() + 1) as f64;
-        let mut stages = vec![usual; program.chain.seats.len()];
-        for part in &cut.parts {
-            let seat = &program.chain.seats[part.seat];
-            stages[part.seat] = paused_millis(&seat.pauses, seat.busy(part.start, part.end), token);
+impl OperatingPoint {
+    /// The fixed point of a partition. Workers without a segment are assumed to get one as large as the others'.
+    pub fn of(program: &Program<'_>, partition: &Partition) -> Self {
+        let token = steady_millis(program, partition);
+        let usual = token / (partition.segments.len() + 1) as f64;
+        let mut stages = vec![usual; program.chain.workers.len()];
+        for segment in &partition.segments {
+            let worker = &program.chain.workers[segment.worker];
+            stages[segment.worker] = paused_millis(&worker.pauses, worker.busy(segment.start, segment.end), token);
         }
         Self { token, stages }
     }
 }
 
-/// Milliseconds a token at which a cut settles.
-pub(crate) fn settled(program: &Program<'_>, cut: &Cut) -> f64 {
+/// The token time of a partition in steady state, milliseconds: the fixed point with pauses counted.
+pub(crate) fn steady_millis(program: &Program<'_>, partition: &Partition) -> f64 {
     let chain = program.chain;
-    let parts = || cut.parts.iter().map(|part| (&chain.seats[part.seat], part));
-    let messages = chain.messages(cut.parts.iter().map(|part| (part.seat, part.end)));
-    let busy: f64 = parts().map(|(seat, part)| seat.busy(part.start, part.end)).sum();
-    settle(busy + messages, |token| {
-        let stages = parts().map(|(seat, part)| paused_millis(&seat.pauses, seat.busy(part.start, part.end), token));
+    let segments = || partition.segments.iter().map(|segment| (&chain.workers[segment.worker], segment));
+    let messages = chain.messages(partition.segments.iter().map(|segment| (segment.worker, segment.end)));
+    let busy: f64 = segments().map(|(worker, segment)| worker.busy(segment.start, segment.end)).sum();
+    fixed_point(busy + messages, |token| {
+        let stages = segments()
+            .map(|(worker, segment)| paused_millis(&worker.pauses, worker.busy(segment.start, segment.end), token));
         stages.sum::<f64>() + messages
     })
 }
 
-/// What the fastest cut is chosen by: the time at which it settles, and its penalties.
-pub(super) fn value(program: &Program<'_>, cut: &Cut) -> f64 {
-    let penalties: Vec<f64> = cut.parts.iter().map(|part| program.penalty(part.seat, part.start, part.end)).collect();
-    settled(program, cut) + together(&penalties)
+/// The objective where everyone takes part: milliseconds of the slowest stage.
+pub(super) fn slowest(program: &Program<'_>, partition: &Partition) -> f64 {
+    let point = OperatingPoint::of(program, partition);
+    partition.segments.iter().map(|segment| point.stages[segment.worker]).fold(0.0, f64::max)
 }
 
-/// What the cut for everyone is chosen by: its slowest stage.
-pub(super) fn slowest(program: &Program<'_>, cut: &Cut) -> f64 {
-    let pace = Pace::of(program, cut);
-    cut.parts.iter().map(|part| pace.stages[part.seat]).fold(0.0, f64::max)
-}
-
-/// The best cut of all rounds. `search` finds the best one at a pace, without one if pauses counted nothing.
+/// The best partition of all rounds. `search` finds the best one at an operating point; without one, pauses are ignored.
 pub(super) fn rounds(
     program: &Program<'_>,
-    value: impl Fn(&Cut) -> f64,
-    mut search: impl FnMut(Option<&Pace>) -> Option<Cut>,
-) -> Option<Cut> {
+    value: impl Fn(&Partition) -> f64,
+    mut search: impl FnMut(Option<&OperatingPoint>) -> Option<Partition>,
+) -> Option<Partition> {
     let mut best = search(None)?;
-    let mut least = value(&best);
+    let mut lowest = value(&best);
     for _ in 1..ROUNDS {
-        let Some(found) = search(Some(&Pace::of(program, &best))) else { break };
+        let Some(found) = search(Some(&OperatingPoint::of(program, &best))) else { break };
         let value = value(&found);
-        if value >= least * (1.0 - SAME) {
+        if value >= lowest * (1.0 - SAME) {
             break;
         }
-        (best, least) = (found, value);
+        (best, lowest) = (found, value);
     }
     Some(best)
 }

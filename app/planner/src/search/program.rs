@@ -1,107 +1,94 @@
-//! The dynamic program: one seat after another takes a range of layers (dynamic-partitioning.txt 5.4).
+//! The dynamic program over a fixed order of workers: each takes a contiguous range of layers (dynamic-partitioning.txt
+//! 5.4).
 
-use super::chain::{Chain, Seat};
-use super::pauses::Pace;
-use crate::Loading;
-use crate::initialization::{ALPHA, SESSION_START_MILLIS, penalty_millis};
+use super::chain::Chain;
+use super::pauses::OperatingPoint;
 use crate::room::{pause_factor, paused_millis};
 
-/// What no single stage may reach.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cap {
-    /// Anything goes.
-    None,
-    /// Milliseconds a token.
-    Stage(f64),
-    /// Penalty for loading.
-    Load(f64),
-}
-
-/// A seat's range of the chain's layers.
+/// A worker's range of layers, `start..end` of the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub seat: usize,
+pub(crate) struct Segment {
+    pub worker: usize,
     pub start: usize,
     pub end: usize,
 }
 
-/// Seats in order with their ranges, and the sum of all costs.
+/// Workers in order with their ranges, and the total cost in milliseconds per token.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Cut {
+pub(crate) struct Partition {
     pub millis: f64,
-    pub parts: Vec<Part>,
+    pub segments: Vec<Segment>,
 }
 
-/// The dynamic program over one chain, with what it allocates.
+/// The dynamic program over one chain. It keeps its tables, so that repeated runs do not allocate.
 pub(crate) struct Program<'a> {
     pub chain: &'a Chain,
-    cap: Cap,
-    /// For each seat and end the smallest start that fits memory and cap.
+    /// No stage may take this many milliseconds per token or more.
+    limit: Option<f64>,
+    /// For each worker and end the smallest start that fits the memory and the limit.
     earliest: Vec<Vec<usize>>,
-    /// For each seat the penalty of loading layers `start..end`, at `start * (layers + 1) + end`; empty if loading does not
-    /// count.
-    penalties: Vec<Vec<f64>>,
-    /// At a pace, for each seat that pauses slow down the milliseconds of a stage with layers `start..end`, at the same place;
-    /// empty for the others, and where factors have to do.
+    /// At an operating point: for each worker that pauses slow down, the milliseconds of a stage with layers
+    /// `start..end`, at index `start * (layers + 1) + end`. Empty for the others, and where one factor per worker has
+    /// to suffice.
     paused: Vec<Vec<f64>>,
-    /// At a pace, so many times as long each seat's work takes where there is no such table.
+    /// At an operating point: the slowdown of each worker without such a table.
     factors: Vec<f64>,
-    /// Steps taken so far.
+    /// Cells relaxed so far.
     pub steps: u64,
     window: Vec<usize>,
     table: Vec<f64>,
     reach: Vec<f64>,
-    /// The cheapest way to send `x` done layers to the relay: what all receivers share in a star.
+    /// `sent[x]`: the least cost of having `x` layers computed and sent to the relay, shared by all receivers in a star.
     sent: Vec<f64>,
 }
 
 impl<'a> Program<'a> {
-    pub fn new(chain: &'a Chain, cap: Cap) -> Self {
+    pub fn new(chain: &'a Chain, limit: Option<f64>) -> Self {
         let width = chain.layers + 1;
         let mut program = Self {
             chain,
-            cap,
+            limit,
             earliest: Vec::new(),
-            penalties: chain.seats.iter().map(|seat| penalties(seat, chain.loading)).collect(),
-            paused: vec![Vec::new(); chain.seats.len()],
-            factors: vec![1.0; chain.seats.len()],
+            paused: vec![Vec::new(); chain.workers.len()],
+            factors: vec![1.0; chain.workers.len()],
             steps: 0,
             window: Vec::with_capacity(width),
             table: Vec::new(),
             reach: vec![f64::INFINITY; width],
             sent: vec![f64::INFINITY; width],
         };
-        program.set_cap(cap);
+        program.set_limit(limit);
         program
     }
 
-    pub fn set_cap(&mut self, cap: Cap) {
-        self.cap = cap;
-        self.earliest = (0..self.chain.seats.len()).map(|seat| self.earliest_starts(seat)).collect();
+    pub fn set_limit(&mut self, limit: Option<f64>) {
+        self.limit = limit;
+        self.earliest = (0..self.chain.workers.len()).map(|worker| self.earliest_starts(worker)).collect();
     }
 
-    /// Counts pauses as in a token of this pace; a cap has to be set anew. `exact`: for each stage its own, which takes a
-    /// step a start and end; else each seat has one factor, as if it had a part like the others'.
-    pub fn set_pace(&mut self, pace: &Pace, exact: bool) {
+    /// Counts pauses at an operating point; call [`Self::set_limit`] afterwards. `exact` looks up every stage, which
+    /// costs a step per start and end; otherwise each worker has one factor, as if its segment were as large as the
+    /// others'.
+    pub fn set_point(&mut self, point: &OperatingPoint, exact: bool) {
         let layers = self.chain.layers;
-        for (index, seat) in self.chain.seats.iter().enumerate().filter(|(_, seat)| !seat.pauses.is_empty()) {
+        for (index, worker) in self.chain.workers.iter().enumerate().filter(|(_, worker)| !worker.pauses.is_empty()) {
             if exact {
                 let of = |start: usize, end: usize| match start < end {
-                    true => paused_millis(&seat.pauses, seat.busy(start, end), pace.token),
+                    true => paused_millis(&worker.pauses, worker.busy(start, end), point.token),
                     false => 0.0,
                 };
                 self.paused[index] =
                     (0..=layers).flat_map(|start| (0..=layers).map(move |end| of(start, end))).collect();
             } else {
-                self.factors[index] = pause_factor(&seat.pauses, pace.token - pace.stages[index]);
+                self.factors[index] = pause_factor(&worker.pauses, point.token - point.stages[index]);
             }
         }
     }
 
-    fn earliest_starts(&self, seat: usize) -> Vec<usize> {
+    fn earliest_starts(&self, worker: usize) -> Vec<usize> {
         let mut start = 0;
         let starts = (0..=self.chain.layers).map(|end| {
-            while start < end && !self.fits(seat, start, end) {
+            while start < end && !self.fits(worker, start, end) {
                 start += 1;
             }
             start
@@ -109,71 +96,62 @@ impl<'a> Program<'a> {
         starts.collect()
     }
 
-    /// Memory, bindings and cap; all only tighten with longer ranges. What a tied head saves is left to [`Self::extend`].
-    fn fits(&self, seat: usize, start: usize, end: usize) -> bool {
-        let memory = &self.chain.seats[seat].memory;
-        memory[end] - memory[start] <= self.chain.seats[seat].room && self.under(seat, start, end)
+    /// Memory, bindings and limit. All are monotonic: they only tighten with longer ranges. The saving of a tied LM
+    /// head is left to [`Self::extend`].
+    fn fits(&self, worker: usize, start: usize, end: usize) -> bool {
+        let memory = &self.chain.workers[worker].memory;
+        memory[end] - memory[start] <= self.chain.workers[worker].capacity && self.under(worker, start, end)
     }
 
-    fn under(&self, seat: usize, start: usize, end: usize) -> bool {
-        self.chain.may_take(seat, start, end)
-            && match self.cap {
-                Cap::None => true,
-                Cap::Stage(most) => self.token_millis(seat, start, end) < most,
-                Cap::Load(most) => self.penalty(seat, start, end) < most,
+    fn under(&self, worker: usize, start: usize, end: usize) -> bool {
+        self.chain.may_take(worker, start, end)
+            && match self.limit {
+                None => true,
+                Some(limit) => self.token_millis(worker, start, end) < limit,
             }
     }
 
-    /// Milliseconds a token of one stage.
-    pub fn token_millis(&self, seat: usize, start: usize, end: usize) -> f64 {
-        let paused = self.paused[seat].get(start * (self.chain.layers + 1) + end);
-        paused.copied().unwrap_or_else(|| self.factors[seat] * self.chain.seats[seat].busy(start, end))
+    /// Milliseconds per token of one stage.
+    pub fn token_millis(&self, worker: usize, start: usize, end: usize) -> f64 {
+        let paused = self.paused[worker].get(start * (self.chain.layers + 1) + end);
+        paused.copied().unwrap_or_else(|| self.factors[worker] * self.chain.workers[worker].busy(start, end))
     }
 
-    /// Penalty of one stage's loading.
-    pub fn penalty(&self, seat: usize, start: usize, end: usize) -> f64 {
-        self.penalties[seat].get(start * (self.chain.layers + 1) + end).copied().unwrap_or(0.0)
-    }
-
-    /// All that a stage adds to the sum: its milliseconds and its share of the sum of penalties.
-    pub fn stage_cost(&self, seat: usize, start: usize, end: usize) -> f64 {
-        self.token_millis(seat, start, end) + (1.0 - ALPHA) * self.penalty(seat, start, end)
-    }
-
-    /// True if the seat can take the range, whatever the ends.
-    pub fn can_take(&self, seat: usize, start: usize, end: usize) -> bool {
-        let earliest = self.earliest[seat][end];
+    /// True if the worker can take the range.
+    pub fn can_take(&self, worker: usize, start: usize, end: usize) -> bool {
+        let earliest = self.earliest[worker][end];
         let latest = self.chain.latest_start(end);
-        latest.is_some_and(|latest| start <= latest) && (start >= earliest || self.fits_tied(seat, start, end))
+        latest.is_some_and(|latest| start <= latest) && (start >= earliest || self.fits_tied(worker, start, end))
     }
 
-    fn fits_tied(&self, seat: usize, start: usize, end: usize) -> bool {
+    fn fits_tied(&self, worker: usize, start: usize, end: usize) -> bool {
         let whole = start == 0 && end == self.chain.layers && self.chain.tied > 0;
-        whole && self.chain.memory(seat, 0, end) <= self.chain.seats[seat].room && self.under(seat, 0, end)
+        whole && self.chain.memory(worker, 0, end) <= self.chain.workers[worker].capacity && self.under(worker, 0, end)
     }
 
-    /// Cheapest sums with `seat` as the last one at work: `reach[x]` is the cheapest way to bring `x` done layers to it,
-    /// `out[i]` becomes the cheapest way to have `i` layers done.
-    pub fn extend(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
-        if self.chain.seats[seat].load.is_empty() && self.paused[seat].is_empty() {
-            self.extend_linear(seat, reach, out);
+    /// The recurrence with `worker` last: `reach[x]` is the least cost of having `x` layers computed and sent to it,
+    /// `out[i]` becomes the least cost of having `i` layers computed.
+    pub fn extend(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
+        if self.paused[worker].is_empty() {
+            self.extend_linear(worker, reach, out);
         } else {
-            self.extend_any(seat, reach, out);
+            self.extend_any(worker, reach, out);
         }
         let end = self.chain.layers;
-        if self.earliest[seat][end] > 0 && self.fits_tied(seat, 0, end) && reach[0].is_finite() {
-            out[end] = out[end].min(reach[0] + self.stage_cost(seat, 0, end));
+        if self.earliest[worker][end] > 0 && self.fits_tied(worker, 0, end) && reach[0].is_finite() {
+            out[end] = out[end].min(reach[0] + self.token_millis(worker, 0, end));
         }
     }
 
-    /// Costs are differences of prefix sums, so the best start of each end is the minimum of a sliding window: O(n).
-    fn extend_linear(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
+    /// Costs are differences of prefix sums, so the best start for each end is a sliding-window minimum: O(n) with a
+    /// monotonic queue.
+    fn extend_linear(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         let Self { chain, earliest, window, steps, factors, .. } = self;
-        let (cost, factor) = (&chain.seats[seat].cost, factors[seat]);
-        let fixed = factor * chain.seats[seat].fixed;
+        let (cost, factor) = (&chain.workers[worker].cost, factors[worker]);
+        let fixed = factor * chain.workers[worker].fixed;
         let key = |start: usize| reach[start] - factor * cost[start];
         *steps += chain.layers as u64;
-        // Starts that may still be best, cheapest first; those before `head` are too early by now.
+        // The queue: starts that may still be best, cheapest first. Those before `head` no longer fit.
         window.clear();
         let (mut head, mut next) = (0, 0);
         out[0] = f64::INFINITY;
@@ -188,28 +166,28 @@ impl<'a> Program<'a> {
                 }
                 next += 1;
             }
-            while head < window.len() && window[head] < earliest[seat][end] {
+            while head < window.len() && window[head] < earliest[worker][end] {
                 head += 1;
             }
             out[end] = window.get(head).map_or(f64::INFINITY, |start| key(*start) + factor * cost[end] + fixed);
         }
     }
 
-    /// Powers of download times are not sums, nor is what pauses cost, so every start of every end is tried: O(n²) as in the paper.
-    fn extend_any(&mut self, seat: usize, reach: &[f64], out: &mut [f64]) {
+    /// The cost of pauses is no sum over layers, so every start of every end is tried: O(n²), as in the paper.
+    fn extend_any(&mut self, worker: usize, reach: &[f64], out: &mut [f64]) {
         for (end, out) in out.iter_mut().enumerate() {
             *out = f64::INFINITY;
             let Some(latest) = self.chain.latest_start(end) else { continue };
-            let earliest = self.earliest[seat][end];
+            let earliest = self.earliest[worker][end];
             for (start, reach) in reach.iter().enumerate().take(latest + 1).skip(earliest) {
                 self.steps += 1;
-                *out = out.min(reach + self.stage_cost(seat, start, end));
+                *out = out.min(reach + self.token_millis(worker, start, end));
             }
         }
     }
 }
 
-/// Lowers each sum of `to` to the one of `from` with a message, where that one is below the bound.
+/// Relaxes `to` by `from` plus a message; costs that reach the bound are pruned.
 pub(crate) fn relax(to: &mut [f64], from: &[f64], bound: f64, message: impl Fn(usize) -> f64) {
     for (at, (to, from)) in to.iter_mut().zip(from).enumerate() {
         if *from < bound {
@@ -218,107 +196,99 @@ pub(crate) fn relax(to: &mut [f64], from: &[f64], bound: f64, message: impl Fn(u
     }
 }
 
-fn penalties(seat: &Seat, loading: Loading) -> Vec<f64> {
-    let load = &seat.load;
-    let of = |start: usize, end: usize| match start < end {
-        true => penalty_millis(SESSION_START_MILLIS + load[end] - load[start], loading),
-        false => 0.0,
-    };
-    (0..load.len()).flat_map(|start| (0..load.len()).map(move |end| of(start, end))).collect()
-}
-
-/// Who of an order takes part.
+/// Which workers of an order take part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Using {
-    /// Some of them, the others are skipped.
+pub(crate) enum Participation {
+    /// Any subset; the others are skipped.
     Any,
-    /// Each one.
+    /// All of them.
     All,
 }
 
 impl Program<'_> {
-    /// The cheapest cut over seats in this order: Algorithm 5.1 with messages from stage to stage.
-    pub fn cut(&mut self, order: &[usize], using: Using) -> Option<Cut> {
+    /// The cheapest partition over workers in this order: Algorithm 5.1 of the paper, with messages from stage to stage.
+    pub fn partition(&mut self, order: &[usize], participation: Participation) -> Option<Partition> {
         let width = self.chain.layers + 1;
         let mut table = std::mem::take(&mut self.table);
         table.clear();
         table.resize(order.len() * width, f64::INFINITY);
         self.sent.fill(f64::INFINITY);
-        for (index, seat) in order.iter().enumerate() {
+        for (index, worker) in order.iter().enumerate() {
             let (before, row) = table.split_at_mut(index * width);
-            self.reach(order, index, before, using);
+            self.reach(order, index, before, participation);
             let reach = std::mem::take(&mut self.reach);
-            self.extend(*seat, &reach, &mut row[..width]);
+            self.extend(*worker, &reach, &mut row[..width]);
             self.reach = reach;
-            relax(&mut self.sent, &row[..width], f64::INFINITY, |at| self.chain.up(*seat, at));
+            relax(&mut self.sent, &row[..width], f64::INFINITY, |at| self.chain.up(*worker, at));
         }
-        let cut = self.trace(order, &table, using);
+        let partition = self.trace(order, &table, participation);
         self.table = table;
-        cut
+        partition
     }
 
-    /// Cheapest ways to bring done layers to the seat at `index`.
-    fn reach(&mut self, order: &[usize], index: usize, before: &[f64], using: Using) {
-        let (width, seat) = (self.chain.layers + 1, order[index]);
+    /// Fills `reach` for the worker at `index`: the least costs of having layers computed and sent to it.
+    fn reach(&mut self, order: &[usize], index: usize, before: &[f64], participation: Participation) {
+        let (width, worker) = (self.chain.layers + 1, order[index]);
         self.reach.fill(f64::INFINITY);
-        if index == 0 || using == Using::Any {
-            self.reach[0] = self.chain.entry(seat);
+        if index == 0 || participation == Participation::Any {
+            self.reach[0] = self.chain.entry(worker);
         }
-        if using == Using::Any && self.chain.is_star() {
+        if participation == Participation::Any && self.chain.is_star() {
             self.steps += width as u64;
-            relax(&mut self.reach, &self.sent, f64::INFINITY, |at| self.chain.down(seat, at));
+            relax(&mut self.reach, &self.sent, f64::INFINITY, |at| self.chain.down(worker, at));
             return;
         }
-        let first = if using == Using::Any { 0 } else { index.saturating_sub(1) };
+        let first = if participation == Participation::Any { 0 } else { index.saturating_sub(1) };
         for (previous, row) in before.chunks(width).enumerate().skip(first) {
             self.steps += width as u64;
-            relax(&mut self.reach, row, f64::INFINITY, |at| self.chain.hop(order[previous], seat, at));
+            relax(&mut self.reach, row, f64::INFINITY, |at| self.chain.hop(order[previous], worker, at));
         }
     }
 
-    /// Walks back from the end: the part of each seat is the one that explains its sum best.
-    fn trace(&self, order: &[usize], table: &[f64], using: Using) -> Option<Cut> {
+    /// Backtracking: recomputes which predecessor and start gave each optimum.
+    fn trace(&self, order: &[usize], table: &[f64], participation: Participation) -> Option<Partition> {
         let (width, layers) = (self.chain.layers + 1, self.chain.layers);
-        let candidates = if using == Using::Any { 0..order.len() } else { order.len().checked_sub(1)?..order.len() };
+        let candidates =
+            if participation == Participation::Any { 0..order.len() } else { order.len().checked_sub(1)?..order.len() };
         let total = |index: usize| table[index * width + layers] + self.chain.exit(order[index]);
         let last = candidates.min_by(|a, b| total(*a).total_cmp(&total(*b)))?;
         let millis = total(last);
         if !millis.is_finite() {
             return None;
         }
-        let mut parts = Vec::new();
+        let mut segments = Vec::new();
         let (mut index, mut end) = (last, layers);
         loop {
-            let seat = order[index];
-            let first = if using == Using::Any { 0 } else { index.saturating_sub(1) };
+            let worker = order[index];
+            let first = if participation == Participation::Any { 0 } else { index.saturating_sub(1) };
             let mut best = (f64::INFINITY, None, 0);
             for start in 0..end {
-                if !self.can_take(seat, start, end) {
+                if !self.can_take(worker, start, end) {
                     continue;
                 }
-                let stage = self.stage_cost(seat, start, end);
-                if start == 0 && (index == 0 || using == Using::Any) {
-                    best = least(best, (self.chain.entry(seat) + stage, None, 0));
+                let stage = self.token_millis(worker, start, end);
+                if start == 0 && (index == 0 || participation == Participation::Any) {
+                    best = cheaper(best, (self.chain.entry(worker) + stage, None, 0));
                 }
                 for previous in first..if start == 0 { first } else { index } {
-                    let sum = table[previous * width + start] + self.chain.hop(order[previous], seat, start) + stage;
-                    best = least(best, (sum, Some(previous), start));
+                    let sum = table[previous * width + start] + self.chain.hop(order[previous], worker, start) + stage;
+                    best = cheaper(best, (sum, Some(previous), start));
                 }
             }
-            parts.push(Part { seat, start: best.2, end });
+            segments.push(Segment { worker, start: best.2, end });
             end = best.2;
             match best.1 {
                 Some(previous) => index = previous,
                 None => break,
             }
         }
-        parts.reverse();
-        Some(Cut { millis, parts })
+        segments.reverse();
+        Some(Partition { millis, segments })
     }
 }
 
-type Way = (f64, Option<usize>, usize);
+type Predecessor = (f64, Option<usize>, usize);
 
-fn least(a: Way, b: Way) -> Way {
+fn cheaper(a: Predecessor, b: Predecessor) -> Predecessor {
     if b.0 < a.0 { b } else { a }
 }

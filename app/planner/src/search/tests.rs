@@ -1,14 +1,11 @@
 //! The search against brute force, on random rooms.
 
-use std::collections::BTreeSet;
-
 use potluck_plan::{
     BlockIndex, BlockShape, Bytes, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WireType,
 };
 
 use super::anneal::anneal;
 use super::*;
-use crate::initialization::{SESSION_START_MILLIS, penalty_millis};
 use crate::room::paused_millis;
 use crate::{AccessLink, Device, Layers, Link, Links, Planned, Speed, plan};
 
@@ -81,7 +78,7 @@ fn instance(random: &mut Random, bounds: &Bounds) -> Instance {
 }
 
 impl Instance {
-    fn room(&self, sharing: Sharing, loading: Loading) -> Room<'_> {
+    fn room(&self, sharing: Sharing) -> Room<'_> {
         Room {
             shape: &self.shape,
             layers: &self.layers,
@@ -89,7 +86,6 @@ impl Instance {
             links: &self.links,
             coordinator: PeerId([0; 16]),
             sharing,
-            loading,
             context: 4,
             overhead: Bytes(10),
             wire: WireType::F32,
@@ -102,7 +98,7 @@ impl Instance {
 /// A choice of the brute force: devices with how many blocks each takes.
 type Choice = Vec<(usize, usize)>;
 
-/// Every order of every set of devices with every cut.
+/// Every order of every set of devices with every partition.
 fn all_choices(devices: usize, blocks: usize) -> Vec<Choice> {
     fn grow(choice: &mut Choice, devices: usize, left: usize, all: &mut Vec<Choice>) {
         if left == 0 {
@@ -158,23 +154,6 @@ fn evaluate(instance: &Instance, choice: &Choice) -> Option<(Vec<f64>, f64)> {
     Some((stages, messages + message(at, coordinator, 64)))
 }
 
-fn loads(instance: &Instance, choice: &Choice) -> Vec<f64> {
-    let shape = &instance.shape;
-    let mut block = 0;
-    let load = |(index, (device, count)): (usize, &(usize, usize))| {
-        let device = &instance.devices[*device];
-        let range = block..block + count;
-        block += count;
-        let missing =
-            |at: usize| if device.holds.contains(&BlockIndex(at as u16)) { 0 } else { shape.blocks[at].weights().0 };
-        let blocks: u64 = range.map(missing).sum();
-        let embedding = if index == 0 { shape.embedding.0 } else { 0 };
-        let head = if index + 1 == choice.len() { shape.lm_head.0 } else { 0 };
-        SESSION_START_MILLIS + (blocks + embedding + head) as f64 / device.download
-    };
-    choice.iter().enumerate().map(load).collect()
-}
-
 fn total((stages, messages): &(Vec<f64>, f64)) -> f64 {
     stages.iter().sum::<f64>() + messages
 }
@@ -192,7 +171,7 @@ fn the_fastest_plan_is_that_of_brute_force_in_ten_thousand_rooms() {
         let choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
         let fitting = choices.iter().filter_map(|choice| evaluate(&instance, choice));
         let expected = fitting.map(|found| total(&found)).min_by(f64::total_cmp);
-        let found = plan(&instance.room(Sharing::Fastest, Loading::Ignored));
+        let found = plan(&instance.room(Sharing::Fastest));
         match (expected, found) {
             (None, Err(_)) => {}
             (Some(expected), Ok(Planned { plan, prediction, .. })) => {
@@ -247,11 +226,13 @@ fn what_pauses_cost_is_part_of_what_the_search_minimises() {
             Some((settled_millis(&instance, choice, &busy), total(&busy)))
         });
         let scored: Vec<(f64, f64)> = scored.collect();
-        let Some(expected) = scored.iter().map(|(settled, _)| *settled).min_by(f64::total_cmp) else { continue };
-        let found = plan(&instance.room(Sharing::Fastest, Loading::Ignored)).expect("brute force found one");
+        let Some(expected) = scored.iter().map(|(steady_millis, _)| *steady_millis).min_by(f64::total_cmp) else {
+            continue;
+        };
+        let found = plan(&instance.room(Sharing::Fastest)).expect("brute force found one");
         let millis = found.prediction.token_millis;
         assert!((millis - expected).abs() < TIES, "room {number}: {millis} instead of {expected}");
-        let without = scored.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |(settled, _)| *settled);
+        let without = scored.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0.0, |(steady_millis, _)| *steady_millis);
         others += u32::from(without > expected + TIES);
         compared += 1;
     }
@@ -265,9 +246,9 @@ fn in_a_large_room_pauses_are_counted_as_well_as_time_allows() {
     let (mut with, mut without) = (0.0, 0.0);
     for _ in 0..8 {
         let mut instance = instance(&mut random, &Bounds { devices: (20, 20), blocks: (40, 40) });
-        let ignorant = plan(&instance.room(Sharing::Fastest, Loading::Ignored)).expect("it fits").plan;
+        let ignorant = plan(&instance.room(Sharing::Fastest)).expect("it fits").plan;
         instance.devices.iter_mut().for_each(|device| device.pauses = pauses(&mut random));
-        let room = instance.room(Sharing::Fastest, Loading::Ignored);
+        let room = instance.room(Sharing::Fastest);
         let found = plan(&room).expect("it fits").prediction.token_millis;
         let before = crate::predict(&room, &ignorant).token_millis;
         assert!(found <= before * 1.000_001, "{found} ms, ignoring pauses {before} ms");
@@ -282,24 +263,24 @@ fn the_dynamic_program_over_an_order_is_brute_force_over_its_cuts() {
     let mut random = Random::new(2);
     for number in 0..2_000 {
         let instance = instance(&mut random, &SMALL);
-        let room = instance.room(Sharing::Fastest, Loading::Ignored);
+        let room = instance.room(Sharing::Fastest);
         let chain = Chain::new(&room);
         let mut order: Vec<usize> = (0..instance.devices.len()).collect();
         random.shuffle(&mut order);
         let place = |device: usize| order.iter().position(|other| *other == device);
         let in_order = |choice: &Choice| choice.windows(2).all(|two| place(two[0].0) < place(two[1].0));
         let choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
-        for using in [Using::Any, Using::All] {
+        for participation in [Participation::Any, Participation::All] {
             let fitting = choices.iter().filter(|choice| in_order(choice));
-            let fitting = fitting.filter(|choice| using == Using::Any || choice.len() == order.len());
+            let fitting = fitting.filter(|choice| participation == Participation::Any || choice.len() == order.len());
             let fitting = fitting.filter_map(|choice| evaluate(&instance, choice));
             let expected = fitting.map(|found| total(&found)).min_by(f64::total_cmp);
-            let found = Program::new(&chain, Cap::None).cut(&order, using).map(|cut| cut.millis);
+            let found = Program::new(&chain, None).partition(&order, participation).map(|partition| partition.millis);
             let equal = match (expected, found) {
                 (Some(expected), Some(found)) => (expected - found).abs() < TIES,
                 (expected, found) => expected.is_none() && found.is_none(),
             };
-            assert!(equal, "room {number}, {using:?}: {found:?} instead of {expected:?}");
+            assert!(equal, "room {number}, {participation:?}: {found:?} instead of {expected:?}");
         }
     }
 }
@@ -316,7 +297,7 @@ fn everyone_takes_part_with_the_slowest_stage_as_quick_as_can_be() {
         let fitting = fitting.filter_map(|choice| evaluate(&instance, choice));
         let expected = fitting.map(|found| (slowest(&found.0), total(&found)));
         let Some(expected) = expected.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))) else { continue };
-        let found = plan(&instance.room(Sharing::Everyone, Loading::Ignored)).expect("brute force found one");
+        let found = plan(&instance.room(Sharing::Everyone)).expect("brute force found one");
         assert_eq!(found.plan.peers().len(), count, "room {number}: everyone must take part");
         let found = (slowest(&found.prediction.stage_millis()), found.prediction.token_millis);
         assert!((found.0 - expected.0).abs() < TIES, "room {number}: slowest {found:?} instead of {expected:?}");
@@ -326,50 +307,16 @@ fn everyone_takes_part_with_the_slowest_stage_as_quick_as_can_be() {
     assert!(compared > 500, "{compared} rooms compared");
 }
 
-#[test]
-fn loading_counts_as_the_paper_says() {
-    let mut random = Random::new(4);
-    let mut compared = 0;
-    for number in 0..2_000 {
-        let mut instance = instance(&mut random, &SMALL);
-        for device in &mut instance.devices {
-            let kept: BTreeSet<BlockIndex> = device.holds.iter().copied().filter(|_| random.below(2) == 0).collect();
-            device.holds = kept;
-        }
-        let loading = match random.below(2) {
-            0 => Loading::Blocking,
-            _ => Loading::Background { since_millis: random.unit() * 120_000.0 },
-        };
-        let scored = |choice: &Choice| {
-            let penalties: Vec<f64> =
-                loads(&instance, choice).into_iter().map(|millis| penalty_millis(millis, loading)).collect();
-            Some(total(&evaluate(&instance, choice)?) + crate::initialization::together(&penalties))
-        };
-        let choices = all_choices(instance.devices.len(), instance.shape.blocks.len());
-        let Some(expected) = choices.iter().filter_map(scored).min_by(f64::total_cmp) else { continue };
-        let room = instance.room(Sharing::Fastest, loading);
-        let found = plan(&room).expect("brute force found one");
-        let index = |peer: PeerId| instance.devices.iter().position(|device| device.peer == peer);
-        let stages = found.plan.stages.iter();
-        let choice: Choice =
-            stages.map(|stage| (index(stage.peer).expect("a device"), usize::from(stage.blocks.len()))).collect();
-        let found = scored(&choice).expect("it fits");
-        assert!(found < expected + 0.01, "room {number}: {found} instead of {expected}");
-        compared += 1;
-    }
-    assert!(compared > 500, "{compared} rooms compared");
-}
-
-/// The cheapest cut over all orders, one by one (Heap's algorithm).
+/// The cheapest partition over all orders, one by one (Heap's algorithm).
 fn all_orders(program: &mut Program<'_>, count: usize) -> Option<f64> {
     let mut order: Vec<usize> = (0..count).collect();
     let mut counters = vec![0; count];
-    let mut best = program.cut(&order, Using::Any).map(|cut| cut.millis);
+    let mut best = program.partition(&order, Participation::Any).map(|partition| partition.millis);
     let mut at = 0;
     while at < count {
         if counters[at] < at {
             order.swap(if at % 2 == 0 { 0 } else { counters[at] }, at);
-            let millis = program.cut(&order, Using::Any).map(|cut| cut.millis);
+            let millis = program.partition(&order, Participation::Any).map(|partition| partition.millis);
             best = [best, millis].into_iter().flatten().min_by(f64::total_cmp);
             counters[at] += 1;
             at = 0;
@@ -387,16 +334,16 @@ fn annealing_is_within_two_percent_of_all_orders_at_the_median() {
     let mut excesses = Vec::new();
     while excesses.len() < 31 {
         let instance = instance(&mut random, &Bounds { devices: (3, 8), blocks: (6, 24) });
-        let room = instance.room(Sharing::Fastest, Loading::Ignored);
+        let room = instance.room(Sharing::Fastest);
         let chain = Chain::new(&room);
-        let mut program = Program::new(&chain, Cap::None);
+        let mut program = Program::new(&chain, None);
         let Some(expected) = all_orders(&mut program, instance.devices.len()) else { continue };
-        let exact = best_cut(&room, &chain).expect("there is a cut").millis;
+        let exact = best_partition(&room, &chain).expect("there is a partition").millis;
         assert!((exact - expected).abs() < 1e-6, "the search over sets: {exact} instead of {expected}");
         let mut order: Vec<usize> = (0..instance.devices.len()).collect();
         random.shuffle(&mut order);
-        let found = anneal(&mut program, &mut order, Using::Any, &mut random, u64::MAX);
-        excesses.push(found.map_or(f64::INFINITY, |cut| cut.millis / expected - 1.0));
+        let found = anneal(&mut program, &mut order, Participation::Any, &mut random, u64::MAX);
+        excesses.push(found.map_or(f64::INFINITY, |partition| partition.millis / expected - 1.0));
     }
     excesses.sort_by(f64::total_cmp);
     let (median, worst) = (excesses[excesses.len() / 2], excesses[excesses.len() - 1]);
@@ -417,15 +364,15 @@ fn equal_devices_are_searched_as_one_kind() {
         device.budget = Bytes(instance.layers.memory(instance.layers.all()).0 / 5);
         instance.links.set_access(device.peer, AccessLink::latency(3.0));
     }
-    let room = instance.room(Sharing::Fastest, Loading::Ignored);
+    let room = instance.room(Sharing::Fastest);
     let chain = Chain::new(&room);
     assert_eq!(chain.classes(&room).len(), 2);
     let few = Effort { steps: 1_000_000, seed: 1 };
     let found = plan(&Room { effort: few, ..room.clone() }).expect("it fits").prediction.token_millis;
     // An order of all members of the quicker kind first is as good as any.
-    let mut program = Program::new(&chain, Cap::None);
+    let mut program = Program::new(&chain, None);
     let mut order: Vec<usize> = (0..20).collect();
-    let annealed = anneal(&mut program, &mut order, Using::Any, &mut random, u64::MAX).expect("it fits").millis;
+    let annealed = anneal(&mut program, &mut order, Participation::Any, &mut random, u64::MAX).expect("it fits").millis;
     assert!(found <= annealed + TIES, "{found} against {annealed}");
 }
 
@@ -433,7 +380,7 @@ fn equal_devices_are_searched_as_one_kind() {
 fn the_same_seed_gives_the_same_plan_in_a_large_room() {
     let mut random = Random::new(7);
     let instance = instance(&mut random, &Bounds { devices: (40, 40), blocks: (40, 40) });
-    let room = instance.room(Sharing::Fastest, Loading::Ignored);
+    let room = instance.room(Sharing::Fastest);
     let first = plan(&room).expect("it fits");
     assert_eq!(first.plan, plan(&room).expect("it fits").plan);
     assert_eq!(first.plan.validate(&instance.shape), Ok(()));

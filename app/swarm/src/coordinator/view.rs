@@ -86,7 +86,7 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
         token_ms: expected.map_or(0.0, |expected| expected.token_millis),
         forecast: planned.and_then(|planned| planning.forecast(planned)),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
-        shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.lent)),
+        shortfall: shortfall.map(|shortfall| (shortfall.needed, shortfall.contributed)),
         reason: match (planned, shortfall) {
             (Some(planned), _) => match planning.standbys.sentence(members).filter(|_| planning.plans.up().is_some()) {
                 Some(standby) => format!("{} {standby}", planned.reason),

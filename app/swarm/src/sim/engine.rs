@@ -149,7 +149,7 @@ impl SimEngine {
     fn go_on(&mut self, model: &SimModel, row: BatchToken, token: FirstToken, steps: u16) -> Result<Outcome, String> {
         let mut token = match token {
             FirstToken::Given(token) => token,
-            FirstToken::Chosen => match self.chosen.get(&row.conversation) {
+            FirstToken::Sampled => match self.chosen.get(&row.conversation) {
                 Some(&(position, token)) if position == row.position.0 => token,
                 _ => return Err("no token was chosen for that position".into()),
             },

@@ -6,7 +6,7 @@ use potluck_plan::{
     BatchToken, BlockRange, Bytes, Computed, ConversationId, Input, KernelClass, LmHeadRequest, LmHeadTokens,
     LogitsRequest, ModelId, Outcome, Position, Task, Then, WeightUnit, Work,
 };
-use potluck_planner::measures::{FEWEST_RUNS, RUNS};
+use potluck_planner::measures::{MIN_RUNS, RUNS};
 use potluck_protocol::{AnswerPart, CalibrationRuns, LoadFault, LoadPhase, LoadReport, ModelCard, ModelSource};
 
 use super::engine::{OUT_OF_PAGES, SimEngine, SimModel};
@@ -71,7 +71,7 @@ impl World {
                 spent += millis * noise;
                 millis * noise
             };
-            (0..if millis < QUICK_MILLIS { RUNS } else { FEWEST_RUNS }).map(run).collect()
+            (0..if millis < QUICK_MILLIS { RUNS } else { MIN_RUNS }).map(run).collect()
         };
         let lm_head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let decode_long = runs(KernelClass::Decode, 1, long, Then::Hidden);

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{Bytes, Millis, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId};
-use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, legs};
+use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
 use potluck_planner::{
-    AccessLink, Device, HopCost, Layers, Link, Links, Prediction, Room, Seen, SeenStage, Speed, share_ways,
+    AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Prediction, Room, Speed,
+    split_network_millis,
 };
 
 use super::Planning;
@@ -73,22 +74,22 @@ impl Measures {
     /// message gets its predicted time and an equal share of the rest.
     pub fn hop_millis_of(&self, epoch: PlanEpoch, hops: &[HopCost]) -> Vec<f64> {
         match self.paths.median().filter(|_| self.epoch == epoch) {
-            Some(all) => share_ways(hops, all),
+            Some(all) => split_network_millis(hops, all),
             None => vec![0.0; hops.len()],
         }
     }
 
-    /// What tokens of a plan have taken, once enough have passed.
-    pub fn seen(&self, plan: &Plan) -> Option<Seen> {
+    /// What tokens of a plan took so far, once enough have passed.
+    pub fn seen(&self, plan: &Plan) -> Option<Observed> {
         if self.epoch != plan.epoch {
             return None;
         }
         let of = |stage: &Stage| {
             let used = self.stages.get(&stage.id).filter(|used| used.millis.len() >= ENOUGH)?;
-            Some(SeenStage { millis: used.millis.median()?, is_settled: used.is_settled })
+            Some(ObservedStage { millis: used.millis.median()?, is_settled: used.is_settled })
         };
         let stages = plan.stages.iter().map(of).collect::<Option<Vec<_>>>()?;
-        Some(Seen { stages, ways_millis: self.paths.median().unwrap_or(0.0) })
+        Some(Observed { stages, network_millis: self.paths.median().unwrap_or(0.0) })
     }
 
     /// A decoded token passed all stages alone.
@@ -173,7 +174,7 @@ impl Measures {
         let bandwidth = |peer: PeerId| members.get(peer).and_then(|member| member.link.bandwidth());
         let usual = middle(members.known.keys().filter_map(|peer| bandwidth(*peer)).collect());
         let usual = usual.unwrap_or(Link::BANDWIDTH / 2.0);
-        let known = legs(&one_way(members));
+        let known = access_latencies(&one_way(members));
         let usual_access = middle(known.values().copied().collect()).unwrap_or(0.0);
         for peer in members.known.keys().copied() {
             let access = known.get(&peer).copied().unwrap_or(usual_access);
@@ -324,7 +325,7 @@ impl Drift {
 #[cfg(test)]
 mod tests {
     use potluck_plan::{BlockRange, KvCacheType, ModelId, ModelShape, Stage, WireType};
-    use potluck_planner::{Effort, Loading, Sharing, predict};
+    use potluck_planner::{Effort, Sharing, predict};
 
     use super::*;
     use crate::sim::SimModel;
@@ -348,7 +349,6 @@ mod tests {
             links,
             coordinator: PeerId([9; 16]),
             sharing: Sharing::Fastest,
-            loading: Loading::Ignored,
             context: 64,
             overhead: Bytes(0),
             wire: WireType::F32,
@@ -398,15 +398,15 @@ mod tests {
             measures.learn(&timed, &plan, &pass(12.0), Millis(at));
         }
         assert!((expected(&measures) - 30.0).abs() < 2.0, "the clock is still high: {}", expected(&measures));
-        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.ways_millis));
-        assert_eq!(seen, Some((vec![SeenStage { millis: 12.0, is_settled: false }], 20.0)));
+        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.network_millis));
+        assert_eq!(seen, Some((vec![ObservedStage { millis: 12.0, is_settled: false }], 20.0)));
         for _ in 0..90 {
             at += 56.0;
             measures.learn(&timed, &plan, &pass(36.0), Millis(at));
         }
         assert!((expected(&measures) - 36.0).abs() < 2.0, "this is what later tokens take: {}", expected(&measures));
-        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.ways_millis));
-        assert_eq!(seen, Some((vec![SeenStage { millis: 36.0, is_settled: true }], 20.0)));
+        let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.network_millis));
+        assert_eq!(seen, Some((vec![ObservedStage { millis: 36.0, is_settled: true }], 20.0)));
         assert_eq!(measures.seen(&Plan { epoch: PlanEpoch(2), ..plan.clone() }), None, "of this plan nothing was seen");
     }
 }

@@ -1,7 +1,7 @@
 //! The planner's input, with everything that its [`Room`] borrows.
 
 use potluck_plan::{PeerId, PlanEpoch, WireType};
-use potluck_planner::{Device, Effort, Layers, Links, Loading, Room, Sharing};
+use potluck_planner::{Device, Effort, Layers, Links, Room, Sharing};
 
 use super::Planning;
 use crate::event::{HostCommand, OpenedModel};
@@ -52,7 +52,6 @@ impl<'a> PlannerInput<'a> {
             links: &self.links,
             coordinator: self.coordinator,
             sharing: self.sharing,
-            loading: Loading::Ignored,
             context: self.context,
             overhead: self.model.overhead,
             wire: WIRE,

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
-use potluck_planner::{Device, Exposed, Planned, Room, Standby, in_advance, standby_keeping};
+use potluck_planner::{Device, Exposed, Planned, Room, Standby, preload, standby_keeping};
 use potluck_protocol::{Frame, LoadFault, StandbyOrder};
 
 use super::choosing::can_run;
@@ -295,7 +295,7 @@ impl Planning {
         let active = self.plans.active.as_ref().map(|active| &active.planned.plan);
         let (units, in_advance) = match active {
             Some(active) => (self.standbys.make(&room, active), false),
-            None => (in_advance(&room), true),
+            None => (preload(&room), true),
         };
         self.standbys.made_for = Some(basis);
         let context = request.command.context;

@@ -1,11 +1,11 @@
-//! Partial plans (dynamic-partitioning.txt 4.4.1 and 5.2.1): while a model does not fit, the part that each device will most
-//! probably get; and of two plans that are nearly as good the one for which less has to be loaded.
+//! Partial plans (dynamic-partitioning.txt 4.4.1 and 5.2.1): while a model does not fit, devices preload the part that
+//! each will most likely get. Of two plans that are nearly as good, the one with less left to load wins.
 
 use std::collections::BTreeMap;
 
 use potluck_plan::{PeerId, WeightUnit};
 
-use crate::help::{HALVINGS, NEWCOMER, Newcomer};
+use crate::help::{BISECTIONS, NEWCOMER, Newcomer};
 use crate::initialization::{SESSION_START_MILLIS, load_millis, missing_millis};
 use crate::layers::LayerRange;
 use crate::placement;
@@ -13,16 +13,16 @@ use crate::planned::{best_layers, plan};
 use crate::search::Chain;
 use crate::{Effort, Planned, Prediction, Room, Sharing, Shortfall, TAU};
 
-/// What each device should load while more memory is awaited: its part of the plan by layers that one more device would
-/// complete with the least memory. With less nobody can answer, and with more the parts stay what they are, as long as plans
-/// like this one are preferred ([`plan_keeping`]). Blocks that a device holds stay there where that costs little. Empty where
-/// no further device would help.
-pub fn in_advance(room: &Room<'_>) -> BTreeMap<PeerId, Vec<WeightUnit>> {
-    let effort = Effort { steps: room.effort.steps / u64::from(HALVINGS + 3), ..room.effort };
+/// What each device should load while the room waits for more memory: its part of the plan by layers that one more
+/// device would complete with the smallest budget. With less memory nobody can answer; with more, the parts stay the
+/// same because [`plan_keeping`] prefers such plans. Resident blocks stay where they are if that costs little. Empty
+/// where no further device would help.
+pub fn preload(room: &Room<'_>) -> BTreeMap<PeerId, Vec<WeightUnit>> {
+    let effort = Effort { steps: room.effort.steps / u64::from(BISECTIONS + 3), ..room.effort };
     let room = &Room { effort, ..room.clone() };
     let guess = || {
         let newcomer = Newcomer::of(room)?;
-        let budget = newcomer.least(room, |room| Some(by_layers(room)?.prediction.token_millis))?;
+        let budget = newcomer.min_budget(room, |room| Some(by_layers(room)?.prediction.token_millis))?;
         newcomer.with(room, budget, |room| {
             let best = by_layers(room)?;
             let kept = Near::to(room, &best).found(f64::INFINITY);
@@ -38,22 +38,22 @@ fn by_layers(room: &Room<'_>) -> Option<Planned> {
     Some(Planned::describe(room, placement::plan(room, best_layers(room, Chain::new(room))?)))
 }
 
-/// The plan for a room in which nothing runs: the best one, or where devices hold something already
-/// ([`crate::Device::holds`]) of those that are nearly as good the one that is up soonest. What it costs is within what no
-/// running plan would be replaced for.
+/// The plan for a room in which nothing runs: the best one or, where blocks are resident already
+/// ([`crate::Device::holds`]), the plan among those nearly as good that is loaded soonest. Its extra cost is below the
+/// threshold at which a running plan would be replaced.
 ///
 /// # Errors
-/// [`Shortfall`] if the model does not fit on the devices, however cut.
+/// [`Shortfall`] if the model does not fit on the devices, however partition.
 pub fn plan_keeping(room: &Room<'_>) -> Result<Planned, Shortfall> {
     let best = plan(room)?;
     if room.devices.iter().all(|device| device.holds.is_empty()) {
         return Ok(best);
     }
-    let most = Loads::of(room, &best).longest;
+    let longest = Loads::of(room, &best).longest;
     let near = Near::to(room, &best);
     let mut chosen = near.found(f64::INFINITY).filter(|found| Loads::of(room, found).is_less(&Loads::of(room, &best)));
-    // The least time in which some plan that is as good is there.
-    let (mut low, mut high) = (0.0, chosen.as_ref().map_or(most, |chosen| Loads::of(room, chosen).longest));
+    // Bisect the longest download with which a plan nearly as good exists.
+    let (mut low, mut high) = (0.0, chosen.as_ref().map_or(longest, |chosen| Loads::of(room, chosen).longest));
     for _ in 0..ROUNDS {
         let middle = (low + high) / 2.0;
         match near.found(middle) {
@@ -67,7 +67,7 @@ pub fn plan_keeping(room: &Room<'_>) -> Result<Planned, Shortfall> {
     Ok(chosen.unwrap_or(best))
 }
 
-/// Milliseconds for which the devices of a plan download, σ not included.
+/// Milliseconds that the devices of a plan download, σ excluded.
 #[derive(Clone, Copy)]
 struct Loads {
     longest: f64,
@@ -88,38 +88,38 @@ impl Loads {
     }
 }
 
-/// So much of what the best plan takes is as good: half of what a running plan would be replaced for, so that measures may
-/// change a little until it runs.
+/// Plans are nearly as good if the best plan takes at least this share of their time: half of the threshold τ, so that
+/// measurements may still change a little until the plan runs.
 const NEARLY: f64 = (1.0 + TAU) / 2.0;
 
-/// Halvings of the time in which a plan is to be there: one part in 64 of the best plan's.
+/// Steps of the bisection over the longest download: exact to one part in 64.
 const ROUNDS: u32 = 6;
 
-/// Plans by layers that are nearly as good as the best one.
+/// Finds plans by layers that are nearly as good as the best one.
 struct Near<'a> {
     room: Room<'a>,
     best: &'a Planned,
-    /// What a block costs that has to be moved: all of them together cost what a plan may be slower by.
+    /// Cost of a block that has to be loaded, milliseconds. All blocks together cost what a plan may be slower by.
     moving: f64,
 }
 
 impl<'a> Near<'a> {
     fn to(room: &Room<'a>, best: &'a Planned) -> Self {
-        let least = match room.sharing {
+        let target = match room.sharing {
             Sharing::Fastest => best.prediction.token_millis,
             Sharing::Everyone => slowest(&best.prediction),
         };
-        let moving = (1.0 / NEARLY - 1.0) * least / room.shape.blocks.len().max(1) as f64;
+        let moving = (1.0 / NEARLY - 1.0) * target / room.shape.blocks.len().max(1) as f64;
         let effort = Effort { steps: room.effort.steps / u64::from(ROUNDS + 1), ..room.effort };
         Self { room: Room { effort, ..room.clone() }, best, moving }
     }
 
-    /// The one that moves least, with no download longer than this, in milliseconds.
-    fn found(&self, most_missing: f64) -> Option<Planned> {
+    /// The plan that loads the least, with no download longer than this many milliseconds.
+    fn found(&self, max_missing_millis: f64) -> Option<Planned> {
         let room = &self.room;
         let mut chain = Chain::new(room);
         chain.charge_moves(room, self.moving);
-        chain.most_missing = most_missing;
+        chain.max_missing_millis = max_missing_millis;
         let found = Planned::describe(room, placement::plan(room, best_layers(room, chain)?));
         let (new, best) = (&found.prediction, &self.best.prediction);
         let is_near = NEARLY * new.token_millis <= best.token_millis;
@@ -135,17 +135,17 @@ fn slowest(prediction: &Prediction) -> f64 {
 }
 
 impl Chain {
-    /// Every block that a device does not hold costs so many milliseconds besides, and its download counts.
+    /// Each block that is not resident costs this many extra milliseconds, and its download counts.
     fn charge_moves(&mut self, room: &Room<'_>, millis: f64) {
-        for seat in &mut self.seats {
-            let Some(device) = room.device(seat.peer) else { continue };
+        for worker in &mut self.workers {
+            let Some(device) = room.device(worker.peer) else { continue };
             let mut moved = 0.0;
             for layer in self.range.start..self.range.end {
                 let mut blocks = room.layers.blocks(LayerRange { start: layer, end: layer + 1 }).iter();
                 moved += if blocks.all(|block| device.holds.contains(&block)) { 0.0 } else { millis };
-                seat.cost[layer + 1 - self.range.start] += moved;
+                worker.cost[layer + 1 - self.range.start] += moved;
             }
-            seat.missing = missing_millis(room, device)[self.range.start..=self.range.end].to_vec();
+            worker.missing = missing_millis(room, device)[self.range.start..=self.range.end].to_vec();
         }
     }
 }

@@ -1,0 +1,58 @@
+//! Plans against the model they are for.
+
+use potluck_plan::{
+    BlockIndex, BlockRange, ExpertHolder, ExpertId, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch,
+    PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
+};
+use potluck_testkit::moe_shape;
+
+const A: PeerId = PeerId([1; 16]);
+const B: PeerId = PeerId([2; 16]);
+
+/// Two blocks of four experts.
+fn model() -> ModelShape {
+    moe_shape(2)
+}
+
+fn plan(stages: Vec<Stage>) -> Plan {
+    Plan {
+        epoch: PlanEpoch(1),
+        model: ModelId([0; 32]),
+        stages,
+        wire: WireType::F32,
+        context: 64,
+        kv_cache: KvCacheType::F32,
+    }
+}
+
+#[test]
+fn two_stages_cross_twice_and_share_the_units() {
+    let plan =
+        plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1)), Stage::new(StageId(1), B, BlockRange::new(1, 2))]);
+    assert_eq!(plan.validate(&model()), Ok(()));
+    assert_eq!(plan.network_hops(A), 2, "one hop to the second stage, one back");
+    assert_eq!(plan.units_for(A, &model())[0], WeightUnit::Embedding);
+    assert_eq!(plan.units_for(B, &model()).last(), Some(&WeightUnit::LmHead));
+}
+
+#[test]
+fn remote_experts_cost_a_round_trip_a_block() {
+    let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
+    stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders: vec![vec![ExpertHolder::Peer(B)]; 4] }];
+    let plan = plan(vec![stage]);
+    assert_eq!(plan.validate(&model()), Ok(()));
+    assert_eq!(plan.network_hops(A), 2);
+    let experts: Vec<WeightUnit> = (0..4).map(|expert| WeightUnit::Expert(BlockIndex(1), ExpertId(expert))).collect();
+    assert_eq!(plan.units_for(B, &model()), experts);
+}
+
+#[test]
+fn a_gap_or_an_expert_without_holder_is_refused() {
+    let gap = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1))]);
+    assert_eq!(gap.validate(&model()), Err(PlanError::BlockNotCovered(1)));
+    let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
+    let mut holders = vec![vec![ExpertHolder::Own]; 4];
+    holders[1].clear();
+    stage.remote = vec![RemoteExperts { block: BlockIndex(0), holders }];
+    assert_eq!(plan(vec![stage]).validate(&model()), Err(PlanError::NoHolder { block: 0, expert: 1 }));
+}

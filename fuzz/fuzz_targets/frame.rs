@@ -1,0 +1,4 @@
+//! Frames between peers. The target itself is in `fuzz/smoke/src/targets.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| potluck_fuzz_smoke::frame(data));

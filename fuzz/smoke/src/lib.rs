@@ -1,0 +1,14 @@
+//! Fuzz targets: functions that take any bytes and must not panic. The targets for libFuzzer call them, and so does this
+//! crate's binary, which runs on stable Rust:
+//!
+//! ```text
+//! cargo run --release -p potluck-fuzz-smoke -- SECONDS [TARGET…]
+//! ```
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod mutate;
+mod targets;
+
+pub use mutate::mutate;
+pub use targets::{TARGETS, Target, dequantize_blocks, frame, gguf_header, model};
