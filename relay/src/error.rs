@@ -1,4 +1,4 @@
-//! Errors of the HTTP routes and of starting up.
+//! Errors of the HTTP endpoints and at start-up.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,37 +6,43 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+use potluck_relay_api::http::ErrorBody;
 
-use crate::readable::Told;
+use crate::error_page::ErrorText;
 
-/// An HTTP answer that is not the one asked for: a status and `{"error": "…", "message": "One sentence."}`, for a person at a
-/// browser the sentence alone ([`crate::readable`]).
+/// An error response: a status and an [`ErrorBody`], or for a person at a browser a page with the sentence
+/// ([`crate::error_page`]).
 #[derive(Debug, thiserror::Error)]
 pub enum ApiError {
     /// 404.
     #[error("there is no model file named {0:?} here; GET /models lists them")]
     NoSuchModel(String),
     /// 404.
-    #[error("the model {0:?} consists of several files; fetch them one by one, GET /models names them")]
+    #[error("the model {0:?} has several files: fetch them one by one, GET /models lists them")]
     SeveralFiles(String),
-    /// 503, with the time after which to ask again.
-    #[error("{name:?} is still being hashed, {percent} % done: ask again in a moment")]
+    /// 503: the hashes are not computed yet.
+    #[error("{name:?} is still being hashed ({percent}%): try again in a moment")]
     Hashing {
         /// The file.
         name: String,
-        /// How far.
+        /// How much of it is hashed.
         percent: u64,
     },
-    /// 503: the file changed on disk under the relay.
-    #[error("{0:?} changed on disk and is being looked at again: ask again in a moment")]
+    /// 503: the file changed since the last scan.
+    #[error("{0:?} changed on disk and is being read again: try again in a moment")]
     Changed(String),
-    /// 500: the file cannot be read any more.
+    /// 500.
     #[error("{0:?} cannot be read: {1}")]
     Unreadable(String, std::io::Error),
     /// 416.
-    #[error("none of the ranges asked for lies inside the {bytes} bytes of the file")]
+    #[error("the range lies outside the file, which has {bytes} bytes")]
     RangeOutside {
+        /// The file's length.
+        bytes: u64,
+    },
+    /// 416.
+    #[error("ask for one range at a time")]
+    SeveralRanges {
         /// The file's length.
         bytes: u64,
     },
@@ -44,32 +50,27 @@ pub enum ApiError {
     #[error("too many new rooms from your address: try again in {} s", .0.as_secs() + 1)]
     TooManyRooms(Duration),
     /// 503.
-    #[error("the relay has no space for another room: try again in a few minutes")]
+    #[error("the relay cannot take another room: try again in a few minutes")]
     RelayFull,
     /// 400.
-    #[error("the body is not of the form {{\"title\": \"…\", \"visible\": true}}")]
+    #[error("the body must be of the form {{\"title\": \"…\", \"visible\": true}}")]
     BadRoom,
-    /// 403: a page of another site wants to use this relay.
-    #[error("this connection comes from a page of another address than the relay's")]
+    /// 403: a page of another site tries to use this relay.
+    #[error("this request comes from a page of another site, which may not use this relay")]
     ForeignOrigin,
-    /// 400: an address for connections was opened like a page.
-    #[error("this address is for the page's connection to a room; a room's link begins with /r/")]
-    NoConnection,
+    /// 400: a WebSocket address was opened like a page.
+    #[error("this address is for connections to a room; to join one, open its link, which starts with /r/")]
+    NotWebSocket,
     /// 404.
     #[error("there is nothing at this address")]
     NotFound,
-    /// 503: no page was built.
+    /// 503: the page was not built.
     #[error("the page is not built yet: run `cargo xtask run`, which builds it")]
     NoPage,
 }
 
-#[derive(Serialize)]
-struct Body {
-    error: &'static str,
-    message: String,
-}
-
 impl ApiError {
+    /// The status, and the error for programs.
     fn parts(&self) -> (StatusCode, &'static str) {
         match self {
             Self::NoSuchModel(_) => (StatusCode::NOT_FOUND, "no-such-model"),
@@ -78,10 +79,11 @@ impl ApiError {
             Self::Changed(_) => (StatusCode::SERVICE_UNAVAILABLE, "changed"),
             Self::Unreadable(..) => (StatusCode::INTERNAL_SERVER_ERROR, "unreadable"),
             Self::RangeOutside { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range-outside"),
+            Self::SeveralRanges { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "several-ranges"),
             Self::TooManyRooms(_) => (StatusCode::TOO_MANY_REQUESTS, "too-many-rooms"),
             Self::RelayFull => (StatusCode::SERVICE_UNAVAILABLE, "relay-full"),
             Self::BadRoom => (StatusCode::BAD_REQUEST, "bad-room"),
-            Self::NoConnection => (StatusCode::BAD_REQUEST, "no-connection"),
+            Self::NotWebSocket => (StatusCode::BAD_REQUEST, "no-connection"),
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::NoPage => (StatusCode::SERVICE_UNAVAILABLE, "no-page"),
@@ -93,7 +95,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let (status, error) = self.parts();
         let sentence = self.to_string();
-        let mut response = (status, Json(Body { error, message: sentence.clone() })).into_response();
+        let mut response = (status, Json(ErrorBody { error: error.into(), message: sentence.clone() })).into_response();
         let retry_after = match &self {
             Self::TooManyRooms(wait) => Some(wait.as_secs() + 1),
             Self::Hashing { .. } | Self::Changed(_) => Some(1),
@@ -103,14 +105,13 @@ impl IntoResponse for ApiError {
         if let Some(seconds) = retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        if let Self::RangeOutside { bytes } = &self
+        if let Self::RangeOutside { bytes } | Self::SeveralRanges { bytes } = &self
             && let Ok(value) = HeaderValue::try_from(format!("bytes */{bytes}"))
         {
             response.headers_mut().insert(header::CONTENT_RANGE, value);
         }
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let told = Told { sentence, has_page: !matches!(self, Self::NoPage) };
-        response.extensions_mut().insert(told);
+        response.extensions_mut().insert(ErrorText { sentence, has_page: !matches!(self, Self::NoPage) });
         response
     }
 }
@@ -118,31 +119,31 @@ impl IntoResponse for ApiError {
 /// Why the relay could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The port is taken or not allowed.
-    #[error("cannot listen on port {port}: {source}; choose another one with --port")]
+    /// The port is in use or not allowed.
+    #[error("cannot listen on port {port}: {source}; choose another port with --port")]
     Listen {
         /// The port.
         port: u16,
-        /// What the system says.
+        /// What the system reports.
         source: std::io::Error,
     },
-    /// A file of the certificate.
+    /// A certificate or key cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// What the system reports.
         source: std::io::Error,
     },
-    /// A file of the certificate, or its folder.
+    /// A certificate, a key, or their folder cannot be written.
     #[error("cannot write {path}: {source}")]
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// What the system reports.
         source: std::io::Error,
     },
-    /// The certificate or the key is not one.
+    /// The certificate or the key is unusable.
     #[error("{path} holds no usable certificate or key: {reason}")]
     Certificate {
         /// The file.
@@ -150,10 +151,10 @@ pub enum StartError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The certificate could not be made.
-    #[error("cannot make a certificate: {0}")]
-    MakeCertificate(String),
-    /// The thread that hashes files could not be started.
+    /// Creating a certificate failed.
+    #[error("cannot create a certificate: {0}")]
+    CreateCertificate(String),
+    /// The hashing thread could not be started.
     #[error("cannot start the thread that hashes models: {0}")]
     Thread(std::io::Error),
 }

@@ -1,26 +1,18 @@
 //! The relay as a program.
+#![forbid(unsafe_code)]
 
-mod greeting;
+mod banner;
 mod options;
 
 use std::process::ExitCode;
 
+use clap::Parser;
 use potluck_relay::Relay;
 
 use options::Options;
 
 fn main() -> ExitCode {
-    let options = match Options::read(std::env::args_os()) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            print!("{}", options::HELP);
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("potluck-relay: {error}\nTry potluck-relay --help.");
-            return ExitCode::from(2);
-        }
-    };
+    let options = Options::parse();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -29,7 +21,7 @@ fn main() -> ExitCode {
         }
     };
     let result = runtime.block_on(serve(options));
-    // Files that are being read for downloads that were cut off need not be waited for.
+    // Does not wait for reads of files whose downloads were cut off.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -41,18 +33,19 @@ fn main() -> ExitCode {
 }
 
 async fn serve(options: Options) -> Result<(), Box<dyn std::error::Error>> {
-    let relay = Relay::start(options.config).await?;
+    let open = options.open;
+    let relay = Relay::start(options.config()).await?;
     let local = format!("http://localhost:{}", relay.address().port());
-    print!("{}", greeting::text(&local, relay.addresses()));
-    if options.open {
-        greeting::open_browser(&local);
+    print!("{}", banner::text(&local, relay.addresses()));
+    if open {
+        banner::open_browser(&local);
     }
     relay.run(stop_signal()).await?;
     println!("Stopped.");
     Ok(())
 }
 
-/// Resolves on Ctrl-C, and where there is one on the signal by which a system stops its services.
+/// Resolves on Ctrl-C and, on Unix, on the signal that stops a service.
 async fn stop_signal() {
     let interrupt = tokio::signal::ctrl_c();
     #[cfg(unix)]
@@ -66,7 +59,7 @@ async fn stop_signal() {
             return;
         }
     }
-    // Without a handler the program still ends by the system's own way.
+    // Without a handler the system still ends the program on Ctrl-C.
     if interrupt.await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -1,9 +1,9 @@
-//! What the relay counts, and its Prometheus text form.
+//! What the relay counts, in the Prometheus text format.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only grows.
+/// A number that only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
 
@@ -18,62 +18,62 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The value now.
+    /// The current value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// Everything the relay counts since its start. Bytes of weights per model are counted at the models themselves.
+/// Counters since the start. Bytes of weights per model are counted at the files themselves.
 #[derive(Debug, Default)]
 pub struct Metrics {
-    /// Bytes of weights sent, over all models; headers and multipart boundaries not counted.
+    /// Bytes of weights sent, over all models, without headers.
     pub weight_bytes: Counter,
-    /// Binary messages taken from members.
+    /// Binary messages received from members.
     pub frames_received: Counter,
-    /// Binary messages put into the queues of receivers; one to everyone counts once for each receiver.
+    /// Binary messages queued for receivers; one to everyone counts once per receiver.
     pub frames_forwarded: Counter,
     /// Bytes of forwarded messages, routes included.
     pub bytes_forwarded: Counter,
-    /// Messages whose route was not in the room.
+    /// Messages with a route that was not in the room.
     pub frames_undeliverable: Counter,
-    /// Messages dropped because of their form.
+    /// Malformed messages dropped.
     pub frames_bad: Counter,
     /// Pauses imposed on senders that were too fast.
     pub senders_limited: Counter,
-    /// Rooms made, also those made again after a restart.
+    /// Rooms created, also those recreated after a restart.
     pub rooms_created: Counter,
-    /// Rooms dropped because nobody was in them for too long.
+    /// Rooms dropped because they were empty for too long.
     pub rooms_expired: Counter,
-    /// Members that came in.
+    /// Members that joined.
     pub members_joined: Counter,
-    /// Connections that were not let in.
+    /// Connections that were refused.
     pub members_refused: Counter,
-    /// Members put out because they took too little too slowly.
+    /// Members evicted because they received too slowly.
     pub evicted_slow: Counter,
-    /// Members put out because they were silent.
+    /// Members evicted because they were silent.
     pub evicted_silent: Counter,
-    /// Members put out because of a message far over the limit.
+    /// Members evicted because of a message far over the limit.
     pub evicted_frame: Counter,
     /// HTTP requests answered with 429.
     pub requests_limited: Counter,
 }
 
-/// Values that the relay reads at the moment it is asked.
+/// Values read when the metrics are requested.
 #[derive(Clone, Debug, Default)]
 pub struct Gauges {
-    /// Rooms that exist.
+    /// Current rooms.
     pub rooms: usize,
-    /// Members in all rooms.
+    /// Current members in all rooms.
     pub members: usize,
-    /// Bytes that wait for receivers.
+    /// Bytes queued for receivers.
     pub queued_bytes: usize,
-    /// Bytes of weights sent, for each model by name.
+    /// Bytes of weights sent, by model name.
     pub model_bytes: Vec<(String, u64)>,
 }
 
 impl Metrics {
-    /// The Prometheus text form of all counters and of `gauges`.
+    /// All counters and `gauges` in the Prometheus text format 0.0.4.
     pub fn render(&self, gauges: &Gauges) -> String {
         let mut out = String::with_capacity(4096);
         let mut family = |name: &str, kind: &str, help: &str, rows: &[(String, u64)]| {
@@ -90,31 +90,36 @@ impl Metrics {
         let models: Vec<_> =
             gauges.model_bytes.iter().map(|(name, n)| (format!("{{model=\"{}\"}}", escape(name)), *n)).collect();
         family("model_bytes_total", "counter", "Bytes of weights sent, by model.", &models);
-        family("frames_received_total", "counter", "Messages from members.", &one(self.frames_received.get()));
-        family("frames_forwarded_total", "counter", "Messages to receivers.", &one(self.frames_forwarded.get()));
+        family("frames_received_total", "counter", "Messages received.", &one(self.frames_received.get()));
+        family(
+            "frames_forwarded_total",
+            "counter",
+            "Messages queued for receivers.",
+            &one(self.frames_forwarded.get()),
+        );
         family("bytes_forwarded_total", "counter", "Bytes of forwarded messages.", &one(self.bytes_forwarded.get()));
         let dropped = [reason("undeliverable", &self.frames_undeliverable), reason("bad-frame", &self.frames_bad)];
         family("frames_dropped_total", "counter", "Messages dropped.", &dropped);
-        family("senders_limited_total", "counter", "Pauses of senders.", &one(self.senders_limited.get()));
-        family("rooms", "gauge", "Rooms that exist.", &one(gauges.rooms as u64));
-        family("rooms_created_total", "counter", "Rooms made.", &one(self.rooms_created.get()));
+        family("senders_limited_total", "counter", "Pauses imposed on senders.", &one(self.senders_limited.get()));
+        family("rooms", "gauge", "Current rooms.", &one(gauges.rooms as u64));
+        family("rooms_created_total", "counter", "Rooms created.", &one(self.rooms_created.get()));
         family("rooms_expired_total", "counter", "Rooms dropped when empty.", &one(self.rooms_expired.get()));
-        family("members", "gauge", "Members in all rooms.", &one(gauges.members as u64));
-        family("members_joined_total", "counter", "Members that came in.", &one(self.members_joined.get()));
+        family("members", "gauge", "Current members.", &one(gauges.members as u64));
+        family("members_joined_total", "counter", "Members that joined.", &one(self.members_joined.get()));
         family("members_refused_total", "counter", "Connections refused.", &one(self.members_refused.get()));
         let evictions = [
             reason("slow-receiver", &self.evicted_slow),
             reason("silent", &self.evicted_silent),
             reason("frame-too-long", &self.evicted_frame),
         ];
-        family("evictions_total", "counter", "Members put out.", &evictions);
-        family("queued_bytes", "gauge", "Bytes waiting for receivers.", &one(gauges.queued_bytes as u64));
-        family("requests_limited_total", "counter", "Requests with 429.", &one(self.requests_limited.get()));
+        family("evictions_total", "counter", "Members evicted.", &evictions);
+        family("queued_bytes", "gauge", "Bytes queued for receivers.", &one(gauges.queued_bytes as u64));
+        family("requests_limited_total", "counter", "Requests answered with 429.", &one(self.requests_limited.get()));
         out
     }
 }
 
-/// A label value as Prometheus wants it: backslash, quote and line feed escaped.
+/// Escapes a label value: backslash, quote and line feed.
 fn escape(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
@@ -124,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_labels_and_values_are_written() {
+    fn counters_and_gauges_have_names_labels_and_values() {
         let metrics = Metrics::default();
         metrics.weight_bytes.add(42);
         metrics.evicted_slow.inc();

@@ -1,4 +1,4 @@
-//! Token buckets.
+//! Token buckets: the rate limits of senders and of addresses.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,72 +6,80 @@ use std::time::{Duration, Instant};
 
 use crate::limits::Rate;
 
-/// A token bucket. Time comes from outside, so that its rules can be tested without waiting.
+/// A token bucket. The caller passes the time, so tests need not wait.
 #[derive(Clone, Debug)]
-pub struct Bucket {
+pub struct TokenBucket {
     rate: Rate,
-    level: f64,
-    at: Instant,
+    /// Negative while in debt.
+    tokens: f64,
+    refilled: Instant,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full bucket.
     pub fn new(rate: Rate, now: Instant) -> Self {
-        Self { rate, level: rate.burst, at: now }
+        Self { rate, tokens: rate.burst, refilled: now }
     }
 
     fn refill(&mut self, now: Instant) {
-        let passed = now.saturating_duration_since(self.at).as_secs_f64();
-        self.level = (self.level + passed * self.rate.per_second).min(self.rate.burst);
-        self.at = now;
+        let passed = now.saturating_duration_since(self.refilled).as_secs_f64();
+        self.tokens = (self.tokens + passed * self.rate.per_second).min(self.rate.burst);
+        self.refilled = now;
     }
 
-    /// Takes `units`, if need be on credit, and says how long to pause before taking more.
-    pub fn take(&mut self, units: f64, now: Instant) -> Duration {
+    /// Takes tokens, going into debt if need be, and returns how long to pause until the debt is paid. For messages that
+    /// have already arrived: their size is known only then.
+    pub fn take(&mut self, tokens: f64, now: Instant) -> Duration {
         self.refill(now);
-        self.level -= units;
-        if self.level >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-self.level / self.rate.per_second) }
+        self.tokens -= tokens;
+        if self.tokens >= 0.0 { Duration::ZERO } else { Duration::from_secs_f64(-self.tokens / self.rate.per_second) }
     }
 
-    /// Takes one unit, or says how long until there is one.
+    /// Takes one token, or returns how long until there is one.
+    ///
+    /// # Errors
+    /// The bucket is empty.
     pub fn try_take(&mut self, now: Instant) -> Result<(), Duration> {
         self.refill(now);
-        if self.level >= 1.0 {
-            self.level -= 1.0;
+        if self.tokens >= 1.0 {
+            self.tokens -= 1.0;
             Ok(())
         } else {
-            Err(Duration::from_secs_f64((1.0 - self.level) / self.rate.per_second))
+            Err(Duration::from_secs_f64((1.0 - self.tokens) / self.rate.per_second))
         }
     }
 
     fn is_full(&mut self, now: Instant) -> bool {
         self.refill(now);
-        self.level >= self.rate.burst
+        self.tokens >= self.rate.burst
     }
 }
 
-/// One bucket for each key. Full buckets are forgotten, so it stays as small as what is going on.
+/// One bucket per key. Full buckets are dropped, so memory follows recent traffic.
 #[derive(Debug)]
-pub struct Buckets<K> {
+pub struct KeyedBuckets<K> {
     rate: Rate,
-    buckets: HashMap<K, Bucket>,
+    buckets: HashMap<K, TokenBucket>,
 }
 
-/// Buckets that may exist before full ones are looked for.
-const TIDY_ABOVE: usize = 1024;
+/// Above this number of buckets, full ones are dropped.
+const CLEAN_UP_ABOVE: usize = 1024;
 
-impl<K: Hash + Eq> Buckets<K> {
-    /// No bucket yet; each starts full.
+impl<K: Hash + Eq> KeyedBuckets<K> {
+    /// No buckets yet; each starts full.
     pub fn new(rate: Rate) -> Self {
         Self { rate, buckets: HashMap::new() }
     }
 
-    /// Takes one unit from the bucket of `key`, or says how long until there is one.
+    /// Takes one token from the bucket of `key`, or returns how long until there is one.
+    ///
+    /// # Errors
+    /// The bucket is empty.
     pub fn try_take(&mut self, key: K, now: Instant) -> Result<(), Duration> {
-        if self.buckets.len() > TIDY_ABOVE {
+        if self.buckets.len() > CLEAN_UP_ABOVE {
             self.buckets.retain(|_, bucket| !bucket.is_full(now));
         }
-        self.buckets.entry(key).or_insert_with(|| Bucket::new(self.rate, now)).try_take(now)
+        self.buckets.entry(key).or_insert_with(|| TokenBucket::new(self.rate, now)).try_take(now)
     }
 }
 
@@ -84,7 +92,7 @@ mod tests {
     #[test]
     fn a_burst_passes_and_then_the_rate_holds() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(RATE, start);
+        let mut bucket = TokenBucket::new(RATE, start);
         assert!(bucket.try_take(start).is_ok());
         assert!(bucket.try_take(start).is_ok());
         assert_eq!(bucket.try_take(start), Err(Duration::from_millis(100)));
@@ -92,19 +100,19 @@ mod tests {
     }
 
     #[test]
-    fn credit_is_paid_back_by_waiting() {
+    fn debt_is_paid_by_waiting() {
         let start = Instant::now();
-        let mut bucket = Bucket::new(RATE, start);
+        let mut bucket = TokenBucket::new(RATE, start);
         assert_eq!(bucket.take(2.0, start), Duration::ZERO);
         assert_eq!(bucket.take(5.0, start), Duration::from_millis(500));
         assert_eq!(bucket.take(1.0, start + Duration::from_secs(1)), Duration::ZERO);
     }
 
     #[test]
-    fn keys_do_not_share_and_full_buckets_are_forgotten() {
+    fn keys_have_their_own_buckets_and_full_ones_are_dropped() {
         let start = Instant::now();
-        let mut buckets = Buckets::new(RATE);
-        for key in 0..=TIDY_ABOVE {
+        let mut buckets = KeyedBuckets::new(RATE);
+        for key in 0..=CLEAN_UP_ABOVE {
             assert!(buckets.try_take(key, start).is_ok());
         }
         let later = start + Duration::from_secs(10);

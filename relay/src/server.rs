@@ -1,9 +1,9 @@
-//! Putting it together: the routes, starting, stopping.
+//! The endpoints, starting and stopping.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::Router;
@@ -11,29 +11,32 @@ use axum::body::Bytes;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
 use axum::middleware::{from_fn, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use serde::{Deserialize, Serialize};
+use potluck_relay_api::http::{Addresses, OpenRoom, OpenedRoom, RoomList};
+use potluck_relay_api::path;
+use serde::Deserialize;
 use tokio::time::{interval, sleep, timeout};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 
 use crate::error::{ApiError, StartError};
+use crate::error_page::html_for_browsers;
 use crate::limits::Limits;
 use crate::metrics::{Gauges, Metrics};
 use crate::models::{HashCache, Library, serve};
 use crate::net::tls::Identity;
-use crate::net::{Peer, Port};
+use crate::net::{Client, Port};
 use crate::page::{self, Page};
-use crate::readable::readable;
-use crate::rooms::{Arrival, NotOpened, Rooms, serve_socket};
+use crate::rooms::{JoinRequest, OpenRoomError, Rooms, serve_socket};
 
 /// Longest body of `POST /rooms`.
-const ROOM_BODY_BYTES: usize = 4096;
-/// Brotli's and gzip's effort: the page is compressed as it is sent, so it must not take longer than sending it.
-const EFFORT: CompressionLevel = CompressionLevel::Precise(5);
+const MAX_BODY_BYTES: usize = 4096;
+/// Compression level of Brotli and gzip: the page is compressed while it is sent, so this must not be the slower part.
+const COMPRESSION: CompressionLevel = CompressionLevel::Precise(5);
 
 /// How a relay is to run.
 #[derive(Clone, Debug)]
@@ -44,19 +47,19 @@ pub struct Config {
     pub port: u16,
     /// The folder with the built page.
     pub page: Option<PathBuf>,
-    /// Folders with GGUF files; those of the first come first.
+    /// Folders with GGUF files. If two files have the same name, the folder named first wins.
     pub models: Vec<PathBuf>,
-    /// The folder where hashes are kept.
+    /// The folder where hashes are stored.
     pub cache: PathBuf,
-    /// The certificate; `None` speaks plain HTTP only.
+    /// The certificate; `None` serves plain HTTP only.
     pub identity: Option<Identity>,
-    /// This machine's addresses on the LAN, which the page is told.
+    /// This machine's addresses on the LAN, for the page and the certificate.
     pub addresses: Vec<Ipv4Addr>,
-    /// Its limits.
+    /// The limits.
     pub limits: Limits,
 }
 
-/// What all routes share.
+/// What all endpoints share.
 pub struct Shared {
     /// The limits.
     pub limits: Arc<Limits>,
@@ -71,25 +74,17 @@ pub struct Shared {
     addresses: Addresses,
 }
 
-/// The answer of `GET /addresses`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Addresses {
-    /// Where other devices find this relay; empty if they cannot.
-    pub urls: Vec<String>,
-    /// Whether only this machine can reach it.
-    pub local_only: bool,
-    /// Whether other devices will warn of the certificate.
-    pub self_signed: bool,
-}
-
-/// A relay that listens and does not serve yet.
+/// A relay that listens but does not serve yet.
 pub struct Relay {
     port: Port,
     shared: Arc<Shared>,
 }
 
 impl Relay {
-    /// Reads the certificate, looks for models and opens the port.
+    /// Loads the certificate, scans for models and opens the port.
+    ///
+    /// # Errors
+    /// The port or the certificate cannot be used, or a thread cannot be started.
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let limits = Arc::new(config.limits);
         let metrics = Arc::new(Metrics::default());
@@ -115,28 +110,31 @@ impl Relay {
         Ok(Self { port, shared: Arc::new(shared) })
     }
 
-    /// Where it listens.
+    /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
         self.port.address()
     }
 
-    /// What it tells the page of its addresses.
+    /// Where this and other devices reach it.
     pub fn addresses(&self) -> &Addresses {
         &self.shared.addresses
     }
 
-    /// Serves until `stop` resolves, then tells the rooms and gives connections a moment to finish.
+    /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
+    ///
+    /// # Errors
+    /// Serving failed.
     pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
         let shared = self.shared.clone();
         let (stopping, stopped) = tokio::sync::oneshot::channel();
-        let app = routes(self.shared.clone()).into_make_service_with_connect_info::<Peer>();
+        let app = routes(self.shared.clone()).into_make_service_with_connect_info::<Client>();
         let server = axum::serve(self.port, app).with_graceful_shutdown(async move {
             stop.await;
             shared.rooms.shut_down();
             // The receiver is gone only if serving has ended already.
             let _ = stopping.send(());
         });
-        let tidy = async {
+        let expire_rooms = async {
             let mut ticks = interval(self.shared.limits.room_idle / 16);
             loop {
                 ticks.tick().await;
@@ -144,7 +142,7 @@ impl Relay {
             }
         };
         let grace = self.shared.limits.shutdown_grace;
-        let late = async {
+        let overdue = async {
             match stopped.await {
                 Ok(()) => sleep(grace).await,
                 Err(_) => std::future::pending().await,
@@ -152,13 +150,13 @@ impl Relay {
         };
         let result = tokio::select! {
             result = server => result,
-            () = late => Ok(()),
-            () = tidy => Ok(()),
+            () = overdue => Ok(()),
+            () = expire_rooms => Ok(()),
         };
-        // Members' connections are not the server's any more; the last of them still get their word of goodbye.
+        // The server does not wait for WebSockets: let the members get their shutdown message.
         let empty = async {
             while self.shared.rooms.counts().1 > 0 {
-                sleep(std::time::Duration::from_millis(10)).await;
+                sleep(Duration::from_millis(10)).await;
             }
         };
         let _ = timeout(grace, empty).await;
@@ -167,24 +165,26 @@ impl Relay {
 }
 
 fn routes(shared: Arc<Shared>) -> Router {
-    let page =
-        Router::new().fallback(page::serve).layer(CompressionLayer::new().quality(EFFORT)).with_state(shared.clone());
+    let page = Router::new()
+        .fallback(page::serve)
+        .layer(CompressionLayer::new().quality(COMPRESSION))
+        .with_state(shared.clone());
     Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/metrics", get(metrics))
-        .route("/addresses", get(addresses))
-        .route("/models", get(serve::list))
-        .route("/models/{name}", get(serve::file))
-        .route("/rooms", get(list_rooms).post(open_room))
-        .route("/rooms/{id}", any(join_room))
-        .layer(DefaultBodyLimit::max(ROOM_BODY_BYTES))
+        .route(path::HEALTH, get(async || "ok\n"))
+        .route(path::METRICS, get(metrics))
+        .route(path::ADDRESSES, get(addresses))
+        .route(path::MODELS, get(serve::list))
+        .route(&format!("{}/{{name}}", path::MODELS), get(serve::file))
+        .route(path::ROOMS, get(list_rooms).post(open_room))
+        .route(&format!("{}/{{id}}", path::ROOMS), any(join_room))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
         .fallback_service(page)
-        .layer(from_fn(readable))
+        .layer(from_fn(html_for_browsers))
         .layer(map_response(isolate))
 }
 
-/// The headers that every answer carries: they make the page cross-origin isolated, which gives it exact clocks and shared
+/// Adds the headers of every answer: they make the page cross-origin isolated, which gives it precise clocks and shared
 /// memory, and keep other sites from embedding what is served here.
 async fn isolate(mut response: Response) -> Response {
     const HEADERS: [(HeaderName, &str); 5] = [
@@ -202,98 +202,79 @@ async fn isolate(mut response: Response) -> Response {
 
 async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
     let (rooms, members, queued_bytes) = shared.rooms.counts();
-    let gauges = Gauges { rooms, members, queued_bytes, model_bytes: shared.library.served() };
+    let gauges = Gauges { rooms, members, queued_bytes, model_bytes: shared.library.bytes_served() };
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], shared.metrics.render(&gauges)).into_response()
 }
 
 async fn addresses(State(shared): State<Arc<Shared>>) -> Response {
-    fresh(Json(&shared.addresses))
+    no_store(Json(&shared.addresses))
 }
 
-/// An answer that holds only for the moment.
-fn fresh(body: impl IntoResponse) -> Response {
+/// An answer that must not be cached.
+fn no_store(body: impl IntoResponse) -> Response {
     ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body).into_response()
 }
 
-#[derive(Serialize)]
-struct RoomList {
-    rooms: Vec<crate::rooms::RoomLine>,
-}
-
 async fn list_rooms(State(shared): State<Arc<Shared>>) -> Response {
-    fresh(Json(RoomList { rooms: shared.rooms.list(Instant::now()) }))
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct NewRoom {
-    title: String,
-    visible: bool,
-}
-
-#[derive(Serialize)]
-struct OpenedRoom {
-    id: String,
-    owner: String,
+    no_store(Json(RoomList { rooms: shared.rooms.list(Instant::now()) }))
 }
 
 async fn open_room(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    ConnectInfo(client): ConnectInfo<Client>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Result<Response, ApiError> {
     check_origin(&headers)?;
-    let new: NewRoom = match &body[..] {
-        [] => NewRoom::default(),
+    let new: OpenRoom = match &body[..] {
+        [] => OpenRoom::default(),
         body => serde_json::from_slice(body).map_err(|_| ApiError::BadRoom)?,
     };
-    match shared.rooms.open(peer.address.ip(), &new.title, new.visible, Instant::now()) {
+    match shared.rooms.open(client.address.ip(), &new.title, new.visible, Instant::now()) {
         Ok(secret) => {
             let opened = OpenedRoom { id: secret.room().to_string(), owner: secret.reveal().to_owned() };
-            Ok((StatusCode::CREATED, fresh(Json(opened))).into_response())
+            Ok((StatusCode::CREATED, no_store(Json(opened))).into_response())
         }
-        Err(NotOpened::TooMany(wait)) => {
+        Err(OpenRoomError::TooMany(wait)) => {
             shared.metrics.requests_limited.inc();
             Err(ApiError::TooManyRooms(wait))
         }
-        Err(NotOpened::Full) => Err(ApiError::RelayFull),
+        Err(OpenRoomError::Full) => Err(ApiError::RelayFull),
     }
 }
 
 #[derive(Deserialize)]
-struct Join {
+struct JoinQuery {
     create: Option<String>,
 }
 
 async fn join_room(
     State(shared): State<Arc<Shared>>,
-    ConnectInfo(peer): ConnectInfo<Peer>,
+    ConnectInfo(client): ConnectInfo<Client>,
     Path(room): Path<String>,
-    Query(join): Query<Join>,
+    Query(query): Query<JoinQuery>,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| ApiError::NoConnection)?;
+    let upgrade = upgrade.map_err(|_| ApiError::NotWebSocket)?;
     check_origin(&headers)?;
-    let arrival = Arrival {
-        address: peer.address.ip(),
-        activity: peer.activity,
+    let request = JoinRequest {
+        address: client.address.ip(),
+        activity: client.activity,
         room,
-        create: join.create.is_some_and(|create| create == "1"),
+        create: query.create.is_some_and(|create| create == "1"),
     };
-    let longest = shared.limits.readable_bytes();
-    let upgrade = upgrade.max_message_size(longest).max_frame_size(longest);
-    Ok(upgrade.on_upgrade(move |socket| serve_socket(socket, arrival, shared.rooms.clone())))
+    let max_bytes = shared.limits.max_message_bytes();
+    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes);
+    Ok(upgrade.on_upgrade(move |socket| serve_socket(socket, request, shared.rooms.clone())))
 }
 
-/// A page of another site may not open rooms or connections in the name of who looks at it. Browsers always send `Origin`
-/// with these; programs need not.
+/// A page of another site may not open rooms or connections in the name of its visitor. Browsers always send `Origin` with
+/// these requests; programs need not.
 fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let text = |value: &HeaderValue| value.to_str().ok().map(str::to_ascii_lowercase);
-    let origin = text(origin).and_then(|origin| Some(origin.split_once("://")?.1.to_owned()));
-    let host = headers.get(header::HOST).and_then(text);
+    let origin = Uri::try_from(origin.as_bytes()).ok().and_then(|origin| origin.into_parts().authority);
+    let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
     if origin.is_some() && origin == host { Ok(()) } else { Err(ApiError::ForeignOrigin) }
 }

@@ -1,18 +1,18 @@
 //! Weights over HTTP: the list, ranges, hashes, split files, changes on disk.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use std::path::Path;
 
-use common::{PATIENCE, Reply, Running, config, folder, start};
+use common::{Reply, Running, TIMEOUT, config, folder, start};
 use potluck_gguf::{GgufWriter, TensorType, Value};
 use potluck_relay::Config;
 use potluck_relay::models::groups::{GROUP_BYTES, GroupHash, verify_group, verify_list};
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
 
-/// A file of half a dozen groups whose bytes tell their place.
+/// A file of half a dozen groups; its bytes depend on their position.
 fn gguf(parameters: u64) -> Vec<u8> {
     let mut writer = GgufWriter::new();
     writer.set("general.architecture", Value::from("qwen3moe"));
@@ -42,9 +42,9 @@ async fn one_model(test: &str) -> (Running, Vec<u8>) {
     (relay, bytes)
 }
 
-/// Waits until a model is hashed: its line.
+/// Waits until a model is hashed; its entry.
 async fn ready(relay: &Running, index: usize) -> Json {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         let line = relay.get("/models").await.json()["models"][index].clone();
         match line["state"]["phase"].as_str().unwrap() {
@@ -119,34 +119,23 @@ async fn one_range() {
     assert_eq!(relay.metric("potluck_relay_model_bytes_total{model=\"tiny\"}").await, sent);
 }
 
+/// Overlapping ranges would multiply the bytes of an answer: 512 times the file for a request of a few kilobytes.
 #[tokio::test]
-async fn several_ranges_in_the_order_asked_for() {
+async fn several_ranges_are_refused() {
     let (relay, bytes) = one_model("ranges").await;
-    let asked = [(200_000, 200_010), (0, 3), (65_536, 131_072), (1, 1)];
-    let header: Vec<String> = asked.iter().map(|(first, last)| format!("{first}-{last}")).collect();
-    let header = format!("bytes={}", header.join(", "));
-    let reply = relay.get_with("/models/tiny.gguf", &[("Range", &header)]).await;
-    assert_eq!(reply.status, 206);
-    assert_eq!(reply.header("content-length").unwrap(), reply.body.len().to_string());
-    let boundary = reply.header("content-type").unwrap().strip_prefix("multipart/byteranges; boundary=").unwrap();
-    let mut rest = &reply.body[..];
-    for (i, (first, last)) in asked.into_iter().enumerate() {
-        let head = format!(
-            "{}--{boundary}\r\nContent-Type: application/octet-stream\r\nContent-Range: bytes {first}-{last}/{}\r\n\r\n",
-            if i == 0 { "" } else { "\r\n" },
-            bytes.len()
-        );
-        rest = rest.strip_prefix(head.as_bytes()).expect("the part's head");
-        rest = rest.strip_prefix(&bytes[first..=last]).expect("the part's bytes");
+    for range in ["bytes=0-3, 5-9".to_owned(), format!("bytes={}", vec!["0-"; 512].join(","))] {
+        let reply = relay.get_with("/models/tiny.gguf", &[("Range", &range)]).await;
+        assert_eq!(reply.status, 416, "{range}");
+        assert_eq!(reply.header("content-range"), Some(format!("bytes */{}", bytes.len()).as_str()));
+        assert_eq!(reply.json()["error"], "several-ranges");
     }
-    assert_eq!(rest, format!("\r\n--{boundary}--\r\n").as_bytes());
+    assert_eq!(relay.metric("potluck_relay_weight_bytes_total").await, 0);
 }
 
 #[tokio::test]
-async fn ranges_that_cannot_be_had() {
+async fn a_range_outside_the_file_is_refused() {
     let (relay, bytes) = one_model("outside").await;
-    let many: Vec<String> = (0..600).map(|i| format!("{i}-{i}")).collect();
-    for range in [format!("bytes={}-", bytes.len()), "bytes=-0".into(), format!("bytes={}", many.join(","))] {
+    for range in [format!("bytes={}-", bytes.len()), "bytes=-0".into()] {
         let reply = relay.get_with("/models/tiny.gguf", &[("Range", &range)]).await;
         assert_eq!(reply.status, 416, "{range}");
         assert_eq!(reply.header("content-range"), Some(format!("bytes */{}", bytes.len()).as_str()));
@@ -157,7 +146,7 @@ async fn ranges_that_cannot_be_had() {
 }
 
 #[tokio::test]
-async fn a_range_of_another_version_is_not_given() {
+async fn a_range_of_another_version_is_not_served() {
     let (relay, bytes) = one_model("if-range").await;
     let etag = format!("\"{}\"", blake3::hash(&bytes));
     let range = ("Range", "bytes=0-9");
@@ -208,7 +197,7 @@ async fn parts_of_a_split_model_are_one_model() {
 }
 
 #[tokio::test]
-async fn a_hash_is_kept_until_the_file_changes() {
+async fn a_hash_is_stored_until_the_file_changes() {
     let (models, cache) = (folder("kept"), folder("kept"));
     let path = models.join("tiny.gguf");
     std::fs::write(&path, gguf(PARAMETERS)).unwrap();
@@ -216,7 +205,7 @@ async fn a_hash_is_kept_until_the_file_changes() {
     let root = ready(&first, 0).await["root"].clone();
     first.stop().await;
 
-    // With the hash kept, the very first answer is complete.
+    // With a stored hash, the very first answer is complete.
     let second = relay(&models, &cache).await;
     let line = second.get("/models").await.json()["models"][0].clone();
     assert_eq!((&line["state"]["phase"], &line["root"]), (&json!("ready"), &root));
@@ -229,7 +218,7 @@ async fn a_hash_is_kept_until_the_file_changes() {
     assert!(second.get("/models/tiny.gguf").await.body == changed);
     second.stop().await;
 
-    // A kept hash that was tampered with counts for nothing.
+    // A stored hash that was tampered with is ignored.
     let kept = std::fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
     let mut bytes = std::fs::read(&kept).unwrap();
     *bytes.last_mut().unwrap() ^= 1;

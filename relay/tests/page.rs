@@ -1,5 +1,5 @@
 //! The page and the relay's own small answers, over HTTP and HTTPS.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -30,7 +30,7 @@ async fn relay(test: &str) -> (Running, std::path::PathBuf) {
 }
 
 #[tokio::test]
-async fn every_place_of_the_page_is_the_page() {
+async fn every_view_of_the_page_is_the_page() {
     let (relay, _) = relay("places").await;
     for place in ["/", "/bench", "/r/k3v9abcd", "/index.html"] {
         let reply = relay.get(place).await;
@@ -51,7 +51,7 @@ async fn every_place_of_the_page_is_the_page() {
 }
 
 #[tokio::test]
-async fn files_have_types_and_a_time_to_live() {
+async fn files_have_types_and_cache_lifetimes() {
     let (relay, _) = relay("files").await;
     let immutable = "public, max-age=31536000, immutable";
     for (path, kind, cache) in [
@@ -72,14 +72,14 @@ async fn files_have_types_and_a_time_to_live() {
 }
 
 #[tokio::test]
-async fn a_person_reads_a_sentence_where_a_program_gets_json() {
+async fn a_browser_gets_an_error_page_and_a_program_gets_json() {
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
     let (relay, _) = relay("person").await;
     for (path, status, sentence, error) in [
         ("/nothing", 404, "There is nothing at this address.", "not-found"),
         ("/r/a/b", 404, "There is nothing at this address.", "not-found"),
         ("/models/none.gguf", 404, "There is no model file named &quot;none.gguf&quot; here", "no-such-model"),
-        ("/rooms/k3v9abcd", 400, "This address is for the page&#39;s connection to a room", "no-connection"),
+        ("/rooms/k3v9abcd", 400, "This address is for connections to a room", "no-connection"),
     ] {
         let read = relay.get_with(path, &[("Accept", BROWSER), ("Accept-Encoding", "br")]).await;
         assert_eq!((read.status, read.header("content-type")), (status, Some("text/html; charset=utf-8")), "{path}");
@@ -88,9 +88,9 @@ async fn a_person_reads_a_sentence_where_a_program_gets_json() {
         assert!(read.header("content-security-policy").unwrap().starts_with("default-src 'none';"), "{path}");
         assert_eq!(read.header("content-encoding"), None, "{path}");
         assert_eq!(read.header("cross-origin-opener-policy"), Some("same-origin"));
-        let told = relay.get_with(path, &[("Accept", "*/*")]).await;
-        assert_eq!((told.status, told.json()["error"].as_str()), (status, Some(error)), "{path}");
-        assert_eq!(told.header("vary"), Some("accept"), "{path}: a cache must tell them apart");
+        let json = relay.get_with(path, &[("Accept", "*/*")]).await;
+        assert_eq!((json.status, json.json()["error"].as_str()), (status, Some(error)), "{path}");
+        assert_eq!(json.header("vary"), Some("accept"), "{path}: a cache must tell them apart");
     }
     let none = start(config("person-none")).await;
     let reply = none.get_with("/", &[("Accept", BROWSER)]).await;
@@ -126,10 +126,10 @@ async fn without_a_page_it_says_how_to_get_one() {
 }
 
 #[tokio::test]
-async fn one_port_speaks_http_and_https_with_a_certificate_that_is_kept() {
+async fn one_port_serves_http_and_https_and_the_certificate_is_kept() {
     let data = folder("tls");
     let config = || Config {
-        identity: Some(Identity::Kept { folder: data.clone() }),
+        identity: Some(Identity::SelfSigned { folder: data.clone() }),
         addresses: vec![Ipv4Addr::new(192, 168, 7, 5)],
         ..config("tls")
     };
@@ -147,7 +147,7 @@ async fn one_port_speaks_http_and_https_with_a_certificate_that_is_kept() {
     first.stop().await;
     let second = start(config()).await;
     assert!(std::fs::read(data.join("certificate.pem")).unwrap() == certificate);
-    // Somebody who connects and says nothing keeps nobody waiting.
+    // A client that connects and sends nothing holds up nobody.
     let _silent = TcpStream::connect(second.address).await.unwrap();
     assert_eq!(second.get("/healthz").await.status, 200);
 }

@@ -1,5 +1,5 @@
 //! Rooms over real sockets: joining, forwarding, bad frames, limits, restarts, shutdown.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Member, Running, config, start};
 use potluck_relay::limits::{Limits, Rate};
-use potluck_relay::protocol::{BadFrame, Control, Departure, EVERYONE, Eviction, Refusal, Request, Route};
+use potluck_relay_api::{BadFrame, Control, Departure, EVERYONE, Eviction, Refusal, Request, Route};
 use tokio_tungstenite::connect_async;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
@@ -17,7 +17,7 @@ async fn relay(test: &str, limits: Limits) -> Running {
     start(potluck_relay::Config { limits, ..config(test) }).await
 }
 
-/// Two members of one room that know of each other.
+/// Two members of one room.
 async fn pair(relay: &Running) -> (Member, Member) {
     let (room, _) = relay.open_room("").await;
     pair_in(relay, &room).await
@@ -31,7 +31,7 @@ async fn pair_in(relay: &Running, room: &str) -> (Member, Member) {
 }
 
 #[tokio::test]
-async fn members_hear_of_each_other() {
+async fn members_are_notified_of_each_other() {
     let relay = relay("hear", Limits::default()).await;
     let (room, _) = relay.open_room(r#"{"title":"Kitchen"}"#).await;
     let mut one = relay.join(&room).await;
@@ -154,9 +154,9 @@ async fn a_frame_far_over_the_limit_ends_the_connection_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_slow_receiver_is_put_out_and_nobody_waits_for_it() {
+async fn a_slow_receiver_is_evicted_and_nobody_waits_for_it() {
     let mebibyte = vec![5; 1 << 20];
-    let limits = Limits { queue_bytes: 8 << 20, farewell: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits { queue_bytes: 8 << 20, close_timeout: Duration::from_millis(200), ..Limits::default() };
     let relay = relay("slow", limits).await;
     let (room, _) = relay.open_room("").await;
     let (mut one, mut slow) = pair_in(&relay, &room).await;
@@ -197,7 +197,7 @@ async fn a_dead_connection_is_noticed() {
     let limits = Limits {
         ping_every: Duration::from_millis(50),
         missed_pings: 4,
-        farewell: Duration::from_millis(100),
+        close_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
     let relay = relay("dead", limits).await;
@@ -227,7 +227,7 @@ async fn who_sends_too_fast_waits_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn who_may_not_come_in_is_told_why() {
+async fn a_refused_member_gets_the_reason() {
     let limits = Limits { members: 1, rooms: 1, ..Limits::default() };
     let relay = relay("refused", limits).await;
     let (room, _) = relay.open_room("").await;
@@ -284,7 +284,7 @@ async fn only_visible_rooms_with_somebody_in_them_are_listed() {
 }
 
 #[tokio::test]
-async fn a_room_is_made_again_after_a_restart_and_its_owner_known() {
+async fn a_room_can_be_recreated_after_a_restart_by_its_owner() {
     let mut before = relay("restart", Limits::default()).await;
     let (room, owner) = before.open_room(r#"{"title":"Kitchen","visible":true}"#).await;
     let mut host = before.join(&room).await;
@@ -303,7 +303,7 @@ async fn a_room_is_made_again_after_a_restart_and_its_owner_known() {
     let mut host = after.join(&format!("{room}?create=1")).await;
     assert_eq!(guest.control().await, Control::Join { route: host.route });
     assert_eq!(host.others, [guest.route]);
-    assert_eq!(after.get("/rooms").await.json()["rooms"], serde_json::json!([]), "made again, it is not listed");
+    assert_eq!(after.get("/rooms").await.json()["rooms"], serde_json::json!([]), "a recreated room is not listed");
     host.ask(&Request::Listing { owner, title: "Kitchen".into(), visible: true }).await;
     host.ask(&Request::Ping { nonce: 1 }).await;
     assert_eq!(host.control().await, Control::Pong { nonce: 1 });
@@ -311,7 +311,7 @@ async fn a_room_is_made_again_after_a_restart_and_its_owner_known() {
 }
 
 #[tokio::test]
-async fn what_is_queued_goes_out_before_the_shutdown() {
+async fn queued_frames_are_sent_before_the_shutdown() {
     let mut relay = relay("goodbye", Limits::default()).await;
     let (mut one, mut two) = pair(&relay).await;
     for i in 0..50u8 {
@@ -328,7 +328,7 @@ async fn what_is_queued_goes_out_before_the_shutdown() {
 }
 
 #[tokio::test]
-async fn pages_of_other_sites_are_turned_away() {
+async fn pages_of_other_sites_are_refused() {
     let relay = relay("origin", Limits::default()).await;
     let own = format!("http://{}", relay.address);
     for (origin, status) in [("https://evil.example", 403), ("null", 403), (own.as_str(), 201)] {

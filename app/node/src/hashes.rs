@@ -6,8 +6,7 @@
 use blake3::Hash;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// Bytes of a group.
-pub const GROUP_BYTES: u64 = 64 * 1024;
+pub use potluck_relay_api::http::GROUP_BYTES;
 
 /// The group hashes of a file, proven to belong to its root.
 #[derive(Clone, Debug, PartialEq, Eq)]

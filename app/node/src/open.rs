@@ -138,10 +138,7 @@ impl Opener {
         let files = model.files.iter().map(|file| HttpFile {
             url: self.relay.url(&file.url),
             bytes: file.bytes,
-            hashes: file.root.as_deref().and_then(ModelId::from_hex).map(|root| {
-                let groups = file.groups.clone().unwrap_or_else(|| format!("{}.b3", file.url));
-                (root.0, self.relay.url(&groups))
-            }),
+            hashes: file.root.as_deref().and_then(ModelId::from_hex).map(|root| (root.0, self.relay.url(&file.groups))),
         });
         let http = HttpSource::new(self.platform.clone(), files.collect(), self.traffic.clone());
         let headers = self.read_headers(&http, Some(id)).await?;

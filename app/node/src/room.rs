@@ -195,23 +195,23 @@ impl Dialler {
         while let Some(came) = incoming.next().await {
             match came {
                 Incoming::Relay(SocketMessage::Binary(bytes)) => self.relayed(&bytes),
-                Incoming::Relay(SocketMessage::Text(text)) => match Control::parse(&text) {
-                    Some(Control::Welcome { route, members }) => {
+                Incoming::Relay(SocketMessage::Text(text)) => match serde_json::from_str(&text) {
+                    Ok(Control::Welcome { route, members, .. }) => {
                         in_room.set(true);
                         self.list();
                         self.state(LineState::Connected);
-                        let members = members.into_iter().map(RelayRoute).collect();
+                        let members = members.into_iter().map(|route| RelayRoute(route.0)).collect();
                         self.inputs.event(Event::Connected { members });
-                        let neighbours = self.platform.neighbours.meet(&self.options.room, route);
+                        let neighbours = self.platform.neighbours.meet(&self.options.room, route.0);
                         incoming
                             .push(neighbours.map(|(route, socket)| Incoming::Neighbour(route, socket)).boxed_local());
                     }
-                    Some(control) => {
+                    Ok(control) => {
                         if let Some(ended) = self.control(control) {
                             return ended;
                         }
                     }
-                    None => log::warn!("a text message that is not of the relay's protocol was ignored"),
+                    Err(_) => log::warn!("a text message that is not of the relay's protocol was ignored"),
                 },
                 Incoming::Ended => break,
                 Incoming::Neighbour(route, socket) => {
@@ -226,26 +226,23 @@ impl Dialler {
 
     fn control(&self, control: Control) -> Option<Ended> {
         match control {
-            Control::Join { route } => self.inputs.event(Event::RouteJoined(RelayRoute(route))),
-            Control::Leave { route } | Control::Undeliverable { route } => {
-                self.links(|links| links.left(route));
-                self.inputs.event(Event::RouteLeft(RelayRoute(route)));
+            Control::Join { route } => self.inputs.event(Event::RouteJoined(RelayRoute(route.0))),
+            Control::Leave { route, .. } | Control::Undeliverable { route } => {
+                self.links(|links| links.left(route.0));
+                self.inputs.event(Event::RouteLeft(RelayRoute(route.0)));
             }
-            Control::BadFrame { message } => log::error!("the relay dropped a frame: {message}"),
+            Control::BadFrame { message, .. } => log::error!("the relay dropped a frame: {message}"),
             Control::Limited { wait_ms } => log::warn!("the relay waits {wait_ms} ms: this device sends too fast"),
             Control::Refused { reason, message } => {
                 // A relay that stops or is full for a moment may take us in a little later.
-                return Some(match reason.as_str() {
-                    "shutting-down" | "too-many-connections" => Ended::Lost,
-                    _ => Ended::Refused(message),
-                });
+                return Some(if reason.is_temporary() { Ended::Lost } else { Ended::Refused(message) });
             }
-            Control::Evicted { message } => {
+            Control::Evicted { message, .. } => {
                 self.inputs.send(Input::Notice(message));
                 return Some(Ended::Lost);
             }
             Control::Shutdown { message } => log::info!("{message}"),
-            Control::Welcome { .. } | Control::Unknown => {}
+            Control::Welcome { .. } | Control::Pong { .. } | Control::Unknown => {}
         }
         None
     }

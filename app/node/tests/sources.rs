@@ -29,7 +29,7 @@ async fn file(relay: &Relay, name: &str) -> HttpFile {
     let (_, model) = relay.model(name, |_, _| {}).await.unwrap();
     let file = &model.files[0];
     let root = ModelId::from_hex(file.root.as_deref().unwrap()).unwrap();
-    let groups = relay.url(file.groups.as_deref().unwrap());
+    let groups = relay.url(&file.groups);
     HttpFile { url: relay.url(&file.url), bytes: file.bytes, hashes: Some((root.0, groups)) }
 }
 
@@ -133,7 +133,7 @@ fn a_relay_with_its_own_certificate_is_reached_only_when_asked_to() {
     test(async {
         let models = folder("models");
         write(&model(1), &models, "model");
-        let identity = potluck_relay::net::tls::Identity::Kept { folder: folder("identity") };
+        let identity = potluck_relay::net::tls::Identity::SelfSigned { folder: folder("identity") };
         let relay = start_relay(&models, 0, Some(identity)).await;
         let origin = relay.origin.replace("http://", "https://");
         let careful = Relay::new(platform(folder("cache"), false), &origin);

@@ -1,44 +1,42 @@
-//! What a person wants to know of a model before it is loaded, read from the headers of its files. The relay looks at
-//! names and counts only.
+//! What a person wants to know about a model before loading it, from the headers of its files.
 
 use potluck_gguf::{Header, Metadata};
-use serde::Serialize;
 
-/// What one file's header says. In a split model the first file says the most, the others add their parameters.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Facts {
-    /// The name its makers gave it.
+/// What the header of one file says. In a split model the first file says most; the others add their parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelFacts {
+    /// `general.name`.
     pub title: Option<String>,
     /// `general.architecture`.
     pub architecture: Option<String>,
     /// As people name it: `Q4_K_M`, `F16`.
     pub quantization: Option<String>,
     /// Blocks (layers).
-    pub blocks: Option<u64>,
-    /// Experts of a block; `None` for a dense model.
-    pub experts: Option<u64>,
-    /// Experts that a token uses in a block.
-    pub experts_used: Option<u64>,
-    /// Positions it was made for.
-    pub context: Option<u64>,
-    /// Licence, as the file spells it.
+    pub blocks: Option<u32>,
+    /// Experts per block; `None` for a dense model.
+    pub experts: Option<u32>,
+    /// Experts that a token uses per block.
+    pub experts_used: Option<u32>,
+    /// Tokens of context it was trained for.
+    pub context: Option<u32>,
+    /// The licence, as the file spells it.
     pub licence: Option<String>,
-    /// Weights, counted one by one.
+    /// All parameters.
     pub parameters: u64,
-    /// Bytes of exact keys and values that a position takes in all blocks together, so that a page can say what fits before it
-    /// reads a file; `None` where the header does not tell.
-    pub state_bytes_per_position: Option<u64>,
+    /// Bytes of KV cache in 32-bit floats per token, over all blocks; `None` where the header does not say.
+    pub kv_cache_bytes_per_position: Option<u64>,
 }
 
-/// More blocks than any model has: a header that says so is not believed.
-const MOST_BLOCKS: u64 = 4_096;
+/// No model has more blocks: a header that says so is wrong.
+const MAX_BLOCKS: u64 = 4_096;
 
-impl Facts {
+impl ModelFacts {
     /// Reads a header.
     pub fn of(header: &Header) -> Self {
         let metadata = &header.metadata;
         let architecture = string(metadata, "general.architecture");
-        let of_architecture = |key: &str| number(metadata, &format!("{}.{key}", architecture.as_deref()?));
+        let of_architecture =
+            |key: &str| number(metadata, &format!("{}.{key}", architecture.as_deref()?))?.try_into().ok();
         Self {
             title: string(metadata, "general.name"),
             quantization: potluck_gguf::quantization(metadata, &header.tensors),
@@ -47,25 +45,24 @@ impl Facts {
             experts_used: of_architecture("expert_used_count").filter(|count| *count > 0),
             context: of_architecture("context_length"),
             licence: string(metadata, "general.license"),
-            state_bytes_per_position: state_bytes(metadata, architecture.as_deref()),
+            kv_cache_bytes_per_position: kv_cache_bytes(metadata, architecture.as_deref()),
             parameters: header.tensors.iter().map(|tensor| tensor.elements()).fold(0, u64::saturating_add),
             architecture,
         }
     }
 
-    /// Adds another part of the same model.
+    /// Adds the parameters of another part of the same model.
     pub fn add(mut self, part: &Self) -> Self {
         self.parameters = self.parameters.saturating_add(part.parameters);
         self
     }
 }
 
-/// Keys and values as 32-bit numbers.
-fn state_bytes(metadata: &Metadata, architecture: Option<&str>) -> Option<u64> {
+fn kv_cache_bytes(metadata: &Metadata, architecture: Option<&str>) -> Option<u64> {
     let key = |key: &str| Some(format!("{}.{key}", architecture?));
     let of = |name: &str| number(metadata, &key(name)?);
     let per_block = |name: &str, blocks: u64| metadata.u32_per_block(&key(name)?, blocks.try_into().ok()?).ok();
-    let blocks = of("block_count").filter(|count| *count <= MOST_BLOCKS)?;
+    let blocks = of("block_count").filter(|count| *count <= MAX_BLOCKS)?;
     let heads = per_block("attention.head_count", blocks)?;
     let kv_heads = per_block("attention.head_count_kv", blocks).unwrap_or_else(|| heads.clone());
     let width = |heads: u32| match of("attention.key_length") {
@@ -87,7 +84,6 @@ fn number(metadata: &Metadata, key: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use potluck_gguf::Value;
 
     use super::*;
@@ -99,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_of_all_blocks_are_counted() {
+    fn the_kv_cache_of_all_blocks_is_counted() {
         let blocks = ("block_count", Value::from(2u32));
         let heads = ("attention.head_count", Value::from(8u32));
         let width = ("embedding_length", Value::from(512u32));
         let few = ("attention.head_count_kv", Value::from(2u32));
-        let of = |values: &[(&str, Value)]| state_bytes(&metadata(values), Some("llama"));
+        let of = |values: &[(&str, Value)]| kv_cache_bytes(&metadata(values), Some("llama"));
         // 64 numbers a head, 4 bytes each, keys and values, 2 blocks.
         assert_eq!(of(&[blocks.clone(), heads.clone(), width.clone(), few.clone()]), Some(2 * 64 * 4 * 2 * 2));
         assert_eq!(
@@ -114,7 +110,7 @@ mod tests {
         );
         let long = ("attention.key_length", Value::from(128u32));
         assert_eq!(of(&[blocks.clone(), heads.clone(), few, long]), Some(2 * 128 * 4 * 2 * 2));
-        assert_eq!(of(&[blocks, width.clone()]), None, "nothing is invented");
-        assert_eq!(of(&[("block_count", Value::from(u32::MAX)), heads, width]), None, "no model has so many");
+        assert_eq!(of(&[blocks, width.clone()]), None, "unknown without the number of heads");
+        assert_eq!(of(&[("block_count", Value::from(u32::MAX)), heads, width]), None, "no model has so many blocks");
     }
 }

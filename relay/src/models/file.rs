@@ -1,4 +1,4 @@
-//! One file of weights: where it is, which version of it, and how far its hash is.
+//! One file of weights: its path, its version, and its hashes as far as they are computed.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -10,59 +10,60 @@ use std::time::UNIX_EPOCH;
 use axum::body::Bytes;
 use blake3::Hash;
 use potluck_gguf::{Header, HeaderParser, Progress};
+use potluck_relay_api::http::GROUP_BYTES;
 
-use super::describe::Facts;
-use super::groups::{GROUP_BYTES, GroupHash, group_count, group_hash, merge};
+use super::describe::ModelFacts;
+use super::groups::{GroupHash, group_count, group_hash, merge};
 use crate::metrics::Counter;
 
-/// What tells a version of a file from another without reading it.
+/// Tells two versions of a file apart without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct FileVersion {
     /// Length.
     pub bytes: u64,
-    /// Nanoseconds from 1970 to its last change.
+    /// Time of its last change, in nanoseconds since 1970.
     pub modified: u128,
 }
 
-impl Stamp {
-    /// Reads it from what the system says of a file.
+impl FileVersion {
+    /// Takes it from the metadata of a file.
     pub fn of(metadata: &Metadata) -> Self {
         let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self { bytes: metadata.len(), modified: modified.map_or(0, |time| time.as_nanos()) }
     }
 }
 
-/// A file's hash and its groups' hashes.
+/// The hash of a file and of its groups.
 #[derive(Debug)]
-pub struct Hashed {
-    /// BLAKE3 of the file.
+pub struct FileHashes {
+    /// BLAKE3 of the whole file.
     pub root: Hash,
-    /// The group hashes one after another, as they are sent.
-    pub list: Bytes,
+    /// The group hashes, concatenated as they are sent.
+    pub groups: Bytes,
 }
 
-impl Hashed {
-    /// From the group hashes; `None` for none.
-    pub fn from_groups(list: &[GroupHash]) -> Option<Self> {
-        Some(Self { root: merge(list)?, list: list.concat().into() })
+impl FileHashes {
+    /// Computes the root from the group hashes; `None` for an empty list.
+    pub fn from_groups(groups: &[GroupHash]) -> Option<Self> {
+        Some(Self { root: merge(groups)?, groups: groups.concat().into() })
     }
 }
 
 #[derive(Debug)]
 enum State {
     Waiting,
-    Ready(Arc<Hashed>),
+    Ready(Arc<FileHashes>),
     Failed(String),
 }
 
-/// What is known of a file's hash.
+/// How far hashing a file has come.
 #[derive(Clone, Debug)]
-pub enum Progressed {
-    /// So many bytes are hashed.
+pub enum HashProgress {
+    /// Bytes hashed so far.
     Hashing(u64),
-    /// All.
-    Ready(Arc<Hashed>),
-    /// It cannot be hashed; the reason as a sentence.
+    /// Done.
+    Ready(Arc<FileHashes>),
+    /// The file cannot be hashed; why, as a sentence.
     Failed(String),
 }
 
@@ -71,35 +72,35 @@ pub enum Progressed {
 pub struct ModelFile {
     /// Its name, unique among all files served.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Which version of it this is about.
-    pub stamp: Stamp,
-    /// Its header, or why it has none.
-    pub header: Result<Arc<Facts>, String>,
-    /// Bytes of it that were sent.
-    pub served: Counter,
+    /// The version that was scanned.
+    pub version: FileVersion,
+    /// What its header says, or why it cannot be used, as a sentence.
+    pub facts: Result<Arc<ModelFacts>, String>,
+    /// Bytes of it sent so far.
+    pub bytes_served: Counter,
     state: Mutex<State>,
     done: AtomicU64,
-    dropped: AtomicBool,
+    cancelled: AtomicBool,
 }
 
 /// Bytes read at once while hashing or reading a header.
 const STEP_BYTES: u64 = 64 * GROUP_BYTES;
 
 impl ModelFile {
-    /// A file found on disk. Reads its header, not its weights.
-    pub fn found(name: String, path: PathBuf, stamp: Stamp) -> Self {
-        let header = read_header(&path, stamp.bytes).map(|header| Arc::new(Facts::of(&header)));
+    /// Reads the header of a file, not its weights.
+    pub fn open(name: String, path: PathBuf, version: FileVersion) -> Self {
+        let facts = read_header(&path, version.bytes).map(|header| Arc::new(ModelFacts::of(&header)));
         Self {
             name,
             path,
-            stamp,
-            header,
-            served: Counter::default(),
+            version,
+            facts,
+            bytes_served: Counter::default(),
             state: Mutex::new(State::Waiting),
             done: AtomicU64::new(0),
-            dropped: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
         }
     }
 
@@ -107,47 +108,50 @@ impl ModelFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How far its hash is.
-    pub fn progress(&self) -> Progressed {
+    /// How far hashing has come.
+    pub fn progress(&self) -> HashProgress {
         match &*self.state() {
-            State::Waiting => Progressed::Hashing(self.done.load(Ordering::Relaxed)),
-            State::Ready(hashed) => Progressed::Ready(hashed.clone()),
-            State::Failed(reason) => Progressed::Failed(reason.clone()),
+            State::Waiting => HashProgress::Hashing(self.done.load(Ordering::Relaxed)),
+            State::Ready(hashes) => HashProgress::Ready(hashes.clone()),
+            State::Failed(reason) => HashProgress::Failed(reason.clone()),
         }
     }
 
-    /// Its hash, if that is done.
-    pub fn hashed(&self) -> Option<Arc<Hashed>> {
+    /// Its hashes, once they are computed.
+    pub fn hashes(&self) -> Option<Arc<FileHashes>> {
         match self.progress() {
-            Progressed::Ready(hashed) => Some(hashed),
+            HashProgress::Ready(hashes) => Some(hashes),
             _ => None,
         }
     }
 
-    /// Notes its hash.
-    pub fn set_hashed(&self, hashed: Hashed) {
-        *self.state() = State::Ready(Arc::new(hashed));
+    /// Sets its hashes.
+    pub fn set_hashes(&self, hashes: FileHashes) {
+        *self.state() = State::Ready(Arc::new(hashes));
     }
 
-    /// Notes that it cannot be hashed.
+    /// Records why it cannot be hashed.
     pub fn set_failed(&self, reason: String) {
         *self.state() = State::Failed(reason);
     }
 
-    /// It is gone from disk or was replaced: a hash is of no use any more.
-    pub fn drop_out(&self) {
-        self.dropped.store(true, Ordering::Relaxed);
+    /// Stops hashing: the file was deleted or replaced.
+    pub fn cancel_hashing(&self) {
+        self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Reads all of it and gives the hashes of its groups; `None` if it dropped out meanwhile.
+    /// Reads the whole file and returns the hashes of its groups; `None` if hashing was cancelled.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub fn hash_groups(&self) -> io::Result<Option<Vec<GroupHash>>> {
         let mut file = File::open(&self.path)?;
-        let count = group_count(self.stamp.bytes);
+        let count = group_count(self.version.bytes);
         let mut list = Vec::with_capacity(usize::try_from(count).unwrap_or_default());
-        let mut buffer = vec![0; STEP_BYTES.min(self.stamp.bytes) as usize];
-        let mut left = self.stamp.bytes;
+        let mut buffer = vec![0; STEP_BYTES.min(self.version.bytes) as usize];
+        let mut left = self.version.bytes;
         while left > 0 {
-            if self.dropped.load(Ordering::Relaxed) {
+            if self.cancelled.load(Ordering::Relaxed) {
                 return Ok(None);
             }
             let step = &mut buffer[..STEP_BYTES.min(left) as usize];
@@ -156,7 +160,7 @@ impl ModelFile {
                 list.push(group_hash(group, list.len() as u64, count));
             }
             left -= step.len() as u64;
-            self.done.store(self.stamp.bytes - left, Ordering::Relaxed);
+            self.done.store(self.version.bytes - left, Ordering::Relaxed);
         }
         if list.is_empty() {
             list.push(group_hash(&[], 0, 1));

@@ -1,26 +1,21 @@
-//! Group hashes: what it takes to check any piece of a file against its BLAKE3 hash.
+//! Group hashes: they let any piece of a file be checked against its BLAKE3 hash.
 //!
-//! BLAKE3 is a tree. Cut the file into groups of [`GROUP_BYTES`]; each full group is one subtree of that tree, and its
-//! chaining value is the group's hash. The list of all of them, 32 bytes a group, is what `GET /models/NAME.b3` sends:
-//! half a per mille of the file. Merging the list gives the file's hash, so the list proves itself ([`verify_list`]), and
-//! from then on each group can be checked alone ([`verify_group`]).
+//! BLAKE3 is a tree. Cut the file into groups of [`GROUP_BYTES`]: each full group is one subtree, and its chaining value is
+//! the group's hash. `GET /models/NAME.b3` sends the list of all of them, 32 bytes per group, 0.05% of the file. Merging
+//! the list gives the file's hash, so the list proves itself ([`verify_list`]); after that, each group can be checked on
+//! its own ([`verify_group`]).
 //!
 //! A file of a single group has no subtree: its list holds the file's hash itself.
-//!
-//! This module needs nothing but `blake3` and does no I/O.
 
 use blake3::Hash;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
-
-/// Bytes of a group. A power of two of 1024-byte chunks, or groups would not be subtrees. Smaller ones make the list long,
-/// larger ones make small pieces dear: a piece has to be fetched in whole groups to be checked.
-pub const GROUP_BYTES: u64 = 64 * 1024;
+pub use potluck_relay_api::http::GROUP_BYTES;
 
 /// A group's hash.
 pub type GroupHash = [u8; 32];
 
-/// The hash of a group: the `index`-th of a file that has `count` of them. `bytes` is at most a group and, unless the file
-/// is empty, not empty; BLAKE3 panics otherwise.
+/// The hash of group `index` in a file of `count` groups. `bytes` is at most one group and, unless the file is empty, not
+/// empty; BLAKE3 panics otherwise.
 pub fn group_hash(bytes: &[u8], index: u64, count: u64) -> GroupHash {
     if count <= 1 {
         return *blake3::hash(bytes).as_bytes();
@@ -28,7 +23,7 @@ pub fn group_hash(bytes: &[u8], index: u64, count: u64) -> GroupHash {
     blake3::Hasher::new().set_input_offset(index * GROUP_BYTES).update(bytes).finalize_non_root()
 }
 
-/// How many groups a file of `bytes` has. An empty file has one, which is empty.
+/// The number of groups in a file of `bytes` bytes. An empty file has one empty group.
 pub fn group_count(bytes: u64) -> u64 {
     bytes.div_ceil(GROUP_BYTES).max(1)
 }
@@ -55,17 +50,17 @@ fn subtree(list: &[GroupHash]) -> GroupHash {
     }
 }
 
-/// Groups in the left subtree of `count` of them: the largest power of two below. `count` is at least two.
+/// How many of `count` groups are in the left subtree: the largest power of two below `count`, which is at least two.
 fn left_groups(count: usize) -> usize {
     count.next_power_of_two() / 2
 }
 
-/// Checks that a list belongs to the file of `bytes` bytes whose BLAKE3 hash is `root`.
+/// Whether a list belongs to the file of `bytes` bytes with the BLAKE3 hash `root`.
 pub fn verify_list(list: &[GroupHash], bytes: u64, root: &Hash) -> bool {
     list.len() as u64 == group_count(bytes) && merge(list).as_ref() == Some(root)
 }
 
-/// Checks the bytes of the `index`-th group against a list that [`verify_list`] accepted.
+/// Whether these are the bytes of group `index`, by a list that [`verify_list`] accepted.
 pub fn verify_group(list: &[GroupHash], index: u64, bytes: &[u8]) -> bool {
     let expected = usize::try_from(index).ok().and_then(|index| list.get(index));
     // A subtree is never empty and never longer than a group; only a file without bytes has an empty group.
@@ -73,7 +68,7 @@ pub fn verify_group(list: &[GroupHash], index: u64, bytes: &[u8]) -> bool {
     fits && expected.is_some_and(|expected| group_hash(bytes, index, list.len() as u64) == *expected)
 }
 
-/// The root of a model in several files: the hash of their roots one after another. Of a single file: its root.
+/// The root of a model: of a single file its root, of several files the hash of their concatenated roots.
 pub fn model_root(roots: &[Hash]) -> Option<Hash> {
     match roots {
         [] => None,
@@ -90,7 +85,6 @@ pub fn model_root(roots: &[Hash]) -> Option<Hash> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn file(bytes: usize) -> Vec<u8> {

@@ -1,6 +1,7 @@
-//! The weights: which models there are, their hashes, and their bytes by HTTP ranges.
+//! The weights: which models there are, their hashes, and their bytes by HTTP range.
 
 mod cache;
+mod catalog;
 mod describe;
 mod file;
 pub mod groups;

@@ -2,100 +2,93 @@
 
 use std::ops::Range;
 
-/// What a request wants of a file.
+/// The part of a file that a request asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wanted {
-    /// All of it: no `Range`, or one in another unit or form, which is to be ignored.
+pub enum RangeRequest {
+    /// All of it: there is no `Range`, or it is malformed or in another unit, and therefore ignored.
     Whole,
-    /// These parts, in the order asked for; none empty, none outside.
-    Parts(Vec<Range<u64>>),
-    /// Ranges of which none lies inside the file, or too many.
-    Nothing,
-}
-
-/// Reads a `Range` header for a file of `bytes` bytes. More than `most` ranges are refused: a reader of weights has a use
-/// for a few hundred, and each costs a seek.
-pub fn read(header: Option<&str>, bytes: u64, most: usize) -> Wanted {
-    let Some(list) = header.and_then(|header| header.trim().strip_prefix("bytes=")) else { return Wanted::Whole };
-    let mut parts = Vec::new();
-    for spec in list.split(',').map(str::trim).filter(|spec| !spec.is_empty()) {
-        match one(spec, bytes) {
-            Spec::Malformed => return Wanted::Whole,
-            Spec::Outside => {}
-            Spec::Part(part) => parts.push(part),
-        }
-        if parts.len() > most {
-            return Wanted::Nothing;
-        }
-    }
-    if parts.is_empty() { Wanted::Nothing } else { Wanted::Parts(parts) }
-}
-
-enum Spec {
+    /// These bytes: not empty, and inside the file.
     Part(Range<u64>),
-    Outside,
-    Malformed,
+    /// The range starts beyond the end of the file.
+    Unsatisfiable,
+    /// More than one range. Refused, because overlapping ranges would multiply the bytes of an answer.
+    Several,
 }
 
-fn one(spec: &str, bytes: u64) -> Spec {
-    let Some((first, last)) = spec.split_once('-') else { return Spec::Malformed };
+/// Reads a `Range` header for a file of `bytes` bytes.
+pub fn parse(header: Option<&str>, bytes: u64) -> RangeRequest {
+    let list = header.and_then(|header| header.trim().strip_prefix("bytes=")).unwrap_or_default();
+    let mut specs = list.split(',').map(str::trim).filter(|spec| !spec.is_empty());
+    match (specs.next().and_then(|spec| bounds(spec, bytes)), specs.next()) {
+        (_, Some(_)) => RangeRequest::Several,
+        (None, None) => RangeRequest::Whole,
+        (Some(part), None) if part.is_empty() => RangeRequest::Unsatisfiable,
+        (Some(part), None) => RangeRequest::Part(part),
+    }
+}
+
+/// The bytes that a range names, cut at the end of the file; empty if it lies beyond it. `None` if it is malformed.
+fn bounds(spec: &str, bytes: u64) -> Option<Range<u64>> {
+    // `parse` alone would accept a sign.
     let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u64>().ok()).flatten();
-    match (first.is_empty(), last.is_empty()) {
-        (true, true) => Spec::Malformed,
-        (true, false) => match number(last) {
-            None => Spec::Malformed,
-            Some(suffix) if suffix == 0 || bytes == 0 => Spec::Outside,
-            Some(suffix) => Spec::Part(bytes.saturating_sub(suffix)..bytes),
-        },
-        (false, open) => {
-            let (Some(first), Some(last)) = (number(first), if open { Some(u64::MAX) } else { number(last) }) else {
-                return Spec::Malformed;
-            };
-            if last < first {
-                Spec::Malformed
-            } else if first >= bytes {
-                Spec::Outside
-            } else {
-                Spec::Part(first..last.saturating_add(1).min(bytes))
-            }
+    match spec.split_once('-')? {
+        ("", length) => Some(bytes.saturating_sub(number(length)?)..bytes),
+        (first, "") => Some(number(first)?..bytes),
+        (first, last) => {
+            let (first, last) = (number(first)?, number(last)?);
+            (first <= last).then(|| first..last.saturating_add(1).min(bytes))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::single_range_in_vec_init)]
     use super::*;
 
-    fn parts(header: &str, bytes: u64) -> Wanted {
-        read(Some(header), bytes, 4)
-    }
-
     #[test]
-    fn the_three_forms() {
-        assert_eq!(parts("bytes=0-4", 10), Wanted::Parts(vec![0..5]));
-        assert_eq!(parts("bytes=3-", 10), Wanted::Parts(vec![3..10]));
-        assert_eq!(parts("bytes=-3", 10), Wanted::Parts(vec![7..10]));
-        assert_eq!(parts("bytes=0-0, 9-9 ,-20", 10), Wanted::Parts(vec![0..1, 9..10, 0..10]));
-        assert_eq!(parts("bytes=5-99999999999999999999", 10), Wanted::Whole);
-        assert_eq!(parts("bytes=5-18446744073709551615", 10), Wanted::Parts(vec![5..10]));
-    }
-
-    #[test]
-    fn what_lies_outside_is_left_out_and_alone_refused() {
-        assert_eq!(parts("bytes=10-12", 10), Wanted::Nothing);
-        assert_eq!(parts("bytes=10-12,2-3", 10), Wanted::Parts(vec![2..4]));
-        assert_eq!(parts("bytes=-0", 10), Wanted::Nothing);
-        assert_eq!(parts("bytes=0-", 0), Wanted::Nothing);
-        assert_eq!(parts("bytes=-5", 0), Wanted::Nothing);
-        assert_eq!(parts("bytes=0-0,1-1,2-2,3-3,4-4", 10), Wanted::Nothing);
-    }
-
-    #[test]
-    fn other_forms_are_ignored() {
-        for header in ["items=0-4", "bytes=4-2", "bytes=a-b", "bytes=-", "bytes=1", "bytes=+1-2", "bytes=0x1-2"] {
-            assert_eq!(parts(header, 10), Wanted::Whole, "{header}");
+    fn a_range_is_cut_at_the_end_of_the_file() {
+        for (header, part) in [
+            ("bytes=0-4", 0..5),
+            ("bytes=3-", 3..10),
+            ("bytes=-3", 7..10),
+            ("bytes=-20", 0..10),
+            ("bytes= 9-20,", 9..10),
+            ("bytes=5-18446744073709551615", 5..10),
+        ] {
+            assert_eq!(parse(Some(header), 10), RangeRequest::Part(part), "{header}");
         }
-        assert_eq!(read(None, 10, 4), Wanted::Whole);
+    }
+
+    #[test]
+    fn a_range_beyond_the_end_cannot_be_satisfied() {
+        for (header, bytes) in
+            [("bytes=10-12", 10), ("bytes=10-", 10), ("bytes=-0", 10), ("bytes=0-", 0), ("bytes=-5", 0)]
+        {
+            assert_eq!(parse(Some(header), bytes), RangeRequest::Unsatisfiable, "{header} of {bytes}");
+        }
+    }
+
+    #[test]
+    fn several_ranges_are_refused() {
+        assert_eq!(parse(Some("bytes=0-0,1-1"), 10), RangeRequest::Several);
+        let same = vec!["0-"; 512].join(",");
+        assert_eq!(parse(Some(&format!("bytes={same}")), 10), RangeRequest::Several);
+    }
+
+    #[test]
+    fn a_malformed_range_is_ignored() {
+        for header in [
+            "items=0-4",
+            "bytes=4-2",
+            "bytes=a-b",
+            "bytes=-",
+            "bytes=1",
+            "bytes=+1-2",
+            "bytes=0x1-2",
+            "bytes=5-99999999999999999999",
+        ] {
+            assert_eq!(parse(Some(header), 10), RangeRequest::Whole, "{header}");
+        }
+        assert_eq!(parse(None, 10), RangeRequest::Whole);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Network interfaces of containers and virtual machines: nobody's phone is there.
+/// Name prefixes of interfaces for containers and virtual machines: no phone is there.
 const VIRTUAL: [&str; 6] = ["docker", "br-", "veth", "virbr", "vmnet", "vboxnet"];
 
-/// The IPv4 addresses of this machine that other devices can reach, home networks first. Empty if the system does not
-/// tell or there is no network.
+/// The IPv4 addresses of this machine that other devices can reach, home networks first. Empty without a network, or if
+/// the system does not list its interfaces.
 pub fn lan() -> Vec<Ipv4Addr> {
     let interfaces = if_addrs::get_if_addrs().unwrap_or_default();
     let mut found: Vec<Ipv4Addr> = interfaces
@@ -17,7 +17,7 @@ pub fn lan() -> Vec<Ipv4Addr> {
             _ => None,
         })
         .collect();
-    // 192.168.x.x is what a home router gives out; 10.x.x.x is often a tunnel.
+    // Home routers give out 192.168.x.x; 10.x.x.x is often a tunnel.
     found.sort_by_key(|ip| (!ip.is_private(), ip.octets()[0] != 192, *ip));
     found.dedup();
     found

@@ -1,8 +1,8 @@
-//! One port for everything: plain HTTP for this machine, HTTPS for the others.
+//! One port for everything: plain HTTP for this machine, HTTPS for others.
 //!
-//! The first byte of a connection tells a TLS handshake from an HTTP request. Browsers count `http://localhost` as
-//! secure, so plain HTTP from the loopback address is served; from anywhere else it is sent to `https://` at the same
-//! address, because there the page could not use the GPU.
+//! The first byte of a connection tells a TLS handshake from an HTTP request. Browsers treat `http://localhost` as
+//! secure, so plain HTTP from the loopback address is served. From anywhere else it is redirected to `https://`, because
+//! an insecure page cannot use the GPU.
 
 mod activity;
 pub mod addresses;
@@ -25,36 +25,36 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-pub use activity::{Activity, Watched};
+pub use activity::{Activity, ActivityStream};
 
 use crate::error::StartError;
 
 /// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Connections that are through with their handshake and wait to be taken. Small: they are taken at once.
-const WAITING: usize = 64;
-/// Pause after the system refuses a connection, usually for lack of file handles.
+/// Connections that finished their handshake and wait to be accepted. Small: they are accepted at once.
+const ACCEPT_QUEUE: usize = 64;
+/// Pause after `accept` fails, usually because file handles ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A connection after its handshake.
 #[derive(Debug)]
-pub enum Wire {
+pub enum HttpStream {
     /// Plain HTTP.
     Plain(TcpStream),
     /// HTTPS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Who is at the other end of a connection.
+/// The other end of a connection.
 #[derive(Clone, Debug)]
-pub struct Peer {
+pub struct Client {
     /// Its address.
     pub address: SocketAddr,
-    /// Its signs of life.
+    /// Whether it is alive.
     pub activity: Arc<Activity>,
 }
 
-impl Connected<IncomingStream<'_, Port>> for Peer {
+impl Connected<IncomingStream<'_, Port>> for Client {
     fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
         Self { address: *stream.remote_addr(), activity: stream.io().activity().clone() }
     }
@@ -64,14 +64,17 @@ impl Connected<IncomingStream<'_, Port>> for Peer {
 #[derive(Debug)]
 pub struct Port {
     local: SocketAddr,
-    ready: mpsc::Receiver<(TcpWire, SocketAddr)>,
+    ready: mpsc::Receiver<(Connection, SocketAddr)>,
     accepting: AbortHandle,
 }
 
-type TcpWire = Watched<Wire>;
+type Connection = ActivityStream<HttpStream>;
 
 impl Port {
-    /// Listens on `ip`. Without `tls` only plain HTTP is spoken. Handshakes have to finish within `handshake`.
+    /// Listens on `ip`. Without `tls` it serves plain HTTP only. Handshakes have to finish within `handshake`.
+    ///
+    /// # Errors
+    /// The port is in use or not allowed.
     pub async fn open(
         ip: Ipv4Addr,
         port: u16,
@@ -81,7 +84,7 @@ impl Port {
         let failed = |source| StartError::Listen { port, source };
         let listener = TcpListener::bind((ip, port)).await.map_err(failed)?;
         let local = listener.local_addr().map_err(failed)?;
-        let (send, ready) = mpsc::channel(WAITING);
+        let (send, ready) = mpsc::channel(ACCEPT_QUEUE);
         let accepting = tokio::spawn(accept(listener, tls, handshake, send)).abort_handle();
         Ok(Self { local, ready, accepting })
     }
@@ -99,13 +102,13 @@ impl Drop for Port {
 }
 
 impl Listener for Port {
-    type Io = TcpWire;
+    type Io = Connection;
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         match self.ready.recv().await {
             Some(connection) => connection,
-            // The accepting task lives as long as this port; if it is gone nobody comes any more.
+            // The accepting task lives as long as this port; without it no connection arrives any more.
             None => std::future::pending().await,
         }
     }
@@ -119,7 +122,7 @@ async fn accept(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     handshake: Duration,
-    ready: mpsc::Sender<(TcpWire, SocketAddr)>,
+    ready: mpsc::Sender<(Connection, SocketAddr)>,
 ) {
     loop {
         let Ok((stream, address)) = listener.accept().await else {
@@ -127,32 +130,32 @@ async fn accept(
             continue;
         };
         let (tls, ready) = (tls.clone(), ready.clone());
-        // In a task of its own: who connects and says nothing keeps nobody waiting.
+        // In its own task: a client that connects and sends nothing holds up nobody.
         tokio::spawn(async move {
-            if let Ok(Some(wire)) = timeout(handshake, greet(stream, address, tls)).await {
-                let _ = ready.send((Watched::new(wire), address)).await;
+            if let Ok(Some(stream)) = timeout(handshake, detect(stream, address, tls)).await {
+                let _ = ready.send((ActivityStream::new(stream), address)).await;
             }
         });
     }
 }
 
-async fn greet(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>) -> Option<Wire> {
-    // Small frames must not wait for company.
+async fn detect(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>) -> Option<HttpStream> {
+    // Small frames must not wait to be coalesced.
     stream.set_nodelay(true).ok()?;
-    let Some(tls) = tls else { return Some(Wire::Plain(stream)) };
+    let Some(tls) = tls else { return Some(HttpStream::Plain(stream)) };
     let mut first = [0];
     stream.peek(&mut first).await.ok().filter(|n| *n == 1)?;
     if first[0] == TLS_HANDSHAKE {
-        return Some(Wire::Tls(Box::new(tls.accept(stream).await.ok()?)));
+        return Some(HttpStream::Tls(Box::new(tls.accept(stream).await.ok()?)));
     }
     if address.ip().is_loopback() {
-        return Some(Wire::Plain(stream));
+        return Some(HttpStream::Plain(stream));
     }
     redirect::to_https(stream).await;
     None
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for HttpStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
@@ -161,7 +164,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for HttpStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),

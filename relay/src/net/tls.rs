@@ -1,7 +1,7 @@
-//! The certificate of the HTTPS side: given, or made once and kept.
+//! The certificate for HTTPS: given, or created once and kept.
 //!
-//! Browsers give WebGPU and OPFS only to secure pages, and no authority signs a certificate for `192.168.…`. So the relay
-//! signs its own; each device asks its owner once.
+//! Browsers allow WebGPU and OPFS only on secure pages, and no authority signs a certificate for `192.168.…`. So the relay
+//! signs its own, and each device asks once whether to trust it.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,37 +17,40 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::StartError;
 
-/// Where a certificate comes from.
+/// Where the certificate comes from.
 #[derive(Clone, Debug)]
 pub enum Identity {
-    /// PEM files of the owner.
-    Given {
+    /// PEM files that the owner provides.
+    Files {
         /// The chain, the server's own certificate first.
         certificate: PathBuf,
         /// Its private key.
         key: PathBuf,
     },
-    /// `certificate.pem` and `key.pem` in this folder, made if they are missing.
-    Kept {
+    /// `certificate.pem` and `key.pem` in this folder, created and self-signed if they are missing.
+    SelfSigned {
         /// The folder.
         folder: PathBuf,
     },
 }
 
 impl Identity {
-    /// Whether devices will warn of it.
+    /// Whether browsers will warn about it.
     pub fn is_self_signed(&self) -> bool {
-        matches!(self, Self::Kept { .. })
+        matches!(self, Self::SelfSigned { .. })
     }
 
-    /// Loads it, making it first if need be. `addresses` go into a certificate that is made.
+    /// Loads the certificate, creating it first if need be, for `addresses`.
+    ///
+    /// # Errors
+    /// A file cannot be read or written, or does not hold a certificate or key.
     pub fn acceptor(&self, addresses: &[Ipv4Addr]) -> Result<TlsAcceptor, StartError> {
         let (certificate, key) = match self {
-            Self::Given { certificate, key } => (certificate.clone(), key.clone()),
-            Self::Kept { folder } => {
+            Self::Files { certificate, key } => (certificate.clone(), key.clone()),
+            Self::SelfSigned { folder } => {
                 let files = (folder.join("certificate.pem"), folder.join("key.pem"));
                 if !files.0.exists() || !files.1.exists() {
-                    make(folder, &files.0, &files.1, addresses)?;
+                    create(folder, &files.0, &files.1, addresses)?;
                 }
                 files
             }
@@ -56,8 +59,8 @@ impl Identity {
     }
 }
 
-fn make(folder: &Path, certificate: &Path, key: &Path, addresses: &[Ipv4Addr]) -> Result<(), StartError> {
-    let failed = |error: rcgen::Error| StartError::MakeCertificate(error.to_string());
+fn create(folder: &Path, certificate: &Path, key: &Path, addresses: &[Ipv4Addr]) -> Result<(), StartError> {
+    let failed = |error: rcgen::Error| StartError::CreateCertificate(error.to_string());
     let pair = KeyPair::generate().map_err(failed)?;
     let mut params = CertificateParams::new(vec!["localhost".to_owned()]).map_err(failed)?;
     params.subject_alt_names.extend(addresses.iter().map(|ip| SanType::IpAddress((*ip).into())));

@@ -1,14 +1,14 @@
 //! The content security policy.
 //!
-//! Scripts come from this relay only; WebAssembly may be compiled. Trunk starts the page from an inline module script,
-//! whose hash goes into the policy of the HTML file that holds it, so that no other inline script runs. Connections may
-//! go anywhere, because a person may paste the address of a GGUF file; they send nothing of the page by themselves.
+//! Scripts come from this relay only; WebAssembly may be compiled. Trunk starts the page from an inline module script: its
+//! hash goes into the policy of that HTML file, so no other inline script runs. Connections may go anywhere, because a
+//! person may paste the address of a GGUF file.
 
 use axum::http::HeaderValue;
 use data_encoding::BASE64;
 use ring::digest::{SHA256, digest};
 
-/// The policy for an HTML file, or with an empty text for any other file, workers above all.
+/// The policy for an HTML file. For other files, above all workers, pass an empty text.
 pub fn policy(html: &str) -> HeaderValue {
     let hashes: String = inline_scripts(html).map(|script| format!(" 'sha256-{}'", sha256(script))).collect();
     let text = [
@@ -17,7 +17,7 @@ pub fn policy(html: &str) -> HeaderValue {
         "worker-src 'self' blob:",
         "connect-src 'self' ws: wss: https: http:",
         "style-src 'self'",
-        // Positions and bar lengths are style attributes; they can run nothing.
+        // Positions and bar lengths are style attributes, which cannot run code.
         "style-src-attr 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self'",
@@ -28,7 +28,7 @@ pub fn policy(html: &str) -> HeaderValue {
         "frame-ancestors 'none'",
     ]
     .join("; ");
-    // All of it is visible ASCII.
+    // The text is visible ASCII, so this cannot fail.
     HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }
 
@@ -36,7 +36,7 @@ fn sha256(script: &str) -> String {
     BASE64.encode(digest(&SHA256, script.as_bytes()).as_ref())
 }
 
-/// The contents of all `<script>` elements without `src`, as a browser takes them.
+/// The contents of all `<script>` elements without `src`, as a browser hashes them.
 fn inline_scripts(html: &str) -> impl Iterator<Item = &str> {
     let mut rest = html;
     std::iter::from_fn(move || {
@@ -55,17 +55,17 @@ fn inline_scripts(html: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     #[test]
-    fn inline_scripts_are_found_and_others_left_out() {
+    fn only_inline_scripts_are_found() {
         let html = "<script type=\"module\">a()</script><script src=\"/b.js\"></script>\n<script>\nc()\n</script>";
         assert_eq!(inline_scripts(html).collect::<Vec<_>>(), ["a()", "\nc()\n"]);
     }
 
     #[test]
-    fn their_hashes_are_in_the_policy() {
+    fn the_policy_names_the_hashes_of_inline_scripts() {
         // printf 'alert(1)' | openssl dgst -sha256 -binary | base64
         let with = policy("<script>alert(1)</script>");
         assert!(with.to_str().unwrap().contains("'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"), "{with:?}");

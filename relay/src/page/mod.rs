@@ -1,6 +1,7 @@
-//! The built page, from a folder: types, caching, and the policy that lets a page use the GPU and little else.
+//! The built page, served from a folder with types, caching and a content security policy.
 //!
-//! Files are read again when they change on disk, so a new build needs no new relay.
+//! Files are read again when they change on disk, so a new build needs no restart. Tags come from the content, because a
+//! date has a resolution of one second and a rebuild can be faster.
 
 mod csp;
 
@@ -14,16 +15,17 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
 use crate::server::Shared;
 
-/// A file of the page as it is sent.
+/// A file of the page, ready to be sent.
 #[derive(Debug)]
 struct Asset {
     modified: Option<std::time::SystemTime>,
     bytes: Bytes,
-    kind: &'static str,
+    content_type: HeaderValue,
     etag: HeaderValue,
     policy: HeaderValue,
     cache: &'static str,
@@ -37,19 +39,19 @@ pub struct Page {
 }
 
 impl Page {
-    /// Serves what is in `folder`; without one, an explanation.
+    /// Serves the files of `folder`; without one, an error that explains how to build the page.
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, assets: Mutex::default() }
     }
 
-    /// The asset for a path of an address.
+    /// The asset for the path of a request.
     fn asset(&self, path: &str) -> Result<Arc<Asset>, ApiError> {
         let folder = self.folder.as_deref().ok_or(ApiError::NoPage)?;
-        let is_place = matches!(path, "/" | "/bench") || path.strip_prefix("/r/").is_some_and(|id| !id.contains('/'));
-        let relative = if is_place { PathBuf::from("index.html") } else { relative(path).ok_or(ApiError::NotFound)? };
+        let is_view = matches!(path, "/" | "/bench") || path.strip_prefix("/r/").is_some_and(|id| !id.contains('/'));
+        let relative = if is_view { PathBuf::from("index.html") } else { relative(path).ok_or(ApiError::NotFound)? };
         match self.read(&folder.join(&relative)) {
             Ok(asset) => Ok(asset),
-            Err(_) if is_place => Err(ApiError::NoPage),
+            Err(_) if is_view => Err(ApiError::NoPage),
             Err(_) => Err(ApiError::NotFound),
         }
     }
@@ -76,13 +78,12 @@ impl Page {
 impl Asset {
     fn new(path: &Path, bytes: Vec<u8>, modified: Option<std::time::SystemTime>) -> Self {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let kind = kind(name);
-        let html = kind.starts_with("text/html").then(|| String::from_utf8_lossy(&bytes).into_owned());
-        // Weak, because compression sends the same content in other bytes.
+        let html = name.ends_with(".html").then(|| String::from_utf8_lossy(&bytes).into_owned());
+        // Weak, because compression sends the same content as other bytes.
         let etag = format!("W/\"{}\"", &blake3::hash(&bytes).to_hex()[..32]);
         Self {
             modified,
-            kind,
+            content_type: content_type(name),
             etag: HeaderValue::try_from(etag).unwrap_or(HeaderValue::from_static("W/\"\"")),
             policy: csp::policy(html.as_deref().unwrap_or_default()),
             cache: if is_hashed(name) { "public, max-age=31536000, immutable" } else { "no-cache" },
@@ -91,7 +92,7 @@ impl Asset {
     }
 }
 
-/// Serves the page: the fallback for all addresses that are not the relay's own.
+/// Serves the page: the fallback for all paths that are not endpoints.
 pub async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
     if method != Method::GET && method != Method::HEAD {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
@@ -108,7 +109,7 @@ pub async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, 
         (StatusCode::OK, Body::from(asset.bytes.clone()))
     };
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(asset.kind)),
+        (header::CONTENT_TYPE, asset.content_type.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static(asset.cache)),
         (header::ETAG, asset.etag.clone()),
         (header::CONTENT_SECURITY_POLICY, asset.policy.clone()),
@@ -116,9 +117,10 @@ pub async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, 
     (status, headers, body).into_response()
 }
 
-/// The path below the folder that an address names; `None` if it leads anywhere else or is oddly written.
+/// The path inside the folder that a request names; `None` if it leads elsewhere or is not plain text.
 fn relative(path: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(decode(path.strip_prefix('/')?)?);
+    let path = percent_decode_str(path.strip_prefix('/')?).decode_utf8().ok().filter(|path| !path.contains('\0'))?;
+    let path = PathBuf::from(path.as_ref());
     let plain = path.components().all(|part| match part {
         Component::Normal(name) => {
             name.to_str().is_some_and(|name| !name.starts_with('.') && !name.contains(['\\', ':']))
@@ -128,44 +130,21 @@ fn relative(path: &str) -> Option<PathBuf> {
     (plain && path.components().next().is_some()).then_some(path)
 }
 
-/// Undoes percent encoding; `None` for bytes that are no text or no part of a name.
-fn decode(path: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-            bytes.push((digit(rest.next())? * 16 + digit(rest.next())?) as u8);
-        } else {
-            bytes.push(byte);
-        }
-    }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
-}
-
-/// Whether Trunk put a hash of the content into the name: `page-0123456789abcdef.js`, `…_bg.wasm`. It writes 64 bits
-/// without leading zeros, so a few digits may be missing.
+/// Whether Trunk put a hash of the content into the name, as in `page-0123456789abcdef.js` or `…_bg.wasm`. It writes 64
+/// bits without leading zeros, so a few digits may be missing.
 fn is_hashed(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let digits = |part: &str| part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     stem.split(['-', '_']).any(|part| (12..=16).contains(&part.len()) && digits(part))
 }
 
-fn kind(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("html") => "text/html; charset=utf-8",
-        Some("js" | "mjs") => "text/javascript; charset=utf-8",
-        Some("css") => "text/css; charset=utf-8",
-        Some("json" | "map") => "application/json",
-        Some("webmanifest") => "application/manifest+json",
-        Some("wasm") => "application/wasm",
-        Some("svg") => "image/svg+xml",
-        Some("png") => "image/png",
-        Some("webp") => "image/webp",
-        Some("ico") => "image/x-icon",
-        Some("woff2") => "font/woff2",
-        Some("txt" | "md") => "text/plain; charset=utf-8",
-        _ => "application/octet-stream",
+/// The media type by the file's extension. Text is UTF-8.
+fn content_type(name: &str) -> HeaderValue {
+    let media_type = mime_guess::from_path(name).first_raw().unwrap_or("application/octet-stream");
+    if media_type.starts_with("text/") {
+        HeaderValue::try_from(format!("{media_type}; charset=utf-8")).unwrap_or(HeaderValue::from_static("text/plain"))
+    } else {
+        HeaderValue::from_static(media_type)
     }
 }
 
@@ -174,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_stay_inside_the_folder() {
+    fn paths_stay_inside_the_folder() {
         assert_eq!(relative("/a/b%20c.js"), Some(PathBuf::from("a/b c.js")));
         for bad in
             ["/../x", "/a/../../x", "/%2e%2e/x", "//etc/passwd", "/.git/config", "/a%00", "/a%5cb", "/%ff", "/", "x"]
@@ -184,12 +163,33 @@ mod tests {
     }
 
     #[test]
-    fn hashed_names_are_told_from_others() {
+    fn names_with_a_hash_are_recognized() {
         assert!(is_hashed("potluck-ui-0123456789abcdef.js"));
         assert!(is_hashed("potluck-ui-0123456789abcdef_bg.wasm"));
         assert!(is_hashed("door-767c836298e6fe4.css"));
         for other in ["index.html", "worker_loader.js", "style-0123.css", "potluck-ui_bg.wasm"] {
             assert!(!is_hashed(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn every_kind_of_file_of_a_page_has_its_type() {
+        for (name, media_type) in [
+            ("index.html", "text/html; charset=utf-8"),
+            ("a.js", "text/javascript; charset=utf-8"),
+            ("a.css", "text/css; charset=utf-8"),
+            ("a.json", "application/json"),
+            ("a.webmanifest", "application/manifest+json"),
+            ("a.wasm", "application/wasm"),
+            ("a.svg", "image/svg+xml"),
+            ("a.png", "image/png"),
+            ("a.webp", "image/webp"),
+            ("a.ico", "image/x-icon"),
+            ("a.woff2", "font/woff2"),
+            ("a.txt", "text/plain; charset=utf-8"),
+            ("a", "application/octet-stream"),
+        ] {
+            assert_eq!(content_type(name), media_type, "{name}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Rooms: opening, listing, joining, expiring. What members say to each other is none of the relay's business.
+//! Rooms: opening, listing, joining, expiring. The relay never reads what members send to each other.
 
 pub mod id;
 mod outbox;
@@ -11,86 +11,82 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use potluck_relay_api::http::RoomEntry;
+use potluck_relay_api::{Refusal, Route};
 
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::protocol::{Refusal, Route};
-use crate::rate::Buckets;
+use crate::rate::KeyedBuckets;
 use id::{OwnerSecret, RoomId};
 use outbox::Outbox;
 use room::Room;
-pub use socket::{Arrival, serve as serve_socket};
+pub use socket::{JoinRequest, serve as serve_socket};
 
-/// A line of `GET /rooms`.
-#[derive(Clone, Debug, Serialize)]
-pub struct RoomLine {
-    /// The id, for the link.
-    pub id: String,
-    /// What its host called it.
-    pub title: String,
-    /// How many are in.
-    pub members: usize,
-    /// Seconds since it was opened.
-    pub age_seconds: u64,
-}
-
-/// Why a room was not opened.
+/// Why a room could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NotOpened {
-    /// Too many from this address; try again after so long.
+pub enum OpenRoomError {
+    /// Too many from this address; try again after this time.
     TooMany(Duration),
-    /// There are as many rooms as there may be.
+    /// The relay has its maximum of rooms.
     Full,
 }
 
-struct Table {
+struct State {
     rooms: HashMap<RoomId, Arc<Room>>,
-    openings: Buckets<IpAddr>,
-    arrivals: Buckets<IpAddr>,
+    open_limits: KeyedBuckets<IpAddr>,
+    join_limits: KeyedBuckets<IpAddr>,
 }
 
 /// All rooms of the relay.
 pub struct Rooms {
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
-    table: Mutex<Table>,
+    state: Mutex<State>,
     queued: Arc<AtomicUsize>,
     closing: AtomicBool,
 }
 
 impl Rooms {
-    /// No rooms yet.
+    /// Starts without rooms.
     pub fn new(limits: Arc<Limits>, metrics: Arc<Metrics>) -> Self {
-        let table = Table {
+        let state = State {
             rooms: HashMap::new(),
-            openings: Buckets::new(limits.room_rate),
-            arrivals: Buckets::new(limits.join_rate),
+            open_limits: KeyedBuckets::new(limits.room_rate),
+            join_limits: KeyedBuckets::new(limits.join_rate),
         };
-        let table = Mutex::new(table);
-        Self { limits, metrics, table, queued: Arc::default(), closing: AtomicBool::new(false) }
+        let state = Mutex::new(state);
+        Self { limits, metrics, state, queued: Arc::default(), closing: AtomicBool::new(false) }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // Every change below is complete in itself, so the table is good even after a panic of a holder.
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change below is complete in itself, so the state is valid even after a panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a room for somebody at `address` and gives the secret that proves it. The title is cut to the limit.
-    pub fn open(&self, address: IpAddr, title: &str, visible: bool, now: Instant) -> Result<OwnerSecret, NotOpened> {
-        let mut table = self.table();
-        table.openings.try_take(address, now).map_err(NotOpened::TooMany)?;
-        if table.rooms.len() >= self.limits.rooms {
-            return Err(NotOpened::Full);
+    /// Opens a room for a client at `address` and returns its owner secret. The title is cut to the limit.
+    ///
+    /// # Errors
+    /// Too many rooms from this address or in all.
+    pub fn open(
+        &self,
+        address: IpAddr,
+        title: &str,
+        visible: bool,
+        now: Instant,
+    ) -> Result<OwnerSecret, OpenRoomError> {
+        let mut state = self.state();
+        state.open_limits.try_take(address, now).map_err(OpenRoomError::TooMany)?;
+        if state.rooms.len() >= self.limits.rooms {
+            return Err(OpenRoomError::Full);
         }
-        let secret = OwnerSecret::draw().ok_or(NotOpened::Full)?;
-        self.insert(&mut table, secret.room(), self.title(title), visible, now);
+        let secret = OwnerSecret::generate().ok_or(OpenRoomError::Full)?;
+        self.insert(&mut state, secret.room(), self.title(title), visible, now);
         Ok(secret)
     }
 
-    fn insert(&self, table: &mut Table, id: RoomId, title: String, visible: bool, now: Instant) -> Arc<Room> {
+    fn insert(&self, state: &mut State, id: RoomId, title: String, visible: bool, now: Instant) -> Arc<Room> {
         let room = Arc::new(Room::new(id.clone(), title, visible, self.metrics.clone(), now));
-        table.rooms.insert(id, room.clone());
+        state.rooms.insert(id, room.clone());
         self.metrics.rooms_created.inc();
         room
     }
@@ -99,23 +95,23 @@ impl Rooms {
         title.trim().chars().filter(|c| !c.is_control()).take(self.limits.title_chars).collect()
     }
 
-    /// The rooms that their hosts left visible and where somebody is, newest first.
-    pub fn list(&self, now: Instant) -> Vec<RoomLine> {
-        let rooms: Vec<Arc<Room>> = self.table().rooms.values().cloned().collect();
-        let mut lines: Vec<RoomLine> = rooms
+    /// The visible rooms with somebody in them, newest first.
+    pub fn list(&self, now: Instant) -> Vec<RoomEntry> {
+        let rooms: Vec<Arc<Room>> = self.state().rooms.values().cloned().collect();
+        let mut entries: Vec<RoomEntry> = rooms
             .iter()
             .filter_map(|room| {
-                let (title, members) = (room.listed()?, room.members());
+                let (title, members) = (room.public_title()?, room.members().try_into().unwrap_or(u32::MAX));
                 let age_seconds = now.saturating_duration_since(room.opened()).as_secs();
-                (members > 0).then(|| RoomLine { id: room.id().to_string(), title, members, age_seconds })
+                (members > 0).then(|| RoomEntry { id: room.id().to_string(), title, members, age_seconds })
             })
             .collect();
-        lines.sort_by(|a, b| a.age_seconds.cmp(&b.age_seconds).then_with(|| a.id.cmp(&b.id)));
-        lines
+        entries.sort_by(|a, b| a.age_seconds.cmp(&b.age_seconds).then_with(|| a.id.cmp(&b.id)));
+        entries
     }
 
-    /// Lets somebody at `address` into the room called `id`, making it if `create` is set.
-    fn enter(
+    /// Adds a client at `address` to the room called `id`, creating it if `create` is set.
+    fn join(
         &self,
         address: IpAddr,
         id: &str,
@@ -125,58 +121,60 @@ impl Rooms {
         if self.closing.load(Ordering::Acquire) {
             return Err(Refusal::ShuttingDown);
         }
-        let mut table = self.table();
-        table.arrivals.try_take(address, now).map_err(|_| Refusal::TooManyConnections)?;
+        let mut state = self.state();
+        state.join_limits.try_take(address, now).map_err(|_| Refusal::TooManyConnections)?;
         let id = RoomId::parse(id).ok_or(Refusal::BadRoomId)?;
-        if table.rooms.values().map(|room| room.members()).sum::<usize>() >= self.limits.total_members {
+        if state.rooms.values().map(|room| room.members()).sum::<usize>() >= self.limits.total_members {
             return Err(Refusal::RelayFull);
         }
-        let room = match table.rooms.get(&id) {
+        let room = match state.rooms.get(&id) {
             Some(room) => room.clone(),
             None if !create => return Err(Refusal::NoSuchRoom),
-            None if table.rooms.len() >= self.limits.rooms => return Err(Refusal::RelayFull),
-            None => self.insert(&mut table, id, String::new(), false, now),
+            None if state.rooms.len() >= self.limits.rooms => return Err(Refusal::RelayFull),
+            None => self.insert(&mut state, id, String::new(), false, now),
         };
         let outbox = Arc::new(Outbox::new(&self.limits, self.queued.clone()));
-        // Joining under the table's lock: the room cannot expire between being found and being entered.
-        let route = room.join(outbox.clone(), self.limits.stated(), self.limits.members).ok_or(Refusal::RoomFull)?;
+        // The lock is still held, so the room cannot expire before it is joined.
+        let route =
+            room.join(outbox.clone(), self.limits.for_members(), self.limits.members).ok_or(Refusal::RoomFull)?;
         Ok((room, route, outbox))
     }
 
     /// Drops rooms that have been empty for too long.
     pub fn expire(&self, now: Instant) {
-        let mut table = self.table();
-        let before = table.rooms.len();
-        table.rooms.retain(|_, room| {
+        let mut state = self.state();
+        let before = state.rooms.len();
+        state.rooms.retain(|_, room| {
             room.empty_since().is_none_or(|since| now.saturating_duration_since(since) < self.limits.room_idle)
         });
-        self.metrics.rooms_expired.add((before - table.rooms.len()) as u64);
+        self.metrics.rooms_expired.add((before - state.rooms.len()) as u64);
     }
 
-    /// Lets nobody in any more and tells every member that the relay stops.
+    /// Refuses new members and notifies all members that the relay stops.
     pub fn shut_down(&self) {
         self.closing.store(true, Ordering::Release);
-        for room in self.table().rooms.values() {
+        for room in self.state().rooms.values() {
             room.shut_down();
         }
     }
 
-    /// Rooms, members and bytes waiting in their queues.
+    /// The numbers of rooms, of members, and of bytes waiting in their queues.
     pub fn counts(&self) -> (usize, usize, usize) {
-        let table = self.table();
-        let members = table.rooms.values().map(|room| room.members()).sum();
-        (table.rooms.len(), members, self.queued.load(Ordering::Relaxed))
+        let state = self.state();
+        let members = state.rooms.values().map(|room| room.members()).sum();
+        (state.rooms.len(), members, self.queued.load(Ordering::Relaxed))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use std::net::Ipv4Addr;
+
+    use potluck_relay_api::Departure;
 
     use super::*;
     use crate::limits::Rate;
-    use crate::protocol::Departure;
 
     const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -185,11 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_room_expires_and_an_inhabited_one_does_not() {
+    fn only_an_empty_room_expires() {
         let rooms = rooms(Limits::default());
         let start = Instant::now();
         let id = rooms.open(HOME, "a", true, start).unwrap().room();
-        let (room, route, _outbox) = rooms.enter(HOME, id.as_str(), false, start).unwrap();
+        let (room, route, _outbox) = rooms.join(HOME, id.as_str(), false, start).unwrap();
         let late = start + Duration::from_secs(3600);
         rooms.expire(late);
         assert_eq!(rooms.counts().0, 1);
@@ -209,17 +207,17 @@ mod tests {
         assert!(rooms.open(HOME, "a", false, start).is_ok());
         assert!(rooms.open(HOME, "b", false, start).is_ok());
         let refused = rooms.open(HOME, "c", false, start).err();
-        assert_eq!(refused, Some(NotOpened::TooMany(Duration::from_secs(1))));
+        assert_eq!(refused, Some(OpenRoomError::TooMany(Duration::from_secs(1))));
         let other = IpAddr::V4(Ipv4Addr::new(192, 168, 0, 9));
         assert!(rooms.open(other, "c", false, start).is_ok());
-        assert_eq!(rooms.open(other, "d", false, start).err(), Some(NotOpened::Full));
+        assert_eq!(rooms.open(other, "d", false, start).err(), Some(OpenRoomError::Full));
     }
 
     #[test]
     fn titles_are_cut_and_cleaned() {
         let rooms = rooms(Limits { title_chars: 5, ..Limits::default() });
         let id = rooms.open(HOME, "  Ki\ntchen table ", true, Instant::now()).unwrap().room();
-        let _inside = rooms.enter(HOME, id.as_str(), false, Instant::now()).unwrap();
+        let _inside = rooms.join(HOME, id.as_str(), false, Instant::now()).unwrap();
         assert_eq!(rooms.list(Instant::now())[0].title, "Kitch");
     }
 }

@@ -1,29 +1,29 @@
-//! What waits to be sent to one member: a queue bounded in bytes, and the end of the connection.
+//! The outgoing queue of one member, bounded in bytes, and how its connection ends.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::extract::ws::{CloseFrame, Message};
+use potluck_relay_api::Control;
 use tokio::sync::Notify;
 
 use crate::limits::Limits;
-use crate::protocol::Control;
 
-/// What a message costs beside its bytes, so that a million empty ones are not free.
+/// Bytes counted for a message beside its content, so that a million empty ones are not free.
 const MESSAGE_COST: usize = 64;
 
 /// How a connection ends.
 #[derive(Clone, Debug)]
-pub struct End {
-    /// The last text message, if there is something to say.
+pub struct Closing {
+    /// The last text message.
     pub control: Option<Control>,
     /// WebSocket close code.
     pub code: u16,
 }
 
-impl End {
-    /// The close frame that goes with it.
+impl Closing {
+    /// The close frame.
     pub fn close_frame(&self) -> Message {
         Message::Close(Some(CloseFrame { code: self.code, reason: "".into() }))
     }
@@ -31,67 +31,70 @@ impl End {
 
 /// What the writer of a connection does next.
 #[derive(Debug)]
-pub enum Next {
-    /// Sends this.
+pub enum Action {
+    /// Send this message.
     Send(Message),
-    /// Says goodbye and stops.
-    Stop(End),
+    /// Close the connection.
+    Close(Closing),
 }
 
-/// The receiver does not keep up.
+/// The receiver does not keep up: its queue is full.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct QueueFull;
 
 #[derive(Default)]
 struct State {
     queue: VecDeque<Message>,
     bytes: usize,
-    end: Option<End>,
-    /// The queue is not worth sending any more: the receiver does not take it.
-    cut: bool,
+    closing: Option<Closing>,
+    /// The queue was dropped: the receiver does not take it.
+    aborted: bool,
 }
 
-/// The outgoing side of one member. Senders push and never wait; one writer takes.
+/// The outgoing queue of one member. Senders push and never wait; one writer takes.
 pub struct Outbox {
     state: Mutex<State>,
     filled: Notify,
-    cut: Notify,
+    aborted: Notify,
     limit: usize,
-    fair: usize,
+    fair_share: usize,
     total_limit: usize,
     total: Arc<AtomicUsize>,
 }
 
 impl Outbox {
-    /// An empty one; `total` counts the bytes of all outboxes together.
+    /// An empty queue; `total` counts the bytes of all outboxes together.
     pub fn new(limits: &Limits, total: Arc<AtomicUsize>) -> Self {
         Self {
             state: Mutex::default(),
             filled: Notify::new(),
-            cut: Notify::new(),
+            aborted: Notify::new(),
             limit: limits.queue_bytes,
-            fair: limits.fair_queue_bytes,
+            fair_share: limits.fair_queue_bytes,
             total_limit: limits.total_queue_bytes,
             total,
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic between two field updates cannot happen here, so a poisoned state is still a good one.
+        // No code panics between two field updates, so a poisoned state is still valid.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a message. After the end it is dropped in silence.
-    pub fn push(&self, message: Message) -> Result<(), Full> {
+    /// Queues a message. Once the connection is closing, messages are silently dropped.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub fn push(&self, message: Message) -> Result<(), QueueFull> {
         let cost = cost(&message);
         let mut state = self.state();
-        if state.end.is_some() {
+        if state.closing.is_some() {
             return Ok(());
         }
         let after = state.bytes + cost;
         let crowded = self.total.load(Ordering::Relaxed) + cost > self.total_limit;
-        if after > self.limit || (crowded && after > self.fair) {
-            return Err(Full);
+        if after > self.limit || (crowded && after > self.fair_share) {
+            return Err(QueueFull);
         }
         state.bytes = after;
         self.total.fetch_add(cost, Ordering::Relaxed);
@@ -101,26 +104,26 @@ impl Outbox {
         Ok(())
     }
 
-    /// Ends the connection once everything queued so far is sent.
-    pub fn finish(&self, end: End) {
-        self.state().end.get_or_insert(end);
+    /// Closes the connection once everything queued so far is sent.
+    pub fn finish(&self, closing: Closing) {
+        self.state().closing.get_or_insert(closing);
         self.filled.notify_one();
     }
 
-    /// Ends the connection now and drops what is queued.
-    pub fn cut(&self, end: End) {
+    /// Closes the connection now and drops the queue.
+    pub fn abort(&self, closing: Closing) {
         let mut state = self.state();
-        state.end = Some(end);
-        state.cut = true;
+        state.closing = Some(closing);
+        state.aborted = true;
         self.total.fetch_sub(std::mem::take(&mut state.bytes), Ordering::Relaxed);
         state.queue.clear();
         drop(state);
         self.filled.notify_one();
-        self.cut.notify_one();
+        self.aborted.notify_one();
     }
 
-    /// What to do next; waits while there is nothing. For one writer only.
-    pub async fn next(&self) -> Next {
+    /// What to do next; waits while there is nothing to do. For one writer only.
+    pub async fn next(&self) -> Action {
         loop {
             {
                 let mut state = self.state();
@@ -128,20 +131,20 @@ impl Outbox {
                     let cost = cost(&message);
                     state.bytes -= cost;
                     self.total.fetch_sub(cost, Ordering::Relaxed);
-                    return Next::Send(message);
+                    return Action::Send(message);
                 }
-                if let Some(end) = &state.end {
-                    return Next::Stop(end.clone());
+                if let Some(closing) = &state.closing {
+                    return Action::Close(closing.clone());
                 }
             }
             self.filled.notified().await;
         }
     }
 
-    /// Resolves when [`Outbox::cut`] was called: a send that hangs may be given up.
-    pub async fn was_cut(&self) {
-        while !self.state().cut {
-            self.cut.notified().await;
+    /// Resolves after [`Outbox::abort`]: then a blocked send can be given up.
+    pub async fn was_aborted(&self) {
+        while !self.state().aborted {
+            self.aborted.notified().await;
         }
     }
 }
@@ -164,7 +167,7 @@ fn cost(message: &Message) -> usize {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn frame(bytes: usize) -> Message {
@@ -177,12 +180,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_queue_is_bounded_in_bytes_and_gives_them_back() {
+    async fn the_queue_is_bounded_in_bytes() {
         let total = Arc::default();
         let one = outbox(&total);
         one.push(frame(900)).unwrap();
-        assert_eq!(one.push(frame(100)), Err(Full));
-        assert!(matches!(one.next().await, Next::Send(_)));
+        assert_eq!(one.push(frame(100)), Err(QueueFull));
+        assert!(matches!(one.next().await, Action::Send(_)));
         one.push(frame(900)).unwrap();
         assert_eq!(total.load(Ordering::Relaxed), 964);
         drop(one);
@@ -190,32 +193,32 @@ mod tests {
     }
 
     #[test]
-    fn a_crowded_relay_leaves_everyone_a_fair_share() {
+    fn a_full_relay_leaves_everyone_a_fair_share() {
         let total = Arc::default();
         let (one, two) = (outbox(&total), outbox(&total));
         one.push(frame(900)).unwrap();
         two.push(frame(200)).unwrap();
-        assert_eq!(two.push(frame(500)), Err(Full), "over the total and over the fair share");
-        one.cut(End { control: None, code: 1000 });
+        assert_eq!(two.push(frame(500)), Err(QueueFull), "over the total and over the fair share");
+        one.abort(Closing { control: None, code: 1000 });
         two.push(frame(500)).unwrap();
     }
 
     #[tokio::test]
-    async fn finish_sends_what_is_queued_and_cut_does_not() {
+    async fn finish_sends_the_queue_and_abort_drops_it() {
         let total = Arc::default();
-        let end = || End { control: None, code: 1001 };
+        let closing = || Closing { control: None, code: 1001 };
         let one = outbox(&total);
         one.push(frame(1)).unwrap();
-        one.finish(end());
+        one.finish(closing());
         one.push(frame(2)).unwrap();
-        assert!(matches!(one.next().await, Next::Send(Message::Binary(b)) if b.len() == 1));
-        assert!(matches!(one.next().await, Next::Stop(end) if end.code == 1001));
+        assert!(matches!(one.next().await, Action::Send(Message::Binary(b)) if b.len() == 1));
+        assert!(matches!(one.next().await, Action::Close(closing) if closing.code == 1001));
 
         let two = outbox(&total);
         two.push(frame(1)).unwrap();
-        two.cut(end());
-        two.was_cut().await;
-        assert!(matches!(two.next().await, Next::Stop(_)));
+        two.abort(closing());
+        two.was_aborted().await;
+        assert!(matches!(two.next().await, Action::Close(_)));
         assert_eq!(total.load(Ordering::Relaxed), 0);
     }
 }

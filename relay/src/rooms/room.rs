@@ -1,4 +1,4 @@
-//! One room: its members and what they are told about each other.
+//! One room: its members, and forwarding between them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,20 +6,20 @@ use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::ws::Message;
+use potluck_relay_api::{Control, Departure, EVERYONE, Eviction, MemberLimits, ROUTE_BYTES, Route, VERSION};
 
 use super::id::{RoomId, first_route};
-use super::outbox::{End, Outbox};
+use super::outbox::{Closing, Outbox};
 use crate::metrics::Metrics;
-use crate::protocol::{Control, Departure, EVERYONE, Eviction, ROUTE_BYTES, Route, StatedLimits};
 
-/// What became of a frame.
+/// The outcome of forwarding a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
-    /// It is in the queues of this many receivers.
+    /// It was queued for this many receivers.
     To(usize),
     /// Its route is not in the room.
     Undeliverable(Route),
-    /// It is too short to have a route.
+    /// It is too short for a route.
     TooShort,
 }
 
@@ -28,11 +28,11 @@ struct State {
     next_route: u32,
     title: String,
     visible: bool,
-    /// Since when nobody is in; a new room is empty until its host connects.
+    /// Since when the room is empty; a new room is empty until its host connects.
     empty_since: Option<Instant>,
 }
 
-/// A room. All its methods return at once; its lock is never held across a wait.
+/// A room. No method waits, and the lock is never held across an await.
 pub struct Room {
     id: RoomId,
     opened: Instant,
@@ -53,49 +53,49 @@ impl Room {
         &self.id
     }
 
-    /// When it was made, or made again.
+    /// When it was created, or recreated.
     pub fn opened(&self) -> Instant {
         self.opened
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change below is complete in itself, so the state is good even after a panic of a holder.
+        // Every change below is complete in itself, so the state is valid even after a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many members are in.
+    /// The number of members.
     pub fn members(&self) -> usize {
         self.state().members.len()
     }
 
     /// The title, if the room may be listed.
-    pub fn listed(&self) -> Option<String> {
+    pub fn public_title(&self) -> Option<String> {
         let state = self.state();
         state.visible.then(|| state.title.clone())
     }
 
     /// Changes how the room is listed.
-    pub fn list(&self, title: String, visible: bool) {
+    pub fn set_listing(&self, title: String, visible: bool) {
         let mut state = self.state();
         state.title = title;
         state.visible = visible;
     }
 
-    /// Since when nobody is in; `None` while there is somebody.
+    /// Since when the room is empty; `None` while somebody is in it.
     pub fn empty_since(&self) -> Option<Instant> {
         self.state().empty_since
     }
 
-    /// Lets a member in and tells everyone, or gives `None` if `most` are in already.
-    pub fn join(&self, outbox: Arc<Outbox>, limits: StatedLimits, most: usize) -> Option<Route> {
+    /// Adds a member and notifies everyone; `None` if there are `max_members` already.
+    pub fn join(&self, outbox: Arc<Outbox>, limits: MemberLimits, max_members: usize) -> Option<Route> {
         let mut state = self.state();
-        if state.members.len() >= most {
+        if state.members.len() >= max_members {
             return None;
         }
         let route = Route(state.next_route);
         state.next_route += 1;
         let welcome = Control::Welcome {
-            version: crate::protocol::VERSION,
+            version: VERSION,
             room: self.id.to_string(),
             route,
             members: state.members.keys().copied().collect(),
@@ -104,13 +104,13 @@ impl Room {
         let others: Vec<Route> = state.members.keys().copied().collect();
         state.members.insert(route, outbox);
         state.empty_since = None;
-        self.deliver(&mut state, &[route], text(&welcome));
-        self.deliver(&mut state, &others, text(&Control::Join { route }));
+        self.deliver(&mut state, &[route], control_text(&welcome));
+        self.deliver(&mut state, &others, control_text(&Control::Join { route }));
         self.metrics.members_joined.inc();
         Some(route)
     }
 
-    /// Takes a member out and tells the others. Does nothing if it is out already.
+    /// Removes a member and notifies the others. Does nothing if it is not in the room.
     pub fn leave(&self, route: Route, reason: Departure, now: Instant) {
         let mut state = self.state();
         if state.members.remove(&route).is_some() {
@@ -121,7 +121,7 @@ impl Room {
         }
     }
 
-    /// Forwards a frame of `from`, with the sender's route in place of the receiver's.
+    /// Forwards a frame from `from`, replacing the receiver's route by the sender's.
     pub fn forward(&self, from: Route, frame: Bytes) -> Forwarded {
         let Some(to) = Route::read(&frame) else { return Forwarded::TooShort };
         let mut state = self.state();
@@ -132,28 +132,28 @@ impl Room {
         };
         self.metrics.frames_forwarded.add(receivers.len() as u64);
         self.metrics.bytes_forwarded.add((receivers.len() * frame.len()) as u64);
-        // Free of a copy when the socket handed over the only reference.
+        // Copies nothing if this is the only reference, as it is when it comes from a socket.
         let mut bytes = Vec::from(frame);
         from.write(&mut bytes[..ROUTE_BYTES]);
         self.deliver(&mut state, &receivers, Message::Binary(bytes.into()));
         Forwarded::To(receivers.len())
     }
 
-    /// Says something to one member.
-    pub fn tell(&self, route: Route, control: &Control) {
+    /// Sends a control message to one member.
+    pub fn send_control(&self, route: Route, control: &Control) {
         let mut state = self.state();
-        self.deliver(&mut state, &[route], text(control));
+        self.deliver(&mut state, &[route], control_text(control));
     }
 
-    /// Tells everyone that the relay stops and ends their connections after what is queued.
+    /// Notifies everyone that the relay stops, and closes the connections once their queues are sent.
     pub fn shut_down(&self) {
         let control = Control::Shutdown { message: "The relay is restarting: this page reconnects by itself.".into() };
         for outbox in self.state().members.values() {
-            outbox.finish(End { control: Some(control.clone()), code: 1001 });
+            outbox.finish(Closing { control: Some(control.clone()), code: 1001 });
         }
     }
 
-    /// Puts a message into the queues of `receivers`. Who has no space for it is put out, which the rest hears.
+    /// Queues a message for `receivers`. Evicts a receiver with a full queue and notifies the rest.
     fn deliver(&self, state: &mut State, receivers: &[Route], message: Message) {
         let mut slow = Vec::new();
         for route in receivers {
@@ -166,7 +166,7 @@ impl Room {
         for route in slow {
             if let Some(outbox) = state.members.remove(&route) {
                 self.metrics.evicted_slow.inc();
-                outbox.cut(evicted(Eviction::SlowReceiver));
+                outbox.abort(eviction(Eviction::SlowReceiver));
                 self.announce_leave(state, route, Departure::Evicted);
             }
         }
@@ -174,18 +174,18 @@ impl Room {
 
     fn announce_leave(&self, state: &mut State, route: Route, reason: Departure) {
         let rest: Vec<Route> = state.members.keys().copied().collect();
-        self.deliver(state, &rest, text(&Control::Leave { route, reason }));
+        self.deliver(state, &rest, control_text(&Control::Leave { route, reason }));
     }
 }
 
-/// The end of a member that is put out.
-pub fn evicted(reason: Eviction) -> End {
+/// How the connection of an evicted member ends.
+pub fn eviction(reason: Eviction) -> Closing {
     let control = Control::Evicted { reason, message: reason.sentence().into() };
-    End { control: Some(control), code: reason.close_code() }
+    Closing { control: Some(control), code: reason.close_code() }
 }
 
-/// A control message as it goes over the socket.
-pub fn text(control: &Control) -> Message {
-    // These forms hold numbers and strings only, which always can be written as JSON.
+/// A control message as a WebSocket message.
+pub fn control_text(control: &Control) -> Message {
+    // The messages consist of numbers and strings, which can always be written as JSON.
     Message::Text(serde_json::to_string(control).unwrap_or_default().into())
 }

@@ -1,15 +1,16 @@
 //! A relay on a free port, and clients for it.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, reason = "no test uses all of it")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures::{SinkExt, StreamExt};
+use futures_util::{SinkExt, StreamExt};
 use potluck_relay::limits::Limits;
-use potluck_relay::protocol::{Control, Request, Route};
 use potluck_relay::{Config, Relay};
+use potluck_relay_api::{Control, Request, Route};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
@@ -20,7 +21,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 /// How long anything may take before a test fails instead of hanging.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A folder of its own for each test, emptied first.
 pub fn folder(test: &str) -> PathBuf {
@@ -65,7 +66,7 @@ impl Running {
     /// Asks it to stop and waits until it has.
     pub async fn stop(mut self) {
         self.ask_to_stop();
-        timeout(PATIENCE, &mut self.task).await.expect("the relay stops in time").unwrap().unwrap();
+        timeout(TIMEOUT, &mut self.task).await.expect("the relay stops in time").unwrap().unwrap();
     }
 
     pub fn ask_to_stop(&mut self) {
@@ -93,7 +94,7 @@ impl Running {
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Opens a room: its id and its owner's secret.
+    /// Opens a room: its id and its owner secret.
     pub async fn open_room(&self, body: &str) -> (String, String) {
         let reply = self.request("POST", "/rooms", &[], body).await;
         assert_eq!(reply.status, 201, "{}", reply.text());
@@ -101,14 +102,14 @@ impl Running {
         (json["id"].as_str().unwrap().to_owned(), json["owner"].as_str().unwrap().to_owned())
     }
 
-    /// Connects to a room without looking at the answer.
+    /// Connects to a room without reading the answer.
     pub async fn connect(&self, room: &str) -> Member {
         let url = format!("ws://{}/rooms/{room}", self.address);
-        let (socket, _) = timeout(PATIENCE, connect_async(url)).await.unwrap().unwrap();
+        let (socket, _) = timeout(TIMEOUT, connect_async(url)).await.unwrap().unwrap();
         Member { socket, route: Route(0), others: Vec::new() }
     }
 
-    /// Connects to a room and takes the welcome.
+    /// Joins a room: connects and reads the welcome.
     pub async fn join(&self, room: &str) -> Member {
         let mut member = self.connect(room).await;
         match member.control().await {
@@ -134,7 +135,7 @@ pub async fn request<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
     head.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut bytes = Vec::new();
-    timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
+    timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.unwrap().unwrap();
     Reply::parse(bytes)
 }
 
@@ -197,7 +198,7 @@ impl Member {
     /// The next message that is no ping; `None` after the connection ended.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
-            match timeout(PATIENCE, self.socket.next()).await.expect("a message in time")? {
+            match timeout(TIMEOUT, self.socket.next()).await.expect("a message in time")? {
                 Ok(Message::Ping(_) | Message::Pong(_)) => {}
                 Ok(message) => return Some(message),
                 Err(_) => return None,
@@ -205,7 +206,7 @@ impl Member {
         }
     }
 
-    /// The next message, which has to be control.
+    /// The next message, which has to be a control message.
     pub async fn control(&mut self) -> Control {
         match self.next().await {
             Some(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
@@ -230,9 +231,7 @@ impl Member {
     }
 
     pub async fn send(&mut self, to: Route, content: &[u8]) {
-        let mut frame = to.0.to_be_bytes().to_vec();
-        frame.extend_from_slice(content);
-        self.send_raw(Message::Binary(frame.into())).await;
+        self.send_raw(Message::Binary(to.prepend(content).into())).await;
     }
 
     pub async fn ask(&mut self, request: &Request) {
@@ -240,6 +239,6 @@ impl Member {
     }
 
     pub async fn send_raw(&mut self, message: Message) {
-        timeout(PATIENCE, self.socket.send(message)).await.unwrap().unwrap();
+        timeout(TIMEOUT, self.socket.send(message)).await.unwrap().unwrap();
     }
 }

@@ -21,7 +21,7 @@ fn is_settled(model: &Model) -> bool {
 /// Those that can be had now: the embedded one first, then by size.
 fn ready(mut models: Vec<Model>) -> Vec<Model> {
     models.retain(|model| model.state == ModelState::Ready);
-    models.sort_by_key(|model| (!model.comes_along(), model.bytes));
+    models.sort_by_key(|model| (!model.is_bundled(), model.bytes));
     models
 }
 

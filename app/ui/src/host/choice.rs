@@ -101,7 +101,7 @@ impl Choice {
     /// Everyone takes part in the embedded model, so that a second device is seen to work; else the fastest plan.
     pub fn shared(self) -> Sharing {
         let embedded =
-            self.tab.get() == Tab::Here && self.model.with(|model| model.as_ref().is_some_and(Model::comes_along));
+            self.tab.get() == Tab::Here && self.model.with(|model| model.as_ref().is_some_and(Model::is_bundled));
         self.share.get().unwrap_or(if embedded { Sharing::Everyone } else { Sharing::Fastest })
     }
 
@@ -114,10 +114,6 @@ impl Choice {
 
     /// The arithmetic for `weights` bytes.
     pub fn case(self, weights: u64, model: Option<&Model>, bandwidth: f64) -> Case {
-        let share_active = model.and_then(|model| {
-            let (active, all) = (model.active_parameters?, model.parameters?);
-            (all > 0).then(|| active as f64 / all as f64)
-        });
         Case {
             weights,
             context: self.context(),
@@ -125,7 +121,7 @@ impl Choice {
             kv_cache_per_position: model.and_then(|model| model.kv_cache_bytes_per_position),
             lent: self.lend.get(),
             devices: 1,
-            active: (weights as f64 * share_active.unwrap_or(1.0)) as u64,
+            active: weights,
             bandwidth,
         }
     }

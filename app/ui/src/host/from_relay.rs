@@ -68,7 +68,7 @@ fn watch_models(choice: Choice) -> RwSignal<Answer> {
 fn in_order(list: Models) -> Vec<Model> {
     let mut models = list.models;
     models.sort_by(|left, right| {
-        (!left.comes_along(), left.bytes, &left.name).cmp(&(!right.comes_along(), right.bytes, &right.name))
+        (!left.is_bundled(), left.bytes, &left.name).cmp(&(!right.is_bundled(), right.bytes, &right.name))
     });
     models
 }
@@ -87,7 +87,7 @@ fn ModelCard(model: Model, choice: Choice) -> impl IntoView {
     let title = model.title.clone().filter(|title| !title.trim().is_empty()).unwrap_or_else(|| model.name.clone());
     let facts = facts(&model);
     let state = match &model.state {
-        ModelState::Ready if model.comes_along() => Some("Ready at once. Tiny: small talk only.".to_owned()),
+        ModelState::Ready if model.is_bundled() => Some("Ready at once. Tiny: small talk only.".to_owned()),
         ModelState::Ready => None,
         ModelState::Hashing { done, total } => Some(format!("The relay checks the file: {}%", percent(*done, *total))),
         ModelState::Broken { message } => Some(message.clone()),
@@ -120,11 +120,7 @@ fn ModelCard(model: Model, choice: Choice) -> impl IntoView {
 
 /// "11.8 M parameters · 12.6 MB · Q8_0 · 512 tokens of context · Apache-2.0".
 fn facts(model: &Model) -> String {
-    let mut facts = Vec::new();
-    if let Some(all) = model.parameters {
-        facts.push(model_size(all, model.active_parameters.unwrap_or(all)));
-    }
-    facts.push(bytes(model.bytes));
+    let mut facts = vec![model_size(model.parameters, model.parameters), bytes(model.bytes)];
     facts.extend(model.quantization.clone());
     if let (Some(used), Some(experts)) = (model.experts_used, model.experts) {
         facts.push(format!("{used} of {experts} experts"));
@@ -139,25 +135,26 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn model(name: &str, bytes: u64, embedded: bool) -> Model {
+    fn model(name: &str, bytes: u64) -> Model {
         let text = format!(
-            r#"{{"name":"{name}","bytes":{bytes},"state":{{"phase":"ready"}},"architecture":"llama","quantization":"Q8_0",
+            r#"{{"name":"{name}","bytes":{bytes},"root":null,"files":[],"state":{{"phase":"ready"}},"architecture":"llama","quantization":"Q8_0",
             "blocks":4,"experts":null,"experts_used":null,"parameters":11800000,"context":512,"licence":null,
-            "title":null,"embedded":{embedded}}}"#
+            "title":null}}"#
         );
         serde_json::from_str(&text).unwrap()
     }
 
     #[test]
     fn the_embedded_model_comes_first_then_the_smaller_ones() {
-        let list = Models { models: vec![model("big", 9, false), model("small", 3, false), model("own", 5, true)] };
+        let models = vec![model("big", 9), model("small", 3), model("potluck-tiny", 5)];
+        let list = Models { group_bytes: 65_536, models };
         let names: Vec<_> = in_order(list).into_iter().map(|model| model.name).collect();
-        assert_eq!(names, ["own", "small", "big"]);
+        assert_eq!(names, ["potluck-tiny", "small", "big"]);
     }
 
     #[test]
     fn facts_are_told_in_one_line() {
-        let line = facts(&model("own", 12_600_000, true));
+        let line = facts(&model("own", 12_600_000));
         assert_eq!(line, "11.8 M parameters · 12.6 MB · Q8_0 · 512 tokens of context · licence not stated");
     }
 }

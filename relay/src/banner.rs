@@ -1,25 +1,25 @@
-//! What a person sees in the terminal when the relay is up.
+//! What the terminal shows once the relay is running.
 
 use std::fmt::Write;
 use std::process::{Command, Stdio};
 
 use fast_qr::{ECL, QRBuilder};
-use potluck_relay::server::Addresses;
+use potluck_relay_api::http::Addresses;
 
 const WARNING: &str = "
-  That device will warn you once, because this relay signed its certificate itself:
+  The other device will warn you once, because this relay signed its certificate itself:
     Chrome, Edge       \"Your connection is not private\": press Advanced, then Proceed
     iPhone, iPad       \"This connection is not private\": press Show Details, then visit this website
     Firefox            \"Potential security risk ahead\": press Advanced, then Accept the risk and continue
 ";
 
-/// The addresses, a QR code for another device, and the warning it will show.
+/// The addresses, a QR code for another device, and what to do about its certificate warning.
 pub fn text(local: &str, addresses: &Addresses) -> String {
     let mut out = format!("\n  Potluck is ready.\n\n  On this device:   {local}\n");
     // Writing to a String cannot fail.
     match &addresses.urls[..] {
-        [] if addresses.local_only => out.push_str("  Other devices:    not reachable, because of --local\n"),
-        [] => out.push_str("  Other devices:    this machine is on no network that they could share\n"),
+        [] if addresses.local_only => out.push_str("  Other devices:    cannot connect, because of --local\n"),
+        [] => out.push_str("  Other devices:    cannot connect: this machine is on no network\n"),
         [first, others @ ..] => {
             let _ = writeln!(out, "  On other devices: {first}");
             for other in others {
@@ -37,7 +37,7 @@ pub fn text(local: &str, addresses: &Addresses) -> String {
     out
 }
 
-/// Opens an address in the browser, if the system knows how. If it does not, the address is on the screen.
+/// Opens an address in the browser, if the system can. If not, the address is in the terminal.
 pub fn open_browser(url: &str) {
     let (program, arguments): (&str, &[&str]) = if cfg!(windows) {
         ("rundll32", &["url.dll,FileProtocolHandler"])
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lan_address_the_code_and_the_warning_are_shown() {
+    fn it_shows_the_lan_addresses_the_code_and_the_warning() {
         let urls = vec!["https://192.168.1.5:8787".to_owned(), "https://10.0.0.2:8787".to_owned()];
         let shown = text("http://localhost:8787", &Addresses { urls, local_only: false, self_signed: true });
         assert!(shown.contains("On this device:   http://localhost:8787\n"));
@@ -66,9 +66,9 @@ mod tests {
     }
 
     #[test]
-    fn no_code_leads_to_localhost() {
+    fn a_local_relay_shows_no_code() {
         let none = Addresses { urls: Vec::new(), local_only: true, self_signed: false };
         let shown = text("http://localhost:8787", &none);
-        assert!(shown.contains("not reachable") && !shown.contains('█') && !shown.contains("Advanced"));
+        assert!(shown.contains("cannot connect") && !shown.contains('█') && !shown.contains("Advanced"));
     }
 }

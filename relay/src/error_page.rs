@@ -1,4 +1,5 @@
-//! Errors for people: whoever opens an address in a browser reads a sentence and finds the way to the page. Programs get JSON.
+//! Errors for people: whoever opens an address in a browser reads a sentence and finds the way to the page. Programs get
+//! JSON.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -6,16 +7,16 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// The sentence of an error, kept with its answer.
+/// What the error page says. An error response carries it as an extension until [`html_for_browsers`] takes it.
 #[derive(Clone, Debug)]
-pub struct Told {
-    /// Without a capital letter and a full stop.
+pub struct ErrorText {
+    /// The sentence, without a capital letter and a full stop.
     pub sentence: String,
-    /// The front page is there.
+    /// Whether there is a front page to link to.
     pub has_page: bool,
 }
 
-/// No scripts and nothing from elsewhere; the style stands in the page itself.
+/// No scripts, nothing from elsewhere; the style is part of the page.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 /// The page's own colours (`app/ui/styles/tokens.css`).
@@ -28,20 +29,20 @@ h1, p { margin: 0; } h1 { font-size: 24px; }
 a { color: var(--link); display: inline-block; padding: 10px 16px; border-radius: 12px; }
 a:focus-visible { outline: 3px solid var(--link); outline-offset: 2px; }";
 
-/// Answers an error in HTML where that is what was asked for.
-pub async fn readable(request: Request, next: Next) -> Response {
+/// Middleware: turns an error into HTML if the request asks for HTML.
+pub async fn html_for_browsers(request: Request, next: Next) -> Response {
     let wants_html = accepts_html(request.headers());
     let mut response = next.run(request).await;
-    let Some(told) = response.extensions_mut().remove::<Told>() else { return response };
+    let Some(text) = response.extensions_mut().remove::<ErrorText>() else { return response };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept"));
     if !wants_html {
         return response;
     }
     let (parts, _) = response.into_parts();
-    let mut page = (parts.status, Body::from(html(&told))).into_response();
+    let mut page = (parts.status, Body::from(html(&text))).into_response();
     *page.headers_mut() = parts.headers;
     let headers = page.headers_mut();
-    // They told of the JSON.
+    // These described the JSON body.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::CONTENT_ENCODING);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -58,11 +59,11 @@ fn accepts_html(headers: &HeaderMap) -> bool {
     })
 }
 
-fn html(told: &Told) -> String {
-    let mut letters = told.sentence.chars();
+fn html(text: &ErrorText) -> String {
+    let mut letters = text.sentence.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().collect::<String>()).unwrap_or_default();
-    let sentence = escaped(&format!("{first}{}.", letters.as_str()));
-    let link = if told.has_page { "<p><a href=\"/\">Go to the front page</a></p>" } else { "" };
+    let sentence = escape_html(&format!("{first}{}.", letters.as_str()));
+    let link = if text.has_page { "<p><a href=\"/\">Go to the front page</a></p>" } else { "" };
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>Potluck</title><style>{STYLE}</style></head>\
@@ -70,7 +71,7 @@ fn html(told: &Told) -> String {
     )
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -90,9 +91,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_from_the_address_is_text() {
-        let told = Told { sentence: "no \"<script>alert(1)</script>\" & no 'x'".into(), has_page: true };
-        let page = html(&told);
+    fn a_name_from_the_address_is_escaped() {
+        let text = ErrorText { sentence: "no \"<script>alert(1)</script>\" & no 'x'".into(), has_page: true };
+        let page = html(&text);
         assert!(
             page.contains("<p>No &quot;&lt;script&gt;alert(1)&lt;/script&gt;&quot; &amp; no &#39;x&#39;.</p>"),
             "{page}"
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_person_at_a_browser_asks_for_html() {
+    fn only_a_browser_that_opens_an_address_asks_for_html() {
         let accepts = |value: &'static str| {
             let headers = HeaderMap::from_iter([(header::ACCEPT, HeaderValue::from_static(value))]);
             accepts_html(&headers)

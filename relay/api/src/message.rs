@@ -1,0 +1,183 @@
+//! The JSON text messages of a connection to a room.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{BadFrame, Departure, Eviction, Refusal, Route};
+
+/// Version of these messages, sent in [`Control::Welcome`].
+pub const VERSION: u32 = 1;
+
+/// A text message from the relay to a member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Control {
+    /// The first message: you are in the room.
+    Welcome {
+        /// [`VERSION`].
+        version: u32,
+        /// The room's id.
+        room: String,
+        /// Your own route.
+        route: Route,
+        /// The other members, oldest first.
+        members: Vec<Route>,
+        /// What the relay carries for a member.
+        limits: MemberLimits,
+    },
+    /// A member joined.
+    Join {
+        /// Its route.
+        route: Route,
+    },
+    /// A member left.
+    Leave {
+        /// Its route.
+        route: Route,
+        /// Why.
+        reason: Departure,
+    },
+    /// Your binary message named your own route, or one that is not in the room. It was dropped.
+    Undeliverable {
+        /// The route it named.
+        route: Route,
+    },
+    /// Your message was malformed and was dropped. The connection stays open.
+    BadFrame {
+        /// What was wrong.
+        reason: BadFrame,
+        /// The same as a sentence.
+        message: String,
+    },
+    /// You send faster than the limits allow: the relay stops reading from you for a while. Nothing is lost.
+    Limited {
+        /// Milliseconds until it reads on.
+        wait_ms: u64,
+    },
+    /// The answer to [`Request::Ping`].
+    Pong {
+        /// The nonce of the ping.
+        nonce: u64,
+    },
+    /// You cannot join; the relay closes the connection.
+    Refused {
+        /// Why.
+        reason: Refusal,
+        /// The same as a sentence.
+        message: String,
+    },
+    /// You were in the room and have been removed; the relay closes the connection.
+    Evicted {
+        /// Why.
+        reason: Eviction,
+        /// The same as a sentence.
+        message: String,
+    },
+    /// The relay stops. Reconnect with `?create=1`.
+    Shutdown {
+        /// The same as a sentence.
+        message: String,
+    },
+    /// A type that only a newer relay sends: ignore it.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// A text message from a member to the relay.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub enum Request {
+    /// Asks for a [`Control::Pong`]. A page cannot send WebSocket pings, so this is how it measures the round trip.
+    Ping {
+        /// Comes back in the answer.
+        nonce: u64,
+    },
+    /// Changes how the room is listed. Also needed after a room was recreated, because it starts unlisted.
+    Listing {
+        /// The owner secret from `POST /rooms`.
+        owner: String,
+        /// The room's name in the list.
+        title: String,
+        /// Whether `GET /rooms` lists it.
+        visible: bool,
+    },
+}
+
+/// What the relay carries for one member. Fields that an older relay does not send are zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemberLimits {
+    /// Longest binary message, route included.
+    pub frame_bytes: u64,
+    /// Bytes that may wait for one receiver before it is evicted.
+    pub queue_bytes: u64,
+    /// Messages a member may send per second.
+    pub frames_per_second: u32,
+    /// Bytes a member may send per second.
+    pub bytes_per_second: u64,
+    /// Seconds between two pings from the relay.
+    pub ping_seconds: u64,
+    /// Seconds without a byte after which a member counts as gone.
+    pub silence_seconds: u64,
+    /// Most members in a room.
+    pub members: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[track_caller]
+    fn assert_json(control: &Control, json: &str) {
+        assert_eq!(serde_json::to_string(control).unwrap(), json);
+        assert_eq!(&serde_json::from_str::<Control>(json).unwrap(), control);
+    }
+
+    #[test]
+    fn control_messages_keep_their_json() {
+        assert_json(
+            &Control::Leave { route: Route(18), reason: Departure::Silent },
+            r#"{"type":"leave","route":18,"reason":"silent"}"#,
+        );
+        assert_json(
+            &Control::BadFrame { reason: BadFrame::TooShort, message: "x".into() },
+            r#"{"type":"bad-frame","reason":"too-short","message":"x"}"#,
+        );
+        assert_json(
+            &Control::Refused { reason: Refusal::NoSuchRoom, message: "x".into() },
+            r#"{"type":"refused","reason":"no-such-room","message":"x"}"#,
+        );
+    }
+
+    #[test]
+    fn a_welcome_keeps_its_json() {
+        let limits = MemberLimits { frame_bytes: 1, members: 64, ..MemberLimits::default() };
+        let members = vec![Route(15), Route(16)];
+        let welcome = Control::Welcome { version: VERSION, room: "k3v9".into(), route: Route(17), members, limits };
+        assert_json(
+            &welcome,
+            concat!(
+                r#"{"type":"welcome","version":1,"room":"k3v9","route":17,"members":[15,16],"limits":{"frame_bytes":1,"#,
+                r#""queue_bytes":0,"frames_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
+                r#""members":64}}"#
+            ),
+        );
+    }
+
+    #[test]
+    fn types_and_reasons_of_a_newer_relay_are_understood_as_unknown() {
+        let read = |json| serde_json::from_str::<Control>(json).unwrap();
+        assert_eq!(read(r#"{"type":"weather","rain":5}"#), Control::Unknown);
+        let refused = read(r#"{"type":"refused","reason":"moonlight","message":"x"}"#);
+        assert_eq!(refused, Control::Refused { reason: Refusal::Unknown, message: "x".into() });
+        assert!(serde_json::from_str::<Control>("not json").is_err());
+    }
+
+    #[test]
+    fn only_requests_are_requests() {
+        let ping: Request = serde_json::from_str(r#"{"type":"ping","nonce":5}"#).unwrap();
+        assert_eq!(ping, Request::Ping { nonce: 5 });
+        assert!(serde_json::from_str::<Request>(r#"{"type":"welcome"}"#).is_err());
+        assert!(serde_json::from_str::<Request>("hello").is_err());
+    }
+}

@@ -1,0 +1,135 @@
+//! Why a member left, was refused or evicted, and what was wrong with a message.
+//!
+//! Each enum ends in `Unknown`: a reason that only a newer relay knows. Its sentence still arrives with the message.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a member left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Departure {
+    /// It closed the connection, or the connection broke.
+    Closed,
+    /// The relay heard nothing from it for too long.
+    Silent,
+    /// The relay evicted it.
+    Evicted,
+    /// A reason of a newer relay.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// What was wrong with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BadFrame {
+    /// A binary message without a complete route.
+    TooShort,
+    /// A binary message over the limit.
+    TooLong,
+    /// A text message that is no [`Request`](crate::Request), or one that the member may not make.
+    NotControl,
+    /// A reason of a newer relay.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// Why a member could not join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// There is no such room, and `?create=1` was not given.
+    NoSuchRoom,
+    /// The id is not of the form that the relay gives out.
+    BadRoomId,
+    /// The room has its maximum of members.
+    RoomFull,
+    /// The relay has its maximum of rooms or members.
+    RelayFull,
+    /// Too many connections from this address in a short time.
+    TooManyConnections,
+    /// The relay is about to stop.
+    ShuttingDown,
+    /// A reason of a newer relay.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+/// Why a member was removed from the room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Eviction {
+    /// It did not take what was sent to it.
+    SlowReceiver,
+    /// It sent a message far over the limit.
+    FrameTooLong,
+    /// The relay heard nothing from it for too long.
+    Silent,
+    /// A reason of a newer relay.
+    #[serde(other, skip_serializing)]
+    Unknown,
+}
+
+impl Refusal {
+    /// The WebSocket close code that goes with it (4000–4999 are free for applications, RFC 6455 section 7.4.2).
+    pub fn close_code(self) -> u16 {
+        match self {
+            Self::NoSuchRoom => 4404,
+            Self::BadRoomId => 4400,
+            Self::TooManyConnections => 4429,
+            Self::RoomFull | Self::RelayFull | Self::ShuttingDown | Self::Unknown => 4503,
+        }
+    }
+
+    /// Whether a member should simply try again after a while.
+    pub fn is_temporary(self) -> bool {
+        matches!(self, Self::ShuttingDown | Self::TooManyConnections)
+    }
+
+    /// One sentence for the person who wanted to join.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::NoSuchRoom => "This room does not exist any more: ask the host for a new link.",
+            Self::BadRoomId => "This is not a room id: open the link exactly as the host sent it.",
+            Self::RoomFull => "This room is full: wait until somebody leaves, or open another one.",
+            Self::RelayFull => "The relay is full: try again in a few minutes.",
+            Self::TooManyConnections => "Too many connections from your address: wait a few seconds and try again.",
+            Self::ShuttingDown => "The relay is restarting: try again in a few seconds.",
+            Self::Unknown => "The relay refused the connection.",
+        }
+    }
+}
+
+impl Eviction {
+    /// The WebSocket close code that goes with it.
+    pub fn close_code(self) -> u16 {
+        match self {
+            Self::SlowReceiver | Self::Silent | Self::Unknown => 4408,
+            Self::FrameTooLong => 1009,
+        }
+    }
+
+    /// One sentence for the person at the evicted device.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::SlowReceiver => "This device received its data too slowly, so the relay closed the connection.",
+            Self::FrameTooLong => "This device sent a message far over the limit, so the relay closed the connection.",
+            Self::Silent => "The relay heard nothing from this device for too long and closed the connection.",
+            Self::Unknown => "The relay closed the connection.",
+        }
+    }
+}
+
+impl BadFrame {
+    /// One sentence for the sender.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::TooShort => {
+                "A binary message starts with a route of four bytes; this one was shorter and was dropped."
+            }
+            Self::TooLong => "A binary message was longer than the limit and was dropped.",
+            Self::NotControl => "A text message was not a request that this member may make and was dropped.",
+            Self::Unknown => "A message was dropped.",
+        }
+    }
+}
