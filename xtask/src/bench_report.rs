@@ -100,7 +100,8 @@ fn table(record: &Record) -> String {
     let has_peer = record.figures.iter().any(|figure| figure.peer.is_some());
     let row = |cells: [&str; 4]| {
         let [label, value, target, peer] = cells;
-        let optional = [(has_target, target), (has_peer, peer)].into_iter().filter_map(|(shown, cell)| shown.then_some(cell));
+        let optional =
+            [(has_target, target), (has_peer, peer)].into_iter().filter_map(|(shown, cell)| shown.then_some(cell));
         let cells: Vec<&str> = [label, value].into_iter().chain(optional).collect();
         format!("| {} |\n", cells.join(" | "))
     };
@@ -117,7 +118,8 @@ fn table(record: &Record) -> String {
 /// A number with its thousands apart: `22,368`, `4.9`.
 fn number(value: f64) -> String {
     let text = value.to_string();
-    let (whole, fraction) = text.split_once('.').map_or((text.as_str(), String::new()), |(whole, rest)| (whole, format!(".{rest}")));
+    let (whole, fraction) =
+        text.split_once('.').map_or((text.as_str(), String::new()), |(whole, rest)| (whole, format!(".{rest}")));
     let mut grouped = String::new();
     for (index, digit) in whole.chars().enumerate() {
         if index > 0 && (whole.len() - index) % 3 == 0 {

@@ -81,8 +81,15 @@ mod tests {
 
     #[test]
     fn options_of_other_commands_are_refused() {
-        for line in ["test --port 1", "build --local", "run --only fmt", "walk", "run --port many", "run file", "test --only walk"]
-        {
+        for line in [
+            "test --port 1",
+            "build --local",
+            "run --only fmt",
+            "walk",
+            "run --port many",
+            "run file",
+            "test --only walk",
+        ] {
             assert!(parse(line).is_err(), "{line}");
         }
     }

@@ -73,8 +73,13 @@ mod tests {
             <link data-trunk rel="rust" href="Cargo.toml" data-bin="page" data-type="main" />
             <link data-trunk rel="rust" href="Cargo.toml" data-bin="node" data-type="worker" />"#;
         let requests: Vec<Request> = read(html).unwrap().into_iter().map(|entry| entry.request).collect();
-        let expected =
-            [Request::Base, Request::Copy("a.svg"), Request::Css("b.css"), Request::Main("page"), Request::Worker("node")];
+        let expected = [
+            Request::Base,
+            Request::Copy("a.svg"),
+            Request::Css("b.css"),
+            Request::Main("page"),
+            Request::Worker("node"),
+        ];
         assert_eq!(requests, expected);
     }
 
