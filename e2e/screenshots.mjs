@@ -1,4 +1,5 @@
-// Pictures for the README: a real room of a desktop, a laptop and a phone that run the embedded model together.
+// Takes all pictures in docs/screenshots: a real room in which a desktop, a laptop and a phone run the built-in model together.
+// `cargo xtask screenshots` builds everything and runs this.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 
@@ -10,21 +11,24 @@ const root = resolve(import.meta.dirname, '..');
 const folder = join(root, 'docs/screenshots');
 const WIDE = { width: 1280, height: 800 };
 const NARROW = { width: 390, height: 844 };
-// A story of 170 tokens over three software adapters on one loaded machine.
+// A story of 170 tokens on three software adapters that share one machine.
 const PATIENCE = 600_000;
-// The page guesses icon, name and loan of a device from these.
+// The page guesses a device's icon, name and contribution from these.
 const MAC = 'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Safari/537.36';
 const ANDROID = 'Mozilla/5.0 (Linux; Android 15) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0 Mobile Safari/537.36';
 
-/** Writes what the window shows; Chromium itself encodes WebP. */
+/** Writes what the window shows. Chromium itself encodes WebP. */
 async function shoot(device, name) {
   await device.page.bringToFront();
-  // Fonts are there and transitions are over.
+  // Fonts have loaded and transitions are over.
   await device.page.evaluate(async () => {
     await document.fonts.ready;
     const finite = document.getAnimations().filter((animation) => animation.effect?.getComputedTiming().endTime !== Infinity);
     await Promise.allSettled(finite.map((animation) => animation.finished));
   });
+  // A phone shows a page that is too wide cut off or shrunk: neither belongs in a picture.
+  const { needed, shown } = await device.page.evaluate(() => ({ needed: document.documentElement.scrollWidth, shown: window.innerWidth }));
+  if (needed > shown) throw new Error(`${name}: the page is ${needed} pixels wide and the window only ${shown}`);
   const chromium = await device.context.newCDPSession(device.page);
   const { data } = await chromium.send('Page.captureScreenshot', { format: 'webp', quality: 80 });
   await chromium.detach();
@@ -33,11 +37,11 @@ async function shoot(device, name) {
   console.log(path.slice(root.length + 1));
 }
 
-/** In the middle of a download, or past it where that is too quick to be caught. */
+/** In the middle of a download, or past it where it is too quick to catch. */
 const loads = ({ loading }) => (loading?.phase === 'download' ? loading.done > 100_000 : loading !== null && loading.phase !== 'find');
 const fold = (device) => device.page.locator('button[aria-controls=table]').click();
 
-/** Opens the picker and waits until a model is chosen. */
+/** Opens the model picker and waits until a model is selected. */
 async function picker(device, relay) {
   await device.page.goto(relay.url);
   await device.page.getByRole('button', { name: 'Host a model' }).waitFor();

@@ -1,9 +1,11 @@
-// The first token of a model on this browser's adapter, as a person gets it: host, wait, send. A fresh browser each round; the
-// second answer of a round begins a new conversation.
+// Time to the first token on this browser's adapter, as a person sees it: host, wait, send. A fresh browser for each round; the
+// second answer of a round starts a new conversation.
 //   node e2e/bench/first-token.mjs --models public/models --rounds 5
 import { loadavg } from 'node:os';
 import { writeFile } from 'node:fs/promises';
 
+import { median } from './hops.mjs';
+import { record } from './results.mjs';
 import { Room, options } from './room.mjs';
 
 const more = { text: { type: 'string', default: 'What is the capital of France?' } };
@@ -25,3 +27,7 @@ for (let round = 1; round <= rounds; round++) {
     await room.close();
   }
 }
+
+await record('first-token', [
+  { label: `${title || 'built-in model'}, first token after Send (median of ${rounds} browsers)`, value: median(runs.filter((run) => run.answer === 'first').map((run) => run.first_token_ms)), unit: 'ms', target: '1,000 ms' },
+]);

@@ -1,16 +1,16 @@
-// Where a token's time goes in a room, from the traces of its devices: how long each has a row, how much of that its GPU
-// takes, and what is left for the ways between them.
-const DECODED = /^from .*: forward (\S+) .*rows 1 Decode$/;
-const PICKED = /^from .*: picked (\S+) /;
-const SENT = /^to .*: (?:forward|picked) /;
+// Where a token's time goes in a room, from the traces of its devices: how long each device has the token, how much of that its
+// GPU takes, and what is left for the network hops between them.
+const DECODED = /^from .*: forward (\S+) .*(?:rows|tokens) 1 Decode$/;
+const SAMPLED = /^from .*: (?:picked|sampled) (\S+) /;
+const SENT = /^to .*: (?:forward|picked|sampled) /;
 const COMPUTED = /^computed .* in ([\d.]+) ms$/;
 
-/** Rows of one device: from what arrived to what was sent on, and the GPU's part of it, in milliseconds. */
-function rows(trace) {
+/** One device's tokens: from arriving to being sent on, and the GPU's part of that, in milliseconds. */
+function visits(trace) {
   const found = [];
   let open = null;
   for (const { millis, kind, what } of trace) {
-    if (kind === 'event' && (DECODED.test(what) || PICKED.test(what))) open = { start: millis, gpu: 0 };
+    if (kind === 'event' && (DECODED.test(what) || SAMPLED.test(what))) open = { start: millis, gpu: 0 };
     else if (!open) continue;
     else if (kind === 'event' && COMPUTED.test(what)) open.gpu += Number(COMPUTED.exec(what)[1]);
     else if (kind === 'action' && SENT.test(what)) {
@@ -22,18 +22,18 @@ function rows(trace) {
 }
 
 /**
- * The last rows of every device: medians, and from the means (only they add up) what is left of a token's milliseconds for each
- * way between the devices.
+ * The last tokens of every device: medians, and from the means (only they add up) what is left of a token's milliseconds for
+ * each network hop.
  */
-export function hops(traces, tokenMillis, messages, last = 100) {
+export function hops(traces, tokenMillis, networkHops, last = 100) {
   const devices = traces.map((trace) => {
-    const mine = rows(trace).slice(-last);
-    const stays = mine.map((row) => row.stay);
+    const mine = visits(trace).slice(-last);
+    const stays = mine.map((visit) => visit.stay);
     const mean = stays.reduce((sum, stay) => sum + stay, 0) / Math.max(1, stays.length);
-    return { rows: mine.length, stay: median(stays), mean, gpu: median(mine.map((row) => row.gpu)) };
+    return { tokens: mine.length, stay: median(stays), mean, gpu: median(mine.map((visit) => visit.gpu)) };
   });
   const staying = devices.reduce((sum, device) => sum + device.mean, 0);
-  return { devices, way: messages > 0 ? (tokenMillis - staying) / messages : 0 };
+  return { devices, hop: networkHops > 0 ? (tokenMillis - staying) / networkHops : 0 };
 }
 
 /** The middle of some numbers; NaN of none. */

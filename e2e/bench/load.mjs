@@ -1,11 +1,13 @@
-// How quickly a stored model loads beside what the device can do: the bench's load rates, on the first visit and on later ones of
-// one profile, whose browser is started anew.
+// How fast a stored model loads, compared with reading and uploading alone: the bench's load rates on the first visit and on later
+// ones of the same profile, with the browser restarted in between.
 //   node e2e/bench/load.mjs --models DIR --rounds 3
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 
 import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
+import { median } from './hops.mjs';
+import { record } from './results.mjs';
 import { options } from './room.mjs';
 
 const { models, rounds, out } = options();
@@ -14,8 +16,8 @@ const device = await Device.start('load');
 const visits = [];
 try {
   for (;;) {
-    const told = (await (await fetch(`${relay.url}/models`)).json()).models;
-    if (told.length > 0 && told.every((model) => model.state.phase === 'ready')) break;
+    const { models } = await (await fetch(`${relay.url}/models`)).json();
+    if (models.length > 0 && models.every((model) => model.state.phase === 'ready')) break;
     await new Promise((done) => setTimeout(done, 200));
   }
   for (let visit = 1; visit <= rounds; visit++) {
@@ -29,11 +31,17 @@ try {
     });
     visits.push({ visit, ...load, average: loadavg()[0] });
     const { rates } = load;
-    const told = rates && `${(100 * rates.share).toFixed(0)}% (${[rates.load, rates.read, rates.upload].map((rate) => (rate / 1e9).toFixed(2)).join(', ')} GB/s loading, reading, uploading)`;
-    console.log(`visit ${visit}: ${told ?? 'no rates'}, load ${loadavg()[0].toFixed(1)}`);
+    const shown = rates && `${(100 * rates.share).toFixed(0)}% (${[rates.load, rates.read, rates.upload].map((rate) => (rate / 1e9).toFixed(2)).join(', ')} GB/s loading, reading, uploading)`;
+    console.log(`visit ${visit}: ${shown ?? 'no rates'}, load ${loadavg()[0].toFixed(1)}`);
     if (out) await writeFile(out, JSON.stringify(visits, null, 1));
   }
 } finally {
   await device.stop();
   await relay.stop();
 }
+
+const rates = visits.map((visit) => visit.rates).filter(Boolean);
+await record('load', [
+  { label: "loading from the browser's storage (median of all visits)", value: median(rates.map((rate) => rate.load)) / 1e9, unit: 'GB/s' },
+  { label: 'share of the slower of reading and uploading alone', value: 100 * median(rates.map((rate) => rate.share)), unit: '%', target: '70%' },
+]);

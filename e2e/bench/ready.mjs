@@ -1,5 +1,5 @@
-// How long a model takes from **Open the room** until the room answers: on the first visit, and on later ones of the same profile,
-// whose browser is started anew.
+// Time from **Open the room** until the room can answer: on the first visit, and on later ones of the same profile, with the browser
+// restarted in between.
 //   node e2e/bench/ready.mjs --models public/models --rounds 3
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
@@ -7,6 +7,8 @@ import { loadavg } from 'node:os';
 import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { isUp, until } from '../harness/table.mjs';
+import { median } from './hops.mjs';
+import { record } from './results.mjs';
 import { options } from './room.mjs';
 
 const { models, rounds, out } = options();
@@ -33,3 +35,8 @@ try {
   await device.stop();
   await relay.stop();
 }
+
+const [first, ...later] = visits.map((visit) => visit.millis / 1000);
+const figures = [{ label: 'from Open the room to ready, first visit', value: first, unit: 's' }];
+if (later.length > 0) figures.push({ label: 'from Open the room to ready, later visits (median)', value: median(later), unit: 's', target: '5 s' });
+await record('ready', figures);

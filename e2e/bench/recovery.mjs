@@ -1,10 +1,11 @@
-// A worker's browser is killed, or stands still, in the middle of an answer: when that is noticed, and when the next token comes.
+// A worker's browser is killed or frozen in the middle of an answer: when the room notices, and when the next token comes.
 //   node e2e/bench/recovery.mjs --models DIR --devices 4 --rounds 3
 // The last device that holds blocks and is not the host is lost; POTLUCK_… as in stages.mjs.
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 
 import { until } from '../harness/table.mjs';
+import { record } from './results.mjs';
 import { Room, options } from './room.mjs';
 
 const { models, title, devices, rounds, context, out, tokens, at, prompt } = options({
@@ -13,7 +14,7 @@ const { models, title, devices, rounds, context, out, tokens, at, prompt } = opt
   prompt: { type: 'string', default: 'Once upon a time there was a table, and on the table stood a pot.' },
 });
 
-/** Notes each growth of the answer and each change of the room, with its time, every few milliseconds. */
+/** Samples the answer's length and the room every few milliseconds; keeps each change with its time. */
 const watch = () => {
   const seen = { tokens: [], rooms: [] };
   let count = 0;
@@ -64,3 +65,9 @@ for (let round = 1; round <= rounds; round++) {
     }
   }
 }
+
+const slowest = (loss) => Math.max(...results.filter((result) => result.loss === loss).map((result) => result.noticedMs + result.nextTokenMs)) / 1000;
+await record('recovery', [
+  { label: `one of ${devices} browsers killed: next token (slowest of ${rounds})`, value: slowest('kill'), unit: 's', target: '3 s', peer: 'DGP: 7 s' },
+  { label: `one of ${devices} browsers frozen: next token (slowest of ${rounds})`, value: slowest('freeze'), unit: 's', target: '6 s', peer: 'DGP: 7 s' },
+]);

@@ -5,7 +5,7 @@ import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
 import { ask, contribute, host, status, until } from '../harness/table.mjs';
 
-/** What all measurements here are told on the command line. */
+/** The command line that all measurements share. */
 export function options(more = {}) {
   const { values } = parseArgs({
     options: {
@@ -25,8 +25,8 @@ export function options(more = {}) {
 }
 
 /**
- * Browsers with a profile of their own, or with `--tabs` tabs of one browser, which with `--relayed` do not reach each other
- * directly; the first hosts, everyone takes part.
+ * Browsers with profiles of their own, or with `--tabs` tabs of one browser, which `--relayed` keeps from reaching each other
+ * directly. The first one hosts; everyone takes part.
  */
 export class Room {
   static async open({ models, title, context, tabs, relayed }) {
@@ -34,13 +34,13 @@ export class Room {
     room.tabs = tabs;
     room.relay = await Relay.start({ models });
     room.devices = [await Device.start('host')];
-    // What tabs of one browser are introduced by.
+    // Tabs of one browser find each other through a shared worker.
     if (relayed) await room.devices[0].context.addInitScript(() => delete window.SharedWorker);
     room.pages = [room.host];
-    // What a page lends by default is less than some models take, and the first device is to hold everything.
+    // Pages lend less by default than some models need, and the first device has to hold everything.
     const lends = Math.ceil(1.3 * (await room.ready())) + 1_000_000_000;
     room.link = await host(room.host, room.relay, { model: title || undefined, lends, share: 'Everyone takes part', context });
-    await room.stands(1);
+    await room.sharedBy(1);
     return room;
   }
 
@@ -61,7 +61,7 @@ export class Room {
     const page = await this.another();
     this.pages.push(page);
     await contribute(page, this.link);
-    await this.stands(this.pages.length);
+    await this.sharedBy(this.pages.length);
     return this.devices.at(-1);
   }
 
@@ -73,13 +73,13 @@ export class Room {
     return device.page;
   }
 
-  /** What each device did last. */
+  /** The latest events of each device. */
   traces() {
     return Promise.all(this.pages.map((page) => page.evaluate(() => window.potluck.trace())));
   }
 
-  /** Waits until so many devices share the blocks. */
-  async stands(count) {
+  /** Waits until this many devices share the blocks. */
+  async sharedBy(count) {
     const working = (plan) => new Set(plan.stages.map((stage) => stage.peer)).size;
     const shared = (now) => now.plan?.state === 'Up' && working(now.plan) === count;
     return until(this.host, shared, `${count} devices share the blocks`);

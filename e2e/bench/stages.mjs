@@ -1,11 +1,12 @@
-// Time per token over 1 to N stages on one GPU: what a further stage costs without latency, and where the time goes. Each is a
-// browser of its own, or with --tabs a tab of one browser; --relayed keeps the tabs' messages on the relay, to compare.
+// Time per token over 1 to N stages on one GPU: what a further stage costs without network latency, and where the time goes. Each
+// stage is a browser of its own, or with --tabs a tab of one browser; --relayed sends the tabs' messages through the relay, to compare.
 //   node e2e/bench/stages.mjs --models DIR --devices 4 --rounds 5 [--tabs [--relayed]]
 // POTLUCK_CHROMIUM and POTLUCK_CHROMIUM_FLAGS choose the browser, POTLUCK_RELAY the relay, POTLUCK_PAGE the page.
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 
 import { hops, median } from './hops.mjs';
+import { record } from './results.mjs';
 import { Room, options } from './room.mjs';
 
 const { models, title, devices, rounds, context, out, tabs, relayed } = options();
@@ -28,11 +29,22 @@ try {
     const mine = runs.filter((run) => run.devices === count).map((run) => run.millis);
     const [lowest, middle, highest] = [Math.min(...mine), median(mine), Math.max(...mine)].map((millis) => millis.toFixed(2));
     console.log(`${count} devices: ${middle} ms a token (${lowest}–${highest}), load ${loadavg()[0].toFixed(1)}`);
-    const { devices: each, way } = runs.at(-1).spent;
-    const told = each.map(({ stay, gpu }) => `${stay.toFixed(2)} (GPU ${gpu.toFixed(2)})`);
-    console.log(`  in the last answer a row stays ${told.join(', ')} ms; each way ${way.toFixed(2)} ms`);
+    const { devices: each, hop } = runs.at(-1).spent;
+    const stays = each.map(({ stay, gpu }) => `${stay.toFixed(2)} (GPU ${gpu.toFixed(2)})`);
+    console.log(`  in the last answer a token stays ${stays.join(', ')} ms; each network hop ${hop.toFixed(2)} ms`);
     if (out) await writeFile(out, JSON.stringify({ date: new Date().toISOString(), tokens: TOKENS, runs }, null, 1));
   }
+  const millis = (count) => median(runs.filter((run) => run.devices === count).map((run) => run.millis));
+  const figures = Array.from({ length: devices }, (_, index) => ({
+    label: index === 0 ? '1 device (multi-step decode)' : `${index + 1} devices`,
+    value: millis(index + 1),
+    unit: 'ms a token',
+  }));
+  if (devices > 1) {
+    const value = (millis(devices) - millis(1)) / (devices - 1);
+    figures.push({ label: 'each further device, mean', value, unit: 'ms a token', target: '2 ms', peer: 'best published: 3.5 to 4 ms' });
+  }
+  await record('stages', figures);
 } finally {
   await room.close();
 }

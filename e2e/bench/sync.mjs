@@ -1,20 +1,21 @@
 // What a synchronization costs in this browser: a small stage's work (27 dispatches), a submit, a readback of 8 KB; after pauses,
-// with empty submits as nudges while it is awaited (app/engine/src/nudge.rs), and with commands that were encoded in advance
-// (app/engine/src/ready.rs).
+// with empty submits that make the browser poll for finished work (poll kicks), and with commands encoded in advance.
 //   node e2e/bench/sync.mjs [--seconds 2] [--out FILE.json]
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 
 import { inPage } from './inpage.mjs';
+import { record } from './results.mjs';
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '2' }, out: { type: 'string' } } });
 
 const results = await inPage('sync', measure, Number(values.seconds) * 1000);
-results.forEach(({ pause, nudge, ready, runs, millis }) => {
-  const every = nudge === null ? 'no nudges' : `a nudge every ${nudge} ms`;
-  const encoded = ready ? 'encoded in advance' : 'encoded then';
-  console.log(`${pause} ms of pause, ${every}, ${encoded}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
+const describe = ({ pause, kick, ready }) =>
+  `after ${pause} ms, ${kick === null ? 'no poll kicks' : `a poll kick every ${kick} ms`}, ${ready ? 'encoded in advance' : 'encoded just then'}`;
+results.forEach(({ runs, millis, ...how }) => {
+  console.log(`${describe(how)}: ${millis.join(' / ')} ms (10%, median, 90% of ${runs})`);
 });
+await record('synchronization', results.map(({ millis, ...how }) => ({ label: describe(how), value: millis[1], unit: 'ms' })));
 if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
 
 /** Runs in the page. */
@@ -42,7 +43,7 @@ async function measure(lasting) {
       channel.port2.postMessage(null);
     });
 
-  const row = new Float32Array(2048);
+  const values = new Float32Array(2048);
   const encode = () => {
     const encoder = gpu.createCommandEncoder();
     const pass = encoder.beginComputePass();
@@ -56,15 +57,15 @@ async function measure(lasting) {
     return encoder.finish();
   };
   let commands = null;
-  const once = async (nudge) => {
+  const once = async (kick) => {
     const started = performance.now();
-    gpu.queue.writeBuffer(buffer, 1 << 20, row);
+    gpu.queue.writeBuffer(buffer, 1 << 20, values);
     gpu.queue.submit([commands ?? encode()]);
     let mapped = false;
     const mapping = read.mapAsync(GPUMapMode.READ).then(() => (mapped = true));
-    for (let last = performance.now(); nudge !== null && !mapped; ) {
+    for (let last = performance.now(); kick !== null && !mapped; ) {
       await turn();
-      if (!mapped && performance.now() - last >= nudge) {
+      if (!mapped && performance.now() - last >= kick) {
         last = performance.now();
         gpu.queue.submit([]);
       }
@@ -77,18 +78,18 @@ async function measure(lasting) {
   const sleep = (millis) => new Promise((done) => setTimeout(done, millis));
   const results = [];
   for (const pause of [0, 5, 10, 30])
-    for (const [nudge, ready] of [[null, false], [0.1, false], [0.1, true]]) {
+    for (const [kick, ready] of [[null, false], [0.1, false], [0.1, true]]) {
       const times = [];
       for (const started = performance.now(); performance.now() - started < lasting; ) {
         commands = ready ? encode() : null;
         // What was encoded reaches the GPU process in a turn of its own.
         if (ready) await turn();
         if (pause) await sleep(pause);
-        times.push(await once(nudge));
+        times.push(await once(kick));
       }
       times.sort((left, right) => left - right);
       const millis = [0.1, 0.5, 0.9].map((share) => Number(times[Math.floor(share * (times.length - 1))].toFixed(2)));
-      results.push({ pause, nudge, ready, runs: times.length, millis });
+      results.push({ pause, kick, ready, runs: times.length, millis });
     }
   return results;
 }

@@ -4,9 +4,10 @@ import { loadavg } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 
+import { record } from '../bench/results.mjs';
 import { SOFTWARE, inFreshBrowser } from './browser.mjs';
 import * as potluck from './potluck.mjs';
-import { markdown, summarize } from './report.mjs';
+import { figures, markdown, summarize } from './report.mjs';
 import { serve } from './server.mjs';
 import * as transformers from './transformers.mjs';
 import * as wllama from './wllama.mjs';
@@ -35,13 +36,13 @@ const { values } = parseArgs({
   },
 });
 if (!values.models) {
-  console.error('Say where the models are: --models DIR');
+  console.error('Name the folder with the models: --models DIR');
   process.exit(2);
 }
 
 const workloads = values.workloads.split(',').map((text) => {
   const [prompt, answer] = text.split('/').map(Number);
-  if (!(prompt > 0) || !(answer > 1)) throw new Error(`"${text}" is no workload, such as 512/128`);
+  if (!(prompt > 0) || !(answer > 1)) throw new Error(`"${text}" is not a workload like 512/128`);
   return { prompt, answer };
 });
 const found = (await readdir(values.models)).filter((name) => name.endsWith('.gguf')).map((name) => basename(name, '.gguf'));
@@ -50,7 +51,7 @@ const missing = models.filter((model) => !found.includes(model));
 if (missing.length > 0) throw new Error(`no ${missing.join(', ')} in ${values.models}`);
 
 const peers = values.peers.split(',');
-// Their pages would wait for ever for what is not there.
+// Without these files their pages would wait for ever.
 const needed = { wllama: '@wllama/wllama/esm', transformers: '@huggingface/transformers/dist' };
 for (const [name, folder] of Object.entries(needed)) {
   if (!peers.some((peer) => peer.startsWith(name))) continue;
@@ -82,7 +83,7 @@ const engines = {
   'transformers.js-cpu': (model) => transformers.measure(files, { model, workloads, answers, gpu: false, dtype: values.dtype }),
 };
 const unknown = peers.filter((peer) => !(peer in engines));
-if (unknown.length > 0) throw new Error(`there is no peer ${unknown.join(', ')}; there are ${Object.keys(engines).join(', ')}`);
+if (unknown.length > 0) throw new Error(`unknown peer ${unknown.join(', ')}; known are ${Object.keys(engines).join(', ')}`);
 
 const runs = [];
 const more = peers.flatMap((peer) => flagsOf(peer).filter((flag) => !args.includes(flag)).map((flag) => `${peer} also \`${flag}\``));
@@ -101,7 +102,7 @@ try {
         runs.push({ model, peer, number, load, ...run });
         const shown = run.error ?? run.results.map((r) => `${r.prompt}/${r.answer}: ${r.prefill.toFixed(1)} / ${r.decode.toFixed(2)} tok/s`).join(', ');
         console.log(`${model} ${peer} ${number}: ${shown}`);
-        // After every run, so that a machine that goes away leaves what there is.
+        // After every run, so that a machine that disappears leaves its results so far.
         await write();
       }
     }
@@ -111,6 +112,7 @@ try {
   await relay.stop();
 }
 console.log(`\n${markdown(summarize(runs), about)}`);
+await record(values.memory ? 'memory' : values.flags ? 'browser-peers' : 'software-adapter', figures(summarize(runs), values.memory));
 
 async function write() {
   const rows = summarize(runs);

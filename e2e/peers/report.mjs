@@ -63,3 +63,20 @@ export function markdown(rows, { date, args, more, answers, load }) {
   }
   return `${lines.join('\n')}\n`;
 }
+
+/** Potluck's headline figures with those of the others beside them, for `record`. */
+export function figures(rows, memory) {
+  const mebibytes = (bytes) => bytes / 2 ** 20;
+  const measures = memory
+    ? [['peak of processes and GPU', 'MiB', (row) => mebibytes(row.peakTotalBytes), '20% below the peer'], ['growth', 'MiB', (row) => mebibytes(row.growthBytes)]]
+    : [['decode', 'tok/s', (row) => row.decode, '5 × the peer'], ['prefill', 'tok/s', (row) => row.prefill, '4 × the peer']];
+  return rows
+    .filter((row) => row.peer === 'potluck' && row.runs > 0)
+    .flatMap((mine) =>
+      measures.map(([label, unit, value, target]) => {
+        const others = rows.filter((row) => row.peer !== 'potluck' && row.runs > 0 && row.model === mine.model && row.workload === mine.workload);
+        const peer = others.map((row) => `${row.peer}: ${digits(value(row))}`).join('; ');
+        return { label: `${mine.model}, ${mine.workload}, ${label}`, value: value(mine), unit, target: peer ? target : undefined, peer: peer || undefined };
+      }),
+    );
+}

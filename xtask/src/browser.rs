@@ -1,4 +1,4 @@
-//! A browser for the end-to-end tests: one that is already installed.
+//! Finds an installed browser for the end-to-end tests.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use anyhow::{Result, anyhow};
 
 use crate::shell::find;
 
-/// Names of Chromium and its relatives on a path.
+/// What Chromium and its relatives are called on a search path.
 const NAMES: [&str; 6] =
     ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "microsoft-edge", "chrome"];
 
-/// Where the systems without such a path put them.
+/// Where they are on systems that do not put them on the search path.
 const PLACES: [&str; 4] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",

@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use crate::root;
-use crate::shell::{command, find, run};
-use crate::tools::{cargo, ensure_page_tools};
+use crate::shell::{command, find, run, run_quietly};
+use crate::tools::{TARGET, cargo, ensure_target};
 
 /// Extensions of WebAssembly that every browser with WebGPU has; older optimizers want them named.
 const WASM_FEATURES: [&str; 7] = [
@@ -21,17 +22,51 @@ const WASM_FEATURES: [&str; 7] = [
     "--enable-simd",
 ];
 
+/// Builds both at once, because neither build alone keeps all cores busy to its end. Returns the relay's path.
+pub fn page_and_relay() -> Result<PathBuf> {
+    println!("Building the page and the relay: about 5 minutes the first time, seconds later.");
+    ensure_target()?;
+    let (page, relay) = thread::scope(|scope| {
+        // Its output would get mixed up with that of the page's build.
+        let relay = scope.spawn(|| {
+            run_quietly(&mut bundler())?;
+            run_quietly(cargo().args(["build", "--release", "--package", "potluck-relay"]))
+        });
+        let page = compile_page();
+        (page, relay.join().unwrap_or_else(|_| Err(anyhow!("building the relay panicked"))))
+    });
+    page?;
+    relay?;
+    bundle()?;
+    Ok(relay_path("release"))
+}
+
 /// Builds the page to `dist/`.
 pub fn page() -> Result<()> {
-    ensure_page_tools()?;
-    println!("Building the page: about 5 minutes the first time, seconds later.");
+    println!("Building the page: about 4 minutes the first time, seconds later.");
+    ensure_target()?;
+    compile_page()?;
+    run(&mut bundler())?;
+    bundle()
+}
+
+/// Compiles the programs of the page and its workers.
+fn compile_page() -> Result<()> {
+    run(cargo().args(["build", "--profile", "web", "--target", TARGET, "--package", "potluck-web", "--bins"]))
+}
+
+/// The command that compiles the bundler.
+fn bundler() -> std::process::Command {
+    let mut cargo = cargo();
+    cargo.args(["build", "--package", "potluck-bundle"]);
+    cargo
+}
+
+/// Makes `dist/` of the compiled programs and the manifest in `index.html`.
+fn bundle() -> Result<()> {
     let fresh = root().join(".run").join("page");
-    let mut trunk = command("trunk");
-    trunk.args(["build", "--release", "--cargo-profile", "web", "--dist"]).arg(&fresh);
-    trunk.env("TRUNK_OFFLINE", "true").env("TRUNK_SKIP_VERSION_CHECK", "true");
-    // Trunk reads NO_COLOR as a truth value and refuses the usual "1".
-    trunk.env_remove("NO_COLOR");
-    run(&mut trunk)?;
+    let mut bundle = command(target_folder().join("debug").join(executable("potluck-bundle")));
+    run(bundle.arg("index.html").arg(target_folder().join(TARGET).join("web")).arg(&fresh))?;
     if let Some(wasm_opt) = find("wasm-opt") {
         optimize(&fresh, &wasm_opt)?;
     }
@@ -43,7 +78,7 @@ pub fn page() -> Result<()> {
     fs::rename(&fresh, &dist).context("cannot put the page into dist")
 }
 
-/// Makes the WebAssembly smaller, where the optimizer is installed. It is not needed: the page only loads faster.
+/// Makes the WebAssembly smaller where the optimizer is installed. The page works without it and only loads slower.
 fn optimize(page: &Path, wasm_opt: &Path) -> Result<()> {
     for entry in fs::read_dir(page).context("cannot read the built page")? {
         let path = entry?.path();
@@ -55,21 +90,21 @@ fn optimize(page: &Path, wasm_opt: &Path) -> Result<()> {
         shrink.arg("-Oz").args(WASM_FEATURES).arg(&path).arg("-o").arg(&smaller);
         match run(&mut shrink) {
             Ok(()) => fs::rename(&smaller, &path)?,
-            Err(error) => println!("{error:#}; the file is used as it is."),
+            Err(error) => println!("{error:#}; using the file as it is."),
         }
     }
     Ok(())
 }
 
-/// Builds the relay: where it is.
-pub fn relay() -> Result<PathBuf> {
-    println!("Building the relay: 1 to 2 minutes the first time.");
-    run(cargo().args(["build", "--release", "--package", "potluck-relay"]))?;
-    Ok(relay_of("release"))
+/// Where the relay is after a build with this profile.
+pub fn relay_path(profile: &str) -> PathBuf {
+    target_folder().join(profile).join(executable("potluck-relay"))
 }
 
-/// Where the relay lies after a build with this profile.
-pub fn relay_of(profile: &str) -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir));
-    target.join(profile).join(format!("potluck-relay{}", std::env::consts::EXE_SUFFIX))
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |folder| root().join(folder))
+}
+
+fn executable(name: &str) -> String {
+    format!("{name}{}", std::env::consts::EXE_SUFFIX)
 }

@@ -1,11 +1,13 @@
-//! Set-up, run and test: `cargo xtask run`, `cargo xtask test`, `cargo xtask simulate`, `cargo xtask build`.
+//! Sets up, runs and tests the repository: `cargo xtask help` lists the commands.
+#![forbid(unsafe_code)]
 
+mod bench_report;
 mod browser;
 mod build;
+mod e2e;
 mod options;
 mod run;
 mod shell;
-mod simulate;
 mod size;
 mod test;
 mod tools;
@@ -13,31 +15,33 @@ mod tools;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use options::Command;
+use anyhow::Result;
+use clap::Parser;
+
+use options::{Command, Options};
 
 fn main() -> ExitCode {
-    let result = match options::read(std::env::args_os()) {
-        Ok(Command::Help) => {
-            print!("{}", options::HELP);
-            Ok(())
-        }
-        Ok(Command::Build) => build::page().and_then(|()| build::relay()).map(|relay| {
-            println!("The page is in dist/, the relay is {}.", relay.display());
-        }),
-        Ok(Command::Run(run)) => run::run(&run),
-        Ok(Command::Test { only }) => test::run(&only),
-        Ok(Command::Simulate(options)) => simulate::run(&options),
-        Err(error) => {
-            eprintln!("{error}\n\n{}", options::HELP);
-            return ExitCode::from(2);
-        }
-    };
-    match result {
+    match execute(Options::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\nerror: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn execute(command: Command) -> Result<()> {
+    match command {
+        Command::Build => {
+            let relay = build::page_and_relay()?;
+            println!("The page is in dist/, the relay is {}.", relay.display());
+            Ok(())
+        }
+        Command::Run(run) => run::run(&run),
+        Command::Test(test) => test::run(&test.only),
+        Command::Simulate { arguments } => run::simulate(&arguments),
+        Command::BenchReport => bench_report::write(),
+        Command::Screenshots => e2e::screenshots(),
     }
 }
 

@@ -1,26 +1,27 @@
-//! `cargo xtask run`.
+//! `cargo xtask run` and `cargo xtask simulate`.
 
+use std::ffi::OsString;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::options::Run;
 use crate::shell::command;
+use crate::tools::cargo;
 use crate::{build, root};
 
-/// Builds everything, then runs the relay until it is stopped.
+/// Builds everything, then becomes the relay.
 pub fn run(options: &Run) -> Result<()> {
     for folder in &options.models {
         if !folder.is_dir() {
-            bail!("{} is not a folder: --models wants one with GGUF files", folder.display());
+            bail!("{} is not a folder: --models takes a folder with GGUF files", folder.display());
         }
     }
-    build::page()?;
-    let relay = build::relay()?;
+    let relay = build::page_and_relay()?;
     let root = root();
     let mut relay = command(relay);
     relay.arg("--page").arg(root.join("dist")).arg("--data").arg(root.join(".run"));
-    // The model that comes along first: it is ready at once.
+    // The built-in model first: it is ready at once.
     relay.arg("--models").arg(root.join("public").join("models"));
     for folder in &options.models {
         relay.arg("--models").arg(std::path::absolute(folder)?);
@@ -34,17 +35,26 @@ pub fn run(options: &Run) -> Result<()> {
     if !options.no_open {
         relay.arg("--open");
     }
-    become_it(relay)
+    replace_process(relay)
 }
 
-/// Becomes the relay, so that Ctrl-C reaches it alone and it can say goodbye to the rooms.
+/// Runs the simulator, which is a crate of its own to keep this one small.
+pub fn simulate(arguments: &[OsString]) -> Result<()> {
+    let mut simulator = cargo();
+    simulator.args(["run", "--quiet", "--package", "potluck-simulate", "--"]).args(arguments);
+    // Files named on the command line are meant from where it was typed.
+    simulator.current_dir(std::env::current_dir()?);
+    replace_process(simulator)
+}
+
+/// Turns this process into the command, so that Ctrl-C reaches that alone and a relay can close its rooms.
 #[cfg(unix)]
-fn become_it(mut relay: Command) -> Result<()> {
+fn replace_process(mut command: Command) -> Result<()> {
     use std::os::unix::process::CommandExt;
-    Err(relay.exec()).context("the relay does not start")
+    Err(command.exec()).context("cannot start it")
 }
 
 #[cfg(not(unix))]
-fn become_it(mut relay: Command) -> Result<()> {
-    crate::shell::run(&mut relay).context("the relay")
+fn replace_process(mut command: Command) -> Result<()> {
+    crate::shell::run(&mut command)
 }

@@ -1,6 +1,6 @@
-//! Running programs, with a line that says which.
+//! Running programs, with a line that says which one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,35 +9,21 @@ use anyhow::{Context, Result, bail};
 
 use crate::root;
 
-/// A program of this repository's: started in its root, with our own tools first on the path.
+/// A program, started in the repository's root.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program.as_ref());
     command.current_dir(root());
-    if let Some(path) = search_path() {
-        command.env("PATH", path);
-    }
     command
-}
-
-/// Where tools are installed that were missing.
-pub fn tools_folder() -> PathBuf {
-    root().join(".run").join("tools")
-}
-
-fn search_path() -> Option<OsString> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(tools_folder().join("bin")).chain(std::env::split_paths(&path));
-    std::env::join_paths(folders).ok()
 }
 
 /// The program called `name`, if there is one on the path.
 pub fn find(name: &str) -> Option<PathBuf> {
-    let path = search_path()?;
+    let path = std::env::var_os("PATH")?;
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     std::env::split_paths(&path).map(|folder| folder.join(&name)).find(|candidate| candidate.is_file())
 }
 
-/// Runs a command and fails if it does.
+/// Runs a command; an error if it fails.
 pub fn run(command: &mut Command) -> Result<()> {
     let line = line(command);
     println!("+ {line}");
@@ -45,6 +31,18 @@ pub fn run(command: &mut Command) -> Result<()> {
     if !status.success() {
         bail!("failed ({status}): {line}");
     }
+    Ok(())
+}
+
+/// Runs a command beside others: says when it begins and ends, and shows its output only if it fails.
+pub fn run_quietly(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    println!("+ {line} (in the background)");
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot start: {line}"))?;
+    if !output.status.success() {
+        bail!("failed ({}): {line}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    println!("+ {line}: done");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that is checked before a landing, in steps that can be run alone.
+//! `cargo xtask test`: every check that a change must pass, in steps that can be run alone.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::shell::{command, run as run_command, run_keeping};
-use crate::tools::{cargo, ensure_component, ensure_target, npm};
-use crate::{browser, build, root, size};
+use crate::tools::{cargo, ensure_component, ensure_target};
+use crate::{build, e2e, root, size};
 
-/// The closing lines of a step's test runner, shown again at the very end.
-type Closing = Vec<String>;
+/// The last lines of a step's test runner, shown again at the very end.
+pub type Closing = Vec<String>;
 
 struct Step {
     name: &'static str,
     run: fn() -> (Closing, Result<()>),
 }
 
-/// Quick ones first, so that a slip is known soon.
-const STEPS: [Step; 8] = [
+/// Quick ones first, so that a mistake shows soon.
+const STEPS: [Step; 9] = [
     Step { name: "fmt", run: || (Vec::new(), fmt()) },
     Step { name: "size", run: || (Vec::new(), size::check()) },
     Step { name: "clippy", run: || (Vec::new(), clippy()) },
@@ -26,7 +26,8 @@ const STEPS: [Step; 8] = [
     Step { name: "train", run: train },
     Step { name: "page", run: || (Vec::new(), build::page()) },
     Step { name: "test", run: test },
-    Step { name: "e2e", run: e2e },
+    Step { name: "fuzz", run: || (Vec::new(), fuzz()) },
+    Step { name: "e2e", run: e2e::tests },
 ];
 
 struct Report {
@@ -36,13 +37,14 @@ struct Report {
     result: Result<()>,
 }
 
-/// Runs the steps named in `only`, or all. A failure does not keep the others from running, except that nothing is tested
-/// end to end without a page.
+/// The names of all steps, in order.
+pub fn step_names() -> Vec<&'static str> {
+    STEPS.iter().map(|step| step.name).collect()
+}
+
+/// Runs the steps named in `only`, or all. A step runs even if an earlier one failed, except that the end-to-end tests need
+/// a page.
 pub fn run(only: &[String]) -> Result<()> {
-    if let Some(unknown) = only.iter().find(|name| !STEPS.iter().any(|step| step.name == name.as_str())) {
-        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        bail!("there is no step {unknown:?}; there are {}", names.join(", "));
-    }
     let wanted = STEPS.iter().filter(|step| only.is_empty() || only.iter().any(|name| name == step.name));
     let mut reports: Vec<Report> = Vec::new();
     for step in wanted {
@@ -90,7 +92,7 @@ fn clippy_wasm() -> Result<()> {
     run_command(clippy.args(["--", "-D", "warnings"]))
 }
 
-/// The crates that run in a tab: all under `app/`, named after their folders, and the shaders.
+/// The crates that run in a tab: the shaders, and all under `app/`, which are named after their folders.
 fn in_the_tab() -> Result<Vec<String>> {
     let mut names = vec!["potluck-shaders".to_owned()];
     for entry in fs::read_dir(root().join("app"))? {
@@ -111,28 +113,12 @@ fn test() -> (Closing, Result<()>) {
     run_keeping(cargo().args(["test", "--workspace", "--no-fail-fast"]), closing)
 }
 
-/// Lines at the end of the end-to-end runner's output that are worth seeing again.
-const E2E_CLOSING: usize = 12;
+/// Seconds for each fuzz target: enough to find a new panic in a parser, short enough to run on every change.
+const FUZZ_SECONDS: &str = "20";
 
-fn e2e() -> (Closing, Result<()>) {
-    let prepared = (|| {
-        let chromium = browser::find_chromium()?;
-        let folder = root().join("e2e");
-        run_command(npm()?.args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))?;
-        // In the profile of the tests and with the features of the whole workspace, so that little is compiled again.
-        run_command(cargo().args(["build", "--workspace", "--exclude", "xtask", "--bins"]))?;
-        let mut npm = npm()?;
-        npm.arg("test").current_dir(folder);
-        npm.env("POTLUCK_CHROMIUM", chromium).env("POTLUCK_RELAY", build::relay_of("debug"));
-        anyhow::Ok(npm)
-    })();
-    match prepared {
-        Err(error) => (Vec::new(), Err(error)),
-        Ok(mut npm) => {
-            let (mut lines, result) = run_keeping(&mut npm, |line| !line.trim().is_empty());
-            (lines.split_off(lines.len().saturating_sub(E2E_CLOSING)), result)
-        }
-    }
+/// Feeds mutated input to every fuzz target. The real fuzzer (`fuzz/`) needs nightly Rust; this runs with stable.
+fn fuzz() -> Result<()> {
+    run_command(cargo().args(["run", "--package", "potluck-fuzz-smoke", "--", FUZZ_SECONDS]))
 }
 
 /// The smoke test of the training scripts: a model of a few thousand weights, from corpus to GGUF.

@@ -1,18 +1,23 @@
-// What a decode step costs after a pause, and how much of that a GPU is spared that is kept awake: an idle GPU lowers its clock,
-// and short work in the pause keeps it up. The work is a stage's (27 dispatches and a readback), as in sync.mjs.
-//   node e2e/bench/awake.mjs [--seconds 2.5] [--out FILE.json]
+// What a decode step costs after a pause, and how much of that a GPU keep-alive saves: an idle GPU lowers its clock, and short work
+// during the pause keeps it up. The step is that of a stage (27 dispatches and a readback), as in sync.mjs.
+//   node e2e/bench/keep-alive.mjs [--seconds 2.5] [--out FILE.json]
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 
 import { inPage } from './inpage.mjs';
+import { record } from './results.mjs';
 
 const { values } = parseArgs({ options: { seconds: { type: 'string', default: '2.5' }, out: { type: 'string' } } });
 
-const results = await inPage('awake', measure, Number(values.seconds) * 1000);
-results.forEach(({ pause, every, turns, share, millis }) => {
-  const kept = turns === 0 ? 'left alone' : `${turns} turns ${every === null ? 'one after the other' : `every ${every} ms`} (${share.toFixed(2)} ms of each alone)`;
-  console.log(`${pause} ms of pause, ${kept}: ${millis.map((one) => one.toFixed(2)).join(' / ')} ms (10%, median, 90%)`);
+const results = await inPage('keep-alive', measure, Number(values.seconds) * 1000);
+const describe = ({ pause, every, turns, share }) => {
+  const work = turns === 0 ? 'no work in between' : `work of ${share.toFixed(2)} ms ${every === null ? 'all the time' : `every ${every} ms`}`;
+  return `step after ${pause} ms, ${work}`;
+};
+results.forEach(({ millis, ...how }) => {
+  console.log(`${describe(how)}: ${millis.map((one) => one.toFixed(2)).join(' / ')} ms (10%, median, 90%)`);
 });
+await record('keep-alive', results.map(({ millis, ...how }) => ({ label: describe(how), value: millis[1], unit: 'ms' })));
 if (values.out) await writeFile(values.out, JSON.stringify(results, null, 1));
 
 /** Runs in the page. */
@@ -89,16 +94,16 @@ async function measure(lasting) {
   const results = [];
   for (const turns of [0, 10_000, 50_000, 250_000]) {
     gpu.queue.writeBuffer(spin.buffer, 0, new Uint32Array([turns]));
-    // How long one takes on a GPU that is awake.
+    // How long one takes at full clock.
     const alone = [];
     for (const end = performance.now() + 700; turns > 0 && performance.now() < end; ) {
       alone.push(await once(() => submit(spin, 1, 1, (encoder) => encoder.copyBufferToBuffer(spin.buffer, 0, read, 0, 256))));
     }
     for (const every of turns === 0 ? [null] : [null, 4]) {
       for (const pause of [5, 10, 30]) {
-        let awake = turns > 0;
+        let keeping = turns > 0;
         const keep = (async () => {
-          while (awake) {
+          while (keeping) {
             submit(spin, 1, 1);
             await (every === null ? gpu.queue.onSubmittedWorkDone() : sleep(every));
           }
@@ -110,7 +115,7 @@ async function measure(lasting) {
           const millis = await once(step);
           if (performance.now() - started > 0.6 * lasting) times.push(millis);
         }
-        awake = false;
+        keeping = false;
         await keep;
         times.sort((a, b) => a - b);
         const at = (share) => times[Math.floor(share * (times.length - 1))];

@@ -1,18 +1,48 @@
-//! `cargo xtask simulate`: rooms on a virtual clock, drawn from seeds.
+//! `cargo xtask simulate`: runs rooms on a virtual clock, with everything random drawn from a seed.
+//!
+//! A crate of its own, so that `cargo xtask run` does not wait until the simulator is compiled.
+#![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use clap::Parser;
 use potluck_swarm::sim::{Run, SCENARIOS, Scenario, scenario};
 
-use crate::options::Simulate;
+/// Seeds whose failures are printed in full.
+const MAX_PRINTED: usize = 1000;
 
-/// Seeds whose failures are told in full.
-const TOLD: usize = 1000;
+/// Runs rooms on a virtual clock.
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask simulate")]
+struct Options {
+    /// The scenario to run; without one, they are listed
+    scenario: Option<String>,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many seeds to run, counting up from the first
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seeds: u64,
+    /// Where to write the last run's timeline: tokens per second with joins and leaves, as .svg or .json
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
 
-/// Runs one scenario over its seeds, tells what came of it, and draws the last timeline.
-pub fn run(options: &Simulate) -> Result<()> {
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one scenario over its seeds, prints the results, and draws the last timeline.
+fn run(options: &Options) -> Result<()> {
     let Some(scenario) = options.scenario.as_deref().and_then(scenario) else {
         return unknown(options.scenario.as_deref());
     };
@@ -23,8 +53,8 @@ pub fn run(options: &Simulate) -> Result<()> {
         recoveries += run.recoveries;
         if let Some(failure) = &run.failure {
             failed.push(seed);
-            if failed.len() <= TOLD {
-                tell_failure(scenario, &run, failure);
+            if failed.len() <= MAX_PRINTED {
+                print_failure(scenario, &run, failure);
             }
         }
         last = Some(run);
@@ -34,7 +64,7 @@ pub fn run(options: &Simulate) -> Result<()> {
         last.event_log.iter().for_each(|line| println!("{line}"));
     }
     println!(
-        "{}: {} of {} seeds well, {recoveries} recoveries, {:.1} s, fingerprint of the last {:016x}",
+        "{}: {} of {} seeds passed, {recoveries} recoveries, {:.1} s, fingerprint of the last {:016x}",
         scenario.name,
         options.seeds - failed.len() as u64,
         options.seeds,
@@ -47,7 +77,7 @@ pub fn run(options: &Simulate) -> Result<()> {
     if failed.is_empty() { Ok(()) } else { bail!("{} seeds failed, the first is {}", failed.len(), failed[0]) }
 }
 
-fn tell_failure(scenario: &Scenario, run: &Run, failure: &str) {
+fn print_failure(scenario: &Scenario, run: &Run, failure: &str) {
     println!("seed {}: {failure}", run.seed);
     run.event_log.iter().for_each(|line| println!("    {line}"));
     println!("    replay: cargo xtask simulate {} --seed {}", scenario.name, run.seed);
@@ -65,7 +95,7 @@ fn unknown(name: Option<&str>) -> Result<()> {
     }
 }
 
-/// The timeline as a picture or as data, whichever the name says.
+/// Writes the timeline as a picture or as data, depending on the extension.
 fn write(path: &Path, scenario: &Scenario, run: &Run) -> Result<()> {
     let title = format!("{}, seed {}: {}", scenario.name, run.seed, scenario.about);
     let text = match path.extension().and_then(|extension| extension.to_str()) {

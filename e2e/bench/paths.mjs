@@ -1,24 +1,26 @@
-// What a message takes from the worker of one tab to that of another tab of one browser: through the relay, by broadcast, and on
-// a channel to which the page's shared worker introduced both, its buffer copied or given away.
-//   node e2e/bench/ways.mjs [--count 1500] [--bytes 8192] [--rounds 2]
+// What a message takes from a worker of one tab to a worker of another tab of the same browser: through the relay, by broadcast, and
+// on a channel that the page's shared worker sets up, with its buffer copied or transferred.
+//   node e2e/bench/paths.mjs [--count 1500] [--bytes 8192] [--rounds 2]
 import { loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 
 import { Device } from '../harness/browser.mjs';
 import { Relay } from '../harness/relay.mjs';
+import { record } from './results.mjs';
 
 const { values } = parseArgs({
   options: { count: { type: 'string', default: '1500' }, bytes: { type: 'string', default: '8192' }, rounds: { type: 'string', default: '2' } },
 });
-const ways = ['relay', 'broadcast', 'channel, copied', 'channel, given away'];
+const paths = ['relay', 'broadcast', 'channel, copied', 'channel, transferred'];
+const last = {};
 
 const relay = await Relay.start({ models: [] });
-const device = await Device.start('ways', { gpu: false });
+const device = await Device.start('paths', { gpu: false });
 try {
   const opened = await fetch(`${relay.url}/rooms`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ title: 'ways', visible: false }),
+    body: JSON.stringify({ title: 'paths', visible: false }),
   });
   const { id } = await opened.json();
   const tabs = [device.page, await device.newTab()];
@@ -28,20 +30,28 @@ try {
   }
   for (let round = 1; round <= Number(values.rounds); round++)
     for (const idle of [0, 3])
-      for (const way of ways) {
-        const asked = { way, idle, count: Number(values.count), bytes: Number(values.bytes) };
+      for (const path of paths) {
+        const asked = { path, idle, count: Number(values.count), bytes: Number(values.bytes) };
         const millis = await tabs[0].evaluate((asked) => window.measure(asked), asked);
-        console.log(`${idle} ms of pause, ${way}: ${millis.map((one) => one.toFixed(2)).join(' / ')} ms one way (10%, median, 95%), load ${loadavg()[0].toFixed(1)}`);
+        last[`${path} ${idle}`] = millis[1];
+        console.log(`${idle} ms of pause, ${path}: ${millis.map((one) => one.toFixed(2)).join(' / ')} ms one way (10%, median, 95%), load ${loadavg()[0].toFixed(1)}`);
       }
+  const figure = (label, idle) => ({
+    label: `${values.bytes} bytes from tab to tab, ${label}`,
+    value: last[`channel, transferred ${idle}`],
+    unit: 'ms',
+    peer: `through the relay: ${last[`relay ${idle}`].toFixed(2)} ms`,
+  });
+  await record('tab-messages', [figure('one way', 0), figure('after a pause of 3 ms', 3)]);
 } finally {
   await device.stop();
   await relay.stop();
 }
 
-/** Runs in a tab: a worker, introduced by the page's shared worker as a node is. */
+/** Runs in a tab: starts a worker that the page's shared worker connects to others, as it does with nodes. */
 async function start([code, url]) {
   const worker = new Worker(URL.createObjectURL(new Blob([code])));
-  const { port } = new SharedWorker('/neighbours.js?v=ways');
+  const { port } = new SharedWorker('/neighbours.js?v=paths');
   const heard = () => new Promise((done) => (worker.onmessage = ({ data }) => done(data)));
   window.measure = (asked) => {
     worker.postMessage(asked);
@@ -51,7 +61,7 @@ async function start([code, url]) {
   await heard();
 }
 
-/** Runs in a worker: sends back what is not its own question, and measures when asked. */
+/** Runs in a worker: echoes messages, and measures when asked. */
 function work() {
   let channel;
   let peer;
@@ -62,18 +72,18 @@ function work() {
       socket.send(buffer);
     },
     broadcast: (buffer) => everyone.postMessage(buffer),
-    'channel, copied': (buffer) => channel.postMessage({ way: 'channel, copied', buffer }),
-    'channel, given away': (buffer) => channel.postMessage({ way: 'channel, given away', buffer }, [buffer]),
+    'channel, copied': (buffer) => channel.postMessage({ path: 'channel, copied', buffer }),
+    'channel, transferred': (buffer) => channel.postMessage({ path: 'channel, transferred', buffer }, [buffer]),
   };
   let socket;
-  const came = (way, buffer) => (asking ? asking(buffer) : send[way](buffer));
-  const everyone = new BroadcastChannel('ways');
+  const came = (path, buffer) => (asking ? asking(buffer) : send[path](buffer));
+  const everyone = new BroadcastChannel('paths');
   everyone.onmessage = ({ data }) => came('broadcast', data);
 
   async function open({ url, port }) {
     port.onmessage = ({ ports }) => {
       [channel] = ports;
-      channel.onmessage = ({ data }) => came(data.way, data.buffer);
+      channel.onmessage = ({ data }) => came(data.path, data.buffer);
     };
     socket = new WebSocket(url);
     socket.binaryType = 'arraybuffer';
@@ -87,13 +97,13 @@ function work() {
         done(route);
       };
     });
-    port.postMessage({ room: 'ways', route });
+    port.postMessage({ room: 'paths', route });
   }
 
-  async function measure({ way, idle, count, bytes }) {
+  async function measure({ path, idle, count, bytes }) {
     const once = () => {
       const answered = new Promise((done) => (asking = done));
-      send[way](new ArrayBuffer(bytes));
+      send[path](new ArrayBuffer(bytes));
       return answered;
     };
     for (let i = 0; i < 50; i++) await once();

@@ -1,0 +1,27 @@
+//! Builds the page's folder from compiled WebAssembly and the manifest in `index.html`.
+//!
+//! The manifest is Trunk's: `trunk build` and `trunk serve` work as well. Doing the same here saves compiling Trunk, which
+//! took longer than compiling the page. This is a crate of its own so that `cargo xtask` itself stays quick to compile.
+#![forbid(unsafe_code)]
+
+mod html;
+mod manifest;
+mod page;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [index, compiled, out] = arguments.as_slice() else {
+        eprintln!("usage: potluck-bundle INDEX.HTML COMPILED_WASM_FOLDER OUTPUT_FOLDER");
+        return ExitCode::from(2);
+    };
+    match page::build(index, compiled, out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The page's folder: files named and linked as Trunk does it.
+
+use std::fs;
+use std::hash::Hasher;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use wasm_bindgen_cli_support::Bindgen;
+
+use crate::manifest::{self, Request};
+
+/// Writes the page to `out`, which is replaced. `index` is the HTML file with the manifest, and its folder what the manifest's
+/// paths start from; `compiled` holds a `.wasm` file for each program.
+///
+/// # Errors
+/// A file that cannot be read or written, a manifest that asks for more than this program does, and WebAssembly that
+/// wasm-bindgen refuses.
+pub fn build(index: &Path, compiled: &Path, out: &Path) -> Result<()> {
+    let html = fs::read_to_string(index).with_context(|| format!("cannot read {}", index.display()))?;
+    let root = index.parent().unwrap_or(Path::new("."));
+    let entries = manifest::read(&html).with_context(|| format!("in {}", index.display()))?;
+    if out.exists() {
+        fs::remove_dir_all(out).with_context(|| format!("cannot remove {}", out.display()))?;
+    }
+    fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
+
+    let mut page = String::with_capacity(2 * html.len());
+    let mut preloads = String::new();
+    let mut written = 0;
+    for entry in entries {
+        page.push_str(&html[written..entry.span.start]);
+        written = entry.span.end;
+        match entry.request {
+            Request::Base => page.push_str("<base href=\"/\" />"),
+            Request::Copy(path) => {
+                copy(&root.join(path), out, file_name(path)?)?;
+            }
+            Request::Css(path) => page.push_str(&style(&root.join(path), out)?),
+            Request::Main(bin) => {
+                let name = main(bin, compiled, out)?;
+                page.push_str(&start(&name));
+                preloads.push_str(&preload(&name));
+            }
+            Request::Worker(bin) => bind(Bindgen::new().no_modules(true)?, bin, compiled, out)?,
+        }
+    }
+    page.push_str(&html[written..]);
+    let page = page.replacen("</head>", &format!("{preloads}</head>"), 1);
+    let path = out.join("index.html");
+    fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Copies and links a style sheet: its tag.
+fn style(path: &Path, out: &Path) -> Result<String> {
+    let bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
+    let name = format!("{stem}-{}.css", hash(&bytes));
+    copy(path, out, &name)?;
+    Ok(format!("<link rel=\"stylesheet\" href=\"/{name}\"/>"))
+}
+
+/// Makes the page's own program, named after its content: the name without extension.
+fn main(bin: &str, compiled: &Path, out: &Path) -> Result<String> {
+    let path = compiled.join(format!("{bin}.wasm"));
+    let bytes = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let name = format!("{bin}-{}", hash(&bytes));
+    bind(Bindgen::new().web(true)?, bin, compiled, out)?;
+    for end in [".js", "_bg.wasm"] {
+        fs::rename(out.join(format!("{bin}{end}")), out.join(format!("{name}{end}")))
+            .with_context(|| format!("cannot rename {bin}{end}"))?;
+    }
+    Ok(name)
+}
+
+/// Runs wasm-bindgen: writes `BIN.js` and `BIN_bg.wasm`.
+fn bind(bindgen: &mut Bindgen, bin: &str, compiled: &Path, out: &Path) -> Result<()> {
+    // As the wasm-bindgen program does by default.
+    bindgen.omit_default_module_path(false).typescript(false);
+    bindgen.input_path(compiled.join(format!("{bin}.wasm"))).out_name(bin);
+    bindgen.generate(out).with_context(|| format!("wasm-bindgen cannot process the program {bin}"))
+}
+
+/// The script that starts the page.
+fn start(name: &str) -> String {
+    format!(
+        "<script type=\"module\">\nimport init from '/{name}.js';\n\
+         await init({{ module_or_path: '/{name}_bg.wasm' }});\n</script>"
+    )
+}
+
+/// Both files are fetched at once, not the second when the first has run.
+fn preload(name: &str) -> String {
+    format!(
+        "<link rel=\"modulepreload\" href=\"/{name}.js\" crossorigin=\"anonymous\">\
+         <link rel=\"preload\" href=\"/{name}_bg.wasm\" crossorigin=\"anonymous\" as=\"fetch\" type=\"application/wasm\">"
+    )
+}
+
+fn copy(from: &Path, out: &Path, name: &str) -> Result<()> {
+    fs::copy(from, out.join(name)).with_context(|| format!("cannot copy {}", from.display()))?;
+    Ok(())
+}
+
+fn file_name(path: &str) -> Result<&str> {
+    Path::new(path).file_name().and_then(|name| name.to_str()).ok_or_else(|| anyhow!("{path:?} names no file"))
+}
+
+/// A name for a content: 16 hexadecimal digits, by which the relay sees that the file can be cached for ever.
+///
+/// It only has to differ when the content does. That it may differ between versions of Rust as well costs one download.
+fn hash(bytes: &[u8]) -> String {
+    let mut hasher = std::hash::DefaultHasher::new();
+    hasher.write(bytes);
+    format!("{:016x}", hasher.finish())
+}
