@@ -6,6 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+/// Positions that a page of the KV cache holds. Caches are allocated in whole pages.
+pub const KV_PAGE_TOKENS: u32 = 64;
+
 /// Type of the keys and values of every conversation of a room. Names are those of GGUF.
 ///
 /// The order is that of preference: exact first, smallest last.

@@ -14,7 +14,7 @@ mod work;
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position, StageId,
 };
-pub use kv_cache_type::{KvCacheType, UnknownKvCacheType};
+pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};
 pub use shape::{BlockShape, FeedForwardShape, ModelShape};
 pub use sharing::Sharing;
