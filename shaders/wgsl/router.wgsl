@@ -11,7 +11,7 @@ fn after(value: f32, id: u32, last: f32, last_id: u32) -> bool {
     return value < last || (value == last && id > last_id);
 }
 
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 var<workgroup> best_value: array<f32, $THREADS>;
 var<workgroup> best_id: array<u32, $THREADS>;
 
@@ -43,7 +43,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
                 expert = e;
             }
         }
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
         best_value[local] = value;
         best_id[local] = expert;
         workgroupBarrier();
