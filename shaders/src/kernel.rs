@@ -12,21 +12,21 @@ use crate::{Format, KernelVariant, Lanes, MAX_EXPERTS, Tile, TileKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
     /// Every thread on its own: no barriers, no workgroup memory. For software adapters, and as the fallback.
-    Lone,
+    PerThread,
     /// A workgroup shares the work of a row.
-    Coop,
+    Workgroup,
 }
 
 /// How a matrix-vector kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VectorStrategy {
-    /// As [`Strategy::Lone`].
-    Lone,
+    /// As [`Strategy::PerThread`].
+    PerThread,
     /// Every thread makes rows of its own, but a subgroup reads the vectors together. No barriers, and the bits of
-    /// [`VectorStrategy::Lone`]. Subgroups are of 4 threads or a multiple, all in use.
+    /// [`VectorStrategy::PerThread`]. Subgroups are of 4 threads or a multiple, all in use.
     Broadcast,
-    /// As [`Strategy::Coop`].
-    Coop,
+    /// As [`Strategy::Workgroup`].
+    Workgroup,
 }
 
 /// What a matrix kernel adds, or where it finds its matrix.
@@ -124,12 +124,12 @@ pub enum Kernel {
         /// What else.
         job: Job,
         /// Among which threads. All forms give the same bits.
-        form: KernelVariant,
+        variant: KernelVariant,
     },
     /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
     Split {
         /// Of the cache.
-        state: KvCacheType,
+        kv_type: KvCacheType,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -152,7 +152,7 @@ pub enum Kernel {
     /// Rotation: rows, qkv, turns, q, keys, values; then both gains; then factors.
     Rope {
         /// Of the cache.
-        state: KvCacheType,
+        kv_type: KvCacheType,
         /// Of the rotation.
         pairs: Pairs,
         /// Queries and keys are normed.
@@ -163,7 +163,7 @@ pub enum Kernel {
     /// Attention: rows, pages, q, keys, values, out.
     Attention {
         /// Of the cache.
-        state: KvCacheType,
+        kv_type: KvCacheType,
         /// How.
         strategy: Strategy,
         /// Quads of values in a head, at most 64.
@@ -172,7 +172,7 @@ pub enum Kernel {
     /// Attention of a chunk of a prompt: rows, pages, q, keys, values, out.
     FlashAttention {
         /// Of the cache.
-        state: KvCacheType,
+        kv_type: KvCacheType,
         /// Quads of values in a head, at most 64.
         quads: u16,
     },
@@ -203,21 +203,21 @@ fn template(name: &str) -> Option<&'static str> {
         "ternary" => include_str!("../wgsl/formats/ternary.wgsl"),
         "codebooks" => include_str!("../wgsl/formats/codebooks.wgsl"),
         "numbers" => include_str!("../wgsl/numbers.wgsl"),
-        "cache" => include_str!("../wgsl/cache.wgsl"),
-        "turn" => include_str!("../wgsl/turn.wgsl"),
+        "kv_cache" => include_str!("../wgsl/kv_cache.wgsl"),
+        "rotation" => include_str!("../wgsl/rotation.wgsl"),
         "product" => include_str!("../wgsl/product.wgsl"),
         "lists" => include_str!("../wgsl/lists.wgsl"),
         "embed" => include_str!("../wgsl/embed.wgsl"),
         "norm" => include_str!("../wgsl/norm.wgsl"),
         "matvec" => include_str!("../wgsl/matvec.wgsl"),
-        "matmul_lone" => include_str!("../wgsl/matmul_lone.wgsl"),
+        "matmul_per_thread" => include_str!("../wgsl/matmul_per_thread.wgsl"),
         "matmul" => include_str!("../wgsl/matmul.wgsl"),
         "fused" => include_str!("../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../wgsl/wide_q4_k.wgsl"),
         "wide_q6_k" => include_str!("../wgsl/wide_q6_k.wgsl"),
         "split" => include_str!("../wgsl/split.wgsl"),
         "merge" => include_str!("../wgsl/merge.wgsl"),
-        "groups_lone" => include_str!("../wgsl/groups_lone.wgsl"),
+        "groups_per_thread" => include_str!("../wgsl/groups_per_thread.wgsl"),
         "groups" => include_str!("../wgsl/groups.wgsl"),
         "rope" => include_str!("../wgsl/rope.wgsl"),
         "rope_blocks" => include_str!("../wgsl/rope_blocks.wgsl"),
@@ -246,23 +246,23 @@ impl Kernel {
     /// Threads of a workgroup.
     pub fn threads(self) -> u32 {
         match self {
-            Self::MatVec { strategy: VectorStrategy::Lone | VectorStrategy::Broadcast, .. }
-            | Self::Norm(Strategy::Lone)
-            | Self::Router(Strategy::Lone)
-            | Self::Top(Strategy::Lone)
-            | Self::Attention { strategy: Strategy::Lone, .. } => 8,
-            Self::Fused { form, .. } => form.threads(),
+            Self::MatVec { strategy: VectorStrategy::PerThread | VectorStrategy::Broadcast, .. }
+            | Self::Norm(Strategy::PerThread)
+            | Self::Router(Strategy::PerThread)
+            | Self::Top(Strategy::PerThread)
+            | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
+            Self::Fused { variant, .. } => variant.threads(),
             Self::Split { .. } => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
-            Self::Groups(Strategy::Lone) => 1,
-            Self::Groups(Strategy::Coop) => 128,
+            Self::Groups(Strategy::PerThread) => 1,
+            Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
         }
     }
 
     /// The fused kernel of the portable form.
     pub fn fused(format: Format, rows: u8, job: Job) -> Kernel {
-        Self::Fused { format, rows, job, form: KernelVariant::portable(job) }
+        Self::Fused { format, rows, job, variant: KernelVariant::portable(job) }
     }
 
     /// Values that a thread of a fused kernel reads at a time.
@@ -279,8 +279,8 @@ impl Kernel {
     pub fn matrix_rows(self) -> u32 {
         match self {
             Self::MatMul { tile, .. } => tile.rows(),
-            Self::Fused { form, .. } => form.all_results(),
-            Self::MatVec { strategy: VectorStrategy::Coop, .. } => self.threads() / Self::LANES,
+            Self::Fused { variant, .. } => variant.all_results(),
+            Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
             _ => self.threads(),
         }
@@ -326,19 +326,19 @@ impl Kernel {
     }
 
     /// The type of the keys and values it writes or reads, if it does.
-    pub fn state(self) -> Option<KvCacheType> {
+    pub fn kv_type(self) -> Option<KvCacheType> {
         match self {
-            Self::Split { state, .. }
-            | Self::Rope { state, .. }
-            | Self::Attention { state, .. }
-            | Self::FlashAttention { state, .. } => Some(state),
+            Self::Split { kv_type, .. }
+            | Self::Rope { kv_type, .. }
+            | Self::Attention { kv_type, .. }
+            | Self::FlashAttention { kv_type, .. } => Some(kv_type),
             _ => None,
         }
     }
 
     /// Threads that the rotation takes for a head: one makes four values, and blocks come in pairs.
-    pub fn rope_threads(state: KvCacheType, head_dim: u32) -> u32 {
-        if state.is_quantized() { state.scale_words(head_dim) * 2 * KvCacheType::BLOCK / 4 } else { head_dim / 4 }
+    pub fn rope_threads(kv_type: KvCacheType, head_dim: u32) -> u32 {
+        if kv_type.is_quantized() { kv_type.scale_words(head_dim) * 2 * KvCacheType::BLOCK / 4 } else { head_dim / 4 }
     }
 
     /// Whether it looks values up in the [`crate::codebooks`]: they are its last storage binding.
@@ -397,14 +397,14 @@ impl Kernel {
     /// What replaces a kernel that computes wrongly: the barrier-free form, row by row, or the separate steps of a fused one.
     pub fn fallback(self) -> Option<Kernel> {
         match self {
-            Self::Norm(Strategy::Coop) => Some(Self::Norm(Strategy::Lone)),
-            Self::Router(Strategy::Coop) => Some(Self::Router(Strategy::Lone)),
-            Self::Top(Strategy::Coop) => Some(Self::Top(Strategy::Lone)),
-            Self::Groups(Strategy::Coop) => Some(Self::Groups(Strategy::Lone)),
-            Self::MatVec { format, strategy: VectorStrategy::Coop | VectorStrategy::Broadcast, rows, operand } => {
-                Some(Self::MatVec { format, strategy: VectorStrategy::Lone, rows, operand })
+            Self::Norm(Strategy::Workgroup) => Some(Self::Norm(Strategy::PerThread)),
+            Self::Router(Strategy::Workgroup) => Some(Self::Router(Strategy::PerThread)),
+            Self::Top(Strategy::Workgroup) => Some(Self::Top(Strategy::PerThread)),
+            Self::Groups(Strategy::Workgroup) => Some(Self::Groups(Strategy::PerThread)),
+            Self::MatVec { format, strategy: VectorStrategy::Workgroup | VectorStrategy::Broadcast, rows, operand } => {
+                Some(Self::MatVec { format, strategy: VectorStrategy::PerThread, rows, operand })
             }
-            Self::Fused { format, rows, job, form } if form != KernelVariant::portable(job) => {
+            Self::Fused { format, rows, job, variant } if variant != KernelVariant::portable(job) => {
                 Some(Self::fused(format, rows, job))
             }
             Self::Fused { format, rows, job, .. } => {
@@ -413,28 +413,32 @@ impl Kernel {
                     Job::GatedExpert | Job::ExpertSum => Operand::Expert,
                     Job::Normed | Job::Added | Job::Gated => Operand::Plain,
                 };
-                Some(Self::MatVec { format, strategy: VectorStrategy::Coop, rows, operand })
+                Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }
-            Self::Split { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
-            Self::Merge { quads } => Some(Self::Attention { state: KvCacheType::F32, strategy: Strategy::Coop, quads }),
-            Self::Attention { state, strategy: Strategy::Coop, quads } => {
-                Some(Self::Attention { state, strategy: Strategy::Lone, quads })
+            Self::Split { kv_type, quads } => Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads }),
+            Self::Merge { quads } => {
+                Some(Self::Attention { kv_type: KvCacheType::F32, strategy: Strategy::Workgroup, quads })
             }
-            Self::MatMul { format, operand, tile } if tile.kind() != TileKind::Lone => {
-                Some(Self::MatMul { format, operand, tile: Tile::lone(format) })
+            Self::Attention { kv_type, strategy: Strategy::Workgroup, quads } => {
+                Some(Self::Attention { kv_type, strategy: Strategy::PerThread, quads })
+            }
+            Self::MatMul { format, operand, tile } if tile.kind() != TileKind::PerThread => {
+                Some(Self::MatMul { format, operand, tile: Tile::per_thread(format) })
             }
             Self::MatMul { format, operand, .. } => {
                 let rows = if operand == Operand::Expert { 1 } else { 8 };
-                Some(Self::MatVec { format, strategy: VectorStrategy::Lone, rows, operand })
+                Some(Self::MatVec { format, strategy: VectorStrategy::PerThread, rows, operand })
             }
-            Self::FlashAttention { state, quads } => Some(Self::Attention { state, strategy: Strategy::Coop, quads }),
+            Self::FlashAttention { kv_type, quads } => {
+                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads })
+            }
             _ => None,
         }
     }
 
-    /// A short name for reports, like `matvec Q4_K coop ×4`.
+    /// A short name for reports, like `matvec Q4_K shares ×4`.
     pub fn name(self) -> String {
-        let how = |strategy| if strategy == Strategy::Coop { "coop" } else { "lone" };
+        let how = |strategy| if strategy == Strategy::Workgroup { "workgroup" } else { "per-thread" };
         let with = |operand| match operand {
             Operand::Plain => "",
             Operand::Bias => " bias",
@@ -445,37 +449,37 @@ impl Kernel {
             Self::Norm(strategy) => format!("norm {}", how(strategy)),
             Self::MatVec { format, strategy, rows, operand } => {
                 let how = match strategy {
-                    VectorStrategy::Lone => "lone",
+                    VectorStrategy::PerThread => "per-thread",
                     VectorStrategy::Broadcast => "broadcast",
-                    VectorStrategy::Coop => "coop",
+                    VectorStrategy::Workgroup => "workgroup",
                 };
                 format!("matvec {} {how} ×{rows}{}", format.name(), with(operand))
             }
             Self::MatMul { format, operand, tile } => {
                 let kind = match tile.kind() {
                     TileKind::Shared => "",
-                    TileKind::Lone => " lone",
+                    TileKind::PerThread => " per-thread",
                     TileKind::Broadcast(Lanes::Four) => " by 4",
                     TileKind::Broadcast(Lanes::Eight) => " by 8",
                 };
                 format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
-            Self::Fused { format, rows, job, form } => {
-                let how = if form == KernelVariant::portable(job) { String::new() } else { format!(" {form}") };
+            Self::Fused { format, rows, job, variant } => {
+                let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };
                 format!("fused {} {job:?} ×{rows}{how}", format.name())
             }
-            Self::Split { state, quads } => format!("attention split {state:?} {}", u32::from(quads) * 4),
+            Self::Split { kv_type, quads } => format!("attention split {kv_type:?} {}", u32::from(quads) * 4),
             Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
             Self::Groups(strategy) => format!("groups {}", how(strategy)),
-            Self::Rope { state, pairs, qk_norm, factors } => format!(
-                "rope {state:?} {pairs:?}{}{}",
+            Self::Rope { kv_type, pairs, qk_norm, factors } => format!(
+                "rope {kv_type:?} {pairs:?}{}{}",
                 if qk_norm { " norm" } else { "" },
                 if factors { " factors" } else { "" }
             ),
-            Self::Attention { state, strategy, quads } => {
-                format!("attention {state:?} {} {}", how(strategy), u32::from(quads) * 4)
+            Self::Attention { kv_type, strategy, quads } => {
+                format!("attention {kv_type:?} {} {}", how(strategy), u32::from(quads) * 4)
             }
-            Self::FlashAttention { state, quads } => format!("flash attention {state:?} {}", u32::from(quads) * 4),
+            Self::FlashAttention { kv_type, quads } => format!("flash attention {kv_type:?} {}", u32::from(quads) * 4),
             Self::SwiGlu => "swiglu".into(),
             Self::Router(strategy) => format!("router {}", how(strategy)),
             Self::Combine => "combine".into(),
@@ -490,7 +494,7 @@ impl Kernel {
         match self {
             Self::MatVec { strategy, .. } => strategy == VectorStrategy::Broadcast,
             Self::MatMul { tile, .. } => matches!(tile.kind(), TileKind::Broadcast(_)),
-            Self::Fused { form, .. } => form.shuffle > 1,
+            Self::Fused { variant, .. } => variant.shuffle > 1,
             _ => false,
         }
     }
@@ -508,13 +512,13 @@ impl Kernel {
             Self::Norm(_) => ("norm", params::Norm::WGSL),
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
             Self::MatMul { tile, .. } if tile.kind() == TileKind::Shared => ("matmul", params::MatVec::WGSL),
-            Self::MatMul { .. } => ("matmul_lone", params::MatVec::WGSL),
+            Self::MatMul { .. } => ("matmul_per_thread", params::MatVec::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
-            Self::Groups(Strategy::Lone) => ("groups_lone", params::Groups::WGSL),
-            Self::Groups(Strategy::Coop) => ("groups", params::Groups::WGSL),
-            Self::Rope { state, .. } if state.is_quantized() => ("rope_blocks", params::Rope::WGSL),
+            Self::Groups(Strategy::PerThread) => ("groups_per_thread", params::Groups::WGSL),
+            Self::Groups(Strategy::Workgroup) => ("groups", params::Groups::WGSL),
+            Self::Rope { kv_type, .. } if kv_type.is_quantized() => ("rope_blocks", params::Rope::WGSL),
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
             Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
@@ -535,20 +539,20 @@ impl Kernel {
             define("CODEBOOK_AT", at.to_string());
             define("CODEBOOKS", self.bindings().len().to_string());
         }
-        if let Some(state) = self.state() {
-            define("STATE", format!("{state:?}"));
-            if state.is_quantized() {
+        if let Some(kv_type) = self.kv_type() {
+            define("KV_TYPE", format!("{kv_type:?}"));
+            if kv_type.is_quantized() {
                 define("QUANTIZED", String::new());
-                define("WORD_QUADS", if state == KvCacheType::Q8_0 { "1" } else { "2" }.into());
+                define("WORD_QUADS", if kv_type == KvCacheType::Q8_0 { "1" } else { "2" }.into());
             }
         }
-        if let Self::Split { state, quads }
-        | Self::Attention { state, quads, .. }
-        | Self::FlashAttention { state, quads } = self
+        if let Self::Split { kv_type, quads }
+        | Self::Attention { kv_type, quads, .. }
+        | Self::FlashAttention { kv_type, quads } = self
         {
             let head_dim = u32::from(quads) * 4;
-            define("HEAD_WORDS", state.head_words(head_dim).to_string());
-            define("SCALE_WORDS", state.scale_words(head_dim).to_string());
+            define("HEAD_WORDS", kv_type.head_words(head_dim).to_string());
+            define("SCALE_WORDS", kv_type.scale_words(head_dim).to_string());
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
@@ -562,8 +566,8 @@ impl Kernel {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("ROWS", rows.to_string());
                 define("LANES", Self::LANES.to_string());
-                let coop = strategy == VectorStrategy::Coop;
-                define("OUT", if coop { 1 } else { Self::rows_a_thread(format, rows) }.to_string());
+                let shares = strategy == VectorStrategy::Workgroup;
+                define("OUT", if shares { 1 } else { Self::rows_a_thread(format, rows) }.to_string());
                 if strategy == VectorStrategy::Broadcast {
                     define("BROADCAST", String::new());
                 }
@@ -604,11 +608,11 @@ impl Kernel {
                     Operand::Expert => define("GROUPED", String::new()),
                 }
             }
-            Self::Fused { format, rows, job, form } => {
+            Self::Fused { format, rows, job, variant } => {
                 define("FORMAT", format.name().into());
                 let (vectors, pairs, halves) =
-                    (u32::from(rows), u32::from(form.results), if job.gates() { 2 } else { 1 });
-                let shuffle = u32::from(form.shuffle);
+                    (u32::from(rows), u32::from(variant.results), if job.gates() { 2 } else { 1 });
+                let shuffle = u32::from(variant.shuffle);
                 for (name, value) in [
                     ("ROWS", vectors),
                     ("PAIRS", pairs),
@@ -677,7 +681,7 @@ impl Kernel {
 
     /// Every variant in use anywhere, with head widths `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
-        let strategies = [Strategy::Lone, Strategy::Coop];
+        let strategies = [Strategy::PerThread, Strategy::Workgroup];
         let mut all = vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
         for format in Format::ALL {
             all.push(Self::Embed(format));
@@ -686,12 +690,12 @@ impl Kernel {
                 all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
                 // Forms have nothing to do with formats but for the words that one reads at a time.
                 if [Format::Q4_K, Format::Q6_K].contains(&format) {
-                    let forms: BTreeSet<KernelVariant> = [1, 4, 8, 16, 32]
+                    let variants: BTreeSet<KernelVariant> = [1, 4, 8, 16, 32]
                         .into_iter()
                         .flat_map(|subgroup| KernelVariant::candidates(job, subgroup))
                         .collect();
-                    let forms = forms.into_iter().filter(|form| *form != KernelVariant::portable(job));
-                    all.extend(forms.map(|form| Self::Fused { format, rows: 1, job, form }));
+                    let variants = variants.into_iter().filter(|variant| *variant != KernelVariant::portable(job));
+                    all.extend(variants.map(|variant| Self::Fused { format, rows: 1, job, variant }));
                 }
             }
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
@@ -700,13 +704,13 @@ impl Kernel {
                 let tiles = if every { &Tile::CANDIDATES[..] } else { &[Tile::V64R64] };
                 let grouped = operand == Operand::Expert;
                 let broadcast = Lanes::ALL.map(|lanes| Tile::broadcast(format, lanes, grouped));
-                let tiles = tiles.iter().copied().chain([Tile::lone(format)]).chain(broadcast);
+                let tiles = tiles.iter().copied().chain([Tile::per_thread(format)]).chain(broadcast);
                 all.extend(tiles.map(|tile| Self::MatMul { format, operand, tile }));
-                for strategy in [VectorStrategy::Lone, VectorStrategy::Broadcast, VectorStrategy::Coop] {
+                for strategy in [VectorStrategy::PerThread, VectorStrategy::Broadcast, VectorStrategy::Workgroup] {
                     let rows: &[u8] = match (operand, strategy) {
                         (Operand::Expert, _) => &[1],
-                        (_, VectorStrategy::Coop | VectorStrategy::Broadcast) => &[1, 4],
-                        (_, VectorStrategy::Lone) => &[1, 4, 8],
+                        (_, VectorStrategy::Workgroup | VectorStrategy::Broadcast) => &[1, 4],
+                        (_, VectorStrategy::PerThread) => &[1, 4, 8],
                     };
                     all.extend(rows.iter().map(|&rows| Self::MatVec { format, strategy, rows, operand }));
                 }
@@ -716,18 +720,18 @@ impl Kernel {
             all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
         }
         all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
-        for state in KvCacheType::ALL {
-            let quads: Vec<u16> = quads.iter().copied().filter(|&quads| state.takes(u32::from(quads) * 4)).collect();
+        for kv_type in KvCacheType::ALL {
+            let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
                 // Both together would be more storage bindings than every device has; no model has them.
                 for (qk_norm, factors) in [(false, false), (false, true), (true, false)] {
-                    all.push(Self::Rope { state, pairs, qk_norm, factors });
+                    all.push(Self::Rope { kv_type, pairs, qk_norm, factors });
                 }
             }
-            all.extend(quads.iter().map(|&quads| Self::Split { state, quads }));
-            all.extend(quads.iter().map(|&quads| Self::FlashAttention { state, quads }));
+            all.extend(quads.iter().map(|&quads| Self::Split { kv_type, quads }));
+            all.extend(quads.iter().map(|&quads| Self::FlashAttention { kv_type, quads }));
             for strategy in strategies {
-                all.extend(quads.iter().map(|&quads| Self::Attention { state, strategy, quads }));
+                all.extend(quads.iter().map(|&quads| Self::Attention { kv_type, strategy, quads }));
             }
         }
         all

@@ -4,26 +4,24 @@
 //! bindings and [`params`] the uniform it reads. See this folder's README for how to add one.
 #![forbid(unsafe_code)]
 
-mod form;
 mod format;
 mod kernel;
 pub mod params;
 mod preprocess;
 pub mod reference;
 mod tile;
+mod variant;
 
-pub use form::KernelVariant;
 pub use format::{CODEBOOK_BYTES, Format, codebooks};
 pub use kernel::{Access, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 pub use potluck_plan::KvCacheType;
 pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
+pub use variant::KernelVariant;
 
 /// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one how many turns.
-pub const WARM: &str = include_str!("../wgsl/warm.wgsl");
+pub const KEEP_ALIVE: &str = include_str!("../wgsl/keep_alive.wgsl");
 
-/// Positions a page of the KV cache holds.
-pub const PAGE: u32 = 64;
 /// Logits a segment of the search for the best candidates covers.
 pub const SEGMENT: u32 = 128;
 /// Positions whose keys and values one workgroup of the decode attention takes.

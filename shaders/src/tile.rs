@@ -16,8 +16,8 @@ impl Lanes {
     pub const ALL: [Lanes; 2] = [Self::Four, Self::Eight];
 
     /// Of a device whose subgroups have so many threads at least and at most.
-    pub fn of(least: u32, most: u32) -> Option<Lanes> {
-        Self::ALL.into_iter().find(|lanes| (least, most) == (lanes.count(), lanes.count()))
+    pub fn of(min: u32, max: u32) -> Option<Lanes> {
+        Self::ALL.into_iter().find(|lanes| (min, max) == (lanes.count(), lanes.count()))
     }
 
     /// How many.
@@ -37,7 +37,7 @@ pub enum TileKind {
     /// Those of a subgroup: each reads other values and gives them to all. No barriers.
     Broadcast(Lanes),
     /// None. No barriers.
-    Lone,
+    PerThread,
 }
 
 /// What a workgroup of the tiled product makes: vectors × matrix rows. Every tile gives the same bits, so that which one
@@ -55,9 +55,9 @@ pub enum Tile {
     /// 64 vectors × 128 rows: every thread dequantizes a row. Only where it was measured to be quicker.
     V64R128,
     /// 8 vectors × 2 rows of each thread, which works by itself without barriers: for formats that take long to compile.
-    LoneV8R2,
+    PerThreadV8R2,
     /// The same with 4 rows.
-    LoneV8R4,
+    PerThreadV8R4,
     /// 8 vectors × 2 rows of each thread, without barriers; a subgroup reads the vectors together.
     BroadcastV8R2(Lanes),
     /// The same with 4 rows.
@@ -74,20 +74,20 @@ impl Tile {
     /// Shared tiles worth trying for a product.
     pub const CANDIDATES: [Tile; 5] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64, Self::V64R128];
     /// Tiles without barriers.
-    pub const LONE: [Tile; 2] = [Self::LoneV8R2, Self::LoneV8R4];
+    pub const PER_THREAD: [Tile; 2] = [Self::PerThreadV8R2, Self::PerThreadV8R4];
     /// Vectors of the tiles with the fewest: they take the longest lists.
-    pub const LEAST_VECTORS: u32 = 8;
+    pub const MIN_VECTORS: u32 = 8;
     /// Threads of a workgroup without barriers.
-    const LONE_THREADS: u32 = 8;
+    const THREADS_WITHOUT_BARRIERS: u32 = 8;
 
     /// The tile without barriers for matrices of a format. Four rows a thread halve the time of two, because reading a
     /// vector's values costs a software adapter more than anything else; but the formats whose values take most work
     /// would be compiled for long, and F32 matrices are routers, whose few rows do not fill more threads.
-    pub fn lone(format: Format) -> Tile {
+    pub fn per_thread(format: Format) -> Tile {
         use Format::{BF16, F16, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q8_0};
         match format {
-            F16 | BF16 | Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q4_K | Q5_K => Self::LoneV8R4,
-            _ => Self::LoneV8R2,
+            F16 | BF16 | Q4_0 | Q4_1 | Q5_0 | Q5_1 | Q8_0 | Q4_K | Q5_K => Self::PerThreadV8R4,
+            _ => Self::PerThreadV8R2,
         }
     }
 
@@ -95,9 +95,9 @@ impl Tile {
     /// are up to half as fast again as 8, SwiftShader would compile them for twice as long. Few vectors share an expert, and all
     /// products of experts must have lists of one length.
     pub fn broadcast(format: Format, lanes: Lanes, grouped: bool) -> Tile {
-        match (Self::lone(format), lanes == Lanes::Eight && !grouped) {
-            (Self::LoneV8R4, true) => Self::BroadcastV16R4(lanes),
-            (Self::LoneV8R4, false) => Self::BroadcastV8R4(lanes),
+        match (Self::per_thread(format), lanes == Lanes::Eight && !grouped) {
+            (Self::PerThreadV8R4, true) => Self::BroadcastV16R4(lanes),
+            (Self::PerThreadV8R4, false) => Self::BroadcastV8R4(lanes),
             (_, true) => Self::BroadcastV16R2(lanes),
             (_, false) => Self::BroadcastV8R2(lanes),
         }
@@ -107,7 +107,7 @@ impl Tile {
     pub fn kind(self) -> TileKind {
         match self {
             Self::V32R32 | Self::V32R64 | Self::V64R64 | Self::V128R64 | Self::V64R128 => TileKind::Shared,
-            Self::LoneV8R2 | Self::LoneV8R4 => TileKind::Lone,
+            Self::PerThreadV8R2 | Self::PerThreadV8R4 => TileKind::PerThread,
             Self::BroadcastV8R2(lanes)
             | Self::BroadcastV8R4(lanes)
             | Self::BroadcastV16R2(lanes)
@@ -131,7 +131,7 @@ impl Tile {
             Self::V32R32 => 32,
             Self::V32R64 | Self::V64R64 | Self::V128R64 => 64,
             Self::V64R128 => 128,
-            _ => self.a_thread().1 * Self::LONE_THREADS,
+            _ => self.a_thread().1 * Self::THREADS_WITHOUT_BARRIERS,
         }
     }
 
@@ -141,8 +141,8 @@ impl Tile {
             Self::V32R32 => (4, 4),
             Self::V32R64 => (4, 8),
             Self::V64R64 | Self::V128R64 | Self::V64R128 => (8, 8),
-            Self::LoneV8R2 | Self::BroadcastV8R2(_) => (8, 2),
-            Self::LoneV8R4 | Self::BroadcastV8R4(_) => (8, 4),
+            Self::PerThreadV8R2 | Self::BroadcastV8R2(_) => (8, 2),
+            Self::PerThreadV8R4 | Self::BroadcastV8R4(_) => (8, 4),
             Self::BroadcastV16R2(_) => (16, 2),
             Self::BroadcastV16R4(_) => (16, 4),
         }
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(4 * tile.vectors() % threads, 0, "{tile:?}");
             assert_eq!(tile.a_thread().1 % 4, 0, "{tile:?}");
         }
-        for tile in Tile::LONE {
+        for tile in Tile::PER_THREAD {
             assert_eq!(tile.threads(), (1, 8), "{tile:?}");
         }
     }
@@ -204,8 +204,8 @@ mod tests {
     fn only_subgroups_of_one_known_size_read_together() {
         assert_eq!(Lanes::of(8, 8), Some(Lanes::Eight));
         assert_eq!(Lanes::of(4, 4), Some(Lanes::Four));
-        for (least, most) in [(0, 0), (4, 8), (8, 32), (32, 32), (4, 128)] {
-            assert_eq!(Lanes::of(least, most), None, "{least} to {most}");
+        for (min, max) in [(0, 0), (4, 8), (8, 32), (32, 32), (4, 128)] {
+            assert_eq!(Lanes::of(min, max), None, "{min} to {max}");
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
                     assert_eq!(tile.kind(), TileKind::Broadcast(lanes));
                     assert_eq!(4 * tile.vectors() % lanes.count(), 0, "{tile:?}");
                     assert_eq!(tile.threads().1 % lanes.count(), 0, "{tile:?}: a part of a subgroup");
-                    assert!(!grouped || tile.vectors() == Tile::lone(format).vectors(), "{tile:?}");
+                    assert!(!grouped || tile.vectors() == Tile::per_thread(format).vectors(), "{tile:?}");
                 }
             }
         }
@@ -226,6 +226,9 @@ mod tests {
 
     #[test]
     fn no_list_is_longer_than_that_of_the_smallest_tile() {
-        assert_eq!(Tile::CANDIDATES.into_iter().chain(Tile::LONE).map(Tile::vectors).min(), Some(Tile::LEAST_VECTORS));
+        assert_eq!(
+            Tile::CANDIDATES.into_iter().chain(Tile::PER_THREAD).map(Tile::vectors).min(),
+            Some(Tile::MIN_VECTORS)
+        );
     }
 }

@@ -6,10 +6,10 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-#include cache
+#include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 var<workgroup> query: array<vec4<f32>, $QUADS>;
 var<workgroup> scores: array<f32, 64>;
 var<workgroup> weights: array<f32, 64>;
@@ -31,7 +31,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = 64u / $QUADSu;
-    var most = -1.0e30;
+    var peak = -1.0e30;
     var total = 0.0;
     var acc = vec4<f32>(0.0);
     let count = position / 64u + 1u;
@@ -47,12 +47,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         }
         scores[local] = score;
         workgroupBarrier();
-        var higher = most;
+        var higher = peak;
         for (var i = 0u; i < 64u; i++) { higher = max(higher, scores[i]); }
         weights[local] = select(0.0, exp(score - higher), valid);
         workgroupBarrier();
-        let shrink = exp(most - higher);
-        most = higher;
+        let shrink = exp(peak - higher);
+        peak = higher;
         var sum = 0.0;
         for (var i = 0u; i < 64u; i++) { sum += weights[i]; }
         total = fma(total, shrink, sum);
@@ -89,20 +89,20 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         query[i] = q[q_base + i] * params.scale;
         acc[i] = vec4<f32>(0.0);
     }
-    var most = -1.0e30;
+    var peak = -1.0e30;
     var total = 0.0;
     for (var j = 0u; j <= at.x; j++) {
         let cached = (pages[at.z + j / 64u] * 64u + j % 64u) * params.kv_heads + kv_head;
         var s = vec4<f32>(0.0);
         for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached, i), s); }
         let score = (s.x + s.y) + (s.z + s.w);
-        if (score > most) {
-            let shrink = exp(most - score);
+        if (score > peak) {
+            let shrink = exp(peak - score);
             total = total * shrink;
             for (var i = 0u; i < $QUADSu; i++) { acc[i] = acc[i] * shrink; }
-            most = score;
+            peak = score;
         }
-        let weight = exp(score - most);
+        let weight = exp(score - peak);
         total += weight;
         for (var i = 0u; i < $QUADSu; i++) {
             acc[i] = fma(vec4<f32>(weight), value(cached, i), acc[i]);

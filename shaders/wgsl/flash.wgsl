@@ -8,7 +8,7 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-#include cache
+#include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 
 // A position's quads, and one more, so that threads which read different positions use different banks.
@@ -32,7 +32,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let row_$i = first + ty + 8u * $iu;
     let q_$i = (min(row_$i, last) * params.heads + head) * $QUADSu;
     let position_$i = rows[min(row_$i, last)].x;
-    var most_$i = -1.0e30;
+    var peak_$i = -1.0e30;
     var total_$i = 0.0;
 #repeat v $VT
     var acc_$i_$v = vec4<f32>(0.0);
@@ -97,15 +97,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
                 cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = select(vec4<f32>(0.0), value(at, i % $QUADSu), known);
             }
 #repeat i 4
-            high_$i = most_$i;
+            high_$i = peak_$i;
             for (var t = 0u; t < 8u; t++) { high_$i = max(high_$i, highest[(ty + 8u * $iu) * 8u + t]); }
 #repeat k $KT
             weights[(ty + 8u * $iu) * WEIGHTS + tx + 8u * $ku] =
                 select(0.0, exp(score_$i_$k - high_$i), base + tx + 8u * $ku < seen_$i);
 #end
             // Exactly one where nothing is higher: later tiles of other rows must not change a row.
-            let shrink_$i = select(exp(most_$i - high_$i), 1.0, most_$i == high_$i);
-            most_$i = high_$i;
+            let shrink_$i = select(exp(peak_$i - high_$i), 1.0, peak_$i == high_$i);
+            peak_$i = high_$i;
             var sum_$i = 0.0;
 #repeat v $VT
             acc_$i_$v = acc_$i_$v * shrink_$i;

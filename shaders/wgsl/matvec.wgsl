@@ -17,7 +17,7 @@ fn store(row: u32, vector: u32, sum: f32) {
     y[at] = value;
 }
 
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 var<workgroup> partial: array<f32, $PARTIALS>;
 #endif
 
@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #endif
         @builtin(num_workgroups) groups: vec3<u32>) {
     let tile = group.x + group.y * groups.x;
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
     let lane = local % $LANESu;
     let step = $LANESu;
     let row_0 = tile * ($THREADSu / $LANESu) + local / $LANESu;
@@ -42,7 +42,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat o $OUT
     var base_$o = min(row_$o, params.rows - 1u) * params.row_bytes;
 #end
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
     var live = row_0 < params.rows;
 #else
     var live = true;
@@ -95,7 +95,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
         }
     }
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 #repeat r $ROWS
     partial[$ru * $THREADSu + local] = (acc_$r_0.x + acc_$r_0.y) + (acc_$r_0.z + acc_$r_0.w);
 #end

@@ -13,14 +13,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if (position < $SPLITu || local >= $QUADSu) { return; }
     let splits = position / $SPLITu + 1u;
     let base = (row * params.heads + head) * params.splits * ($QUADSu + 1u);
-    var most = -1.0e30;
-    for (var s = 0u; s < splits; s++) { most = max(most, parts[base + s * ($QUADSu + 1u) + $QUADSu].x); }
+    var peak = -1.0e30;
+    for (var s = 0u; s < splits; s++) { peak = max(peak, parts[base + s * ($QUADSu + 1u) + $QUADSu].x); }
     var total = 0.0;
     var weighted = vec4<f32>(0.0);
     for (var s = 0u; s < splits; s++) {
         let start = base + s * ($QUADSu + 1u);
         let end = parts[start + $QUADSu];
-        let weight = exp(end.x - most);
+        let weight = exp(end.x - peak);
         total = fma(end.y, weight, total);
         weighted = fma(vec4<f32>(weight), parts[start + local], weighted);
     }

@@ -5,7 +5,7 @@ $PARAMS
 @group(0) @binding(2) var<storage, read> gain: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
 
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 var<workgroup> partial: array<f32, $THREADS>;
 
 @compute @workgroup_size($THREADS)

@@ -2,9 +2,9 @@
 // KV cache. One thread makes four values of a head: two rotated pairs.
 // Angles are fractions of a turn in 32-bit fixed point, so they wrap by themselves and are as good at position 100,000
 // as at 1; sine and cosine are polynomials, because WGSL promises only 11 bits of the built-in ones.
-#include turn
+#include rotation
 
-#if STATE == F16
+#if KV_TYPE == F16
 fn pack(v: vec2<f32>) -> u32 {
     return pack2x16float(clamp(v, vec2<f32>(-65504.0), vec2<f32>(65504.0)));
 }
@@ -70,7 +70,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     }
     let kv_head = (head - params.heads) % params.kv_heads;
     let to = (at.y * params.kv_heads + kv_head) * params.head_dim;
-#if STATE == F16
+#if KV_TYPE == F16
     if (is_value) {
         values[(to + first) / 2u] = pack(a);
         values[(to + second) / 2u] = pack(b);

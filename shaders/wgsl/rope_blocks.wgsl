@@ -1,6 +1,6 @@
 // What `rope` does, for a cache of quantized blocks (`cache` says how they lie). 16 threads take 64 values of a head: two
 // blocks, whose scales share a word. A block's scale and steps follow from its own values only.
-#include turn
+#include rotation
 
 // The quads of all threads.
 var<workgroup> quads: array<vec4<f32>, $THREADS>;
@@ -47,18 +47,18 @@ fn turned(source: u32, head: u32, scale: f32, position: u32, i: u32) -> f32 {
 // The step between stored values of the block whose quads begin at `first`.
 fn step_of(first: u32) -> f32 {
     // The value furthest from zero, with its sign; of equally far ones the first.
-    var most = 0.0;
+    var peak = 0.0;
     for (var i = first; i < first + 8u; i++) {
         let v = quads[i];
-        most = select(most, v.x, abs(v.x) > abs(most));
-        most = select(most, v.y, abs(v.y) > abs(most));
-        most = select(most, v.z, abs(v.z) > abs(most));
-        most = select(most, v.w, abs(v.w) > abs(most));
+        peak = select(peak, v.x, abs(v.x) > abs(peak));
+        peak = select(peak, v.y, abs(v.y) > abs(peak));
+        peak = select(peak, v.z, abs(v.z) > abs(peak));
+        peak = select(peak, v.w, abs(v.w) > abs(peak));
     }
-#if STATE == Q8_0
-    return abs(most) / 127.0;
+#if KV_TYPE == Q8_0
+    return abs(peak) / 127.0;
 #else
-    return most / -8.0;
+    return peak / -8.0;
 #endif
 }
 
@@ -80,7 +80,7 @@ fn half_of(v: f32) -> u32 {
 
 // Four values as the bits that are stored: a byte each, or four bits each in the lower half.
 fn packed(v: vec4<f32>, inverted: f32) -> u32 {
-#if STATE == Q8_0
+#if KV_TYPE == Q8_0
     let x = v * inverted;
     let steps = vec4<i32>(clamp(sign(x) * floor(abs(x) + vec4<f32>(0.5)), vec4<f32>(-127.0), vec4<f32>(127.0)));
     let bytes = bitcast<vec4<u32>>(steps) & vec4<u32>(0xffu);
@@ -132,7 +132,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         if (is_value) { values[to + part] = scales; } else { keys[to + part] = scales; }
     }
     let inverted = inverse(step_of(local & ~7u));
-#if STATE == Q8_0
+#if KV_TYPE == Q8_0
     let word = packed(v, inverted);
     let place = to + parts + first / 4u;
 #else

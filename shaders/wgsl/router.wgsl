@@ -1,5 +1,5 @@
 // Softmax over a row's expert scores and choice of the best `used`, largest first, ties to the lowest id.
-// Lone: one thread a row, a round for each expert. Coop: one workgroup a row, all places at once.
+// PerThread: one thread a row, a round for each expert. Workgroup: one workgroup a row, all places at once.
 // Both add in the same order, so they give the same bits.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -11,7 +11,7 @@ $PARAMS
 const LOWEST: f32 = -3.0e38;
 const NO_EXPERT: u32 = 0xffffffffu;
 
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 var<workgroup> values: array<f32, $EXPERTS>;
 var<workgroup> best: array<f32, $EXPERTS>;
 var<workgroup> terms: array<f32, $EXPERTS>;

@@ -6,7 +6,7 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
-#include cache
+#include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 // Of each row, head and split: the weighted values, then (maximum, sum, 0, 0).
 @group(0) @binding(7) var<storage, read_write> parts: array<vec4<f32>>;
@@ -29,7 +29,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let q_base = (row * params.heads + head) * $QUADSu;
     if (local < $QUADSu) { query[local] = q[q_base + local] * params.scale; }
     workgroupBarrier();
-    var most = -1.0e30;
+    var peak = -1.0e30;
     for (var i = local; i < here; i += $THREADSu) {
         let p = first + i;
         let k = (pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head;
@@ -37,18 +37,18 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         for (var d = 0u; d < $QUADSu; d++) { s = fma(query[d], key(k, d), s); }
         let score = (s.x + s.y) + (s.z + s.w);
         scores[i] = score;
-        most = max(most, score);
+        peak = max(peak, score);
     }
-    shared_values[local].x = most;
+    shared_values[local].x = peak;
     workgroupBarrier();
     for (var step = $THREADSu / 2u; step > 0u; step = step >> 1u) {
         if (local < step) { shared_values[local].x = max(shared_values[local].x, shared_values[local + step].x); }
         workgroupBarrier();
     }
-    most = shared_values[0].x;
+    peak = shared_values[0].x;
     var sum = 0.0;
     for (var i = local; i < here; i += $THREADSu) {
-        let weight = exp(scores[i] - most);
+        let weight = exp(scores[i] - peak);
         scores[i] = weight;
         sum += weight;
     }
@@ -83,5 +83,5 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let to = ((row * params.heads + head) * params.splits + group.y) * ($QUADSu + 1u);
     parts[to + local] = weighted;
-    if (local == 0u) { parts[to + $QUADSu] = vec4<f32>(most, total, 0.0, 0.0); }
+    if (local == 0u) { parts[to + $QUADSu] = vec4<f32>(peak, total, 0.0, 0.0); }
 }

@@ -43,7 +43,7 @@ fn next_in(row: u32, segment: u32, local: u32, step: u32, last: f32, last_id: u3
     return result;
 }
 
-#if STRATEGY == Coop
+#if STRATEGY == Workgroup
 const HEADS = $THREADSu / 16u;
 var<workgroup> offers: array<vec2<u32>, $THREADS>;
 // The best of each 16 offers.

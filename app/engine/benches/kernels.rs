@@ -36,15 +36,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lanes = gpu.capabilities().lanes.filter(|_| std::env::var_os("POTLUCK_NO_SUBGROUPS").is_none());
     let strategy = match (tier, lanes) {
         (Tier::Software, Some(_)) => VectorStrategy::Broadcast,
-        (Tier::Software, None) => VectorStrategy::Lone,
-        _ => VectorStrategy::Coop,
+        (Tier::Software, None) => VectorStrategy::PerThread,
+        _ => VectorStrategy::Workgroup,
     };
     for format in Format::ALL.into_iter().filter(is_wanted) {
         let decode = |rows| Kernel::MatVec { format, strategy, rows, operand: Operand::Plain };
         let tile = match (strategy, lanes) {
-            (VectorStrategy::Coop, _) => Tile::V64R64,
+            (VectorStrategy::Workgroup, _) => Tile::V64R64,
             (_, Some(lanes)) => Tile::broadcast(format, lanes, false),
-            (_, None) => Tile::lone(format),
+            (_, None) => Tile::per_thread(format),
         };
         let prefill = Kernel::MatMul { format, operand: Operand::Plain, tile };
         let one = block_on(engine.matrix_rate(decode(1), format, 1))?;

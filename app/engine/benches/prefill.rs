@@ -116,10 +116,10 @@ fn whole_prompt(bench: &mut Bench, model: &Model, prompt: u32, chunk: u32) -> f6
 /// Every matrix of a block by every tile.
 fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
     let a = spec.attention(0);
-    let (query, state) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+    let (query, kv_type) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let mut shapes = vec![
         ("query", query, spec.hidden),
-        ("key, value", state, spec.hidden),
+        ("key, value", kv_type, spec.hidden),
         ("attention output", spec.hidden, query),
     ];
     if let FeedForwardSpec::Dense { intermediate } = spec.blocks[0].feed_forward {

@@ -1,56 +1,37 @@
-//! The wgpu engine: capabilities, memory layout, pipelines and steps as tickets.
+//! The wgpu engine: runs a model's parts on one GPU, natively (Vulkan) and in a browser's worker (WebGPU).
 //!
-//! The same code runs natively (Vulkan) and in a browser's worker (WebGPU). It knows neither peers nor files: weights are
-//! handed in through mapped staging buffers, work comes as [`potluck_plan::Work`], results leave as
-//! [`potluck_plan::Computed`].
+//! It knows neither peers nor files: weights are handed in through mapped staging buffers, work comes as
+//! [`potluck_plan::Work`], results leave as [`potluck_plan::Computed`].
+//!
+//! The crate has two halves:
+//!
+//! - `runtime` is all that an answer needs: capabilities, memory layout, pipelines, encoding, submits, readback.
+//! - `lab` tests, tunes and measures the runtime: the self-test, the tuner, microbenchmarks, the benchmark and the CPU
+//!   reference of a whole model.
+//!
+//! `lab` may use anything in `runtime`; `runtime` never uses `lab` (a test checks it), so an answer runs the same with
+//! or without it. They are modules and not crates because the lab encodes, binds and times the runtime's own programs:
+//! a crate boundary would make those internals public.
 #![forbid(unsafe_code)]
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
-pub mod bench;
-mod chosen;
-mod clock;
-mod core;
-mod encode;
-mod engine;
-mod error;
-mod gpu;
-mod in_use;
-mod layout;
-mod measure;
-mod memory;
-mod notify;
-#[cfg(any(target_arch = "wasm32", test))]
-mod nudge;
-mod pieces;
-mod pipelines;
-mod placement;
-mod prepare;
-mod probe;
-mod readback;
-mod ready;
-mod recorder;
+mod lab;
+mod runtime;
+
 #[cfg(not(target_arch = "wasm32"))]
-pub mod reference;
-mod run;
-mod selftest;
-mod settings;
-mod sizes;
-mod staging;
-mod state;
-mod subgroups;
-mod submit;
-mod tensors;
-pub mod tuning;
-mod usage;
-mod warm;
-
-pub use engine::Engine;
-pub use error::{EngineError, GpuError, LayoutError};
-pub use gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
-pub use layout::{
+pub use lab::rates::DispatchTime;
+#[cfg(not(target_arch = "wasm32"))]
+pub use lab::reference;
+pub use lab::{
+    bench,
+    selftest::{KernelVerdict, Verdict},
+};
+pub use runtime::engine::Engine;
+pub use runtime::error::{EngineError, GpuError, LayoutError};
+pub use runtime::gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
+pub use runtime::layout::{
     Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, kv_cache_bytes_per_position, largest_kv_cache_buffer,
 };
-#[cfg(not(target_arch = "wasm32"))]
-pub use measure::DispatchTime;
-pub use selftest::{KernelVerdict, Verdict};
-pub use settings::Settings;
-pub use staging::{Piece, Staging};
+pub use runtime::settings::Settings;
+pub use runtime::staging::{Piece, Staging};
+pub use runtime::tuning_table as tuning;

@@ -42,7 +42,7 @@ fn runs_after_one_context_are_alike_and_count_every_token() {
     block_on(bench.deepen(0)).unwrap();
     assert_ne!(block_on(bench.run(Workload { depth: 0, ..workload })).unwrap().tokens, first.tokens);
     let too_long = block_on(bench.run(Workload { depth: 0, prompt: 600, answer: 1 }));
-    assert!(matches!(too_long, Err(EngineError::Gpu(_) | EngineError::OutOfState { .. })), "{too_long:?}");
+    assert!(matches!(too_long, Err(EngineError::Gpu(_) | EngineError::OutOfKvCache { .. })), "{too_long:?}");
 }
 
 #[test]

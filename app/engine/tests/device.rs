@@ -15,7 +15,7 @@ fn every_kernel_in_use_passes_its_self_test() {
     use TensorType::*;
     for tier in [Tier::Software, Tier::Full] {
         let gpu = gpu_as(Some(tier));
-        for (architecture, kind, state) in [
+        for (architecture, kind, kv_type) in [
             (Architecture::Qwen2, Q6_K, KvCacheType::F32),
             (Architecture::Llama, F32, KvCacheType::F32),
             (Architecture::Qwen2, F16, KvCacheType::F16),
@@ -28,7 +28,7 @@ fn every_kernel_in_use_passes_its_self_test() {
         ] {
             let recipe = Recipe { factors: architecture == Architecture::Llama, ..Recipe::new(architecture, kind) };
             let model = recipe.build();
-            let settings = Settings { context: 128, kv_cache: state, ..Settings::default() };
+            let settings = Settings { context: 128, kv_cache: kv_type, ..Settings::default() };
             let bench = Bench::new(&gpu, &model, &model.all_units(), settings);
             let started = std::time::Instant::now();
             block_on(bench.engine.prepare()).unwrap();

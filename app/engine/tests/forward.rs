@@ -24,19 +24,19 @@ fn tokens(model: &Model, count: usize) -> Vec<u32> {
 }
 
 /// Logits after every token, of the reference with keys and values of a type.
-fn expected(model: &Model, tokens: &[u32], state: KvCacheType) -> Vec<Vec<f32>> {
+fn expected(model: &Model, tokens: &[u32], kv_type: KvCacheType) -> Vec<Vec<f32>> {
     let source = |unit, tensor| model.bytes(unit, tensor);
-    let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, state);
+    let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, kv_type);
     tokens.iter().map(|&token| reference.next(token)).collect()
 }
 
 /// Prefill of 70 tokens, then decode, compared with the reference; returns the largest distance.
-fn worst(recipe: &Recipe, state: KvCacheType, tier: Tier) -> f32 {
+fn worst(recipe: &Recipe, kv_type: KvCacheType, tier: Tier) -> f32 {
     let model = recipe.build();
     let tokens = tokens(&model, 75);
-    let expected = expected(&model, &tokens, state);
+    let expected = expected(&model, &tokens, kv_type);
     let blocks = (0, model.spec.blocks.len() as u16);
-    let settings = Settings { context: 256, kv_cache: state, ..Settings::default() };
+    let settings = Settings { context: 256, kv_cache: kv_type, ..Settings::default() };
     let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings);
     let last = logits(LmHeadTokens::Last);
     let mut worst = 0.0f32;
@@ -92,7 +92,7 @@ fn contexts_of_several_splits_agree_with_the_reference() {
     long_context(4 * potluck_shaders::SPLIT as usize + 70, KvCacheType::Q8_0, 1e-3);
 }
 
-fn long_context(length: usize, state: KvCacheType, most: f32) {
+fn long_context(length: usize, kv_type: KvCacheType, max: f32) {
     let recipe = Recipe { blocks: 1, ..Recipe::new(Architecture::Qwen3, TensorType::Q8_0) };
     let model = recipe.build();
     let tokens = tokens(&model, length);
@@ -103,7 +103,7 @@ fn long_context(length: usize, state: KvCacheType, most: f32) {
         (0..border - 3).step_by(step).map(|at| (at, (at + step).min(border - 3))).collect();
     cuts.extend([(border - 3, border + 3), (border + 3, border + 4), (border + 4, border + 5)]);
     let source = |unit, tensor| model.bytes(unit, tensor);
-    let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, state);
+    let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, kv_type);
     let mut expected = Vec::new();
     for (at, &token) in tokens.iter().enumerate() {
         if at + 3 >= border || cuts.iter().any(|cut| at + 1 == cut.1) {
@@ -113,7 +113,7 @@ fn long_context(length: usize, state: KvCacheType, most: f32) {
             expected.push(Vec::new());
         }
     }
-    let settings = Settings { context: length as u32, kv_cache: state, ..Settings::default() };
+    let settings = Settings { context: length as u32, kv_cache: kv_type, ..Settings::default() };
     let mut bench = Bench::new(&gpu_as(Some(Tier::Full)), &model, &model.all_units(), settings);
     for (from, to) in cuts {
         let class = if to < border { KernelClass::Prefill } else { KernelClass::Decode };
@@ -123,7 +123,7 @@ fn long_context(length: usize, state: KvCacheType, most: f32) {
         let first = if to < border { to - 1 } else { from };
         for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[first..to]) {
             let worst = distance(row, expected);
-            assert!(worst < most, "{state} {from}..{to}: {worst}");
+            assert!(worst < max, "{kv_type} {from}..{to}: {worst}");
         }
     }
 }
@@ -133,16 +133,16 @@ fn smaller_keys_and_values_agree_with_the_reference_that_stores_the_same() {
     use KvCacheType::{F16, Q4_0, Q8_0};
     for tier in TIERS {
         // Where a value lies between two steps, the last bit of a sum decides which is stored: one step in few values.
-        for (architecture, state, most) in [
+        for (architecture, kv_type, max) in [
             (Architecture::Qwen3, F16, 2e-3),
             (Architecture::Qwen3, Q8_0, 2e-2),
             (Architecture::Llama, Q8_0, 2e-2),
             (Architecture::Qwen2, Q4_0, 0.1),
             (Architecture::Llama, Q4_0, 0.1),
         ] {
-            let worst = worst(&Recipe::new(architecture, TensorType::Q8_0), state, tier);
-            println!("{tier:?} {architecture:?} {state}: {worst}");
-            assert!(worst < most && worst > 0.0, "{tier:?} {architecture:?} {state}: {worst}");
+            let worst = worst(&Recipe::new(architecture, TensorType::Q8_0), kv_type, tier);
+            println!("{tier:?} {architecture:?} {kv_type}: {worst}");
+            assert!(worst < max && worst > 0.0, "{tier:?} {architecture:?} {kv_type}: {worst}");
         }
     }
 }

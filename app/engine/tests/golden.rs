@@ -30,8 +30,8 @@ fn judge(path: &Path, tier: Tier) {
     let model = model(&golden["model"]);
     let tolerance = golden["tolerance"].as_f64().unwrap();
     let gpu = gpu_as(Some(tier));
-    let state = golden["reference"]["cache"].as_str().unwrap().parse().unwrap();
-    let settings = Settings { context: 128, kv_cache: state, ..Settings::default() };
+    let kv_type = golden["reference"]["cache"].as_str().unwrap().parse().unwrap();
+    let settings = Settings { context: 128, kv_cache: kv_type, ..Settings::default() };
     let mut bench = Bench::empty(&gpu, &model.spec, &model.units, settings);
     bench.engine.reserve(&model.all_units()).unwrap();
     load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
@@ -66,11 +66,11 @@ fn judge(path: &Path, tier: Tier) {
     assert!(checked > 100, "{path:?}: only {checked} positions count");
 }
 
-fn judge_all(folder: &str, least: usize) {
+fn judge_all(folder: &str, min: usize) {
     let folder = format!("{}/../../e2e/golden/{folder}", env!("CARGO_MANIFEST_DIR"));
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    assert!(files.len() >= least, "the golden answers are missing");
+    assert!(files.len() >= min, "the golden answers are missing");
     for path in &files {
         for tier in [Tier::Software, Tier::Full] {
             judge(path, tier);

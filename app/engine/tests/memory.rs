@@ -72,7 +72,7 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
     // Without one expert it fits, and what it needs is the sum of its parts.
     let fewer = all.iter().copied().skip(1).collect();
     let smaller = plan(&tight, &fewer).unwrap();
-    let parts: Bytes = [smaller.weights(), smaller.state(), smaller.overhead()].into_iter().sum();
+    let parts: Bytes = [smaller.weights(), smaller.kv_cache(), smaller.overhead()].into_iter().sum();
     assert_eq!(parts, smaller.total);
     let weights: u64 = all.iter().map(|unit| model.unit_bytes(*unit)).sum();
     assert!(layout.weights().0 >= weights && layout.weights().0 < weights + weights / 20, "{}", layout.weights().0);
@@ -112,18 +112,18 @@ fn a_long_context_of_bytes_takes_a_quarter_of_one_of_floats() {
     let gpu = gpu_as(None);
     let (spec, units) = llama_1b_mixers(64);
     let held: BTreeSet<WeightUnit> = units.units().collect();
-    let plan = |state| {
-        let settings = Settings { context: 32_768, kv_cache: state, ..Settings::default() };
+    let plan = |kv_type| {
+        let settings = Settings { context: 32_768, kv_cache: kv_type, ..Settings::default() };
         Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits).unwrap()
     };
-    let state = |kind| plan(kind).state().0;
+    let kv_type = |kind| plan(kind).kv_cache().0;
     // 16 blocks × 8 heads × 64 values × keys and values × 32,768 positions.
-    assert_eq!(state(KvCacheType::F32), 16 * 8 * 64 * 2 * 32_768 * 4);
-    assert_eq!(state(KvCacheType::F16) * 2, state(KvCacheType::F32));
-    assert_eq!(state(KvCacheType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
-    assert_eq!(state(KvCacheType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
+    assert_eq!(kv_type(KvCacheType::F32), 16 * 8 * 64 * 2 * 32_768 * 4);
+    assert_eq!(kv_type(KvCacheType::F16) * 2, kv_type(KvCacheType::F32));
+    assert_eq!(kv_type(KvCacheType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
+    assert_eq!(kv_type(KvCacheType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
     // Nothing else depends on the type.
-    let others = |kind| plan(kind).total.0 - state(kind);
+    let others = |kind| plan(kind).total.0 - kv_type(kind);
     assert_eq!(others(KvCacheType::Q8_0), others(KvCacheType::F32));
 }
 
@@ -132,8 +132,8 @@ fn heads_that_blocks_would_cut_are_refused_with_what_works() {
     let gpu = gpu_as(None);
     let (spec, units) = llama_1b_mixers(80);
     let held: BTreeSet<WeightUnit> = units.units().collect();
-    let plan = |state| {
-        let settings = Settings { context: 64, kv_cache: state, ..Settings::default() };
+    let plan = |kv_type| {
+        let settings = Settings { context: 64, kv_cache: kv_type, ..Settings::default() };
         Layout::plan(&spec, &units, &held, &settings, &gpu.capabilities().limits)
     };
     let error = plan(KvCacheType::Q8_0).unwrap_err();

@@ -22,8 +22,8 @@ fn settings() -> Settings {
     settings_with(KvCacheType::F32)
 }
 
-fn settings_with(state: KvCacheType) -> Settings {
-    Settings { context: 256, kv_cache: state, ..Settings::default() }
+fn settings_with(kv_type: KvCacheType) -> Settings {
+    Settings { context: 256, kv_cache: kv_type, ..Settings::default() }
 }
 
 fn class(cut: (u32, u32)) -> KernelClass {
@@ -45,9 +45,9 @@ fn one_stage(gpu: &Gpu, model: &Model) -> Vec<Vec<f32>> {
 }
 
 /// The same with keys and values of a type.
-fn one_stage_with(gpu: &Gpu, model: &Model, state: KvCacheType) -> Vec<Vec<f32>> {
+fn one_stage_with(gpu: &Gpu, model: &Model, kv_type: KvCacheType) -> Vec<Vec<f32>> {
     let tokens = tokens(model);
-    let mut bench = Bench::new(gpu, model, &model.all_units(), settings_with(state));
+    let mut bench = Bench::new(gpu, model, &model.all_units(), settings_with(kv_type));
     let end = model.spec.blocks.len() as u16;
     CUTS.iter()
         .map(|&cut| {
@@ -70,13 +70,13 @@ fn block_of(unit: WeightUnit) -> Option<u16> {
 fn three_stages_give_the_bits_of_one() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
-        for (architecture, state) in [
+        for (architecture, kv_type) in [
             (Architecture::Qwen2, KvCacheType::F32),
             (Architecture::Qwen3Moe, KvCacheType::F32),
             (Architecture::Qwen3, KvCacheType::Q8_0),
         ] {
             let model = Recipe::new(architecture, TensorType::Q4_K).build();
-            let expected = one_stage_with(&gpu, &model, state);
+            let expected = one_stage_with(&gpu, &model, kv_type);
             let tokens = tokens(&model);
             let mut stages: Vec<Bench> = (0..3)
                 .map(|stage: u16| {
@@ -89,7 +89,7 @@ fn three_stages_give_the_bits_of_one() {
                             _ => block_of(unit) == Some(stage),
                         })
                         .collect();
-                    Bench::new(&gpu, &model, &units, settings_with(state))
+                    Bench::new(&gpu, &model, &units, settings_with(kv_type))
                 })
                 .collect();
             for (&cut, expected) in CUTS.iter().zip(&expected) {
@@ -97,7 +97,7 @@ fn three_stages_give_the_bits_of_one() {
                 let hidden = stages[0].hidden(forward(r(), class(cut), slice(&tokens, cut), (0, 1), Then::Hidden));
                 let hidden = stages[1].hidden(forward(r(), class(cut), Input::Hidden(hidden), (1, 2), Then::Hidden));
                 let last = forward(r(), class(cut), Input::Hidden(hidden), (2, 3), logits(LmHeadTokens::Last));
-                assert_eq!(&stages[2].hidden(last), expected, "{tier:?} {architecture:?} {state} {cut:?}");
+                assert_eq!(&stages[2].hidden(last), expected, "{tier:?} {architecture:?} {kv_type} {cut:?}");
             }
         }
     }
@@ -177,7 +177,7 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
 fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
     for tier in TIERS {
         let gpu = gpu_as(Some(tier));
-        for (architecture, kind, state) in [
+        for (architecture, kind, kv_type) in [
             (Architecture::Qwen3, TensorType::Q4_K, KvCacheType::F32),
             (Architecture::Qwen3Moe, TensorType::Q6_K, KvCacheType::F32),
             (Architecture::Llama, TensorType::Q8_0, KvCacheType::F32),
@@ -187,9 +187,9 @@ fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
             (Architecture::Llama, TensorType::Q8_0, KvCacheType::Q4_0),
         ] {
             let model = Recipe::new(architecture, kind).build();
-            let expected = one_stage_with(&gpu, &model, state);
+            let expected = one_stage_with(&gpu, &model, kv_type);
             let tokens = tokens(&model);
-            let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings_with(state));
+            let mut bench = Bench::new(&gpu, &model, &model.all_units(), settings_with(kv_type));
             for cut in &CUTS[..2] {
                 let work = forward(rows(cut.0..cut.1), class(*cut), slice(&tokens, *cut), (0, 3), Then::Nothing);
                 assert_eq!(bench.run(work), Outcome::Done);
@@ -198,7 +198,7 @@ fn a_replay_with_decoded_rows_together_gives_the_same_bits() {
                 forward(rows(66..70), KernelClass::Decode, slice(&tokens, (66, 70)), (0, 3), logits(LmHeadTokens::All));
             let got = bench.hidden(all);
             for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[2..]) {
-                assert_eq!(row, expected, "{tier:?} {architecture:?} {kind:?} {state}");
+                assert_eq!(row, expected, "{tier:?} {architecture:?} {kind:?} {kv_type}");
             }
         }
     }
@@ -325,7 +325,7 @@ fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candi
         .collect()
 }
 
-fn go_on(position: u32, token: FirstToken, steps: u16) -> Task {
+fn continue_decode(position: u32, token: FirstToken, steps: u16) -> Task {
     Task::Continue { row: rows(position..position + 1)[0], token, steps }
 }
 
@@ -346,9 +346,9 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             // A group in one piece of work, then groups and single steps submitted before anything is read. They pass a
             // page's border.
             bench.candidates(prompt());
-            let mut got = bench.candidates(go_on(60, FirstToken::Given(first), 3));
+            let mut got = bench.candidates(continue_decode(60, FirstToken::Given(first), 3));
             let pieces = [(63, 1), (64, 1), (65, 8), (73, 1)];
-            let tickets = pieces.map(|(at, steps)| bench.start(go_on(at, FirstToken::Sampled, steps)));
+            let tickets = pieces.map(|(at, steps)| bench.start(continue_decode(at, FirstToken::Sampled, steps)));
             for ticket in tickets {
                 let Outcome::Candidates(some) = bench.answer(ticket) else { panic!("no candidates") };
                 got.extend(some);
@@ -361,7 +361,7 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             let other = BatchToken { conversation: ConversationId(8), position: Position(0) };
             let then = top(LmHeadTokens::Last, 1);
             bench.start(forward(vec![other], KernelClass::Decode, slice(&tokens, (70, 71)), (0, 3), then));
-            let ticket = bench.start(go_on(60, FirstToken::Sampled, 5));
+            let ticket = bench.start(continue_decode(60, FirstToken::Sampled, 5));
             assert!(matches!(bench.answer(ask), Outcome::Candidates(_)));
             assert_eq!(bench.answer(ticket), Outcome::Candidates(expected[..5].to_vec()));
 
@@ -377,22 +377,25 @@ fn a_continuation_needs_a_chosen_token_and_every_unit() {
     let tokens = tokens(&model);
     let mut bench = Bench::new(&gpu_as(None), &model, &model.all_units(), settings());
     let submit = |bench: &Bench, task| bench.engine.submit(Work { ticket: Ticket(1000), task }).unwrap_err();
-    assert_eq!(submit(&bench, go_on(0, FirstToken::Given(1), 0)), EngineError::BadSteps(0));
-    assert_eq!(submit(&bench, go_on(0, FirstToken::Given(1), 9)), EngineError::BadSteps(9));
-    assert_eq!(submit(&bench, go_on(0, FirstToken::Given(333), 1)), EngineError::UnknownToken(333));
+    assert_eq!(submit(&bench, continue_decode(0, FirstToken::Given(1), 0)), EngineError::BadSteps(0));
+    assert_eq!(submit(&bench, continue_decode(0, FirstToken::Given(1), 9)), EngineError::BadSteps(9));
+    assert_eq!(submit(&bench, continue_decode(0, FirstToken::Given(333), 1)), EngineError::UnknownToken(333));
     let none = |position| EngineError::NothingChosen { conversation: TALK, position };
-    assert_eq!(submit(&bench, go_on(0, FirstToken::Sampled, 1)), none(0));
+    assert_eq!(submit(&bench, continue_decode(0, FirstToken::Sampled, 1)), none(0));
     let prompt = |then| forward(rows(0..5), KernelClass::Prefill, slice(&tokens, (0, 5)), (0, 3), then);
     bench.candidates(prompt(top(LmHeadTokens::Last, 1)));
-    assert_eq!(submit(&bench, go_on(4, FirstToken::Sampled, 1)), none(4));
+    assert_eq!(submit(&bench, continue_decode(4, FirstToken::Sampled, 1)), none(4));
     // A pass without a choice leaves nothing to go on from.
     bench.run(prompt(Then::Nothing));
-    assert_eq!(submit(&bench, go_on(5, FirstToken::Sampled, 1)), none(5));
+    assert_eq!(submit(&bench, continue_decode(5, FirstToken::Sampled, 1)), none(5));
     let gap = EngineError::Gap { conversation: TALK, known: 5, wanted: 9 };
-    assert_eq!(submit(&bench, go_on(9, FirstToken::Given(1), 1)), gap);
+    assert_eq!(submit(&bench, continue_decode(9, FirstToken::Given(1), 1)), gap);
     let some = model.all_units().into_iter().filter(|unit| *unit != WeightUnit::LmHead).collect();
     let headless = Bench::new(&gpu_as(None), &model, &some, settings());
-    assert_eq!(submit(&headless, go_on(0, FirstToken::Given(1), 1)), EngineError::NotResident(WeightUnit::LmHead));
+    assert_eq!(
+        submit(&headless, continue_decode(0, FirstToken::Given(1), 1)),
+        EngineError::NotResident(WeightUnit::LmHead)
+    );
 }
 
 #[test]
@@ -437,14 +440,14 @@ fn impossible_work_is_refused_with_a_reason() {
         ),
         (one(Input::Hidden(vec![f32::NAN; 256]), (0, 1), Then::Hidden), EngineError::NotFinite),
         (one(token(), (0, 1), Then::Route(BlockIndex(0))), EngineError::NotNext(BlockIndex(0))),
-        (one(token(), (0, 1), top(LmHeadTokens::Last, 0)), EngineError::BadPick(0)),
+        (one(token(), (0, 1), top(LmHeadTokens::Last, 0)), EngineError::BadCandidateCount(0)),
         (
             forward(rows(3..4), decode, token(), (0, 1), Then::Hidden),
             EngineError::Gap { conversation: TALK, known: 0, wanted: 3 },
         ),
         (
             forward(rows(0..17), decode, Input::Tokens(vec![1; 17]), (0, 1), Then::Hidden),
-            EngineError::TooManyRows { rows: 17, most: 16 },
+            EngineError::TooManyRows { rows: 17, max: 16 },
         ),
         (forward(vec![], decode, Input::Tokens(vec![]), (0, 1), Then::Hidden), EngineError::NoRows),
     ];

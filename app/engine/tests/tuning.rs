@@ -44,16 +44,16 @@ fn answers(bench: &mut Bench, model: &Model) -> Vec<Vec<f32>> {
     CUTS.into_iter().map(|cut| bench.hidden(piece(model, cut))).collect()
 }
 
-/// Engines of the device use `pick` of each shape's choices.
-fn choose(gpu: &Gpu, shapes: &[Shape], pick: impl Fn(usize) -> usize) {
+/// Engines of the device use `select_candidates` of each shape's choices.
+fn choose(gpu: &Gpu, shapes: &[Shape], select_candidates: impl Fn(usize) -> usize) {
     let mut tuning = Tuning::default();
     for &shape in shapes {
         let choice = match shape {
             Shape::Decode { job, .. } => {
-                let forms = KernelVariant::candidates(job, gpu.capabilities().subgroup);
-                Choice::Form(forms[pick(forms.len())])
+                let variants = KernelVariant::candidates(job, gpu.capabilities().subgroup);
+                Choice::Variant(variants[select_candidates(variants.len())])
             }
-            Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES[pick(Tile::CANDIDATES.len())]),
+            Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES[select_candidates(Tile::CANDIDATES.len())]),
         };
         tuning.set(shape, Tuned { choice, gain: 1.0 });
     }
@@ -77,8 +77,8 @@ fn whatever_is_chosen_the_bits_stay() {
             // A wrong choice would be found here and left out, and nothing would be shown.
             let verdict = block_on(chosen.engine.self_test()).unwrap();
             assert!(verdict.usable && !verdict.fallback && verdict.rows_agree, "{verdict:?}");
-            let forms = KernelVariant::candidates(potluck_shaders::Job::Added, gpu.capabilities().subgroup);
-            let name = format!("Added ×1 {}", forms[number.min(forms.len() - 1)]);
+            let variants = KernelVariant::candidates(potluck_shaders::Job::Added, gpu.capabilities().subgroup);
+            let name = format!("Added ×1 {}", variants[number.min(variants.len() - 1)]);
             assert!(
                 number == 0 || verdict.kernels.iter().any(|kernel| kernel.name.ends_with(&name)),
                 "{name}: {verdict:?}"

@@ -1,10 +1,10 @@
 //! CPU references of every kernel, in `f64` where sums are taken. Plain loops: they are what the kernels are judged by.
 
-mod cache;
 mod dequantize;
+mod kv_cache;
 
-pub use cache::{load, store};
 pub use dequantize::dequantize;
+pub use kv_cache::{load, store};
 
 use crate::Pairs;
 
@@ -26,7 +26,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
 }
 
 /// Turns a position of each rotated pair, times 2³²: what the rotation kernel reads.
-pub fn turns(dims: u32, base: f32, linear_scale: f32) -> Vec<u32> {
+pub fn rope_table(dims: u32, base: f32, linear_scale: f32) -> Vec<u32> {
     (0..dims / 2)
         .map(|pair| {
             let frequency = f64::from(base).powf(-2.0 * f64::from(pair) / f64::from(dims)) / f64::from(linear_scale);
@@ -55,8 +55,8 @@ pub fn rotate(head: &mut [f32], position: u32, base: f32, scale: f32, dims: usiz
 pub fn attention(query: &[f32], keys: &[&[f32]], values: &[&[f32]]) -> Vec<f32> {
     let scale = 1.0 / (query.len() as f64).sqrt();
     let scores: Vec<f64> = keys.iter().map(|key| dot(query, key) * scale).collect();
-    let most = scores.iter().copied().fold(f64::MIN, f64::max);
-    let weights: Vec<f64> = scores.iter().map(|score| (score - most).exp()).collect();
+    let max = scores.iter().copied().fold(f64::MIN, f64::max);
+    let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
     let total: f64 = weights.iter().sum();
     let mut sum = vec![0.0; query.len()];
     for (value, weight) in values.iter().zip(&weights) {
@@ -81,8 +81,8 @@ pub fn swiglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
 /// The `used` best experts and their weights, largest first, ties to the lowest id.
 pub fn router(scores: &[f32], used: usize, normalize: bool) -> Vec<(u32, f32)> {
     let best = top(scores, used);
-    let most = f64::from(best[0].1);
-    let of = |score: f32| (f64::from(score) - most).exp();
+    let max = f64::from(best[0].1);
+    let of = |score: f32| (f64::from(score) - max).exp();
     let sum: f64 =
         if normalize { best.iter().map(|b| of(b.1)).sum() } else { scores.iter().map(|&score| of(score)).sum() };
     best.into_iter().map(|(id, score)| (id, (of(score) / sum) as f32)).collect()

@@ -1,0 +1,321 @@
+//! Whole prompts and answers on this device, timed: what a person waits for, without network and tokenizer.
+//!
+//! The same core runs behind `/bench`, `potluck-node run --bench` and `cargo bench --bench model`.
+
+pub(crate) mod kernels;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use potluck_plan::{
+    BatchToken, BlockRange, Computed, ConversationId, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
+};
+
+pub use kernels::{Clocked, KernelTime, KernelTimes};
+
+use crate::runtime::clock;
+use crate::runtime::engine::Engine;
+use crate::runtime::error::EngineError;
+use crate::runtime::layout::kv_cache_bytes_per_position;
+
+/// What is timed: a prompt after a context of some depth, and an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Workload {
+    /// Positions the conversation has before the prompt; not timed.
+    pub depth: u32,
+    /// Tokens of the prompt.
+    pub prompt: u32,
+    /// Tokens of the answer.
+    pub answer: u32,
+}
+
+impl Workload {
+    /// Positions it needs in all.
+    pub fn positions(self) -> u32 {
+        self.depth + self.prompt + self.answer
+    }
+}
+
+/// One timed run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Milliseconds from the first submit of the prompt until the answer's first token is known.
+    pub first_token: f64,
+    /// Milliseconds from the answer's first token to its last one.
+    pub decode: f64,
+    /// The answer.
+    pub tokens: Vec<u32>,
+}
+
+impl Run {
+    /// Tokens of the prompt a second. The time holds the answer's first token, which the prompt's last row gives.
+    pub fn prefill_rate(&self, workload: Workload) -> f64 {
+        f64::from(workload.prompt) * 1e3 / self.first_token
+    }
+
+    /// Tokens of the answer a second, without the first one, whose time belongs to the prompt; 0 for an answer of one.
+    pub fn decode_rate(&self) -> f64 {
+        if self.tokens.len() < 2 { 0.0 } else { (self.tokens.len() - 1) as f64 * 1e3 / self.decode }
+    }
+}
+
+/// The results of one engine, in the order in which they come.
+#[derive(Clone, Default)]
+pub struct Answers(Rc<RefCell<Waiting>>);
+
+#[derive(Default)]
+struct Waiting {
+    computed: VecDeque<Computed>,
+    waker: Option<Waker>,
+}
+
+impl Answers {
+    /// What an engine is given to hand out its results.
+    pub fn receiver(&self) -> Box<dyn Fn(Computed)> {
+        let waiting = self.0.clone();
+        Box::new(move |computed| {
+            let waker = {
+                let mut waiting = waiting.borrow_mut();
+                waiting.computed.push_back(computed);
+                waiting.waker.take()
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        })
+    }
+
+    async fn next(&self, engine: &Engine) -> Computed {
+        // Natively nobody else moves the device.
+        #[cfg(not(target_arch = "wasm32"))]
+        while self.0.borrow().computed.is_empty() && engine.pending() > 0 {
+            engine.poll_for(std::time::Duration::from_millis(50));
+        }
+        #[cfg(target_arch = "wasm32")]
+        let _moves_itself = engine;
+        std::future::poll_fn(|context| {
+            let mut waiting = self.0.borrow_mut();
+            waiting.computed.pop_front().map_or_else(
+                || {
+                    waiting.waker = Some(context.waker().clone());
+                    Poll::Pending
+                },
+                Poll::Ready,
+            )
+        })
+        .await
+    }
+}
+
+/// Runs workloads on an engine that holds a whole model.
+pub struct Bench {
+    engine: Engine,
+    answers: Answers,
+    tickets: Cell<u64>,
+}
+
+const CONVERSATION: ConversationId = ConversationId(0);
+/// Tokens of one piece of work, and pieces submitted before the first one is read.
+const STEPS: u32 = 4;
+const AHEAD: usize = 2;
+
+impl Bench {
+    /// `answers` must be the receiver that the engine was made with, and nothing else may use the engine.
+    pub fn new(engine: Engine, answers: Answers) -> Self {
+        Self { engine, answers, tickets: Cell::default() }
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The token at a position of every benchmark's text: from the middle half of the vocabulary, where no control tokens
+    /// are. `e2e/peers` makes the same ones.
+    pub fn token(position: u32, vocabulary: u32) -> u32 {
+        let (first, span) = (vocabulary / 4, (vocabulary / 2).max(1));
+        first + ((u64::from(position) * 7919 + 13) % u64::from(span)) as u32
+    }
+
+    /// Gives a new conversation a context of so many positions. Runs come after it, as often as wanted.
+    ///
+    /// # Errors
+    /// The device is gone, or the context is larger than the engine's.
+    pub async fn deepen(&self, depth: u32) -> Result<(), EngineError> {
+        self.engine.forget(CONVERSATION);
+        if depth > 0 { self.read(0, depth, Then::Nothing).await.map(drop) } else { Ok(()) }
+    }
+
+    /// Reads the prompt after the context, and writes the answer greedily, tokens submitted
+    /// ahead. An answer's end is not looked for: every run
+    /// counts the same tokens.
+    ///
+    /// # Errors
+    /// The device is gone, or the context is too small.
+    pub async fn run(&self, workload: Workload) -> Result<Run, EngineError> {
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+        let started = clock::now();
+        let best = self.read(workload.depth, workload.prompt, head).await?;
+        let read = clock::now();
+        let mut tokens = Vec::with_capacity(workload.answer as usize);
+        tokens.extend(best);
+        let first = workload.depth + workload.prompt;
+        let mut next = first;
+        let end = first + workload.answer.saturating_sub(1);
+        let mut under_way = VecDeque::new();
+        while tokens.len() < workload.answer as usize {
+            while next < end && under_way.len() < AHEAD {
+                let steps = STEPS.min(end - next);
+                let row = BatchToken { conversation: CONVERSATION, position: Position(next) };
+                let task = Task::Continue { row, token: FirstToken::Sampled, steps: steps as u16 };
+                under_way.push_back(self.submit(task)?);
+                next += steps;
+            }
+            let Some(ticket) = under_way.pop_front() else { break };
+            tokens.extend(best_of(&self.outcome(ticket).await?));
+        }
+        Ok(Run { first_token: read - started, decode: clock::now() - read, tokens })
+    }
+
+    /// What each class of kernels takes for one token after `depth` positions.
+    ///
+    /// # Errors
+    /// The device is gone. The conversation must be at least so deep.
+    pub async fn decode_kernels(&self, depth: u32) -> Result<KernelTimes, EngineError> {
+        let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+        let token = Self::token(depth, self.vocabulary());
+        self.engine.kernel_times(&rows(depth, 1), KernelClass::Decode, vec![token], head).await
+    }
+
+    /// What each class of kernels takes for one whole chunk of a prompt after `depth` positions; also the chunk's rows.
+    ///
+    /// # Errors
+    /// The device is gone. The conversation must be at least so deep.
+    pub async fn prefill_kernels(&self, depth: u32) -> Result<(u32, KernelTimes), EngineError> {
+        let count = self.chunk();
+        let tokens = self.tokens(depth, count);
+        let times = self.engine.kernel_times(&rows(depth, count), KernelClass::Prefill, tokens, Then::Nothing).await?;
+        Ok((count, times))
+    }
+
+    /// Bytes that a token at a position cannot avoid to read: the weights it passes (of experts as many as it uses), and the
+    /// keys and values before it. The one row of the embedding table is left out.
+    pub fn token_bytes(&self, position: u32) -> u64 {
+        let core = self.engine.inner.core.borrow();
+        let weights: u64 = core
+            .units
+            .units()
+            .filter(|unit| *unit != WeightUnit::Embedding)
+            .map(|unit| {
+                let bytes = core.units.bytes(unit).0;
+                match unit {
+                    WeightUnit::Expert(block, _) => {
+                        let (used, count, _) = core.routing(block).unwrap_or((1, 1, false));
+                        bytes * u64::from(used) / u64::from(count.max(1))
+                    }
+                    _ => bytes,
+                }
+            })
+            .sum();
+        let blocks = BlockRange::new(0, core.spec.blocks.len() as u16);
+        let kv_type = core.settings.kv_cache;
+        let cached: u64 = blocks.iter().map(|block| kv_cache_bytes_per_position(&core.spec, block, kv_type).0).sum();
+        weights + cached * u64::from(position)
+    }
+
+    fn vocabulary(&self) -> u32 {
+        self.engine.inner.core.borrow().spec.vocabulary
+    }
+
+    /// Rows of a chunk of a prompt.
+    fn chunk(&self) -> u32 {
+        self.engine.inner.core.borrow().layout.prefill_tokens.max(1)
+    }
+
+    fn tokens(&self, first: u32, count: u32) -> Vec<u32> {
+        let vocabulary = self.vocabulary();
+        (first..first + count).map(|position| Self::token(position, vocabulary)).collect()
+    }
+
+    /// Reads text in chunks, the next one submitted before the last one is done; the best token after it, if asked for.
+    async fn read(&self, first: u32, count: u32, then: Then) -> Result<Option<u32>, EngineError> {
+        let tokens = self.tokens(first, count);
+        let chunk = self.chunk() as usize;
+        let chunks = tokens.chunks(chunk).count();
+        let mut tickets = Vec::with_capacity(chunks);
+        for (number, tokens) in tokens.chunks(chunk).enumerate() {
+            let then = if number + 1 == chunks { then } else { Then::Nothing };
+            let at = first + (number * chunk) as u32;
+            tickets.push(self.submit(self.forward(at, tokens.to_vec(), KernelClass::Prefill, then))?);
+        }
+        let mut best = None;
+        for ticket in tickets {
+            best = best_of(&self.outcome(ticket).await?).next().or(best);
+        }
+        Ok(best)
+    }
+
+    fn forward(&self, first: u32, tokens: Vec<u32>, class: KernelClass, then: Then) -> Task {
+        let blocks = BlockRange::new(0, self.engine.inner.core.borrow().spec.blocks.len() as u16);
+        Task::Forward { batch: rows(first, tokens.len() as u32), class, input: Input::Tokens(tokens), blocks, then }
+    }
+
+    fn submit(&self, task: Task) -> Result<Ticket, EngineError> {
+        let ticket = Ticket(self.tickets.get());
+        self.tickets.set(ticket.0 + 1);
+        self.engine.submit(Work { ticket, task })?;
+        Ok(ticket)
+    }
+
+    /// Results come in the order of their work, but work that cannot begin says so at once. What is left of a run that failed
+    /// has lower tickets.
+    async fn outcome(&self, ticket: Ticket) -> Result<Outcome, EngineError> {
+        loop {
+            let computed = self.answers.next(&self.engine).await;
+            match computed.outcome {
+                _ if computed.ticket < ticket => {}
+                Outcome::DeviceLost | Outcome::Cancelled => return Err(EngineError::Lost),
+                Outcome::Failed(sentence) => return Err(EngineError::Gpu(sentence)),
+                outcome => return Ok(outcome),
+            }
+        }
+    }
+}
+
+fn rows(first: u32, count: u32) -> Vec<BatchToken> {
+    (first..first + count).map(|at| BatchToken { conversation: CONVERSATION, position: Position(at) }).collect()
+}
+
+/// The best token of each row that passed the head.
+fn best_of(outcome: &Outcome) -> impl Iterator<Item = u32> {
+    let rows = if let Outcome::Candidates(rows) = outcome { rows.as_slice() } else { &[] };
+    rows.iter().filter_map(|row| row.ids.first().copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_count_every_token_once() {
+        let workload = Workload { depth: 0, prompt: 100, answer: 11 };
+        let run = Run { first_token: 500.0, decode: 2000.0, tokens: vec![0; 11] };
+        // The first token's time is the prompt's.
+        assert_eq!((run.prefill_rate(workload), run.decode_rate()), (200.0, 5.0));
+        assert_eq!(Run { tokens: vec![0], ..run }.decode_rate(), 0.0);
+    }
+
+    #[test]
+    fn the_text_keeps_away_from_the_ends_of_the_vocabulary() {
+        for vocabulary in [512, 32_000, 151_936] {
+            let tokens: Vec<u32> = (0..4096).map(|position| Bench::token(position, vocabulary)).collect();
+            assert!(tokens.iter().all(|&token| token >= vocabulary / 4 && token < vocabulary * 3 / 4));
+            assert!(tokens.windows(2).all(|pair| pair[0] != pair[1]), "neighbours differ");
+        }
+        // Other programs make the same text.
+        assert_eq!([0, 1, 2].map(|position| Bench::token(position, 32_000)), [8013, 15932, 23851]);
+    }
+}

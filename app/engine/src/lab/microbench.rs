@@ -1,0 +1,206 @@
+//! Single dispatches on buffers of their own: for the self-test and for measuring.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use potluck_shaders::Kernel;
+
+use crate::runtime::core::Core;
+use crate::runtime::error::EngineError;
+use crate::runtime::gpu::Gpu;
+use crate::runtime::memory::{Slab, Slice};
+use crate::runtime::recorder::{BindGroups, Recorder, Size, Tools, fold};
+use crate::runtime::submit::{Copy, Run, Submitter};
+
+/// A dispatch with everything it reads.
+#[derive(Clone, Debug)]
+pub struct Probe {
+    pub kernel: Kernel,
+    /// First contents of each storage binding.
+    pub bindings: Vec<Vec<u8>>,
+    pub params: Vec<u8>,
+    pub x: u32,
+    /// More than 1: splits; otherwise `x` is folded into x and y.
+    pub y: u32,
+    pub z: u32,
+    /// Which binding is looked at afterwards.
+    pub output: usize,
+}
+
+#[derive(Default)]
+struct Mapped {
+    done: Option<bool>,
+    waker: Option<Waker>,
+}
+
+/// Waits for a map. Natively it moves the device itself.
+pub async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
+    let shared = Arc::new(Mutex::new(Mapped::default()));
+    let told = shared.clone();
+    buffer.map_async(wgpu::MapMode::Read, .., move |result| {
+        if let Ok(mut mapped) = told.lock() {
+            mapped.done = Some(result.is_ok());
+            if let Some(waker) = mapped.waker.take() {
+                waker.wake();
+            }
+        }
+    });
+    #[cfg(not(target_arch = "wasm32"))]
+    if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+        gpu.mark_lost();
+        return Err(EngineError::Lost);
+    }
+    let mapped = std::future::poll_fn(|context| match shared.lock() {
+        Ok(mut mapped) => match mapped.done {
+            Some(done) => Poll::Ready(done),
+            None => {
+                mapped.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        },
+        Err(_) => Poll::Ready(false),
+    })
+    .await;
+    if mapped {
+        Ok(())
+    } else {
+        gpu.mark_lost();
+        Err(EngineError::Lost)
+    }
+}
+
+/// A dispatch to be timed, on buffers of zeros (or weights to read) that stay from one launch to the next: nothing is brought
+/// there, so only the kernel takes time.
+pub struct Microbench {
+    kernel: Kernel,
+    params: Vec<u8>,
+    groups: [u32; 3],
+    buffers: Vec<Slice>,
+}
+
+/// A submitted set of probes, whose outputs are on their way.
+pub struct Launched {
+    gpu: Gpu,
+    result: Rc<Slab>,
+    sizes: Vec<u64>,
+    _buffers: Vec<Slice>,
+}
+
+impl Launched {
+    /// The bytes of each probe's output.
+    pub async fn outputs(self) -> Result<Vec<Vec<u8>>, EngineError> {
+        map(&self.gpu, &self.result.buffer).await?;
+        let view = self.result.buffer.get_mapped_range(..).map_err(|error| EngineError::Gpu(error.to_string()))?;
+        let mut at = 0;
+        Ok(self
+            .sizes
+            .iter()
+            .map(|&size| {
+                let bytes = view[at..at + size as usize].to_vec();
+                at += size as usize;
+                bytes
+            })
+            .collect())
+    }
+}
+
+impl Core {
+    fn probe_buffer(&mut self, size: u64) -> Slice {
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::COPY_SRC;
+        let size = size.next_multiple_of(256).max(256);
+        Slice { slab: self.memory.create(&self.gpu.device, "probe", size, usage), offset: 0, size }
+    }
+
+    /// Runs probes.
+    pub fn launch_probes(&mut self, probes: &[Probe]) -> Launched {
+        let mut rec = Recorder::default();
+        let mut groups = BindGroups::default();
+        let mut buffers = Vec::new();
+        let mut outputs: Vec<(Slice, u64)> = Vec::new();
+        for probe in probes {
+            let mut bound = Vec::new();
+            for content in &probe.bindings {
+                let slice = self.probe_buffer(content.len() as u64);
+                let mut padded = content.clone();
+                padded.resize(content.len().next_multiple_of(4), 0);
+                self.gpu.queue.write_buffer(&slice.slab.buffer, 0, &padded);
+                bound.push(slice);
+            }
+            let [x, y] = if probe.y > 1 { [probe.x, probe.y] } else { fold(probe.x) };
+            let refs: Vec<&Slice> = bound.iter().collect();
+            let size = Size::Fixed([x, y, probe.z]);
+            rec.dispatch_sized(&mut self.probe_tools(&mut groups), probe.kernel, &refs, &probe.params, size);
+            let size = (probe.bindings[probe.output].len() as u64).next_multiple_of(4);
+            outputs.push((bound[probe.output].clone(), size));
+            buffers.extend(bound);
+        }
+        self.launch(rec, &outputs, buffers)
+    }
+
+    /// Makes the buffers of a dispatch that is to be timed: so many bytes for each storage binding.
+    pub fn microbench(&mut self, kernel: Kernel, sizes: &[u64], params: &[u8], [x, z]: [u32; 2]) -> Microbench {
+        let [x, y] = fold(x);
+        let buffers = sizes.iter().map(|&size| self.probe_buffer(size)).collect();
+        Microbench { kernel, params: params.to_vec(), groups: [x, y, z], buffers }
+    }
+
+    /// The same for a kernel that reads `bytes` of weights first, out of those that are here if one buffer has so many.
+    pub fn microbench_on_weights(
+        &mut self,
+        kernel: Kernel,
+        bytes: u64,
+        sizes: &[u64],
+        params: &[u8],
+        groups: [u32; 2],
+    ) -> Microbench {
+        let mut microbench = self.microbench(kernel, sizes, params, groups);
+        let known = self.memory.largest_weights().filter(|slab| slab.buffer.size() >= bytes).cloned();
+        let weights = match known {
+            Some(slab) => Slice { slab, offset: 0, size: bytes },
+            None => self.probe_buffer(bytes),
+        };
+        microbench.buffers.insert(0, weights);
+        microbench
+    }
+
+    /// Runs it `repeat` times; the first word of its last buffer comes back.
+    pub fn launch_microbench(&mut self, microbench: &Microbench, repeat: u32) -> Launched {
+        let mut rec = Recorder::default();
+        let mut groups = BindGroups::default();
+        let refs: Vec<&Slice> = microbench.buffers.iter().collect();
+        for _ in 0..repeat {
+            let size = Size::Fixed(microbench.groups);
+            rec.dispatch_sized(&mut self.probe_tools(&mut groups), microbench.kernel, &refs, &microbench.params, size);
+        }
+        let outputs: Vec<(Slice, u64)> = microbench.buffers.last().map(|last| (last.clone(), 4)).into_iter().collect();
+        self.launch(rec, &outputs, Vec::new())
+    }
+
+    fn probe_tools<'a>(&'a mut self, groups: &'a mut BindGroups) -> Tools<'a> {
+        Tools {
+            device: &self.gpu.device,
+            pipelines: &mut self.pipelines,
+            groups,
+            uniforms: &self.uniforms.buffer,
+            codebooks: &self.codebooks.buffer,
+        }
+    }
+
+    fn launch(&mut self, rec: Recorder, outputs: &[(Slice, u64)], buffers: Vec<Slice>) -> Launched {
+        let total: u64 = outputs.iter().map(|(_, size)| size).sum();
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let result = self.memory.create(&self.gpu.device, "probe result", total.max(4), usage);
+        let mut to = 0;
+        let mut copies = Vec::new();
+        for (slice, size) in outputs {
+            let from = Slice { slab: slice.slab.clone(), offset: 0, size: *size };
+            copies.push(Copy { from, to: result.buffer.clone(), at: to });
+            to += size;
+        }
+        let run = Run { before: Vec::new(), program: Rc::new(rec.finish()), reach: 0, after: copies };
+        Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, u64::MAX).submit(&[run]);
+        let sizes = outputs.iter().map(|(_, size)| *size).collect();
+        Launched { gpu: self.gpu.clone(), result, sizes, _buffers: buffers }
+    }
+}

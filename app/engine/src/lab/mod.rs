@@ -1,0 +1,9 @@
+//! Tests, tunes and measures the runtime. No answer runs through here.
+
+pub mod bench;
+mod microbench;
+pub mod rates;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod reference;
+pub mod selftest;
+mod tuning;

@@ -1,0 +1,183 @@
+//! How fast this device streams weights through the decode kernels, for planners.
+
+#[cfg(not(target_arch = "wasm32"))]
+use std::rc::Rc;
+
+#[cfg(not(target_arch = "wasm32"))]
+use potluck_plan::Task;
+use potluck_shaders::{Format, Job, Kernel, Operand, params};
+
+use crate::lab::microbench::Microbench;
+use crate::runtime::clock;
+use crate::runtime::engine::Engine;
+use crate::runtime::error::EngineError;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::submit::{Run, Submitter};
+
+/// Values a row of the measured matrix.
+const COLS: u32 = 4096;
+/// A measurement is repeated until it takes this many milliseconds.
+const LONG_ENOUGH: f64 = 20.0;
+
+/// Where the time of a piece of work goes: one of its dispatches.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DispatchTime {
+    /// Which variant.
+    pub kernel: Kernel,
+    /// Workgroups in x, y and z.
+    pub groups: [u32; 3],
+    /// Milliseconds, when it is repeated on the same data.
+    pub millis: f64,
+}
+
+impl Engine {
+    /// Gigabytes of weights a second that the decode kernel gets through, for the type most held weights have.
+    pub async fn bandwidth(&self) -> Result<f64, EngineError> {
+        let format = self.inner.core.borrow().main_format();
+        let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
+        self.decode_rate(format, rows, COLS).await
+    }
+
+    /// Gigabytes a second of a matrix kernel on `n` vectors.
+    pub async fn matrix_rate(&self, kernel: Kernel, format: Format, n: u32) -> Result<f64, EngineError> {
+        let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
+        self.shape_rate(kernel, format, (rows, COLS), n).await
+    }
+
+    /// Gigabytes of weights a second of the kernel that a decode step uses for a matrix of this shape.
+    pub async fn decode_rate(&self, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
+        let (fused, plain) = {
+            let core = self.inner.core.borrow();
+            (core.profile.fused(format, Job::Added, 1), core.profile.decode(format, Operand::Plain, 1))
+        };
+        let fused = fused.map(|kernel| self.inner.core.borrow().profile.tuned_variant(kernel, rows, cols));
+        let Some(kernel) = fused else { return self.shape_rate(plain, format, (rows, cols), 1).await };
+        let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
+        let bytes = u64::from(rows) * u64::from(row_bytes);
+        let params = params::Fused {
+            rows,
+            row_bytes,
+            cols,
+            units: cols.div_ceil(kernel.unit_values()),
+            n: 1,
+            x_stride: cols / 4,
+            y_stride: rows,
+            end_0: rows,
+            end_1: rows,
+            ..Default::default()
+        };
+        let sizes = [bytes, u64::from(cols) * 4, u64::from(rows) * 4];
+        let groups = [rows.div_ceil(kernel.matrix_rows()), 1];
+        let microbench = self.microbench(kernel, &sizes, bytemuck::bytes_of(&params), groups);
+        self.rate(&microbench, bytes).await
+    }
+
+    async fn shape_rate(
+        &self,
+        kernel: Kernel,
+        format: Format,
+        (rows, cols): (u32, u32),
+        n: u32,
+    ) -> Result<f64, EngineError> {
+        let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
+        let bytes = u64::from(rows) * u64::from(row_bytes);
+        let params = params::MatVec {
+            rows,
+            row_bytes,
+            cols,
+            chunks: cols / 16,
+            n,
+            x_stride: cols / 4,
+            y_stride: rows,
+            ..Default::default()
+        };
+        let sizes = [bytes, u64::from(n) * u64::from(cols) * 4, u64::from(n) * u64::from(rows) * 4];
+        let groups = [rows.div_ceil(kernel.matrix_rows()), n.div_ceil(kernel.vectors())];
+        let microbench = self.microbench(kernel, &sizes, bytemuck::bytes_of(&params), groups);
+        self.rate(&microbench, bytes).await
+    }
+
+    /// Gigaflops a second of a matrix kernel on a matrix of `rows` × `cols` and `n` vectors.
+    pub async fn product_rate(
+        &self,
+        kernel: Kernel,
+        format: Format,
+        (rows, cols): (u32, u32),
+        n: u32,
+    ) -> Result<f64, EngineError> {
+        let bytes = f64::from(rows) * f64::from(format.row_bytes(cols).unwrap_or(cols * 4));
+        let flops = 2.0 * f64::from(rows) * f64::from(cols) * f64::from(n);
+        Ok(self.shape_rate(kernel, format, (rows, cols), n).await? / bytes * flops)
+    }
+
+    /// The time of each dispatch of a forward pass, every one repeated by itself. What the pass would leave in the state of
+    /// its conversation is not to be used.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn dispatch_times(&self, task: &Task) -> Result<Vec<DispatchTime>, EngineError> {
+        const REPEAT: usize = 20;
+        let Task::Forward { batch: rows, class, input, blocks, then } = task else {
+            return Err(EngineError::NoRows);
+        };
+        let mut core = self.inner.core.borrow_mut();
+        let all = core.forward(rows, *class, input, *blocks, *then)?;
+        let reach = rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0);
+        let run = |index: usize, repeat: usize| {
+            let program = Rc::new(all.only(index, repeat));
+            let runs = [Run { before: Vec::new(), program, reach, after: Vec::new() }];
+            let (gpu, uniforms) = (&core.gpu, &core.uniforms.buffer);
+            let started = clock::now();
+            Submitter::new(&gpu.device, &gpu.queue, uniforms, u64::MAX).submit(&runs);
+            let polled = gpu.device.poll(wgpu::PollType::wait_indefinitely());
+            polled.map(|_| clock::now() - started).map_err(|_| EngineError::Lost)
+        };
+        let mut times = Vec::new();
+        for (index, step) in all.steps.iter().enumerate() {
+            let Some(groups) = step.size(reach) else { continue };
+            let once = run(index, 1)?.min(run(index, 1)?);
+            let millis = (run(index, 1 + REPEAT)? - once).max(0.0) / REPEAT as f64;
+            times.push(DispatchTime { kernel: step.kernel, groups, millis });
+        }
+        Ok(times)
+    }
+
+    /// Gigabytes a second that this device reads when it does nothing else: what a share of its rate is compared with.
+    pub async fn streaming_rate(&self) -> Result<f64, EngineError> {
+        const GROUPS: u32 = 1024;
+        let kernel = Kernel::Stream;
+        let limit = self.inner.core.borrow().gpu.capabilities().limits.max_storage_buffer_binding_size;
+        let bytes = limit.min(64 << 20) / 256 * 256;
+        let sums = u64::from(GROUPS * kernel.threads()) * 4;
+        let params = params::Stream { quads: (bytes / 16) as u32 };
+        let params = bytemuck::bytes_of(&params);
+        let microbench =
+            self.inner.core.borrow_mut().microbench_on_weights(kernel, bytes, &[sums], params, [GROUPS, 1]);
+        self.rate(&microbench, bytes).await
+    }
+
+    fn microbench(&self, kernel: Kernel, sizes: &[u64], params: &[u8], groups: [u32; 2]) -> Microbench {
+        self.inner.core.borrow_mut().microbench(kernel, sizes, params, groups)
+    }
+
+    /// Gigabytes a second of a kernel that gets through `bytes`.
+    async fn rate(&self, microbench: &Microbench, bytes: u64) -> Result<f64, EngineError> {
+        // The first run pays for the pipeline and the zeros.
+        self.timed(microbench, 1).await?;
+        let mut repeat = 1;
+        loop {
+            let (once, more) = (self.timed(microbench, 0).await?, self.timed(microbench, repeat).await?);
+            let spent = more - once;
+            if spent >= LONG_ENOUGH || repeat >= 1024 {
+                return Ok(bytes as f64 * f64::from(repeat) / spent.max(1e-3) / 1e6);
+            }
+            repeat = (f64::from(repeat) * (1.5 * LONG_ENOUGH / spent.max(0.1)).clamp(2.0, 16.0)) as u32;
+        }
+    }
+
+    async fn timed(&self, microbench: &Microbench, repeat: u32) -> Result<f64, EngineError> {
+        let started = clock::now();
+        let launched = self.inner.core.borrow_mut().launch_microbench(microbench, repeat);
+        launched.outputs().await?;
+        Ok(clock::now() - started)
+    }
+}

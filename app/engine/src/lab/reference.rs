@@ -1,0 +1,168 @@
+//! A whole model on the CPU, from dequantized weights: what the GPU is compared with. Slow and plain.
+
+use std::collections::BTreeMap;
+
+use potluck_model::{FeedForwardSpec, ModelSpec, RopePairs, TensorRole, UnitMap};
+use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
+use potluck_shaders::reference as kernels;
+use potluck_shaders::{Format, Pairs};
+
+/// Reads a unit's tensor bytes: unit and index of the tensor.
+pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
+
+/// A model with its weights as 32-bit floats, and the keys and values of one conversation.
+pub struct Reference {
+    spec: ModelSpec,
+    kv_type: KvCacheType,
+    tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
+    keys: Vec<Vec<Vec<f32>>>,
+    values: Vec<Vec<Vec<f32>>>,
+}
+
+impl Reference {
+    /// Dequantizes every unit. Keys and values are exact.
+    pub fn new(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>) -> Self {
+        Self::with_kv_cache(spec, units, source, KvCacheType::F32)
+    }
+
+    /// The same with keys and values of a type.
+    pub fn with_kv_cache(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>, kv_type: KvCacheType) -> Self {
+        let mut tensors = BTreeMap::new();
+        for unit in units.units() {
+            for (index, tensor) in units.tensors(unit).iter().enumerate() {
+                let format = Format::of(tensor.kind).expect("the reference runs models of supported types only");
+                tensors.insert((unit, tensor.role), kernels::dequantize(format, &source(unit, index)));
+            }
+        }
+        let blocks = spec.blocks.len();
+        Self { spec: spec.clone(), kv_type, tensors, keys: vec![Vec::new(); blocks], values: vec![Vec::new(); blocks] }
+    }
+
+    fn tensor(&self, unit: WeightUnit, role: TensorRole) -> &[f32] {
+        &self.tensors[&(unit, role)]
+    }
+
+    /// Adds a token after those before it whose logits nobody needs: what only they depend on is left out.
+    pub fn skip(&mut self, token: u32) {
+        self.blocks(token, false);
+    }
+
+    /// Adds a token after those before it and returns its logits.
+    pub fn next(&mut self, token: u32) -> Vec<f32> {
+        let x = self.blocks(token, true);
+        let role = if self.spec.tied_lm_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
+        let gain = self.tensor(WeightUnit::LmHead, TensorRole::OutputNorm);
+        let normed = kernels::norm(&x, gain, self.spec.norm_epsilon);
+        kernels::matvec(self.tensor(WeightUnit::LmHead, role), &normed)
+    }
+
+    /// What leaves the last block; only its keys and values are right if the rest is not wanted.
+    fn blocks(&mut self, token: u32, wanted: bool) -> Vec<f32> {
+        let hidden = self.spec.hidden as usize;
+        let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
+        let mut x = table[token as usize * hidden..][..hidden].to_vec();
+        for block in 0..self.spec.blocks.len() {
+            let query = self.remember(block, &x);
+            if wanted || block + 1 < self.spec.blocks.len() {
+                self.attend(block, &query, &mut x);
+                self.feed_forward(block, &mut x);
+            }
+        }
+        x
+    }
+
+    /// Stores the keys and values of the next position and returns its queries.
+    fn remember(&mut self, block: usize, x: &[f32]) -> Vec<f32> {
+        let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
+        let a = self.spec.attention(block).clone();
+        let epsilon = self.spec.norm_epsilon;
+        let normed = kernels::norm(x, self.tensor(unit, TensorRole::AttentionNorm), epsilon);
+        let project = |matrix, bias| {
+            let mut y = kernels::matvec(self.tensor(unit, matrix), &normed);
+            if a.qkv_bias {
+                y.iter_mut().zip(self.tensor(unit, bias)).for_each(|(y, b)| *y += b);
+            }
+            y
+        };
+        let mut query = project(TensorRole::Query, TensorRole::QueryBias);
+        let mut key = project(TensorRole::Key, TensorRole::KeyBias);
+        let value = project(TensorRole::Value, TensorRole::ValueBias);
+        let dim = a.head_dim as usize;
+        let position = self.keys[block].len() as u32;
+        let none = Vec::new();
+        let factors = if a.rope.factors { &self.tensors[&(unit, TensorRole::RopeFactors)] } else { &none };
+        let pairs = match a.rope.pairs {
+            RopePairs::Adjacent => Pairs::Adjacent,
+            RopePairs::Halves => Pairs::Halves,
+        };
+        for (heads, gain) in [(&mut query, TensorRole::QueryNorm), (&mut key, TensorRole::KeyNorm)] {
+            for head in heads.chunks_exact_mut(dim) {
+                if a.qk_norm {
+                    head.copy_from_slice(&kernels::norm(head, &self.tensors[&(unit, gain)], epsilon));
+                }
+                let (base, scale, dims) = (a.rope.base, a.rope.linear_scale, a.rope.dims as usize);
+                kernels::rotate(head, position, base, scale, dims, pairs, factors);
+            }
+        }
+        let stored = |heads: &[f32]| -> Vec<f32> {
+            let head = |head| kernels::load(self.kv_type, &kernels::store(self.kv_type, head), dim);
+            heads.chunks_exact(dim).flat_map(head).collect()
+        };
+        let (key, value) = (stored(&key), stored(&value));
+        self.keys[block].push(key);
+        self.values[block].push(value);
+        query
+    }
+
+    /// Attention of the newest position, and its output added to the hidden vector.
+    fn attend(&self, block: usize, query: &[f32], x: &mut [f32]) {
+        let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
+        let a = self.spec.attention(block);
+        let dim = a.head_dim as usize;
+        let mut attended = Vec::with_capacity(query.len());
+        for (head, query) in query.chunks_exact(dim).enumerate() {
+            let kv = head / (a.heads / a.kv_heads) as usize;
+            let of = |cache: &'_ [Vec<f32>]| -> Vec<Vec<f32>> {
+                cache.iter().map(|row| row[kv * dim..(kv + 1) * dim].to_vec()).collect()
+            };
+            let (keys, values) = (of(&self.keys[block]), of(&self.values[block]));
+            let keys: Vec<&[f32]> = keys.iter().map(Vec::as_slice).collect();
+            let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
+            attended.extend(kernels::attention(query, &keys, &values));
+        }
+        let out = kernels::matvec(self.tensor(unit, TensorRole::AttentionOutput), &attended);
+        x.iter_mut().zip(out).for_each(|(x, y)| *x += y);
+    }
+
+    fn network(&self, unit: WeightUnit, normed: &[f32]) -> Vec<f32> {
+        let gate = kernels::matvec(self.tensor(unit, TensorRole::Gate), normed);
+        let up = kernels::matvec(self.tensor(unit, TensorRole::Up), normed);
+        kernels::matvec(self.tensor(unit, TensorRole::Down), &kernels::swiglu(&gate, &up))
+    }
+
+    fn feed_forward(&self, block: usize, x: &mut [f32]) {
+        let index = BlockIndex(block as u16);
+        let epsilon = self.spec.norm_epsilon;
+        let sum = match self.spec.blocks[block].feed_forward {
+            FeedForwardSpec::Dense { .. } => {
+                let unit = WeightUnit::Dense(index);
+                let normed = kernels::norm(x, self.tensor(unit, TensorRole::FeedForwardNorm), epsilon);
+                self.network(unit, &normed)
+            }
+            FeedForwardSpec::Experts { used, normalize, .. } => {
+                let unit = WeightUnit::Router(index);
+                let normed = kernels::norm(x, self.tensor(unit, TensorRole::FeedForwardNorm), epsilon);
+                let scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
+                let chosen = kernels::router(&scores, used as usize, normalize);
+                let parts: Vec<Vec<f32>> = chosen
+                    .iter()
+                    .map(|(id, _)| self.network(WeightUnit::Expert(index, ExpertId(*id as u16)), &normed))
+                    .collect();
+                let parts: Vec<&[f32]> = parts.iter().map(Vec::as_slice).collect();
+                let gates: Vec<f32> = chosen.iter().map(|(_, gate)| *gate).collect();
+                kernels::combine(&parts, &gates)
+            }
+        };
+        x.iter_mut().zip(sum).for_each(|(x, y)| *x += y);
+    }
+}

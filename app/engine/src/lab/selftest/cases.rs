@@ -1,0 +1,428 @@
+//! A case for each kernel: odd shapes, ties, several pages, experts that are not here.
+
+use potluck_plan::KvCacheType;
+use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, Pairs, SEGMENT, Strategy, params, reference};
+
+use super::data::{Cache, Matrices, Random, raw, zeros};
+use super::{Case, Expected, fused};
+use crate::lab::microbench::Probe;
+use crate::runtime::sizes::tile_count;
+
+/// Allowed distance of 32-bit sums from 64-bit ones.
+const TOLERANCE: f64 = 1e-4;
+
+/// The cases of a kernel. None for the one that only measures.
+pub fn of(kernel: Kernel) -> Vec<Case> {
+    with(kernel, &Matrices::ODD)
+}
+
+/// The same with other matrices.
+pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
+    match kernel {
+        Kernel::Embed(format) => vec![embed(kernel, format, m)],
+        Kernel::Norm(strategy) => vec![norm(kernel, strategy)],
+        Kernel::MatVec { format, operand: Operand::Expert, .. }
+        | Kernel::MatMul { format, operand: Operand::Expert, .. } => {
+            vec![expert(kernel, format, m, false), expert(kernel, format, m, true)]
+        }
+        Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand, .. } => {
+            vec![matrix(kernel, format, m, operand)]
+        }
+        Kernel::Fused { format, rows, job, .. } => vec![fused::of(kernel, format, m, (rows, job))],
+        Kernel::Split { kv_type, quads } => fused::split(kernel, kv_type, quads),
+        Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
+        Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
+        Kernel::Rope { kv_type, pairs, qk_norm, factors } => {
+            (0..3).map(|output| rope(kernel, kv_type, pairs, (qk_norm, factors), output)).collect()
+        }
+        Kernel::Attention { kv_type, strategy, quads } => vec![attention(kernel, kv_type, Some(strategy), quads)],
+        Kernel::FlashAttention { kv_type, quads } => vec![attention(kernel, kv_type, None, quads)],
+        Kernel::SwiGlu => vec![swiglu(kernel)],
+        Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
+        Kernel::Combine => vec![combine(kernel)],
+        Kernel::Segments => vec![segments(kernel)],
+        Kernel::Top(strategy) => vec![top(kernel, strategy, 2), top(kernel, strategy, 3)],
+        Kernel::Stream => Vec::new(),
+    }
+}
+
+pub(super) fn case<P: params::Params>(
+    kernel: Kernel,
+    bindings: Vec<Vec<u8>>,
+    params: P,
+    (x, z): (u32, u32),
+    output: usize,
+    expected: Expected,
+) -> Case {
+    let params = bytemuck::bytes_of(&params).to_vec();
+    Case { probe: Probe { kernel, bindings, params, x, y: 1, z, output }, expected }
+}
+
+pub(super) fn floats(values: Vec<f32>) -> Expected {
+    Expected::Floats(values, TOLERANCE)
+}
+
+/// Groups for kernels with one thread (lone) or one workgroup (coop) a row.
+fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
+    if strategy == Strategy::Workgroup { (rows, 1) } else { (rows.div_ceil(kernel.threads()), 1) }
+}
+
+fn embed(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+    let mut random = Random(1);
+    let w = m.weights(&mut random, format, m.rows);
+    let last = 4 + w.rows;
+    let tokens = [5u32, last, 0, 12, last];
+    // The binding holds rows from 5 of the table; token 0 is in another one.
+    let mut expected = vec![0.25; 5 * w.cols as usize];
+    for (row, token) in expected.chunks_exact_mut(w.cols as usize).zip(tokens) {
+        if token >= 5 {
+            row.copy_from_slice(w.row(token - 5));
+        }
+    }
+    let chunks = w.cols.div_ceil(16);
+    let params =
+        params::Embed { n: 5, first: 5, rows: w.rows, row_bytes: w.bytes.len() as u32 / w.rows, cols: w.cols, chunks };
+    let y = raw(&vec![0.25f32; expected.len()]);
+    let x = (5 * chunks).div_ceil(kernel.threads());
+    case(kernel, vec![w.bytes, raw(&tokens), y], params, (x, 1), 2, floats(expected))
+}
+
+fn norm(kernel: Kernel, strategy: Strategy) -> Case {
+    let mut random = Random(2);
+    let (width, n) = (300usize, 3usize);
+    let x = random.floats(5 * width);
+    let gain = random.floats(width);
+    let rows = x.chunks_exact(width).skip(2).take(n);
+    let expected = rows.flat_map(|row| reference::norm(row, &gain, 1e-5)).collect();
+    let params = params::Norm { n: n as u32, first: 2, width: width as u32 / 4, epsilon: 1e-5 };
+    let bindings = vec![raw(&x), raw(&gain), zeros(n * width)];
+    case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 2, floats(expected))
+}
+
+fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) -> Case {
+    // The same data for every variant of a format, so that variants can be compared bit by bit.
+    let mut random = Random(3);
+    // Tiled kernels take more rows and vectors than a tile.
+    let tiled = matches!(kernel, Kernel::MatMul { .. });
+    let (all_rows, max) = if tiled { (m.rows + 33, 131) } else { (m.rows, 9) };
+    let w = m.weights(&mut random, format, all_rows);
+    let (rows, cols) = (w.rows as usize, w.cols as usize);
+    let vectors = kernel.vectors();
+    let n = if tiled { vectors as usize + 3 } else { 9 };
+    let (stride, offset) = (rows + 5, 2);
+    let x = random.floats(max * cols);
+    let before = random.floats(max * stride);
+    let bias = random.floats(rows);
+    let mut expected = before[..n * stride].to_vec();
+    for (y, x) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols)) {
+        for (row, sum) in reference::matvec(&w.values, x).into_iter().enumerate() {
+            y[offset + row] += sum + if operand == Operand::Bias { bias[row] } else { 0.0 };
+        }
+    }
+    let params = params::MatVec {
+        rows: w.rows,
+        row_bytes: w.bytes.len() as u32 / w.rows,
+        cols: w.cols,
+        chunks: w.cols.div_ceil(16),
+        n: n as u32,
+        x_stride: w.cols / 4,
+        y_stride: stride as u32,
+        y_offset: offset as u32,
+        add: 1,
+        ..Default::default()
+    };
+    let mut bindings = vec![w.bytes, raw(&x[..n * cols]), raw(&before[..n * stride])];
+    if operand == Operand::Bias {
+        bindings.push(raw(&bias));
+    }
+    let size = (w.rows.div_ceil(kernel.matrix_rows()), (n as u32).div_ceil(vectors));
+    case(kernel, bindings, params, size, 2, floats(expected))
+}
+
+/// Slots of six experts: two are not here.
+pub(super) const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
+
+fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Case {
+    let mut random = Random(4);
+    let w = m.weights(&mut random, format, 3 * m.expert_rows);
+    let (rows, cols, used) = (m.expert_rows as usize, w.cols as usize, 2usize);
+    let row_bytes = w.bytes.len() / (3 * rows);
+    // Slots 1 to 3 are in this binding, each at a multiple of 256 bytes.
+    let stride = (rows * row_bytes).next_multiple_of(256);
+    let bytes: Vec<u8> = w
+        .bytes
+        .chunks_exact(rows * row_bytes)
+        .flat_map(|slot| slot.iter().copied().chain(std::iter::repeat_n(0, stride - rows * row_bytes)))
+        .collect();
+    let mut chosen = vec![0u32, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
+    if matches!(kernel, Kernel::MatMul { .. }) {
+        // More pairs than a tile takes.
+        chosen.extend([3; 140]);
+    }
+    let pairs = chosen.len();
+    let x = random.floats(pairs * cols);
+    let mut expected = vec![0.5f32; pairs * rows];
+    for (pair, y) in expected.chunks_exact_mut(rows).enumerate() {
+        let slot = SLOTS.get(chosen[pair] as usize).copied().unwrap_or(NO_SLOT);
+        if slot != NO_SLOT && slot >= 1 {
+            let source = if by_pair { pair } else { pair / used };
+            let matrix = &w.values[(slot as usize - 1) * rows * cols..][..rows * cols];
+            y.copy_from_slice(&reference::matvec(matrix, &x[source * cols..][..cols]));
+        }
+    }
+    let params = params::MatVec {
+        rows: rows as u32,
+        row_bytes: row_bytes as u32,
+        cols: w.cols,
+        chunks: w.cols.div_ceil(16),
+        n: pairs as u32,
+        x_stride: w.cols / 4,
+        y_stride: rows as u32,
+        y_offset: 0,
+        add: 0,
+        experts: 6,
+        used: used as u32,
+        by_pair: u32::from(by_pair),
+        slot_first: 1,
+        slot_count: 3,
+        expert_bytes: stride as u32,
+    };
+    let grouped = matches!(kernel, Kernel::MatMul { .. });
+    let (first, second, z) = if grouped {
+        let (tiles, list) = group(&chosen, kernel.vectors());
+        let z = tiles.len() as u32 / 4;
+        (raw(&tiles), raw(&list), z)
+    } else {
+        (raw(&SLOTS), raw(&chosen), pairs as u32)
+    };
+    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * rows]), first, second];
+    let size = ((rows as u32).div_ceil(kernel.matrix_rows()), z);
+    case(kernel, bindings, params, size, 2, floats(expected))
+}
+
+/// What the grouping kernel makes of chosen experts: tiles (with unused ones), and pairs.
+fn group(chosen: &[u32], vectors: u32) -> (Vec<u32>, Vec<u32>) {
+    let mut tiles = Vec::new();
+    let mut list = Vec::new();
+    for (expert, &slot) in SLOTS.iter().enumerate().filter(|(_, slot)| **slot != NO_SLOT) {
+        let pairs: Vec<u32> = (0..).zip(chosen).filter(|(_, e)| **e == expert as u32).map(|(pair, _)| pair).collect();
+        for tile in pairs.chunks(vectors as usize) {
+            tiles.extend([list.len() as u32, tile.len() as u32, slot, 0]);
+            list.extend_from_slice(tile);
+        }
+    }
+    tiles.resize(4 * tile_count(vectors, chosen.len() as u64, SLOTS.len() as u64) as usize, 0);
+    list.resize(chosen.len(), 0);
+    (tiles, list)
+}
+
+fn groups(kernel: Kernel, output: usize) -> Case {
+    let mut random = Random(5);
+    let chosen: Vec<u32> = (0..1100).map(|_| (random.next() % 7) as u32).collect();
+    let (tiles, list) = group(&chosen, 32);
+    let count = tiles.len() as u32 / 4;
+    let params = params::Groups { experts: 6, pairs: 1100, tiles: count, tile: 32 };
+    let junk = vec![7u32; tiles.len()];
+    let bindings = vec![raw(&SLOTS), raw(&chosen), raw(&junk), zeros(list.len())];
+    case(kernel, bindings, params, (1, 1), output, Expected::Words(if output == 2 { tiles } else { list }))
+}
+
+fn rope(kernel: Kernel, kv_type: KvCacheType, pairs: Pairs, (qk_norm, factors): (bool, bool), output: usize) -> Case {
+    let mut random = Random(6);
+    // Three blocks: the last scale has no neighbour.
+    let (dim, dims) = if kv_type.is_quantized() { (96usize, 72usize) } else { (32, 24) };
+    let (heads, kv_heads) = (4usize, 2usize);
+    let all = heads + 2 * kv_heads;
+    let positions = [0u32, 77, 30_000];
+    let cache_rows = [1u32, 64 + 13, 3];
+    let qkv = random.floats(3 * all * dim);
+    let (q_gain, k_gain) = (random.floats(dim), random.floats(dim));
+    let divisors: Vec<f32> = (0..dims / 2).map(|i| if i < 4 { 1.0 } else { 2.0 + i as f32 / 3.0 }).collect();
+    let none: [f32; 0] = [];
+    let divisors_used = if factors { &divisors[..] } else { &none[..] };
+    let mut expected = if output == 0 { vec![0.0f32; 3 * heads * dim] } else { vec![0.0f32; 128 * kv_heads * dim] };
+    for row in 0..3 {
+        for head in 0..all {
+            let mut values = qkv[(row * all + head) * dim..][..dim].to_vec();
+            let kind = if head < heads { 0 } else { 1 + (head - heads) / kv_heads };
+            if kind != output {
+                continue;
+            }
+            if kind < 2 {
+                if qk_norm {
+                    values = reference::norm(&values, if kind == 0 { &q_gain } else { &k_gain }, 1e-5);
+                }
+                reference::rotate(&mut values, positions[row], 10_000.0, 2.0, dims, pairs, divisors_used);
+            }
+            let at = if kind == 0 {
+                (row * heads + head) * dim
+            } else {
+                (cache_rows[row] as usize * kv_heads + (head - heads) % kv_heads) * dim
+            };
+            expected[at..at + dim].copy_from_slice(&values);
+        }
+    }
+    let rows: Vec<[u32; 4]> = (0..3).map(|row| [positions[row], cache_rows[row], 0, 0]).collect();
+    let cache = 128 * kv_heads * kv_type.head_words(dim as u32) as usize;
+    let rope_table = reference::rope_table(dims as u32, 10_000.0, 2.0);
+    let mut bindings =
+        vec![raw(&rows), raw(&qkv), raw(&rope_table), zeros(3 * heads * dim), zeros(cache), zeros(cache)];
+    if qk_norm {
+        bindings.extend([raw(&q_gain), raw(&k_gain)]);
+    }
+    if factors {
+        bindings.push(raw(&divisors));
+    }
+    let params = params::Rope {
+        n: 3,
+        heads: heads as u32,
+        kv_heads: kv_heads as u32,
+        head_dim: dim as u32,
+        dims: dims as u32,
+        epsilon: 1e-5,
+    };
+    let expected = if output > 0 && kv_type != KvCacheType::F32 {
+        Expected::Cached(kv_type, dim, expected)
+    } else {
+        // Fixed-point turns and 32-bit divisors leave a small angle at position 30,000.
+        Expected::Floats(expected, 1e-3)
+    };
+    let threads = (3 * all) as u32 * Kernel::rope_threads(kv_type, dim as u32);
+    case(kernel, bindings, params, (threads.div_ceil(kernel.threads()), 1), 3 + output, expected)
+}
+
+/// Rows of three conversations, of the last one a run that is longer than a tile. No strategy: tiles.
+fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16) -> Case {
+    let mut random = Random(7);
+    let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);
+    let last = if strategy.is_none() { 115..151 } else { 150..151 };
+    let positions: Vec<u32> = [0, 63].into_iter().chain(last).collect();
+    let tables = [3u32, 1, 2, 0, 4];
+    let n = positions.len();
+    let starts: Vec<u32> = [0, 1].into_iter().chain(std::iter::repeat_n(2, n - 2)).collect();
+    let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * kv_heads * dim));
+    let (keys, values) = (cache(), cache());
+    let q: Vec<f32> = random.floats(n * heads * dim).into_iter().map(|v| v * 3.0).collect();
+    let mut expected = Vec::new();
+    for row in 0..n {
+        for head in 0..heads {
+            let at = |j: u32| {
+                let page = tables[(starts[row] + j / 64) as usize];
+                ((page * 64 + j % 64) as usize * kv_heads + head / (heads / kv_heads)) * dim
+            };
+            let of = |cache: &'_ [f32]| -> Vec<Vec<f32>> {
+                (0..=positions[row]).map(|j| cache[at(j)..at(j) + dim].to_vec()).collect()
+            };
+            let (k, v) = (of(&keys.values), of(&values.values));
+            let k: Vec<&[f32]> = k.iter().map(Vec::as_slice).collect();
+            let v: Vec<&[f32]> = v.iter().map(Vec::as_slice).collect();
+            expected.extend(reference::attention(&q[(row * heads + head) * dim..][..dim], &k, &v));
+        }
+    }
+    let rows: Vec<[u32; 4]> = (0..n).map(|row| [positions[row], 0, starts[row], 0]).collect();
+    let params = params::Attention {
+        n: n as u32,
+        heads: heads as u32,
+        kv_heads: kv_heads as u32,
+        scale: 1.0 / (dim as f32).sqrt(),
+    };
+    let size = match strategy {
+        None => (heads as u32, (n as u32).div_ceil(Kernel::FLASH_QUERIES)),
+        Some(Strategy::Workgroup) => (heads as u32, n as u32),
+        Some(Strategy::PerThread) => (((n * heads) as u32).div_ceil(kernel.threads()), 1),
+    };
+    let bindings = vec![raw(&rows), raw(&tables), raw(&q), keys.bytes, values.bytes, zeros(expected.len())];
+    case(kernel, bindings, params, size, 5, floats(expected))
+}
+
+fn swiglu(kernel: Kernel) -> Case {
+    let mut random = Random(8);
+    let mut gate = random.floats(300);
+    // Far out on both sides, where an exponential would overflow.
+    gate[..4].copy_from_slice(&[-200.0, 200.0, -90.0, 0.0]);
+    let up = random.floats(300);
+    let expected = reference::swiglu(&gate, &up);
+    let bindings = vec![raw(&gate), raw(&up)];
+    let x = 75u32.div_ceil(kernel.threads());
+    case(kernel, bindings, params::SwiGlu { quads: 75 }, (x, 1), 1, floats(expected))
+}
+
+fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> Case {
+    let mut random = Random(9);
+    let (n, experts, used) = (3usize, 131usize, 5usize);
+    // Few different values, so that there are ties; never at the border between chosen and not by rounding.
+    let scores: Vec<f32> = (0..n * experts).map(|_| (random.next() % 40) as f32 / 8.0).collect();
+    let routes: Vec<(u32, f32)> =
+        scores.chunks_exact(experts).flat_map(|row| reference::router(row, used, normalize)).collect();
+    let params =
+        params::Router { n: n as u32, experts: experts as u32, used: used as u32, normalize: u32::from(normalize) };
+    let expected = if what == 0 {
+        Expected::Words(routes.iter().map(|(id, _)| *id).collect())
+    } else {
+        floats(routes.iter().map(|(_, gate)| *gate).collect())
+    };
+    let bindings = vec![raw(&scores), zeros(n * used), zeros(n * used)];
+    case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1 + what, expected)
+}
+
+fn combine(kernel: Kernel) -> Case {
+    let mut random = Random(10);
+    let (n, width, used) = (3usize, 52usize, 3usize);
+    let chosen = [0u32, 1, 2, 3, 4, 5, NO_SLOT, 2, 4];
+    let gates = random.floats(n * used);
+    let parts = random.floats(n * used * width);
+    let before = random.floats(n * width);
+    let mut expected = before.clone();
+    for (pair, &expert) in chosen.iter().enumerate() {
+        if SLOTS.get(expert as usize).is_some_and(|slot| *slot != NO_SLOT) {
+            for i in 0..width {
+                expected[pair / used * width + i] += gates[pair] * parts[pair * width + i];
+            }
+        }
+    }
+    let params = params::Combine { n: n as u32, width: width as u32 / 4, experts: 6, used: used as u32, add: 1 };
+    let bindings = vec![raw(&SLOTS), raw(&chosen), raw(&gates), raw(&parts), raw(&before)];
+    let x = (n * width / 4).div_ceil(kernel.threads() as usize) as u32;
+    case(kernel, bindings, params, (x, 1), 4, floats(expected))
+}
+
+/// Logits with many ties, of three rows of 1001.
+fn logits() -> Vec<f32> {
+    let mut random = Random(11);
+    (0..3 * 1001).map(|_| (random.next() % 300) as f32 / 8.0 - 20.0).collect()
+}
+
+/// The segment maxima of a row.
+fn maxima(row: &[f32]) -> Vec<u32> {
+    let mut first = 0;
+    row.chunks(SEGMENT as usize)
+        .flat_map(|segment| {
+            let (id, value) = reference::top(segment, 1)[0];
+            first += SEGMENT;
+            [value.to_bits(), first - SEGMENT + id]
+        })
+        .collect()
+}
+
+fn segments(kernel: Kernel) -> Case {
+    let logits = logits();
+    let expected: Vec<u32> = logits.chunks_exact(1001).flat_map(maxima).collect();
+    let params = params::Segments { n: 3, vocabulary: 1001, segments: 8 };
+    let bindings = vec![raw(&logits), zeros(expected.len())];
+    case(kernel, bindings, params, (24u32.div_ceil(kernel.threads()), 1), 1, Expected::Words(expected))
+}
+
+/// What comes out of binding 2, the candidates, or of 3, the last row's best token.
+fn top(kernel: Kernel, strategy: Strategy, output: usize) -> Case {
+    let logits = logits();
+    let best: Vec<u32> = logits.chunks_exact(1001).flat_map(maxima).collect();
+    let count = 70usize;
+    let mut expected = vec![0; count * 2];
+    for row in logits.chunks_exact(1001) {
+        expected.extend(reference::top(row, count).into_iter().flat_map(|(id, value)| [id, value.to_bits()]));
+    }
+    let params = params::Top { n: 3, first: 1, vocabulary: 1001, segments: 8, count: count as u32 };
+    let bindings = vec![raw(&logits), raw(&best), zeros(expected.len()), zeros(1)];
+    let expected = if output == 2 { expected } else { vec![expected[6 * count]] };
+    case(kernel, bindings, params, by_row(kernel, strategy, 3), output, Expected::Words(expected))
+}

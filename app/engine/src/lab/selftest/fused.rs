@@ -1,0 +1,321 @@
+//! Cases for the decode kernels that do several things at a time.
+
+use potluck_plan::KvCacheType;
+use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, params, reference};
+
+use super::Case;
+use super::cases::{SLOTS, case, floats};
+use super::data::{Cache, Matrices, Random, Weights, raw, zeros};
+
+const EPSILON: f32 = 1e-5;
+
+/// The cases of a fused kernel.
+pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
+    match job {
+        Job::Normed | Job::NormedBias | Job::Added => products(kernel, format, m, (rows, job)),
+        Job::Gated => gated(kernel, format, m, rows),
+        Job::GatedExpert => gated_expert(kernel, format, m),
+        Job::ExpertSum => expert_sum(kernel, format, m),
+    }
+}
+
+fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
+    params::Fused {
+        rows: w.rows,
+        row_bytes: w.bytes.len() as u32 / w.rows,
+        cols: w.cols,
+        units: w.cols.div_ceil(kernel.unit_values()),
+        x_stride: w.cols / 4,
+        epsilon: EPSILON,
+        end_0: w.rows,
+        end_1: w.rows,
+        ..Default::default()
+    }
+}
+
+/// Rows 20 to 36, 12 to 19 and 0 to 11 of one matrix, as if they were three.
+fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
+    let mut random = Random(12);
+    let w = m.weights(&mut random, format, 37);
+    let (cols, n, stride, offset) = (w.cols as usize, 9usize, 41usize, 2usize);
+    let x = random.floats((n + 1) * cols);
+    let gain = random.floats(cols);
+    let bias = random.floats(37);
+    let before = random.floats(n * stride);
+    let mut expected = before.clone();
+    for (y, x) in expected.chunks_exact_mut(stride).zip(x.chunks_exact(cols).skip(1)) {
+        let x = if job.norms() { reference::norm(x, &gain, EPSILON) } else { x.to_vec() };
+        let sums = reference::matvec(&w.values, &x);
+        for (at, row) in (20..37).chain(12..20).chain(0..12).enumerate() {
+            let more = match job {
+                Job::Added => y[offset + at],
+                Job::NormedBias => bias[row],
+                _ => 0.0,
+            };
+            y[offset + at] = sums[row] + more;
+        }
+    }
+    let all = sizes(kernel, &w);
+    let params = params::Fused {
+        n: n as u32,
+        x_first: 1,
+        y_stride: stride as u32,
+        add: u32::from(job == Job::Added),
+        base_0: 20 * all.row_bytes,
+        base_1: 12 * all.row_bytes,
+        end_0: 17,
+        end_1: 25,
+        y_0: 2,
+        y_1: 19,
+        y_2: 27,
+        bias_0: 20,
+        bias_1: 12,
+        ..all
+    };
+    let mut bindings = vec![w.bytes, raw(&x), raw(&before)];
+    if job.norms() {
+        bindings.push(raw(&gain));
+    }
+    if job == Job::NormedBias {
+        bindings.push(raw(&bias));
+    }
+    let size = (37u32.div_ceil(kernel.matrix_rows()), 9u32.div_ceil(u32::from(rows)));
+    case(kernel, bindings, params, size, 2, floats(expected))
+}
+
+/// Up lies before gate.
+fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8) -> Case {
+    let mut random = Random(13);
+    let w = m.weights(&mut random, format, 2 * 21);
+    let (cols, n) = (w.cols as usize, 9usize);
+    let x = random.floats(n * cols);
+    let gain = random.floats(cols);
+    let (up, gate) = w.values.split_at(21 * cols);
+    let expected = x.chunks_exact(cols).flat_map(|x| {
+        let x = reference::norm(x, &gain, EPSILON);
+        reference::swiglu(&reference::matvec(gate, &x), &reference::matvec(up, &x))
+    });
+    let expected: Vec<f32> = expected.collect();
+    let all = sizes(kernel, &w);
+    let first = 21 * all.row_bytes;
+    let (rows_here, up) = (21, 0u32.wrapping_sub(first));
+    let params = params::Fused {
+        rows: rows_here,
+        end_0: rows_here,
+        end_1: rows_here,
+        n: n as u32,
+        y_stride: rows_here,
+        base_0: first,
+        up,
+        ..all
+    };
+    let bindings = vec![w.bytes, raw(&x), zeros(n * 21), raw(&gain)];
+    let size = (rows_here.div_ceil(kernel.matrix_rows()), 9u32.div_ceil(u32::from(rows)));
+    case(kernel, bindings, params, size, 2, floats(expected))
+}
+
+/// Matrices of 21 rows, each padded to a multiple of 256 bytes.
+fn padded(w: &Weights) -> (Vec<u8>, usize) {
+    let bytes = w.bytes.len() / (w.rows as usize / 21);
+    let stride = bytes.next_multiple_of(256);
+    let matrices = w.bytes.chunks_exact(bytes);
+    (matrices.flat_map(|m| m.iter().copied().chain(std::iter::repeat_n(0, stride - bytes))).collect(), stride)
+}
+
+/// Chosen experts of five rows of two; slots 1 to 3 are in the binding.
+const CHOSEN: [u32; 10] = [0, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
+
+/// Which of the binding's slots a pair uses.
+fn slot(pair: usize) -> Option<usize> {
+    let slot = SLOTS.get(CHOSEN[pair] as usize).copied().unwrap_or(NO_SLOT);
+    (slot != NO_SLOT && slot >= 1).then(|| slot as usize - 1)
+}
+
+fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+    let mut random = Random(14);
+    let w = m.weights(&mut random, format, 3 * 2 * 21);
+    let (cols, pairs) = (w.cols as usize, CHOSEN.len());
+    let x = random.floats(pairs / 2 * cols);
+    let gain = random.floats(cols);
+    let mut expected = vec![0.5f32; pairs * 21];
+    for (pair, y) in expected.chunks_exact_mut(21).enumerate() {
+        let Some(slot) = slot(pair) else { continue };
+        let matrix = |i: usize| &w.values[i * 21 * cols..][..21 * cols];
+        let x = reference::norm(&x[pair / 2 * cols..][..cols], &gain, EPSILON);
+        let (gate, up) = (reference::matvec(matrix(2 * slot), &x), reference::matvec(matrix(2 * slot + 1), &x));
+        y.copy_from_slice(&reference::swiglu(&gate, &up));
+    }
+    let (bytes, stride) = padded(&w);
+    let params = params::Fused {
+        rows: 21,
+        end_0: 21,
+        end_1: 21,
+        n: pairs as u32,
+        y_stride: 21,
+        up: stride as u32,
+        expert_bytes: 2 * stride as u32,
+        ..experts(kernel, &w)
+    };
+    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&gain), raw(&SLOTS), raw(&CHOSEN)];
+    case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
+}
+
+fn experts(kernel: Kernel, w: &Weights) -> params::Fused {
+    params::Fused { experts: 6, used: 2, slot_first: 1, slot_count: 3, ..sizes(kernel, w) }
+}
+
+fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+    let mut random = Random(15);
+    let w = m.weights(&mut random, format, 3 * 21);
+    let (cols, pairs) = (w.cols as usize, CHOSEN.len());
+    let x = random.floats(pairs * cols);
+    let gates = random.floats(pairs);
+    let before = random.floats(pairs / 2 * 21);
+    let mut expected = before.clone();
+    for pair in 0..pairs {
+        let Some(slot) = slot(pair) else { continue };
+        let sums = reference::matvec(&w.values[slot * 21 * cols..][..21 * cols], &x[pair * cols..][..cols]);
+        expected[pair / 2 * 21..][..21].iter_mut().zip(sums).for_each(|(y, sum)| *y += gates[pair] * sum);
+    }
+    let (bytes, stride) = padded(&w);
+    let (n, rows) = (pairs as u32 / 2, 21);
+    let params = params::Fused {
+        rows,
+        end_0: rows,
+        end_1: rows,
+        n,
+        y_stride: rows,
+        add: 1,
+        expert_bytes: stride as u32,
+        row_bytes: w.bytes.len() as u32 / w.rows,
+        ..experts(kernel, &w)
+    };
+    let bindings = vec![bytes, raw(&x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
+    case(kernel, bindings, params, (rows.div_ceil(kernel.matrix_rows()), n), 2, floats(expected))
+}
+
+/// Three rows of two heads over two key heads, the second and the third with several splits.
+struct Attention {
+    positions: [u32; 3],
+    tables: Vec<u32>,
+    keys: Cache,
+    values: Cache,
+    q: Vec<f32>,
+    dim: usize,
+}
+
+const HEADS: usize = 2;
+const SPLITS: usize = 3;
+
+impl Attention {
+    fn new(kv_type: KvCacheType, quads: u16) -> Self {
+        let mut random = Random(16);
+        let dim = usize::from(quads) * 4;
+        let positions = [77, SPLIT, 2 * SPLIT + 63];
+        // Five physical pages, used again and again.
+        let tables = (0..2 * SPLIT / 64 + 1).map(|page| page * 3 % 5).collect();
+        let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * HEADS * dim));
+        let (keys, values) = (cache(), cache());
+        let q = random.floats(3 * HEADS * dim);
+        Self { positions, tables, keys, values, q, dim }
+    }
+
+    fn params(&self) -> params::Split {
+        let scale = 1.0 / (self.dim as f32).sqrt();
+        params::Split { heads: HEADS as u32, kv_heads: HEADS as u32, scale, splits: SPLITS as u32 }
+    }
+
+    fn rows(&self) -> Vec<u8> {
+        raw(&self.positions.map(|position| [position, 0, 0, 0]))
+    }
+
+    fn cached<'a>(&self, cache: &'a [f32], head: usize, position: u32) -> &'a [f32] {
+        let page = self.tables[(position / 64) as usize];
+        &cache[((page * 64 + position % 64) as usize * HEADS + head) * self.dim..][..self.dim]
+    }
+
+    /// Scores of a head of a row at some positions.
+    fn scores(&self, row: usize, head: usize, positions: std::ops::Range<u32>) -> Vec<f64> {
+        let q = &self.q[(row * HEADS + head) * self.dim..][..self.dim];
+        let scale = 1.0 / (self.dim as f64).sqrt();
+        let dot = |k: &[f32]| q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() * scale;
+        positions.map(|position| dot(self.cached(&self.keys.values, head, position))).collect()
+    }
+
+    /// Maximum, sum and weighted values over some positions.
+    fn part(&self, row: usize, head: usize, positions: std::ops::Range<u32>) -> (f64, f64, Vec<f64>) {
+        let scores = self.scores(row, head, positions.clone());
+        let max = scores.iter().copied().fold(f64::MIN, f64::max);
+        let mut total = 0.0;
+        let mut weighted = vec![0.0; self.dim];
+        for (position, score) in positions.zip(scores) {
+            let weight = (score - max).exp();
+            total += weight;
+            let value = self.cached(&self.values.values, head, position);
+            weighted.iter_mut().zip(value).for_each(|(sum, v)| *sum += weight * f64::from(*v));
+        }
+        (max, total, weighted)
+    }
+
+    /// What the splits of the rows that have several leave behind; zeros elsewhere.
+    fn parts(&self) -> Vec<f32> {
+        let width = self.dim + 4;
+        let mut parts = vec![0.0; 3 * HEADS * SPLITS * width];
+        for (row, &position) in self.positions.iter().enumerate().filter(|(_, position)| **position >= SPLIT) {
+            for head in 0..HEADS {
+                for split in 0..=position / SPLIT {
+                    let positions = split * SPLIT..((split + 1) * SPLIT).min(position + 1);
+                    let (max, total, weighted) = self.part(row, head, positions);
+                    let to = &mut parts[((row * HEADS + head) * SPLITS + split as usize) * width..][..width];
+                    to.iter_mut().zip(weighted).for_each(|(to, v)| *to = v as f32);
+                    (to[self.dim], to[self.dim + 1]) = (max as f32, total as f32);
+                }
+            }
+        }
+        parts
+    }
+
+    /// The result of rows with one split, or of those with several; zeros for the others.
+    fn attended(&self, several: bool) -> Vec<f32> {
+        let mut all = Vec::new();
+        for (row, &position) in self.positions.iter().enumerate() {
+            for head in 0..HEADS {
+                let (_, total, weighted) = self.part(row, head, 0..position + 1);
+                let here = several == (position >= SPLIT);
+                all.extend(weighted.iter().map(|v| if here { (v / total) as f32 } else { 0.0 }));
+            }
+        }
+        all
+    }
+}
+
+/// Finished rows (output 5), and what is left to be merged (output 6).
+pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
+    let a = Attention::new(kv_type, quads);
+    let (attended, parts) = (a.attended(false), a.parts());
+    let bindings = vec![
+        a.rows(),
+        raw(&a.tables),
+        raw(&a.q),
+        a.keys.bytes.clone(),
+        a.values.bytes.clone(),
+        zeros(attended.len()),
+        zeros(parts.len()),
+    ];
+    // A grid with the splits in y, which `fold` would not make.
+    let size = (HEADS as u32, 3);
+    [(5, attended), (6, parts)]
+        .map(|(output, expected)| {
+            let mut case = case(kernel, bindings.clone(), a.params(), size, output, floats(expected));
+            case.probe.y = SPLITS as u32;
+            case
+        })
+        .into()
+}
+
+/// Rows with several splits.
+pub fn merge(kernel: Kernel, quads: u16) -> Case {
+    let a = Attention::new(KvCacheType::F32, quads);
+    let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * HEADS * a.dim)];
+    case(kernel, bindings, a.params(), (HEADS as u32, 3), 2, floats(a.attended(true)))
+}

@@ -1,0 +1,277 @@
+//! Every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
+
+mod cases;
+mod data;
+mod fused;
+#[cfg(test)]
+mod outside;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_plan::KvCacheType;
+use potluck_shaders::{Kernel, KernelVariant, Operand, reference};
+
+use crate::lab::microbench::Probe;
+use crate::runtime::engine::Engine;
+use crate::runtime::error::EngineError;
+
+/// What a kernel should have computed.
+#[derive(Clone, Debug)]
+pub(crate) enum Expected {
+    /// Floats, within a distance relative to their root mean square.
+    Floats(Vec<f32>, f64),
+    /// Heads of so many values, stored in the cache with what its type loses.
+    Cached(KvCacheType, usize, Vec<f32>),
+    /// Exactly these words.
+    Words(Vec<u32>),
+}
+
+/// A probe and what should come of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Case {
+    pub probe: Probe,
+    pub expected: Expected,
+}
+
+/// How one kernel did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelVerdict {
+    /// Which variant.
+    pub name: String,
+    /// Largest error, relative to the root mean square of the expected values.
+    pub worst: f64,
+    /// What is allowed.
+    pub tolerance: f64,
+    /// Within the tolerance.
+    pub ok: bool,
+    /// The slower variant that is used instead.
+    pub replaced_by: Option<String>,
+}
+
+/// How the device did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// Of each kernel that was tried.
+    pub kernels: Vec<KernelVerdict>,
+    /// False: some kernel is wrong and has no replacement, so answers would be wrong.
+    pub usable: bool,
+    /// Some kernel is wrong and a slower one is used instead.
+    pub fallback: bool,
+    /// Several rows at a time give the bits of one row; if not, they are computed one by one.
+    pub rows_agree: bool,
+}
+
+impl Expected {
+    /// Largest error and what is allowed.
+    fn judge(&self, bytes: &[u8]) -> (f64, f64) {
+        match self {
+            Self::Floats(expected, tolerance) => {
+                let got = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                (distance(got, expected), *tolerance)
+            }
+            Self::Cached(kv_type, dim, expected) => {
+                let heads = bytes.chunks_exact(4 * kv_type.head_words(*dim as u32) as usize);
+                let got = heads.flat_map(|head| reference::load(*kv_type, head, *dim));
+                // Half a step of blocks whose furthest value is about three times the root mean square; at the far end of 4 bits a
+                // whole one.
+                let tolerance = match kv_type {
+                    KvCacheType::F32 => 1e-3,
+                    KvCacheType::F16 => 2e-3,
+                    KvCacheType::Q8_0 => 2e-2,
+                    KvCacheType::Q4_0 => 0.5,
+                };
+                (distance(got, expected), tolerance)
+            }
+            Self::Words(expected) => {
+                let got = bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+                let wrong = got.zip(expected).filter(|(got, expected)| got != *expected).count();
+                (wrong as f64, 0.0)
+            }
+        }
+    }
+}
+
+/// Largest difference by the root mean square of what is expected (without the zeros of a mostly empty cache); not a
+/// number counts as infinitely far.
+fn distance(got: impl Iterator<Item = f32>, expected: &[f32]) -> f64 {
+    let square: f64 = expected.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
+    let count = expected.iter().filter(|v| **v != 0.0).count().max(1);
+    let rms = (square / count as f64).sqrt().max(1e-30);
+    got.zip(expected)
+        .map(|(a, &b)| if a.is_finite() { (f64::from(a) - f64::from(b)).abs() / rms } else { f64::INFINITY })
+        .fold(0.0, f64::max)
+}
+
+impl Engine {
+    /// Compiles and tries kernels that might take the place of one in use, until a time of [`crate::runtime::clock::now`]; whether they are
+    /// right, with the bits of that one, is kept in [`crate::runtime::core::Core::tried`].
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub(crate) async fn try_candidates(
+        &self,
+        portable: Kernel,
+        candidates: &[Kernel],
+        until: f64,
+    ) -> Result<(), EngineError> {
+        let new: Vec<Kernel> = {
+            let core = self.inner.core.borrow();
+            candidates.iter().copied().filter(|kernel| !core.tried.contains_key(kernel)).collect()
+        };
+        // A browser compiles all of them at a time, others one by one.
+        let at_once = if cfg!(target_arch = "wasm32") { new.len().max(1) } else { 1 };
+        for some in new.chunks(at_once) {
+            if crate::runtime::clock::now() > until {
+                break;
+            }
+            self.try_some(portable, some).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_some(&self, portable: Kernel, new: &[Kernel]) -> Result<(), EngineError> {
+        let all = std::iter::once(portable).chain(new.iter().copied());
+        if let Err(error) = self.compile(all.clone().collect()).await {
+            self.inner.core.borrow().check_alive()?;
+            // A compiler that fails on one of them: none is used.
+            log::warn!("kernels are not tuned: {error}");
+            self.inner.core.borrow_mut().tried.extend(new.iter().map(|&kernel| (kernel, false)));
+            return Ok(());
+        }
+        let cases: Vec<Case> = all.flat_map(cases::of).collect();
+        let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+        let launched = self.inner.core.borrow_mut().launch_probes(&probes);
+        let outputs = launched.outputs().await?;
+        let mut core = self.inner.core.borrow_mut();
+        core.tried.extend(new.iter().map(|&kernel| (kernel, true)));
+        let wrong = cases.iter().zip(&outputs).filter(|(case, output)| {
+            let (error, tolerance) = case.expected.judge(output);
+            error > tolerance
+        });
+        let wrong = wrong.map(|(case, _)| case.probe.kernel).chain(other_bits(&cases, &outputs));
+        for kernel in wrong.filter(|kernel| *kernel != portable) {
+            log::warn!("{} is wrong here, or has other bits than {}", kernel.name(), portable.name());
+            core.tried.insert(kernel, false);
+        }
+        Ok(())
+    }
+
+    /// Tries every kernel in use. A wrong one is replaced by its slower variant from now on; the verdict says so.
+    pub async fn self_test(&self) -> Result<Verdict, EngineError> {
+        let mut tried: BTreeMap<Kernel, KernelVerdict> = BTreeMap::new();
+        let mut rows_agree = true;
+        loop {
+            let in_use = self.inner.core.borrow().kernels_in_use();
+            let new: Vec<Kernel> = in_use.iter().copied().filter(|kernel| !tried.contains_key(kernel)).collect();
+            if new.is_empty() {
+                return Ok(self.verdict(tried, &in_use, rows_agree));
+            }
+            let cases: Vec<Case> = new.iter().flat_map(|&kernel| cases::of(kernel)).collect();
+            let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+            let launched = self.inner.core.borrow_mut().launch_probes(&probes);
+            let outputs = launched.outputs().await?;
+            for (case, output) in cases.iter().zip(&outputs) {
+                let (error, tolerance) = case.expected.judge(output);
+                let kernel = case.probe.kernel;
+                let verdict = tried.entry(kernel).or_insert_with(|| KernelVerdict {
+                    name: kernel.name(),
+                    worst: 0.0,
+                    tolerance,
+                    ok: true,
+                    replaced_by: None,
+                });
+                verdict.worst = verdict.worst.max(error);
+                verdict.ok &= error <= tolerance;
+            }
+            for kernel in other_bits(&cases, &outputs) {
+                tried.entry(kernel).and_modify(|verdict| verdict.ok = false);
+            }
+            let mut core = self.inner.core.borrow_mut();
+            tried.iter().filter(|(_, verdict)| !verdict.ok).for_each(|(&kernel, _)| core.profile.reject(kernel));
+            if rows_agree && !agree(&cases, &outputs) {
+                rows_agree = false;
+                core.profile.reject_groups();
+            }
+            core.programs.clear();
+        }
+    }
+
+    fn verdict(&self, tried: BTreeMap<Kernel, KernelVerdict>, in_use: &BTreeSet<Kernel>, rows_agree: bool) -> Verdict {
+        let usable = in_use.iter().all(|kernel| tried.get(kernel).is_none_or(|verdict| verdict.ok));
+        let mut kernels = Vec::new();
+        let mut fallback = !rows_agree;
+        for (kernel, mut verdict) in tried {
+            if !verdict.ok && !in_use.contains(&kernel) {
+                fallback = true;
+                verdict.replaced_by = kernel.fallback().map(Kernel::name);
+            }
+            kernels.push(verdict);
+        }
+        Verdict { kernels, usable, fallback, rows_agree }
+    }
+}
+
+/// Whether matrix-vector kernels with several rows give the bits of those with one: their cases use the same data.
+fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
+    let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
+    cases.iter().zip(outputs).all(|(case, output)| match case.probe.kernel {
+        Kernel::MatVec { format, strategy, rows: 1 | 4, operand } if operand != Operand::Expert => {
+            let key = format!("{format:?} {strategy:?} {operand:?}");
+            *first.entry(key).or_insert(output) == output
+        }
+        Kernel::Fused { format, rows: 1 | 4, job, variant }
+            if !job.of_experts() && variant == KernelVariant::portable(job) =>
+        {
+            let key = format!("{format:?} {job:?}");
+            *first.entry(key).or_insert(output) == output
+        }
+        _ => true,
+    })
+}
+
+/// Tiled products that do not give the bits of another tile, and fused ones that do not give those of the portable form: their
+/// cases begin with the same vectors.
+fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
+    let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
+    let differs = |(case, output): (&Case, &'_ Vec<u8>), first: &Vec<u8>| {
+        let both = output.len().min(first.len());
+        (output[..both] != first[..both]).then_some(case.probe.kernel)
+    };
+    let is_portable =
+        |kernel| !matches!(kernel, Kernel::Fused { job, variant, .. } if variant != KernelVariant::portable(job));
+    let (portable, others): (Vec<_>, Vec<_>) =
+        cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
+    let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
+        Kernel::Fused { format, rows: 1, job, .. } => Some((format!("{format:?} {job:?}"), (case, output))),
+        Kernel::MatMul { format, operand, .. } => {
+            // The two cases of an expert kernel differ in their uniforms.
+            let uniform = if operand == Operand::Expert { &case.probe.params[..] } else { &[] };
+            Some((format!("{format:?} {operand:?} {uniform:?}"), (case, output)))
+        }
+        _ => None,
+    });
+    tiled.filter_map(|(key, (case, output))| differs((case, output), first.entry(key).or_insert(output))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_is_seen() {
+        let expected = Expected::Floats(vec![1.0, -1.0, 1.0], 1e-4);
+        let bytes = |values: [f32; 3]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        let (error, tolerance) = expected.judge(&bytes([1.0, -1.0, 1.00001]));
+        assert!(error <= tolerance && error > 0.0);
+        assert!(expected.judge(&bytes([1.0, -1.0, 1.01])).0 > tolerance);
+        assert_eq!(expected.judge(&bytes([f32::NAN, -1.0, 1.0])).0, f64::INFINITY);
+        assert_eq!(Expected::Words(vec![1, 2]).judge(&[1, 0, 0, 0, 3, 0, 0, 0]).0, 1.0);
+    }
+
+    #[test]
+    fn every_variant_has_a_case() {
+        for kernel in Kernel::all(&[16, 32]).into_iter().filter(|kernel| *kernel != Kernel::Stream) {
+            assert!(!cases::of(kernel).is_empty(), "{}", kernel.name());
+        }
+    }
+}

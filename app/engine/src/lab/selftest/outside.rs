@@ -1,0 +1,316 @@
+//! Every format in every kind of kernel against the outside dequantizer: the blocks and their values are those that libggml
+//! and PyPI `gguf` agree on (`e2e/golden/vectors.py`).
+#![allow(clippy::unwrap_used)]
+
+use futures::executor::block_on;
+use potluck_model::{Architecture, ModelSpec, UnitMap};
+use potluck_plan::KvCacheType;
+use potluck_shaders::{Format, Job, Kernel, KernelVariant, Lanes, Operand, Tile, VectorStrategy, params};
+
+use super::data::{Matrices, Random, raw};
+use super::{Case, Expected, cases};
+use crate::lab::microbench::Probe;
+use crate::{Engine, Gpu, GpuOptions, Settings};
+
+/// The largest normalized mean squared error of 32-bit sums.
+const MAX: f64 = 1e-7;
+
+type Blocks = Vec<(Vec<u8>, Vec<f32>)>;
+
+/// Blocks and what they mean, from the golden data of `potluck-gguf`.
+fn golden(format: Format) -> Blocks {
+    let path = format!("{}/../gguf/tests/data/dequantize/{}.bin", env!("CARGO_MANIFEST_DIR"), format.name());
+    let file = std::fs::read(&path).unwrap();
+    let (size, values) = (format.block_bytes() as usize, format.block_values() as usize);
+    let (bytes, floats) = file.split_at(file.len() / (size + 4 * values) * size);
+    let floats: Vec<f32> = floats.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+    let blocks: Blocks =
+        bytes.chunks_exact(size).map(<[u8]>::to_vec).zip(floats.chunks_exact(values).map(<[f32]>::to_vec)).collect();
+    // One value of 65504 among small ones would hide any error of theirs.
+    blocks.into_iter().filter(|(_, values)| values.iter().all(|value| value.abs() < 1e4)).collect()
+}
+
+fn engine() -> Engine {
+    let gpu = block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter");
+    let spec = ModelSpec {
+        architecture: Architecture::Llama,
+        name: "none".into(),
+        hidden: 4,
+        vocabulary: 1,
+        context: 1,
+        norm_epsilon: 1e-5,
+        tied_lm_head: true,
+        blocks: Vec::new(),
+    };
+    Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {})).unwrap()
+}
+
+fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
+    let launched = engine.inner.core.borrow_mut().launch_probes(probes);
+    block_on(launched.outputs()).unwrap()
+}
+
+fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()))
+}
+
+/// Squared error over squared values.
+fn error(output: &[u8], expected: &Expected) -> f64 {
+    let Expected::Floats(expected, _) = expected else { panic!("matrix kernels give floats") };
+    let square = |v: f64| v * v;
+    let wrong: f64 = floats(output).zip(expected).map(|(a, &b)| square(f64::from(a) - f64::from(b))).sum();
+    wrong / expected.iter().map(|&v| square(f64::from(v))).sum::<f64>()
+}
+
+/// Lookup, vector, matrix and expert kernels, one of each kind: the others differ in what surrounds the same fetch.
+fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
+    let broadcast = lanes.into_iter().flat_map(|lanes| {
+        [(Operand::Plain, false), (Operand::Expert, true)].map(|(operand, grouped)| {
+            let tile = Tile::broadcast(format, lanes, grouped);
+            Kernel::MatMul { format, operand, tile }
+        })
+    });
+    let mut all = vec![
+        Kernel::Embed(format),
+        Kernel::MatVec { format, strategy: VectorStrategy::PerThread, rows: 1, operand: Operand::Plain },
+        Kernel::fused(format, 1, Job::GatedExpert),
+        Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::V64R64 },
+        Kernel::MatMul { format, operand: Operand::Plain, tile: Tile::per_thread(format) },
+        Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::per_thread(format) },
+        Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::V64R64 },
+    ];
+    all.extend(broadcast);
+    all.extend(lanes.map(|_| {
+        let (strategy, operand) = (VectorStrategy::Broadcast, Operand::Plain);
+        Kernel::MatVec { format, strategy, rows: 1, operand }
+    }));
+    all
+}
+
+fn lanes(engine: &Engine) -> Option<Lanes> {
+    engine.inner.core.borrow().gpu.capabilities().lanes
+}
+
+#[test]
+fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
+    let engine = engine();
+    let mut random = Random(12);
+    for format in Format::ALL {
+        let known = golden(format);
+        assert!(known.len() >= 3, "{}", format.name());
+        let odd = |random: &mut Random, max: u64| 2 * (random.next() % max) as u32 + 1;
+        let matrices = Matrices {
+            rows: 8 + odd(&mut random, 20),
+            expert_rows: odd(&mut random, 20),
+            blocks: odd(&mut random, 3),
+            known: Some(&known),
+        };
+        let of = |kernel| cases::with(kernel, &matrices);
+        let cases: Vec<Case> = kernels(format, lanes(&engine)).into_iter().flat_map(of).collect();
+        let probes: Vec<Probe> = cases.iter().map(|case| case.probe.clone()).collect();
+        for (case, output) in cases.iter().zip(run(&engine, &probes)) {
+            let error = error(&output, &case.expected);
+            let name = case.probe.kernel.name();
+            assert!(error <= MAX, "{name}: {error:e} with {} rows, {} blocks", matrices.rows, matrices.blocks);
+        }
+    }
+}
+
+#[test]
+fn all_forms_of_a_fused_kernel_give_the_same_bits() {
+    // Blocks read as words, blocks that begin at any byte, and rows that end within 16 values.
+    let engine = engine();
+    let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
+    for format in [Format::Q4_K, Format::Q6_K, Format::F32] {
+        for job in Job::ALL {
+            let candidates = KernelVariant::candidates(job, subgroup).into_iter().skip(1);
+            let candidates: Vec<Kernel> =
+                candidates.map(|variant| Kernel::Fused { format, rows: 1, job, variant }).collect();
+            block_on(engine.try_candidates(Kernel::fused(format, 1, job), &candidates, f64::INFINITY)).unwrap();
+            let core = engine.inner.core.borrow();
+            for kernel in candidates {
+                assert_eq!(core.tried.get(&kernel), Some(&true), "{}", kernel.name());
+            }
+        }
+    }
+    println!("subgroups of {subgroup} at least");
+}
+
+#[test]
+fn tiles_with_and_without_barriers_give_the_same_bits() {
+    // Tiles and formats have nothing to do with each other: one with blocks, and one whose rows end within 16 values.
+    let variants = [
+        (Format::Q4_K, Operand::Plain),
+        (Format::Q4_K, Operand::Bias),
+        (Format::Q4_K, Operand::Expert),
+        (Format::F32, Operand::Plain),
+    ];
+    let engine = engine();
+    for (format, operand) in variants {
+        let mut tiles = vec![Tile::V32R32, Tile::V64R128, Tile::PerThreadV8R2, Tile::PerThreadV8R4];
+        if let Some(lanes) = lanes(&engine) {
+            tiles.extend([Tile::BroadcastV8R2(lanes), Tile::BroadcastV8R4(lanes)]);
+            tiles.extend([Tile::BroadcastV16R2(lanes), Tile::BroadcastV16R4(lanes)]);
+        }
+        let of = |&tile| cases::of(Kernel::MatMul { format, operand, tile });
+        let cases: Vec<Vec<Case>> = tiles.iter().map(of).collect();
+        for number in 0..cases[0].len() {
+            let probes: Vec<Probe> = cases.iter().map(|of_tile| of_tile[number].probe.clone()).collect();
+            let outputs = run(&engine, &probes);
+            for (tile, output) in tiles.iter().zip(&outputs) {
+                // A larger tile takes more vectors.
+                let both = output.len().min(outputs[0].len());
+                assert!(output[..both] == outputs[0][..both], "{} {operand:?} {tile:?} case {number}", format.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn vectors_read_by_subgroups_give_the_bits_of_vectors_read_by_each_thread() {
+    let engine = engine();
+    if lanes(&engine).is_none() {
+        return println!("this adapter has no subgroups of four or eight threads");
+    }
+    let kinds = [(Operand::Plain, 1), (Operand::Plain, 4), (Operand::Bias, 4), (Operand::Expert, 1)];
+    for format in [Format::Q4_0, Format::Q6_K, Format::F32] {
+        for (operand, rows) in kinds {
+            let of = |strategy| cases::of(Kernel::MatVec { format, strategy, rows, operand });
+            let [alone, together] = [VectorStrategy::PerThread, VectorStrategy::Broadcast].map(|strategy| {
+                let probes: Vec<Probe> = of(strategy).into_iter().map(|case| case.probe).collect();
+                run(&engine, &probes)
+            });
+            assert!(alone == together, "{} {operand:?} ×{rows}", format.name());
+        }
+    }
+}
+
+/// Makes the scales of a block what no number is. `IQ1_M` keeps the bits of its scale in four places.
+fn spoil(format: Format, block: &mut [u8], bits: u16) {
+    use Format::*;
+    let halves: &[usize] = match format {
+        F32 => return block.copy_from_slice(&(u32::from(bits | 0x7f80) << 16).to_le_bytes()),
+        BF16 => return block.copy_from_slice(&(bits | 0x7f80).to_le_bytes()),
+        MXFP4 => return block[0] = 255,
+        NVFP4 => return block[..4].fill(0x7f),
+        IQ1_M => {
+            let nibbles = block[48..].iter_mut().skip(1).step_by(2).enumerate();
+            return nibbles.for_each(|(i, byte)| *byte = *byte & 15 | ((bits >> (4 * i)) as u8 & 15) << 4);
+        }
+        Q4_1 | Q5_1 | Q4_K | Q5_K => &[0, 2],
+        Q2_K => &[80, 82],
+        Q3_K => &[108],
+        Q6_K => &[208],
+        TQ1_0 => &[52],
+        TQ2_0 => &[64],
+        _ => &[0],
+    };
+    halves.iter().for_each(|&at| block[at..at + 2].copy_from_slice(&bits.to_le_bytes()));
+}
+
+#[test]
+fn a_scale_that_is_no_number_counts_as_zero_and_spoils_nothing_else() {
+    let engine = engine();
+    for format in Format::ALL {
+        let known = golden(format);
+        let (size, values) = (format.block_bytes() as usize, format.block_values() as usize);
+        let cols = if values == 1 { 8 } else { 4 * values };
+        let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+        // NaN, infinity and their negatives in every second block of four rows.
+        for bits in [0x7e00u16, 0x7c00, 0xfd55, 0xfc00] {
+            for at in 0..cols / values {
+                let (mut block, mut means) = known[at % known.len()].clone();
+                if at % 2 == 1 {
+                    spoil(format, &mut block, bits);
+                    means.fill(0.0);
+                }
+                bytes.extend(block);
+                expected.extend(means);
+            }
+        }
+        let chunks = (cols as u32).div_ceil(16);
+        let row_bytes = (cols / values * size) as u32;
+        let kernel = Kernel::Embed(format);
+        let params = params::Embed { n: 4, first: 0, rows: 4, row_bytes, cols: cols as u32, chunks };
+        let probe = Probe {
+            kernel,
+            bindings: vec![bytes, raw(&[0u32, 1, 2, 3]), raw(&vec![f32::NAN; 4 * cols])],
+            params: bytemuck::bytes_of(&params).to_vec(),
+            x: (4 * chunks).div_ceil(kernel.threads()),
+            y: 1,
+            z: 1,
+            output: 2,
+        };
+        let output = run(&engine, &[probe]).remove(0);
+        let largest = expected.iter().fold(0.0, |max: f32, value| max.max(value.abs()));
+        for (at, (value, &expected)) in floats(&output).zip(&expected).enumerate() {
+            let close = (value - expected).abs() <= 1e-6 * largest;
+            assert!(close, "{}: value {at} is {value}, {expected} was expected", format.name());
+        }
+    }
+}
+
+/// Rows of floats and the blocks that libggml and PyPI `gguf` store for them: of ordinary size, tiny, large, zeros.
+fn stored_outside(format: Format) -> (Vec<f32>, Vec<u8>) {
+    let path = format!("{}/../gguf/tests/data/quantize/{}.bin", env!("CARGO_MANIFEST_DIR"), format.name());
+    let file = std::fs::read(&path).unwrap();
+    let (size, values) = (format.block_bytes() as usize, format.block_values() as usize);
+    let (values, blocks) = file.split_at(file.len() / (size + 4 * values) * 4 * values);
+    (floats(values).collect(), blocks.to_vec())
+}
+
+#[test]
+fn keys_and_values_are_stored_as_outside_software_would() {
+    let engine = engine();
+    // Heads of one block, of two that share a word of scales, and of three.
+    for (kv_type, format) in [(KvCacheType::Q8_0, Format::Q8_0), (KvCacheType::Q4_0, Format::Q4_0)] {
+        let (given, blocks) = stored_outside(format);
+        let expected = potluck_shaders::reference::dequantize(format, &blocks);
+        for dim in [32usize, 64, 96] {
+            // At position 0 nothing rotates: keys and values are what was given.
+            let n = given.len() / dim;
+            let qkv: Vec<f32> = given.chunks_exact(dim).flat_map(|head| [head, head, head].concat()).collect();
+            let rows: Vec<[u32; 4]> = (0..n as u32).map(|row| [0, row, 0, 0]).collect();
+            let kernel =
+                Kernel::Rope { kv_type, pairs: potluck_shaders::Pairs::Halves, qk_norm: false, factors: false };
+            let dim_u32 = dim as u32;
+            let params =
+                params::Rope { n: n as u32, heads: 1, kv_heads: 1, head_dim: dim_u32, dims: dim_u32, epsilon: 1e-5 };
+            let bytes = 4 * kv_type.head_words(dim_u32) as usize;
+            let threads = (3 * n) as u32 * Kernel::rope_threads(kv_type, dim_u32);
+            let probe = |output| Probe {
+                kernel,
+                bindings: vec![
+                    raw(&rows),
+                    raw(&qkv),
+                    raw(&vec![0u32; dim / 2]),
+                    vec![0; n * dim * 4],
+                    vec![0xff; n * bytes],
+                    vec![0xff; n * bytes],
+                ],
+                params: bytemuck::bytes_of(&params).to_vec(),
+                x: threads.div_ceil(kernel.threads()),
+                y: 1,
+                z: 1,
+                output,
+            };
+            let outputs = run(&engine, &[probe(3), probe(4), probe(5)]);
+            assert!(floats(&outputs[0]).eq(given.iter().copied()), "{kv_type} {dim}: queries stay exact");
+            for stored in &outputs[1..] {
+                let heads = stored.chunks_exact(bytes);
+                let got: Vec<f32> =
+                    heads.flat_map(|head| potluck_shaders::reference::load(kv_type, head, dim)).collect();
+                for (block, (got, expected)) in got.chunks_exact(32).zip(expected.chunks_exact(32)).enumerate() {
+                    let square =
+                        |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v) * f64::from(v)).sum();
+                    let all: f64 = square(&mut expected.iter().copied());
+                    let wrong: f64 = square(&mut got.iter().zip(expected).map(|(a, b)| a - b));
+                    // A value between two steps may become either: devices divide with an error in the last bits.
+                    assert!(wrong <= 2e-3 * all, "{kv_type} {dim} block {block}: {got:?}, expected {expected:?}");
+                }
+                let alike = got.iter().zip(&expected).filter(|(a, b)| (*a - **b).abs() <= 1e-6 * b.abs()).count();
+                assert!(alike * 1000 >= 995 * got.len(), "{kv_type} {dim}: {alike} of {} alike", got.len());
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! Measuring: every product that the held units need, on their own weights, by each kernel that would do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
+use potluck_shaders::{Kernel, KernelVariant, NO_SLOT, Operand, Tile, TileKind, params};
+
+use super::rounds::TuningRounds;
+use crate::lab::bench::kernels::Part;
+use crate::runtime::clock;
+use crate::runtime::core::Core;
+use crate::runtime::encode::Batch;
+use crate::runtime::engine::Engine;
+use crate::runtime::error::EngineError;
+use crate::runtime::layout::{Layout, PARAMS_STRIDE, Scratch};
+use crate::runtime::recorder::{Program, Recorder, Step, fold};
+use crate::runtime::submit::PASSING;
+use crate::runtime::tuning_table::{Choice, Shape, Tuned};
+
+/// Milliseconds of one measurement at least. Browsers round timestamps to 0.1 ms.
+const LONG_ENOUGH: f64 = if cfg!(target_arch = "wasm32") { 5.0 } else { 3.0 };
+/// Most repeats of a product in one measurement.
+const MAX_REPEATS: u32 = 1024;
+/// Bytes of weights that are more than caches keep: a product is measured on so many if the model has them.
+const ENOUGH_BYTES: u64 = 128 << 20;
+/// Sizes of chunks whose tiles are measured, of those that the engine computes at a time.
+const CHUNKS: [u32; 2] = [512, 64];
+
+/// All dispatches of one shape.
+struct Product {
+    shape: Shape,
+    /// The kernel that was recorded.
+    kernel: Kernel,
+    steps: Vec<Step>,
+    uniforms: Vec<u8>,
+    bytes: u64,
+    /// Multiplications, to begin with what takes longest.
+    weight: f64,
+}
+
+/// Numbers of a product that its workgroups depend on.
+struct Size {
+    rows: u32,
+    cols: u32,
+    n: u32,
+}
+
+impl Size {
+    /// From the uniform of a step, if it is a product of a kind that is tuned.
+    fn of(kernel: Kernel, uniform: &[u8]) -> Option<Size> {
+        match kernel {
+            Kernel::Fused { rows: 1, .. } => {
+                let bytes = uniform.get(..size_of::<params::Fused>())?;
+                let params: params::Fused = bytemuck::pod_read_unaligned(bytes);
+                Some(Size { rows: params.rows, cols: params.cols, n: params.n })
+            }
+            Kernel::MatMul { operand: Operand::Plain | Operand::Bias, tile, .. } if tile.kind() == TileKind::Shared => {
+                let bytes = uniform.get(..size_of::<params::MatVec>())?;
+                let params: params::MatVec = bytemuck::pod_read_unaligned(bytes);
+                Some(Size { rows: params.rows, cols: params.cols, n: params.n })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Product {
+    fn shape(kernel: Kernel, size: &Size) -> Option<Shape> {
+        let &Size { rows, cols, n } = size;
+        match kernel {
+            Kernel::Fused { format, job, .. } => Some(Shape::Decode { format, job, rows, cols }),
+            Kernel::MatMul { format, .. } => Some(Shape::Prefill { format, rows, cols, vectors: Shape::chunk(n) }),
+            _ => None,
+        }
+    }
+
+    /// Its dispatches by another kernel: the same bindings, other workgroups.
+    fn by(&self, core: &mut Core, kernel: Kernel) -> Program {
+        let device = core.gpu.device.clone();
+        let pipeline = core.pipelines.get(&device, kernel).pipeline.clone();
+        let stride = PARAMS_STRIDE as usize;
+        let steps = self.steps.iter().zip(self.uniforms.chunks_exact(stride)).map(|(step, uniform)| {
+            let groups = match Size::of(kernel, uniform) {
+                Some(size) => {
+                    let [x, y] = fold(size.rows.div_ceil(kernel.matrix_rows()));
+                    let z = if matches!(kernel, Kernel::MatMul { .. }) {
+                        size.n.div_ceil(kernel.vectors())
+                    } else {
+                        step.z()
+                    };
+                    [x, y, z]
+                }
+                None => [0; 3],
+            };
+            step.by(kernel, pipeline.clone(), groups)
+        });
+        Program { steps: steps.collect(), uniforms: self.uniforms.clone(), home: None }
+    }
+
+    /// What might be quickest, what is used without measuring first.
+    fn candidates(&self, core: &Core) -> Vec<(Choice, Kernel)> {
+        match (self.shape, self.kernel) {
+            (Shape::Decode { format, job, .. }, _) => {
+                let variants = KernelVariant::candidates(job, core.gpu.capabilities().subgroup).into_iter();
+                variants
+                    .map(|variant| (Choice::Variant(variant), Kernel::Fused { format, rows: 1, job, variant }))
+                    .collect()
+            }
+            (Shape::Prefill { rows, vectors, .. }, Kernel::MatMul { format, operand, .. }) => {
+                let portable = core.profile.portable_tile(rows, vectors);
+                let others =
+                    Tile::CANDIDATES.into_iter().filter(|tile| *tile != portable && tile.vectors() <= vectors.max(32));
+                let tiles = std::iter::once(portable).chain(others);
+                tiles.map(|tile| (Choice::Tile(tile), Kernel::MatMul { format, operand, tile })).collect()
+            }
+            (Shape::Prefill { .. }, _) => Vec::new(),
+        }
+    }
+}
+
+impl Core {
+    fn is_tunable(&self) -> bool {
+        self.settings.tuned && self.profile.is_tunable()
+    }
+
+    /// Nothing runs and nothing waits.
+    fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Every product of the units whose weights are here: those of decode steps by their bytes, then those of chunks of prompts.
+    fn products(&mut self) -> Result<Vec<Product>, EngineError> {
+        let mut all = Vec::new();
+        let decode = self.record_products(Batch { n: 1, class: KernelClass::Decode })?;
+        add_products(decode, ENOUGH_BYTES, &mut all);
+        let max = self.layout.prefill_tokens;
+        for n in CHUNKS.into_iter().filter(|n| *n <= max) {
+            let prefill = self.record_products(Batch { n, class: KernelClass::Prefill })?;
+            // Products of many rows read a matrix often: one is as good as all of them.
+            add_products(prefill, 0, &mut all);
+        }
+        Ok(all)
+    }
+
+    /// What a batch passes in all blocks and the head.
+    fn record_products(&mut self, batch: Batch) -> Result<Program, EngineError> {
+        let layout = self.layout.clone();
+        let mut rec = Recorder::default();
+        let decodes = batch.class == KernelClass::Decode;
+        let mut recorded = BTreeSet::new();
+        let expert_block = self.expert_block(&layout);
+        for unit in self.resident.clone() {
+            // Of a chunk one product of each shape is enough, and blocks are alike.
+            if !decodes && !recorded.insert(self.signature(unit)) {
+                continue;
+            }
+            match unit {
+                WeightUnit::TokenMixer(block) => self.token_mixer(&mut rec, &layout, block, batch)?,
+                WeightUnit::Dense(block) => self.dense(&mut rec, &layout, block, batch)?,
+                WeightUnit::Router(block) if decodes && Some(block) == expert_block => {
+                    self.fused_experts(&mut rec, &layout, block, batch.n)?;
+                }
+                WeightUnit::LmHead if decodes => self.logits(&mut rec, &layout, 0, 1)?,
+                _ => {}
+            }
+        }
+        Ok(rec.finish())
+    }
+
+    /// The first block whose router is here beside as many experts as a row uses. The experts of one block are more than
+    /// enough bytes, and other blocks may hold other ones.
+    fn expert_block(&self, layout: &Layout) -> Option<BlockIndex> {
+        let has = |block: &BlockIndex| {
+            let places = layout.experts.get(block);
+            let used = self.routing(*block).map_or(0, |(used, ..)| used as usize);
+            self.resident.contains(&WeightUnit::Router(*block))
+                && places.is_some_and(|places| places.slots.len() >= used)
+        };
+        layout.experts.keys().copied().find(has)
+    }
+
+    /// Uses what was measured from now on, and leaves it with the device.
+    fn adopt(&mut self, shape: Shape, tuned: Tuned) {
+        // Another engine of this device may have measured other shapes meanwhile.
+        let mut all = self.gpu.tuning();
+        all.set(shape, tuned);
+        self.gpu.set_tuning(all.clone());
+        self.profile.set_tuning(all);
+        self.programs.clear();
+        self.encode_ahead.clear();
+    }
+
+    /// Inputs that no kernel takes longer for than for others: zeros, and experts that are here.
+    fn write_inputs(&mut self) -> Result<(), EngineError> {
+        let layout = self.layout.clone();
+        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        for scratch in [Scratch::Hidden, Scratch::Normed, Scratch::Attended, Scratch::Gate, Scratch::Up] {
+            encoder.clear_buffer(&self.scratch(scratch).slab.buffer, 0, None);
+        }
+        self.gpu.queue.submit([encoder.finish()]);
+        if let Some(block) = self.expert_block(&layout)
+            && let Some(places) = layout.experts.get(&block)
+        {
+            let (used, ..) = self.routing(block)?;
+            let here = places.slots.keys().map(|expert| u32::from(expert.0)).chain(std::iter::repeat(NO_SLOT));
+            let chosen: Vec<u32> = here.take(used as usize).collect();
+            let write = |scratch, bytes: &[u8]| {
+                self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, 0, bytes);
+            };
+            write(Scratch::Chosen, bytemuck::cast_slice(&chosen));
+            write(Scratch::Gates, bytemuck::cast_slice(&vec![0.0f32; used as usize]));
+        }
+        Ok(())
+    }
+}
+
+/// Sorts the steps of a program by shape, the heaviest first. No more of a shape than `enough` bytes.
+fn add_products(program: Program, enough: u64, all: &mut Vec<Product>) {
+    let mut found: BTreeMap<Shape, Product> = BTreeMap::new();
+    for (step, uniform) in program.steps.into_iter().zip(program.uniforms.chunks_exact(PARAMS_STRIDE as usize)) {
+        let Some(size) = Size::of(step.kernel, uniform) else { continue };
+        let Some(shape) = Product::shape(step.kernel, &size) else { continue };
+        let kernel = step.kernel;
+        let product = found.entry(shape).or_insert_with(|| Product {
+            shape,
+            kernel,
+            steps: Vec::new(),
+            uniforms: Vec::new(),
+            bytes: 0,
+            weight: 0.0,
+        });
+        let bytes = step.cost(0);
+        product.weight += f64::from(size.rows) * f64::from(size.cols) * f64::from(size.n);
+        if product.steps.is_empty() || product.bytes < enough && product.steps.len() < PASSING as usize {
+            product.bytes += bytes;
+            product.steps.push(step);
+            product.uniforms.extend_from_slice(uniform);
+        }
+    }
+    let mut found: Vec<Product> = found.into_values().collect();
+    found.sort_by(|left, right| right.weight.total_cmp(&left.weight));
+    all.extend(found);
+}
+
+impl Engine {
+    /// Compiles and tests what [`Engine::tune`] will measure, as far as that takes no more than `budget` milliseconds; for when the
+    /// device waits for weights anyway. Kinds of kernels of which something was measured on an earlier visit are left out.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub async fn prepare_tuning(&self, budget: f64) -> Result<(), EngineError> {
+        let until = clock::now() + budget;
+        let batches = {
+            let core = self.inner.core.borrow();
+            if core.is_tunable() { core.kernels_to_tune() } else { Vec::new() }
+        };
+        for (portable, candidates) in batches {
+            if clock::now() > until || !self.inner.core.borrow().is_idle() {
+                break;
+            }
+            self.try_candidates(portable, &candidates, until).await?;
+        }
+        Ok(())
+    }
+
+    /// Measures which kernels are quickest for the shapes of the units that are here, uses them from now on and leaves them with the
+    /// device ([`crate::Gpu::tuning`]). Ends when `budget` milliseconds are over or work waits; what was measured until then counts,
+    /// also if nobody waits for the end. True if anything was measured.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub async fn tune(&self, budget: f64) -> Result<bool, EngineError> {
+        let until = clock::now() + budget;
+        let products = {
+            let mut core = self.inner.core.borrow_mut();
+            core.check_alive()?;
+            if !core.is_tunable() || !core.is_idle() {
+                return Ok(false);
+            }
+            let products = core.products()?;
+            core.write_inputs()?;
+            products
+        };
+        let mut measured = false;
+        for product in products {
+            if clock::now() > until {
+                break;
+            }
+            if self.inner.core.borrow().profile.tuning().get(&product.shape).is_some() {
+                continue;
+            }
+            let candidates = product.candidates(&self.inner.core.borrow());
+            let Some(&(_, portable)) = candidates.first() else { continue };
+            let kernels: Vec<Kernel> = candidates.iter().skip(1).map(|(_, kernel)| *kernel).collect();
+            self.try_candidates(portable, &kernels, until).await?;
+            let right: Vec<(Choice, Kernel)> = {
+                let core = self.inner.core.borrow();
+                if kernels.iter().any(|kernel| !core.tried.contains_key(kernel)) {
+                    break;
+                }
+                let right = |kernel: &Kernel| *kernel == portable || core.tried.get(kernel) == Some(&true);
+                candidates.into_iter().filter(|(_, kernel)| right(kernel)).collect()
+            };
+            if let Some(tuned) = self.run_rounds(&product, &right, until).await? {
+                log::info!("{}: {} is {:.2} times as fast", product.shape, tuned.choice, tuned.gain);
+                self.inner.core.borrow_mut().adopt(product.shape, tuned);
+                measured = true;
+            }
+        }
+        self.inner.core.borrow().check_alive()?;
+        Ok(measured)
+    }
+
+    /// What was measured of the shapes of the units that are here.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn tuned(&self) -> Result<Vec<(Shape, Tuned)>, EngineError> {
+        let shapes = self.shapes()?;
+        let core = self.inner.core.borrow();
+        Ok(shapes.into_iter().filter_map(|shape| Some((shape, core.profile.tuning().get(&shape)?))).collect())
+    }
+
+    /// The shapes of the units that are here.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub fn shapes(&self) -> Result<Vec<Shape>, EngineError> {
+        let mut core = self.inner.core.borrow_mut();
+        core.check_alive()?;
+        if !core.is_tunable() {
+            return Ok(Vec::new());
+        }
+        Ok(core.products()?.into_iter().map(|product| product.shape).collect())
+    }
+
+    /// Some shape of the units that are here could be measured and was not.
+    pub fn is_untuned(&self) -> bool {
+        let Ok(shapes) = self.shapes() else { return false };
+        let core = self.inner.core.borrow();
+        shapes.iter().any(|shape| core.profile.tuning().get(shape).is_none())
+    }
+
+    /// Lets the kernels of a product run in turn. None if work waits, the time is over or nothing can be measured.
+    async fn run_rounds(
+        &self,
+        product: &Product,
+        candidates: &[(Choice, Kernel)],
+        until: f64,
+    ) -> Result<Option<Tuned>, EngineError> {
+        let parts: Vec<Part> = {
+            let mut core = self.inner.core.borrow_mut();
+            let by = |&(_, kernel): &(Choice, Kernel)| Part::whole(Rc::new(product.by(&mut core, kernel)));
+            candidates.iter().map(by).collect()
+        };
+        let may_go_on = || clock::now() <= until && self.inner.core.borrow().is_idle();
+        let mut repeat = 1;
+        for (number, part) in parts.iter().enumerate() {
+            // The first run pays for what is cold.
+            let (_, mut spent) = self.repeat(part, repeat).await?;
+            while number == 0 && spent < LONG_ENOUGH && repeat < MAX_REPEATS && may_go_on() {
+                let factor = (1.3 * LONG_ENOUGH / spent.max(0.01)).clamp(2.0, 64.0);
+                repeat = ((f64::from(repeat) * factor) as u32).min(MAX_REPEATS);
+                spent = self.repeat(part, repeat).await?.1;
+            }
+            if !may_go_on() {
+                return Ok(None);
+            }
+        }
+        let mut rounds = TuningRounds::new(parts.len());
+        while let Some(candidate) = rounds.next() {
+            if !may_go_on() {
+                return Ok(None);
+            }
+            rounds.record(candidate, self.repeat(&parts[candidate], repeat).await?.1);
+        }
+        Ok(rounds
+            .result()
+            .map(|result| Tuned { choice: candidates[result.winner].0, gain: result.first / result.best }))
+    }
+}

@@ -1,0 +1,71 @@
+//! Decode: a few rows through matrix-vector kernels.
+
+use potluck_plan::BlockIndex;
+use potluck_shaders::{Kernel, Operand, params};
+
+use super::fused::Vectors;
+use super::{Batch, Pairing, Product};
+use crate::runtime::core::Core;
+use crate::runtime::layout::{Key, Place, Scratch};
+use crate::runtime::recorder::{Recorder, Size};
+use crate::runtime::sizes::split_count;
+
+impl Core {
+    /// A matrix times the batch.
+    pub(super) fn decode_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
+        if to.add && to.bias.is_none() && to.y_offset == 0 {
+            let vectors = Vectors { x: to.x, rows: (0, batch.n), y: to.y, y_stride: to.y_stride, gain: None };
+            if self.fused_addition(rec, place, &vectors) {
+                return;
+            }
+        }
+        let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
+        let kernel = self.profile.decode(place.shape.format, operand, batch.n as usize);
+        let Kernel::MatVec { rows, .. } = kernel else { return };
+        self.segments_product(rec, (kernel, u32::from(rows)), place, batch.n, to);
+    }
+
+    /// Attention of the rows in scratch: by splits of the context, or every query by itself.
+    pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
+        let a = self.spec.attention(usize::from(block.0)).clone();
+        let kv_type = self.settings.kv_cache;
+        let Some([split, merge]) = self.profile.split(kv_type, (a.head_dim / 4) as u16) else {
+            return self.rowwise_attention(rec, block, batch);
+        };
+        let params = params::Split {
+            heads: a.heads,
+            kv_heads: a.kv_heads,
+            scale: 1.0 / (a.head_dim as f32).sqrt(),
+            splits: split_count(&self.settings),
+        };
+        let params = bytemuck::bytes_of(&params);
+        let keys = self.memory.whole(Key::Keys(block));
+        let values = self.memory.whole(Key::Values(block));
+        let [rows, pages, query, attended, parts] =
+            [Scratch::Rows, Scratch::KvPages, Scratch::Query, Scratch::Attended, Scratch::Splits]
+                .map(|scratch| self.scratch(scratch));
+        let bindings = [&rows, &pages, &query, &keys, &values, &attended, &parts];
+        let size = Size::Splits { x: a.heads, z: batch.n };
+        rec.dispatch_sized(&mut self.tools(), split, &bindings, params, size);
+        rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
+        let size = Size::Merge { x: a.heads, z: batch.n };
+        rec.dispatch_sized(&mut self.tools(), merge, &[&rows, &parts, &attended], params, size);
+    }
+
+    /// The networks of the chosen experts, into `Scratch::Parts`: every (row, expert) pair by itself.
+    pub(super) fn decode_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
+        let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
+        let which = (&slots, &chosen, batch.n * pairing.used);
+        let (normed, parts) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Parts));
+        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
+        let places = pairing.places;
+        let kernel = |core: &Core, format| core.profile.decode(format, Operand::Expert, 1);
+        for (matrix, y) in [(&places.gate, &gate), (&places.up, &up)] {
+            let kernel = kernel(self, matrix.shape.format);
+            self.expert_product(rec, pairing, batch, (kernel, matrix, false), (&normed, y), which);
+        }
+        self.swiglu(rec, batch.n * pairing.used * places.gate.shape.rows / 4);
+        let kernel = kernel(self, places.down.shape.format);
+        self.expert_product(rec, pairing, batch, (kernel, &places.down, true), (&up, &parts), which);
+    }
+}

@@ -1,0 +1,279 @@
+//! Decode with few dispatches: products together with the norm before and the activation, bias or sum after them. Every
+//! function says false, having recorded nothing, if the separate kernels have to be used.
+
+use potluck_model::{AttentionSpec, TensorRole};
+use potluck_plan::{BlockIndex, WeightUnit};
+use potluck_shaders::{Job, Kernel, params};
+
+use crate::runtime::core::Core;
+use crate::runtime::error::EngineError;
+use crate::runtime::layout::{ExpertMatrix, Layout, Place, Scratch, Segment};
+use crate::runtime::memory::Slice;
+use crate::runtime::recorder::Recorder;
+use crate::runtime::tensors::Shape;
+
+/// Rows of a matrix, where their results lie in an output vector, and their bias.
+#[derive(Clone, Copy)]
+struct Piece {
+    shape: Shape,
+    segment: Segment,
+    y: u32,
+    bias: Option<Segment>,
+}
+
+/// Vectors of a product.
+pub(super) struct Vectors<'a> {
+    pub x: &'a Slice,
+    /// First vector, and how many.
+    pub rows: (u32, u32),
+    pub y: &'a Slice,
+    pub y_stride: u32,
+    pub gain: Option<&'a Slice>,
+}
+
+/// What one binding shows of some pieces: its first byte and one past its last.
+fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) {
+    let first = pieces.clone().map(|segment| segment.offset).min().unwrap_or(0);
+    (first, pieces.map(|segment| segment.offset + segment.bytes).max().unwrap_or(0))
+}
+
+impl Core {
+    /// The pieces of a matrix whose results begin at `y`.
+    fn pieces(place: &Place, y: u32, bias: Option<Segment>) -> impl Iterator<Item = Piece> {
+        place.segments.iter().map(move |&segment| Piece {
+            shape: place.shape,
+            segment,
+            y: y + segment.first_row,
+            bias: bias.map(|bias| Segment { offset: bias.offset + u64::from(segment.first_row) * 4, ..bias }),
+        })
+    }
+
+    /// Queries, keys and values from the hidden vectors.
+    pub(super) fn fused_projection(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        unit: WeightUnit,
+        parts: &[(TensorRole, TensorRole, u32)],
+        gain: &Slice,
+        (a, n): (&AttentionSpec, u32),
+    ) -> Result<bool, EngineError> {
+        let mut pieces = Vec::new();
+        for &(role, bias, y) in parts {
+            let bias = if a.qkv_bias { Some(self.place(layout, unit, bias)?.segments[0]) } else { None };
+            pieces.extend(Self::pieces(self.place(layout, unit, role)?, y, bias));
+        }
+        let job = if a.qkv_bias { Job::NormedBias } else { Job::Normed };
+        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Qkv));
+        let y_stride = (a.heads + 2 * a.kv_heads) * a.head_dim;
+        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride, gain: Some(gain) };
+        Ok(self.fused(rec, job, &pieces, &vectors))
+    }
+
+    /// A product that is added to the output.
+    pub(super) fn fused_addition(&mut self, rec: &mut Recorder, place: &Place, vectors: &Vectors<'_>) -> bool {
+        let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
+        self.fused(rec, Job::Added, &pieces, vectors)
+    }
+
+    /// Logits of `n` hidden vectors from `first` on.
+    pub(super) fn fused_logits(&mut self, rec: &mut Recorder, place: &Place, gain: &Slice, rows: (u32, u32)) -> bool {
+        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Logits));
+        let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
+        let vectors = Vectors { x: &x, rows, y: &y, y_stride: self.spec.vocabulary, gain: Some(gain) };
+        self.fused(rec, Job::Normed, &pieces, &vectors)
+    }
+
+    /// Records a product of all pieces, several in one dispatch where they are alike and one binding shows them.
+    fn fused(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) -> bool {
+        let n = vectors.rows.1 as usize;
+        if pieces.iter().any(|piece| self.profile.fused(piece.shape.format, job, n).is_none()) {
+            return false;
+        }
+        let limit = self.gpu.capabilities().limits.max_storage_buffer_binding_size;
+        let mut rest = pieces;
+        while let Some(first) = rest.first() {
+            let alike = |piece: &Piece| {
+                piece.segment.key == first.segment.key
+                    && (piece.shape.format, piece.shape.cols) == (first.shape.format, first.shape.cols)
+                    && piece.bias.map(|bias| bias.key) == first.bias.map(|bias| bias.key)
+            };
+            let mut count = rest.iter().take(3).take_while(|piece| alike(piece)).count();
+            let bytes = |count: usize| {
+                let (from, to) = span(rest[..count].iter().map(|piece| piece.segment));
+                to - from
+            };
+            while count > 1 && bytes(count) > limit {
+                count -= 1;
+            }
+            let (now, later) = rest.split_at(count);
+            self.fused_dispatch(rec, job, now, vectors);
+            rest = later;
+        }
+        true
+    }
+
+    fn fused_dispatch(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) {
+        let shape = pieces[0].shape;
+        let (x_first, n) = vectors.rows;
+        let rows = |count: usize| pieces.iter().take(count).map(|piece| piece.segment.rows).sum::<u32>();
+        let Some(kernel) = self.profile.fused(shape.format, job, n as usize) else { return };
+        let kernel = self.profile.tuned_variant(kernel, rows(3), shape.cols);
+        let Kernel::Fused { rows: at_once, .. } = kernel else { return };
+        let (from, to) = span(pieces.iter().map(|piece| piece.segment));
+        let (bias_from, bias_to) = span(pieces.iter().filter_map(|piece| piece.bias));
+        let base = |i: usize| pieces.get(i).map_or(0, |piece| (piece.segment.offset - from) as u32);
+        let y = |i: usize| pieces.get(i).map_or(0, |piece| piece.y);
+        let bias =
+            |i: usize| pieces.get(i).and_then(|p| p.bias).map_or(0, |bias| ((bias.offset - bias_from) / 4) as u32);
+        let params = params::Fused {
+            rows: rows(3),
+            row_bytes: shape.row_bytes,
+            cols: shape.cols,
+            units: shape.cols.div_ceil(kernel.unit_values()),
+            n,
+            x_stride: shape.cols / 4,
+            x_first,
+            y_stride: vectors.y_stride,
+            add: u32::from(job == Job::Added),
+            epsilon: self.spec.norm_epsilon,
+            base_0: base(0),
+            base_1: base(1),
+            base_2: base(2),
+            end_0: rows(1),
+            end_1: rows(2),
+            y_0: y(0),
+            y_1: y(1),
+            y_2: y(2),
+            bias_0: bias(0),
+            bias_1: bias(1),
+            bias_2: bias(2),
+            ..Default::default()
+        };
+        let weights = self.memory.slice(pieces[0].segment.key, from, to - from);
+        let biases = pieces[0].bias.map(|bias| self.memory.slice(bias.key, bias_from, bias_to - bias_from));
+        let mut bindings = vec![&weights, vectors.x, vectors.y];
+        bindings.extend(vectors.gain);
+        bindings.extend(&biases);
+        let (x, z) = (params.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
+        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
+        rec.cost(pieces.iter().map(|piece| piece.segment.bytes).sum::<u64>() * u64::from(z));
+    }
+
+    /// `silu(gate) · up` of the hidden vectors, into `Scratch::Up`.
+    pub(super) fn fused_gate(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        unit: WeightUnit,
+        gain: &Slice,
+        n: u32,
+    ) -> Result<bool, EngineError> {
+        let (gate, up) = (self.place(layout, unit, TensorRole::Gate)?, self.place(layout, unit, TensorRole::Up)?);
+        let ([first], [second]) = (&gate.segments[..], &up.segments[..]) else { return Ok(false) };
+        let (from, to) = span([*first, *second].into_iter());
+        let limit = self.gpu.capabilities().limits.max_storage_buffer_binding_size;
+        if gate.shape != up.shape || first.key != second.key || to - from > limit {
+            return Ok(false);
+        }
+        let shape = gate.shape;
+        let Some(kernel) = self.profile.fused(shape.format, Job::Gated, n as usize) else { return Ok(false) };
+        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let Kernel::Fused { rows: at_once, .. } = kernel else { return Ok(false) };
+        let params = params::Fused {
+            n,
+            y_stride: shape.rows,
+            base_0: (first.offset - from) as u32,
+            up: (second.offset as u32).wrapping_sub(first.offset as u32),
+            ..self.fused_params(kernel, shape)
+        };
+        let weights = self.memory.slice(first.key, from, to - from);
+        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Up));
+        let (groups, z) = (shape.rows.div_ceil(kernel.matrix_rows()), n.div_ceil(u32::from(at_once)));
+        rec.dispatch(&mut self.tools(), kernel, &[&weights, &x, &y, gain], &params, groups, z);
+        rec.cost(2 * shape.bytes() * u64::from(z));
+        Ok(true)
+    }
+
+    /// Parameters of one matrix.
+    fn fused_params(&self, kernel: Kernel, shape: Shape) -> params::Fused {
+        params::Fused {
+            rows: shape.rows,
+            row_bytes: shape.row_bytes,
+            cols: shape.cols,
+            units: shape.cols.div_ceil(kernel.unit_values()),
+            x_stride: shape.cols / 4,
+            epsilon: self.spec.norm_epsilon,
+            end_0: shape.rows,
+            end_1: shape.rows,
+            ..Default::default()
+        }
+    }
+
+    /// The whole feed-forward half of a block whose experts are here: routing, networks, and their weighted sum added to
+    /// the hidden vectors.
+    pub fn fused_experts(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        n: u32,
+    ) -> Result<bool, EngineError> {
+        let unit = WeightUnit::Router(block);
+        let (used, experts, normalize) = self.routing(block)?;
+        let Some(places) = layout.experts.get(&block) else { return Ok(false) };
+        let router = self.place(layout, unit, TensorRole::Router)?;
+        let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
+        let (gate, up, down) = (&places.gate, &places.up, &places.down);
+        let together = gate.shape == up.shape && gate.chunks == up.chunks;
+        let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
+        let summed = self.profile.fused(down.shape.format, Job::ExpertSum, 1);
+        let (Some(gated), Some(summed), true) = (gated, summed, together) else { return Ok(false) };
+        let gated = self.profile.tuned_variant(gated, gate.shape.rows, gate.shape.cols);
+        let summed = self.profile.tuned_variant(summed, down.shape.rows, down.shape.cols);
+        let (hidden, scores) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
+        let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
+        let vectors = Vectors { x: &hidden, rows: (0, n), y: &scores, y_stride: experts, gain: Some(&gain) };
+        if !self.fused(rec, Job::Normed, &pieces, &vectors) {
+            return Ok(false);
+        }
+        self.choose(rec, params::Router { n, experts, used, normalize: u32::from(normalize) });
+
+        let slots = self.memory.slice(
+            crate::runtime::layout::Key::Scratch(Scratch::Tables),
+            places.table,
+            u64::from(experts) * 4,
+        );
+        let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
+        let inner = self.scratch(Scratch::Up);
+        let of = |core: &Core, kernel: Kernel, matrix: &ExpertMatrix, (first, count): (u32, u32)| params::Fused {
+            experts,
+            used,
+            slot_first: first,
+            slot_count: count,
+            expert_bytes: matrix.stride as u32,
+            base_0: matrix.inside as u32,
+            y_stride: matrix.shape.rows,
+            ..core.fused_params(kernel, matrix.shape)
+        };
+        let pairs = n * used;
+        for &(first, count, key) in &gate.chunks {
+            let up = (up.inside - gate.inside) as u32;
+            let params = params::Fused { n: pairs, up, ..of(self, gated, gate, (first, count)) };
+            let weights = self.memory.whole(key);
+            let groups = gate.shape.rows.div_ceil(gated.matrix_rows());
+            let bindings = [&weights, &hidden, &inner, &gain, &slots, &chosen];
+            rec.dispatch(&mut self.tools(), gated, &bindings, &params, groups, pairs);
+            rec.cost(2 * gate.shape.bytes() * u64::from(pairs));
+        }
+        for &(first, count, key) in &down.chunks {
+            let params = params::Fused { n, add: 1, ..of(self, summed, down, (first, count)) };
+            let weights = self.memory.whole(key);
+            let groups = down.shape.rows.div_ceil(summed.matrix_rows());
+            let bindings = [&weights, &inner, &hidden, &slots, &chosen, &gates];
+            rec.dispatch(&mut self.tools(), summed, &bindings, &params, groups, n);
+            rec.cost(down.shape.bytes() * u64::from(pairs));
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,88 @@
+//! Prefill: chunks of a prompt through tiled matrix kernels, experts grouped by id.
+
+use potluck_plan::BlockIndex;
+use potluck_shaders::{Kernel, Operand, params};
+
+use super::{Batch, Pairing, Product};
+use crate::runtime::core::Core;
+use crate::runtime::layout::{ExpertMatrix, Key, Place, Scratch};
+use crate::runtime::memory::Slice;
+use crate::runtime::recorder::Recorder;
+use crate::runtime::sizes::tile_count;
+
+impl Core {
+    /// A matrix times the batch.
+    pub(super) fn prefill_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
+        let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
+        let shape = place.shape;
+        let kernel = self.profile.prefill(shape.format, operand, (shape.rows, shape.cols), batch.n);
+        self.segments_product(rec, (kernel, kernel.vectors()), place, batch.n, to);
+    }
+
+    /// Attention of the rows in scratch: tiles of them, or row by row where barriers are ruinous.
+    pub(super) fn prefill_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
+        let a = self.spec.attention(usize::from(block.0)).clone();
+        let (heads, kv_heads, head_dim) = (a.heads, a.kv_heads, a.head_dim);
+        let Some(kernel) = self.profile.flash_attention(self.settings.kv_cache, (head_dim / 4) as u16) else {
+            return self.rowwise_attention(rec, block, batch);
+        };
+        let params = params::Attention { n: batch.n, heads, kv_heads, scale: 1.0 / (head_dim as f32).sqrt() };
+        let bindings = [
+            self.scratch(Scratch::Rows),
+            self.scratch(Scratch::KvPages),
+            self.scratch(Scratch::Query),
+            self.memory.whole(Key::Keys(block)),
+            self.memory.whole(Key::Values(block)),
+            self.scratch(Scratch::Attended),
+        ];
+        let tiles = batch.n.div_ceil(Kernel::FLASH_QUERIES);
+        rec.dispatch(&mut self.tools(), kernel, &bindings.each_ref(), &params, heads, tiles);
+        rec.cost_of_reach(2 * u64::from(tiles * heads) * self.head_bytes(&a));
+    }
+
+    /// The networks of the chosen experts, into `Scratch::Parts`.
+    pub(super) fn prefill_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
+        let places = pairing.places;
+        let pairs = batch.n * pairing.used;
+        let [gate, up, down] = [&places.gate, &places.up, &places.down]
+            .map(|matrix| (self.profile.prefill_experts(matrix.shape.format), matrix));
+        // All tiles of a batch are of one size.
+        let tiled = [gate.0, up.0, down.0].into_iter().find(|kernel| matches!(kernel, Kernel::MatMul { .. }));
+        let tiles = tiled.map_or(0, |kernel| self.group(rec, pairing, pairs, kernel.vectors()));
+        let (normed, parts) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Parts));
+        let (gates, ups) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
+        self.prefill_expert_product(rec, pairing, (batch, tiles), (gate.0, gate.1, false), (&normed, &gates));
+        self.prefill_expert_product(rec, pairing, (batch, tiles), (up.0, up.1, false), (&normed, &ups));
+        self.swiglu(rec, pairs * places.gate.shape.rows / 4);
+        self.prefill_expert_product(rec, pairing, (batch, tiles), (down.0, down.1, true), (&ups, &parts));
+    }
+
+    /// Lists the pairs by expert in tiles of so many; says how many tiles there may be.
+    fn group(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, pairs: u32, vectors: u32) -> u32 {
+        let count = tile_count(vectors, u64::from(pairs), u64::from(pairing.experts)) as u32;
+        let params = params::Groups { experts: pairing.experts, pairs, tiles: count, tile: vectors };
+        let slots = self.slot_table(pairing);
+        let (chosen, tiles, list) =
+            (self.scratch(Scratch::Chosen), self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs));
+        let kernel = self.profile.groups();
+        rec.dispatch(&mut self.tools(), kernel, &[&slots, &chosen, &tiles, &list], &params, 1, 1);
+        count
+    }
+
+    /// One matrix of the chosen experts: tile by tile of those that share an expert, or pair by pair.
+    fn prefill_expert_product(
+        &mut self,
+        rec: &mut Recorder,
+        pairing: &Pairing<'_>,
+        (batch, tiles): (Batch, u32),
+        matrix: (Kernel, &ExpertMatrix, bool),
+        vectors: (&Slice, &Slice),
+    ) {
+        let (first, second, z) = if matches!(matrix.0, Kernel::MatMul { .. }) {
+            (self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs), tiles)
+        } else {
+            (self.slot_table(pairing), self.scratch(Scratch::Chosen), batch.n * pairing.used)
+        };
+        self.expert_product(rec, pairing, batch, matrix, vectors, (&first, &second, z));
+    }
+}

@@ -1,0 +1,343 @@
+//! The engine as others see it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use potluck_model::{ModelSpec, UnitMap};
+use potluck_plan::{Bytes, Computed, ConversationId, Ticket, WeightUnit, Work};
+
+use crate::runtime::core::{Core, Event};
+use crate::runtime::error::EngineError;
+use crate::runtime::gpu::Gpu;
+use crate::runtime::layout::Layout;
+use crate::runtime::notify::Notify;
+use crate::runtime::settings::Settings;
+use crate::runtime::staging::{Piece, Staging};
+
+/// What clones of an engine share.
+pub struct Inner {
+    pub(crate) core: RefCell<Core>,
+    on_result: Box<dyn Fn(Computed)>,
+    pub(crate) notify: Notify,
+}
+
+/// Runs a model's parts on one GPU. Clones share it; it stays on its thread.
+///
+/// Natively [`Engine::poll`] has to be called while something is pending: it pumps the device and hands out results. On
+/// the web results come by themselves. `on_result` may call the engine.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Rc<Inner>,
+}
+
+impl Inner {
+    /// Handles what the device reported, starts what waits and hands out results.
+    pub(crate) fn deliver(&self) {
+        let mut answered = false;
+        loop {
+            let answers = {
+                let mut core = self.core.borrow_mut();
+                loop {
+                    let event = core.inbox.lock().ok().and_then(|mut inbox| inbox.pop_front());
+                    match event {
+                        None => break,
+                        Some(Event::Readback(index, mapped)) => core.receive(index, mapped),
+                        Some(Event::Staging(index, true)) => core.staging.give_back(index),
+                        Some(Event::Staging(_, false)) => core.gpu.mark_lost(),
+                    }
+                }
+                if core.gpu.lost() {
+                    core.fail_all();
+                } else {
+                    core.pump(&self.notify);
+                }
+                std::mem::take(&mut core.answers)
+            };
+            if answers.is_empty() {
+                break;
+            }
+            answered = true;
+            answers.into_iter().for_each(&self.on_result);
+        }
+        if answered {
+            #[cfg(target_arch = "wasm32")]
+            self.notify.encode_next();
+            #[cfg(not(target_arch = "wasm32"))]
+            self.core.borrow_mut().encode_next();
+        }
+    }
+}
+
+impl Engine {
+    /// An engine for a model. It allocates results at once, staging when something is loaded, everything else in
+    /// [`Engine::hold`].
+    pub fn new(
+        gpu: &Gpu,
+        spec: ModelSpec,
+        units: UnitMap,
+        settings: Settings,
+        on_result: Box<dyn Fn(Computed)>,
+    ) -> Result<Engine, EngineError> {
+        let core = Core::new(gpu, spec, units, settings)?;
+        let inbox = core.inbox.clone();
+        let inner =
+            Rc::new_cyclic(|weak| Inner { core: RefCell::new(core), on_result, notify: Notify::new(inbox, weak) });
+        Ok(Engine { inner })
+    }
+
+    /// Allocates what new units need, frees what dropped ones had; units that stay keep their bytes. Results under way
+    /// still arrive.
+    pub fn reserve(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
+        self.inner.core.borrow_mut().hold(units)
+    }
+
+    /// From now on so many bytes may be used in all. What is held stays, even if that is more; the next
+    /// [`Engine::hold`] keeps to it.
+    pub fn set_budget(&self, budget: Bytes) {
+        self.inner.core.borrow_mut().settings.budget = budget;
+    }
+
+    /// Units asked for.
+    pub fn reserved(&self) -> BTreeSet<WeightUnit> {
+        self.inner.core.borrow().held.clone()
+    }
+
+    /// Units asked for that are not finished.
+    pub fn missing(&self) -> Vec<WeightUnit> {
+        self.inner.core.borrow().missing()
+    }
+
+    /// False if a tensor's bytes are here already: of a finished unit, or a table that another unit brought.
+    pub fn needs(&self, unit: WeightUnit, tensor: usize) -> bool {
+        self.inner.core.borrow().needs(unit, tensor)
+    }
+
+    /// True once a unit is finished.
+    pub fn is_resident(&self, unit: WeightUnit) -> bool {
+        self.inner.core.borrow().resident.contains(&unit)
+    }
+
+    /// All held units are to be brought again, into the memory they have: for measuring a load.
+    pub fn invalidate_weights(&self) {
+        self.inner.core.borrow_mut().invalidate_weights();
+    }
+
+    /// Waits for a free staging buffer.
+    pub async fn staging(&self) -> Result<Staging, EngineError> {
+        std::future::poll_fn(|context| {
+            // Registered before looking, so that a buffer that comes back in between is not missed.
+            self.inner.notify.wake_on_event(context.waker());
+            self.try_staging().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+        })
+        .await
+    }
+
+    /// A load is over: the staging buffers are freed, those under way as soon as their copies are done. The next
+    /// [`Engine::staging`] makes new ones.
+    pub fn close_staging(&self) {
+        self.inner.core.borrow_mut().staging.close();
+    }
+
+    /// Staging buffers that exist now.
+    pub fn staging_count(&self) -> usize {
+        self.inner.core.borrow().staging.count()
+    }
+
+    /// Waits until all uploads are done: every staging buffer is mapped again.
+    ///
+    /// # Errors
+    /// The device is gone.
+    pub async fn uploaded(&self) -> Result<(), EngineError> {
+        std::future::poll_fn(|context| {
+            self.inner.notify.wake_on_event(context.waker());
+            #[cfg(not(target_arch = "wasm32"))]
+            {
+                let gpu = self.inner.core.borrow().gpu.clone();
+                if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                    gpu.mark_lost();
+                }
+            }
+            self.deliver_staging();
+            let core = self.inner.core.borrow();
+            match core.check_alive() {
+                Ok(()) if !core.staging.is_whole() => std::task::Poll::Pending,
+                alive => std::task::Poll::Ready(alive),
+            }
+        })
+        .await
+    }
+
+    /// A free staging buffer. Natively nobody else moves the device, so its copies are waited for here.
+    fn try_staging(&self) -> Option<Result<Staging, EngineError>> {
+        let take = || {
+            self.deliver_staging();
+            let mut core = self.inner.core.borrow_mut();
+            match core.check_alive() {
+                Ok(()) => {
+                    let Core { staging, gpu, .. } = &mut *core;
+                    staging.take(&gpu.device, &self.inner.notify).map(Ok)
+                }
+                Err(error) => Some(Err(error)),
+            }
+        };
+        let taken = take();
+        #[cfg(not(target_arch = "wasm32"))]
+        if taken.is_none() {
+            let gpu = self.inner.core.borrow().gpu.clone();
+            if gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                gpu.mark_lost();
+            }
+            return take();
+        }
+        taken
+    }
+
+    /// Takes note of staging buffers that came back, and leaves results for [`Engine::poll`].
+    fn deliver_staging(&self) {
+        let mut core = self.inner.core.borrow_mut();
+        let Ok(events) = core.inbox.lock().map(|mut inbox| {
+            let all: Vec<Event> = inbox.drain(..).collect();
+            let (staging, rest) = all.into_iter().partition(|event| matches!(event, Event::Staging(..)));
+            inbox.extend::<Vec<Event>>(rest);
+            staging
+        }) else {
+            return;
+        };
+        let events: Vec<Event> = events;
+        for event in events {
+            match event {
+                Event::Staging(index, true) => core.staging.give_back(index),
+                Event::Staging(_, false) => core.gpu.mark_lost(),
+                Event::Readback(..) => {}
+            }
+        }
+    }
+
+    /// Copies pieces of a staging buffer to where they belong.
+    pub fn upload(&self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
+        self.inner.core.borrow_mut().upload(staging, pieces)
+    }
+
+    /// All bytes of a unit were uploaded: it can be used by work submitted from now on.
+    pub fn finish(&self, unit: WeightUnit) -> Result<(), EngineError> {
+        self.inner.core.borrow_mut().finish(unit)
+    }
+
+    /// Starts a piece of work, or puts it behind others. Its result comes through `on_result`.
+    pub fn submit(&self, work: Work) -> Result<(), EngineError> {
+        let submitted = self.inner.core.borrow_mut().submit(work, &self.inner.notify);
+        self.inner.notify.wake();
+        submitted
+    }
+
+    /// Waits until something is under way: what moves the device natively sleeps here.
+    pub async fn busy(&self) {
+        std::future::poll_fn(|context| {
+            self.inner.notify.wake_on_event(context.waker());
+            if self.pending() > 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+        })
+        .await;
+    }
+
+    /// Some conversation has state here: a room answers, or did.
+    pub fn has_kv_cache(&self) -> bool {
+        !self.inner.core.borrow().pages.is_empty()
+    }
+
+    /// Dispatches of the work submitted last.
+    pub fn dispatches(&self) -> u32 {
+        self.inner.core.borrow().dispatches
+    }
+
+    /// Decode steps so far whose commands had been encoded when their input came.
+    pub fn encoded_in_advance(&self) -> u64 {
+        self.inner.core.borrow().encode_ahead.used
+    }
+
+    /// Drops work that has not begun; true if there was such. It is answered with `Cancelled`.
+    pub fn cancel(&self, ticket: Ticket) -> bool {
+        let dropped = self.inner.core.borrow_mut().cancel(ticket);
+        if dropped {
+            self.inner.deliver();
+        }
+        dropped
+    }
+
+    /// Frees the state of a conversation.
+    pub fn forget(&self, conversation: ConversationId) {
+        let mut core = self.inner.core.borrow_mut();
+        core.pages.forget(conversation);
+        core.sampled_tokens.forget(conversation);
+    }
+
+    /// Positions of a conversation that every held block knows.
+    pub fn kv_cache_len(&self, conversation: ConversationId) -> u32 {
+        self.inner.core.borrow().pages.known(conversation)
+    }
+
+    /// True once the device is gone; the engine is of no use then.
+    pub fn lost(&self) -> bool {
+        self.inner.core.borrow().gpu.lost()
+    }
+
+    /// Pieces of work not answered yet.
+    pub fn pending(&self) -> usize {
+        let core = self.inner.core.borrow();
+        core.pending.len() + core.waiting.len()
+    }
+
+    /// Natively: lets the device report, and hands out results. On the web nothing is needed.
+    pub fn poll(&self) {
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            let core = self.inner.core.borrow();
+            if core.gpu.device.poll(wgpu::PollType::Poll).is_err() {
+                core.gpu.mark_lost();
+            }
+        }
+        self.inner.deliver();
+    }
+
+    /// Natively: waits until the oldest work under way is done, at most `patience`, and hands out results.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn poll_for(&self, patience: std::time::Duration) {
+        {
+            let core = self.inner.core.borrow();
+            let wait = match core.pending.front() {
+                Some(oldest) => {
+                    wgpu::PollType::Wait { submission_index: Some(oldest.submission.clone()), timeout: Some(patience) }
+                }
+                None => wgpu::PollType::Poll,
+            };
+            match core.gpu.device.poll(wait) {
+                Ok(_) | Err(wgpu::PollError::Timeout) => {}
+                Err(_) => core.gpu.mark_lost(),
+            }
+        }
+        self.inner.deliver();
+    }
+
+    /// Natively: waits until everything submitted is answered.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wait(&self) {
+        while self.pending() > 0 {
+            {
+                let core = self.inner.core.borrow();
+                if core.gpu.device.poll(wgpu::PollType::wait_indefinitely()).is_err() {
+                    core.gpu.mark_lost();
+                }
+            }
+            self.inner.deliver();
+        }
+    }
+
+    /// Frees all memory on the device now. Work that waits is cancelled, results under way are dropped.
+    pub fn destroy(&self) {
+        let waiting: Vec<Ticket> = self.inner.core.borrow().waiting.iter().map(|work| work.ticket).collect();
+        waiting.into_iter().for_each(|ticket| {
+            self.cancel(ticket);
+        });
+        self.inner.core.borrow_mut().destroy();
+    }
+}

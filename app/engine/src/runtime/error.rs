@@ -1,0 +1,192 @@
+//! Errors. Each message is one sentence a person can act on.
+
+use potluck_gguf::TensorType;
+use potluck_model::TensorRole;
+use potluck_plan::{BlockIndex, Bytes, ConversationId, ExpertId, WeightUnit};
+
+/// Why no GPU could be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GpuError {
+    /// The browser has no WebGPU, or the page is not in a secure context.
+    #[error("There is no WebGPU here: use a current browser and open the page over HTTPS or on localhost.")]
+    NoWebGpu,
+    /// No adapter answers the request.
+    #[error("No GPU adapter was found: check that a graphics driver is installed and that WebGPU is not blocked.")]
+    NoAdapter,
+    /// The adapter gives no device.
+    #[error("The GPU refused to open: {0}")]
+    Device(String),
+    /// The adapter lacks something every kernel needs.
+    #[error("This GPU cannot run the kernels: it offers {available} {what}, {needed} are needed.")]
+    TooSmall {
+        /// Which limit.
+        what: &'static str,
+        /// What it offers.
+        available: u64,
+        /// What is needed.
+        needed: u64,
+    },
+}
+
+/// Why weights and state cannot be laid out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// More than the owner set.
+    #[error("This share needs {needed} of GPU memory, {budget} are set: take fewer blocks or a shorter context.")]
+    TooLarge {
+        /// Bytes needed.
+        needed: Bytes,
+        /// Bytes allowed.
+        budget: Bytes,
+    },
+    /// One thing does not fit into a buffer.
+    #[error("{what} needs {needed} in one piece, this GPU binds {limit} at most.")]
+    BufferLimit {
+        /// What.
+        what: String,
+        /// Bytes needed.
+        needed: Bytes,
+        /// Bytes allowed.
+        limit: Bytes,
+    },
+    /// A weight type without kernels.
+    #[error("{role:?} of {unit:?} is stored as {kind:?}, which no kernel reads.")]
+    UnsupportedType {
+        /// Of which unit.
+        unit: WeightUnit,
+        /// Which tensor.
+        role: TensorRole,
+        /// Its type.
+        kind: TensorType,
+    },
+    /// A shape without kernels.
+    #[error("{0}")]
+    UnsupportedShape(String),
+    /// A tensor that is not what the model's description says.
+    #[error("{role:?} of {unit:?} has {rows} × {cols} values in {bytes} bytes, which does not fit the model.")]
+    BadTensor {
+        /// Of which unit.
+        unit: WeightUnit,
+        /// Which tensor.
+        role: TensorRole,
+        /// Its rows.
+        rows: u32,
+        /// Values a row.
+        cols: u32,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// A unit that lacks a tensor, or does not exist.
+    #[error("The model has no {role:?} for {unit:?}.")]
+    MissingTensor {
+        /// The unit.
+        unit: WeightUnit,
+        /// What it lacks.
+        role: TensorRole,
+    },
+    /// The model has no such unit.
+    #[error("The model has no weight unit {0:?}.")]
+    UnknownUnit(WeightUnit),
+}
+
+/// Why the engine cannot do something.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum EngineError {
+    /// Weights that the work needs are not (completely) here.
+    #[error("The weights of {0:?} are not on this GPU.")]
+    NotResident(WeightUnit),
+    /// The unit was never asked for with `hold`.
+    #[error("{0:?} is not held here.")]
+    NotHeld(WeightUnit),
+    /// A block outside the model.
+    #[error("The model has no block {0:?}.")]
+    NoSuchBlock(BlockIndex),
+    /// A block without a router.
+    #[error("Block {0:?} has no experts.")]
+    NoExperts(BlockIndex),
+    /// A route names an expert the block does not have, or more experts than a token uses.
+    #[error("A route of block {block:?} is wrong: {reason}.")]
+    BadRoute {
+        /// The block.
+        block: BlockIndex,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// An expert of a route is not here.
+    #[error("Expert {1:?} of block {0:?} is not on this GPU.")]
+    ExpertNotHeld(BlockIndex, ExpertId),
+    /// The page pool is used up.
+    #[error(
+        "The conversations need {needed} pages of context, {free} are free: forget a conversation or reserve more."
+    )]
+    OutOfKvCache {
+        /// Pages needed.
+        needed: u32,
+        /// Pages free.
+        free: u32,
+    },
+    /// More rows than were planned for.
+    #[error("{rows} rows were asked for at once, {max} is the most.")]
+    TooManyRows {
+        /// Rows asked for.
+        rows: usize,
+        /// The most.
+        max: usize,
+    },
+    /// Work without rows.
+    #[error("The work has no rows.")]
+    NoRows,
+    /// A hidden vector, token list or route list of the wrong length.
+    #[error("The input has {got} values, {expected} are expected.")]
+    HiddenLength {
+        /// Values given.
+        got: usize,
+        /// Values expected.
+        expected: usize,
+    },
+    /// NaN or infinity in the input.
+    #[error("The input holds a value that is not a finite number.")]
+    NotFinite,
+    /// A token outside the vocabulary.
+    #[error("Token {0} is outside the vocabulary.")]
+    UnknownToken(u32),
+    /// A position that leaves a gap, or positions that are not consecutive.
+    #[error("Conversation {conversation:?} knows {known} positions here, work starts at {wanted}.")]
+    Gap {
+        /// The conversation.
+        conversation: ConversationId,
+        /// Positions known.
+        known: u32,
+        /// Position asked for.
+        wanted: u32,
+    },
+    /// `Then::Route` of a block that does not follow the range.
+    #[error("Block {0:?} does not follow the blocks of this work.")]
+    NotNext(BlockIndex),
+    /// A continuation of a row whose best candidate is not on the GPU.
+    #[error("No token was chosen here for position {position} of conversation {conversation:?}.")]
+    NothingChosen {
+        /// The conversation.
+        conversation: ConversationId,
+        /// The position.
+        position: u32,
+    },
+    /// A continuation of no steps or too many.
+    #[error("{0} steps were asked for; 1 to 8 are possible.")]
+    BadSteps(u16),
+    /// More candidates than the kernels give.
+    #[error("{0} candidates were asked for; 1 to 128 are possible.")]
+    BadCandidateCount(u16),
+    /// A piece of an upload that lies outside its tensor or its staging buffer, or is not aligned to 4 bytes.
+    #[error("A piece of an upload to {0:?} lies outside its tensor or is not aligned.")]
+    BadPiece(WeightUnit),
+    /// Layout.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The driver says no.
+    #[error("The GPU reports an error: {0}")]
+    Gpu(String),
+    /// The device is gone.
+    #[error("The GPU device was lost: reload to open it again.")]
+    Lost,
+}

@@ -1,0 +1,304 @@
+//! Opening a GPU and saying what it can do.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use potluck_shaders::Lanes;
+
+use crate::runtime::error::GpuError;
+use crate::runtime::keep_alive::KeepAlive;
+use crate::runtime::subgroups;
+use crate::runtime::tuning_table::Tuning;
+use crate::runtime::usage::Usage;
+
+/// Which adapter to open.
+#[derive(Clone, Debug, Default)]
+pub struct GpuOptions {
+    /// Natively: part of the adapter's name, for machines with several.
+    pub adapter_name: Option<String>,
+    /// Natively: the so-many-th of the adapters with that name, from 0 on; they go round.
+    pub adapter_index: usize,
+    /// Ask for a software adapter.
+    pub fallback_adapter: bool,
+    /// Treat the device as this, instead of by what it says of itself.
+    pub tier: Option<Tier>,
+    /// Bind no more bytes at a time than this, even where the device could: larger tensors are split.
+    pub binding_limit: Option<u64>,
+}
+
+/// What kind of hardware computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdapterKind {
+    /// A GPU with its own memory.
+    Discrete,
+    /// A GPU that shares the processor's memory.
+    Integrated,
+    /// The processor pretends to be a GPU.
+    Software,
+    /// The browser does not say.
+    Unknown,
+}
+
+/// How the kernels treat the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Tier {
+    /// Barriers are ruinous: every thread works on its own.
+    Software,
+    /// A GPU with small bindings (under 256 MiB).
+    Modest,
+    /// A GPU.
+    Full,
+}
+
+/// What the device offers.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// Name of the adapter, as far as it is told.
+    pub name: String,
+    /// Vendor, likewise.
+    pub vendor: String,
+    /// Driver, likewise.
+    pub driver: String,
+    /// Natively: where it is plugged in; two GPUs of one name are told apart by it. Empty in a browser.
+    pub slot: String,
+    /// API underneath: `Vulkan` or `BrowserWebGpu`.
+    pub backend: String,
+    /// Hardware or software.
+    pub kind: AdapterKind,
+    /// How the kernels treat it.
+    pub tier: Tier,
+    /// Threads of its subgroups, where kernels are made for that number.
+    pub lanes: Option<Lanes>,
+    /// Threads that its subgroups have at least; 1 where it has none.
+    pub subgroup: u32,
+    /// The device's limits (all of the adapter's).
+    pub limits: wgpu::Limits,
+    /// Features the adapter has, by name. None of them is needed.
+    pub features: Vec<String>,
+}
+
+/// An open device. Clones share it.
+#[derive(Clone)]
+pub struct Gpu {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    capabilities: Arc<Capabilities>,
+    lost: Arc<AtomicBool>,
+    error: Arc<Mutex<Option<String>>>,
+    tuning: Arc<Mutex<Tuning>>,
+    usage: Arc<Usage>,
+    keep_alive_loop: Arc<KeepAlive>,
+}
+
+impl Gpu {
+    /// Opens the best adapter with its full limits. Works in a page and in a dedicated worker.
+    pub async fn open(options: GpuOptions) -> Result<Gpu, GpuError> {
+        if !has_webgpu() {
+            return Err(GpuError::NoWebGpu);
+        }
+        let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+            backends: wgpu::Backends::VULKAN | wgpu::Backends::BROWSER_WEBGPU,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        });
+        let adapter = find_adapter(&instance, &options).await?;
+        let info = adapter.get_info();
+        let limits = adapter.limits();
+        check_limits(&limits)?;
+        // Timestamps to measure with; subgroups for the kernels that have them.
+        let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("potluck"),
+            required_features: adapter.features() & wanted,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let requested = subgroups::with_subgroups(|| adapter.request_device(&descriptor));
+        let (device, queue) = requested.await.map_err(|error| GpuError::Device(error.to_string()))?;
+        let lost = Arc::new(AtomicBool::new(false));
+        let told = lost.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                log::warn!("The GPU device was lost: {message}");
+            }
+            told.store(true, Ordering::SeqCst);
+        });
+        let error = Arc::new(Mutex::new(None));
+        let slot = error.clone();
+        device.on_uncaptured_error(Arc::new(move |problem: wgpu::Error| {
+            log::error!("The GPU reports an error: {problem}");
+            if let Ok(mut slot) = slot.lock() {
+                slot.get_or_insert(problem.to_string());
+            }
+        }));
+        let mut capabilities = describe(&info, &adapter, limits, browser_adapter_info(&device));
+        capabilities.tier = options.tier.unwrap_or(capabilities.tier);
+        capabilities.lanes = subgroups::lanes(&info, &device);
+        capabilities.subgroup = subgroups::min(&info, &device);
+        if let Some(max) = options.binding_limit {
+            let limit = &mut capabilities.limits.max_storage_buffer_binding_size;
+            *limit = (*limit).min(max);
+        }
+        let usage = Usage::of(&capabilities);
+        let capabilities = Arc::new(capabilities);
+        Ok(Gpu {
+            device,
+            queue,
+            capabilities,
+            lost,
+            error,
+            tuning: Arc::default(),
+            usage,
+            keep_alive_loop: Arc::default(),
+        })
+    }
+
+    /// What the device offers.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// What keeps the GPU warm.
+    pub(crate) fn keep_alive_loop(&self) -> &KeepAlive {
+        &self.keep_alive_loop
+    }
+
+    /// Who of this program uses the adapter.
+    pub(crate) fn usage(&self) -> &Arc<Usage> {
+        &self.usage
+    }
+
+    /// What was measured of its kernels. Engines take it over when they are made.
+    pub fn tuning(&self) -> Tuning {
+        self.tuning.lock().map(|tuning| tuning.clone()).unwrap_or_default()
+    }
+
+    /// Sets what was measured, here or on an earlier visit.
+    pub fn set_tuning(&self, tuning: Tuning) {
+        if let Ok(mut slot) = self.tuning.lock() {
+            *slot = tuning;
+        }
+    }
+
+    /// True once the device is gone.
+    pub fn lost(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
+    }
+
+    /// Closes the device: all its memory is freed, and everything that uses it sees a lost device.
+    pub fn destroy(&self) {
+        self.device.destroy();
+        self.mark_lost();
+    }
+
+    pub(crate) fn mark_lost(&self) {
+        self.lost.store(true, Ordering::SeqCst);
+    }
+
+    /// The first error nobody expected, once.
+    pub(crate) fn take_error(&self) -> Option<String> {
+        self.error.lock().ok().and_then(|mut slot| slot.take())
+    }
+}
+
+/// What every kernel needs at least.
+fn check_limits(limits: &wgpu::Limits) -> Result<(), GpuError> {
+    let needs = [
+        ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 8),
+        ("threads a workgroup", u64::from(limits.max_compute_invocations_per_workgroup), 256),
+        ("bytes of workgroup memory", u64::from(limits.max_compute_workgroup_storage_size), 16384),
+    ];
+    match needs.into_iter().find(|(_, available, needed)| available < needed) {
+        Some((what, available, needed)) => Err(GpuError::TooSmall { what, available, needed }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn has_webgpu() -> bool {
+    true
+}
+
+/// `navigator.gpu` of a window or a worker.
+#[cfg(target_arch = "wasm32")]
+fn has_webgpu() -> bool {
+    let get = |object: &wasm_bindgen::JsValue, key: &str| js_sys::Reflect::get(object, &key.into()).ok();
+    get(&js_sys::global(), "navigator")
+        .and_then(|navigator| get(&navigator, "gpu"))
+        .is_some_and(|gpu| !gpu.is_undefined() && !gpu.is_null())
+}
+
+async fn find_adapter(instance: &wgpu::Instance, options: &GpuOptions) -> Result<wgpu::Adapter, GpuError> {
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Some(part) = &options.adapter_name {
+        let mut adapters = instance.enumerate_adapters(wgpu::Backends::VULKAN).await;
+        adapters.retain(|adapter| adapter.get_info().name.contains(part.as_str()));
+        return match adapters.len() {
+            0 => Err(GpuError::NoAdapter),
+            count => Ok(adapters.swap_remove(options.adapter_index % count)),
+        };
+    }
+    let request = wgpu::RequestAdapterOptions {
+        power_preference: wgpu::PowerPreference::HighPerformance,
+        force_fallback_adapter: options.fallback_adapter,
+        ..Default::default()
+    };
+    instance.request_adapter(&request).await.map_err(|_| GpuError::NoAdapter)
+}
+
+/// Name, vendor and driver as `GPUDevice.adapterInfo` tells them; wgpu leaves them empty on the web.
+#[cfg(target_arch = "wasm32")]
+fn browser_adapter_info(device: &wgpu::Device) -> Option<[String; 3]> {
+    let device: &wasm_bindgen::JsValue = device.as_webgpu()?.as_ref();
+    let info = js_sys::Reflect::get(device, &"adapterInfo".into()).ok()?;
+    let text =
+        |key: &str| js_sys::Reflect::get(&info, &key.into()).ok().and_then(|v| v.as_string()).unwrap_or_default();
+    let description = text("description");
+    let name =
+        if description.is_empty() { format!("{} {}", text("vendor"), text("architecture")) } else { description };
+    Some([name.trim().to_owned(), text("vendor"), text("device")])
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn browser_adapter_info(_device: &wgpu::Device) -> Option<[String; 3]> {
+    None
+}
+
+fn describe(
+    info: &wgpu::AdapterInfo,
+    adapter: &wgpu::Adapter,
+    limits: wgpu::Limits,
+    told: Option<[String; 3]>,
+) -> Capabilities {
+    let [name, vendor, driver] = told.unwrap_or_else(|| {
+        [info.name.clone(), format!("{:#06x}", info.vendor), format!("{} {}", info.driver, info.driver_info)]
+    });
+    let all = format!("{name} {vendor} {driver}").to_lowercase();
+    let software = ["swiftshader", "llvmpipe", "lavapipe", "basic render"].iter().any(|part| all.contains(part));
+    let kind = match info.device_type {
+        _ if software => AdapterKind::Software,
+        wgpu::DeviceType::Cpu => AdapterKind::Software,
+        wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
+        wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,
+        _ => AdapterKind::Unknown,
+    };
+    let tier = match kind {
+        AdapterKind::Software => Tier::Software,
+        _ if limits.max_storage_buffer_binding_size < 256 << 20 => Tier::Modest,
+        _ => Tier::Full,
+    };
+    Capabilities {
+        name,
+        vendor,
+        driver,
+        slot: info.device_pci_bus_id.clone(),
+        backend: format!("{:?}", info.backend),
+        kind,
+        tier,
+        lanes: None,
+        subgroup: 1,
+        limits,
+        features: adapter.features().iter_names().map(|(name, _)| name.to_owned()).collect(),
+    }
+}

@@ -1,0 +1,326 @@
+//! The static memory plan: every buffer, before any is created. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_model::{ModelSpec, TensorRole, UnitMap};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, KvCacheType, WeightUnit};
+
+use crate::runtime::error::LayoutError;
+use crate::runtime::placement::Planner;
+use crate::runtime::settings::Settings;
+use crate::runtime::sizes::{align, pages, readback_sizes, scratch_sizes};
+use crate::runtime::tensors::{self, Shape};
+use potluck_plan::KV_PAGE_TOKENS;
+
+/// Every tensor and slot begins at a multiple of this.
+pub(crate) const ALIGNMENT: u64 = 256;
+/// Bytes of the uniform of one dispatch.
+pub(crate) const PARAMS_STRIDE: u64 = 256;
+/// Dispatches whose uniforms fit into the arena; longer work is cut into several submits.
+pub(crate) const PARAMS_COUNT: u64 = 4096;
+
+/// What a buffer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Purpose {
+    /// Model weights.
+    Weights,
+    /// Keys and values.
+    KvCache,
+    /// Intermediate vectors.
+    Scratch,
+    /// Uniforms and small tables.
+    Parameters,
+    /// Upload.
+    Staging,
+    /// Results.
+    Readback,
+}
+
+/// A buffer to be created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedBuffer {
+    /// What it holds.
+    pub name: String,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Its size.
+    pub bytes: Bytes,
+}
+
+/// Names a buffer of weights or state. The same key and size means that its content stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Key {
+    /// Part of a unit's tensors.
+    Unit(WeightUnit, u16),
+    /// Part of the embedding table, which a tied head shares.
+    Table(u16),
+    /// Some slots of one expert matrix of a block.
+    Experts(BlockIndex, TensorRole, u16),
+    /// Keys of a block.
+    Keys(BlockIndex),
+    /// Values of a block.
+    Values(BlockIndex),
+    /// A scratch buffer.
+    Scratch(Scratch),
+}
+
+/// Scratch vectors and small tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Scratch {
+    Hidden,
+    Normed,
+    Qkv,
+    Query,
+    Attended,
+    /// What splits of a context leave for their merging.
+    Splits,
+    Gate,
+    Up,
+    Parts,
+    Scores,
+    Chosen,
+    Gates,
+    Tiles,
+    Pairs,
+    Logits,
+    Best,
+    Candidates,
+    Rows,
+    KvPages,
+    Tokens,
+    Tables,
+    /// Of each slot the token that a head chose, [`ALIGNMENT`] apart.
+    SampledTokens,
+    /// Rows of the steps of a continuation.
+    DecodeSteps,
+}
+
+impl Scratch {
+    /// Whose buffer it lies in. The large vectors of a block are each read by the next kernel or two and then never again, so two
+    /// buffers take turns: no dispatch binds two vectors of one buffer, which WebGPU would refuse.
+    pub fn home(self) -> Scratch {
+        match self {
+            Self::Qkv | Self::Attended | Self::Gate | Self::Parts | Self::Logits => Self::Qkv,
+            Self::Query | Self::Up => Self::Query,
+            own => own,
+        }
+    }
+}
+
+/// Rows `first_row..first_row + rows` of a tensor in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    pub key: Key,
+    pub offset: u64,
+    pub first_row: u32,
+    pub rows: u32,
+    pub bytes: u64,
+}
+
+/// Where a tensor lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub shape: Shape,
+    pub segments: Vec<Segment>,
+}
+
+/// Where one matrix of a block's experts lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpertMatrix {
+    pub shape: Shape,
+    /// Bytes from one slot to the next.
+    pub stride: u64,
+    /// Where the matrix begins in its slot: gate and up share slots, so that one binding shows both.
+    pub inside: u64,
+    /// First slot, slots and buffer.
+    pub chunks: Vec<(u32, u32, Key)>,
+}
+
+/// The experts of a block that are here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExpertPlaces {
+    pub slots: BTreeMap<ExpertId, u32>,
+    pub gate: ExpertMatrix,
+    pub up: ExpertMatrix,
+    pub down: ExpertMatrix,
+    /// Byte offset of the slot table in `Scratch::Tables`.
+    pub table: u64,
+}
+
+/// The memory plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Every buffer.
+    pub buffers: Vec<PlannedBuffer>,
+    /// Sum of all sizes.
+    pub total: Bytes,
+    pub(crate) sizes: BTreeMap<Key, u64>,
+    pub(crate) places: BTreeMap<(WeightUnit, usize), Place>,
+    pub(crate) experts: BTreeMap<BlockIndex, ExpertPlaces>,
+    pub(crate) rope_table: BTreeMap<BlockIndex, u64>,
+    pub(crate) readback_bytes: u64,
+    pub(crate) logits_bytes: u64,
+    pub(crate) pages: u32,
+    /// Rows of a prompt that scratch memory has room for.
+    pub prefill_tokens: u32,
+}
+
+impl Layout {
+    /// Plans memory for `held` within the budget and the device's limits, for as many rows of a prompt at a time as there is
+    /// room.
+    pub fn plan(
+        spec: &ModelSpec,
+        units: &UnitMap,
+        held: &BTreeSet<WeightUnit>,
+        settings: &Settings,
+        limits: &wgpu::Limits,
+    ) -> Result<Layout, LayoutError> {
+        let mut settings = settings.clone();
+        loop {
+            let fewer = settings.prefill_tokens / 2;
+            match Self::plan_rows(spec, units, held, &settings, limits) {
+                Err(LayoutError::TooLarge { .. } | LayoutError::BufferLimit { .. })
+                    if fewer >= Settings::MIN_PREFILL_TOKENS =>
+                {
+                    settings.prefill_tokens = fewer;
+                }
+                planned => return planned,
+            }
+        }
+    }
+
+    fn plan_rows(
+        spec: &ModelSpec,
+        units: &UnitMap,
+        held: &BTreeSet<WeightUnit>,
+        settings: &Settings,
+        limits: &wgpu::Limits,
+    ) -> Result<Layout, LayoutError> {
+        tensors::check_model(spec, settings.kv_cache)?;
+        let mut planner = Planner::new(spec, units, limits);
+        for &unit in held {
+            match unit {
+                WeightUnit::Expert(..) => {}
+                _ => planner.unit(unit)?,
+            }
+        }
+        planner.all_experts(held)?;
+        planner.kv_cache(held, settings)?;
+        planner.scratch(held, settings)?;
+        let layout = planner.finish(settings, held);
+        if layout.total > settings.budget {
+            return Err(LayoutError::TooLarge { needed: layout.total, budget: settings.budget });
+        }
+        Ok(layout)
+    }
+
+    /// Bytes of one purpose.
+    pub fn bytes(&self, purpose: Purpose) -> Bytes {
+        self.buffers.iter().filter(|buffer| buffer.purpose == purpose).map(|buffer| buffer.bytes).sum()
+    }
+
+    /// Bytes of weights.
+    pub fn weights(&self) -> Bytes {
+        self.bytes(Purpose::Weights)
+    }
+
+    /// Bytes of keys and values.
+    pub fn kv_cache(&self) -> Bytes {
+        self.bytes(Purpose::KvCache)
+    }
+
+    /// Everything but weights and state.
+    pub fn overhead(&self) -> Bytes {
+        self.total.saturating_sub(self.weights()).saturating_sub(self.kv_cache())
+    }
+}
+
+/// Bytes that one position needs in a block: keys and values.
+pub fn kv_cache_bytes_per_position(spec: &ModelSpec, block: BlockIndex, kv_type: KvCacheType) -> Bytes {
+    let attention = spec.attention(usize::from(block.0));
+    Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(kv_type.head_words(attention.head_dim)))
+}
+
+/// Most bytes of a buffer that one binding has to show. Byte offsets are 32-bit in the kernels.
+pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
+    let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(1 << 31);
+    Bytes(binding / ALIGNMENT * ALIGNMENT)
+}
+
+/// Bytes of the largest buffer of keys (or of values) that a context needs: one a block, which one binding has to show.
+pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, kv_type: KvCacheType) -> Bytes {
+    let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
+    blocks.map(|block| kv_cache_buffer(spec, block, context, kv_type)).max().unwrap_or_default()
+}
+
+/// Bytes of the keys (or of the values) of a block: whole pages.
+pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, kv_type: KvCacheType) -> Bytes {
+    let positions = u64::from(pages(context)) * u64::from(KV_PAGE_TOKENS);
+    Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / 2)
+}
+
+/// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that
+/// has more to spare computes more rows of a prompt at a time.
+pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
+    let prefill_tokens = settings.prefill_tokens.min(Settings::MIN_PREFILL_TOKENS);
+    let settings = &Settings { prefill_tokens: prefill_tokens, ..settings.clone() };
+    let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
+        .into_iter()
+        .chain((0..spec.blocks.len() as u16).flat_map(|b| {
+            [WeightUnit::TokenMixer(BlockIndex(b)), WeightUnit::Dense(BlockIndex(b)), WeightUnit::Router(BlockIndex(b))]
+        }))
+        .collect();
+    let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();
+    let (readback, logits) = readback_sizes(spec, &every, settings);
+    let pools = u64::from(settings.in_flight) * readback
+        + logits
+        + u64::from(settings.staging_bytes) * u64::from(settings.staging_count);
+    Bytes(scratch + pools + PARAMS_STRIDE * PARAMS_COUNT + potluck_shaders::CODEBOOK_BYTES)
+}
+
+impl Key {
+    /// A name for reports.
+    pub fn name(self) -> String {
+        match self {
+            Self::Unit(unit, part) => format!("{unit:?} part {part}"),
+            Self::Table(part) => format!("embedding table part {part}"),
+            Self::Experts(block, role, part) => format!("{role:?} of the experts of block {} part {part}", block.0),
+            Self::Keys(block) => format!("keys of block {}", block.0),
+            Self::Values(block) => format!("values of block {}", block.0),
+            Self::Scratch(Scratch::Qkv) => "qkv, attended, gate, parts or logits".to_owned(),
+            Self::Scratch(Scratch::Query) => "query or up".to_owned(),
+            Self::Scratch(scratch) => format!("{scratch:?}").to_lowercase(),
+        }
+    }
+
+    /// What the buffer is for.
+    pub fn purpose(self) -> Purpose {
+        match self {
+            Self::Unit(..) | Self::Table(_) | Self::Experts(..) => Purpose::Weights,
+            Self::Keys(_) | Self::Values(_) => Purpose::KvCache,
+            Self::Scratch(
+                Scratch::Rows
+                | Scratch::KvPages
+                | Scratch::Tokens
+                | Scratch::Tables
+                | Scratch::SampledTokens
+                | Scratch::DecodeSteps,
+            ) => Purpose::Parameters,
+            Self::Scratch(_) => Purpose::Scratch,
+        }
+    }
+}
+
+impl ExpertMatrix {
+    /// Buffer and byte offset of a slot.
+    pub fn slot(&self, slot: u32) -> (Key, u64) {
+        let (first, _, key) =
+            self.chunks.iter().rev().find(|(first, ..)| *first <= slot).copied().unwrap_or(self.chunks[0]);
+        (key, u64::from(slot - first) * self.stride + self.inside)
+    }
+
+    /// Bytes of a slot that are this matrix's.
+    pub fn bytes(&self) -> u64 {
+        align(self.shape.bytes())
+    }
+}

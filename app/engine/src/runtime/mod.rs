@@ -1,0 +1,59 @@
+//! What runs answers. Nothing here may use `crate::lab`.
+
+pub mod clock;
+pub mod core;
+pub mod encode;
+mod encode_ahead;
+pub mod engine;
+pub mod error;
+pub mod gpu;
+mod in_use;
+mod keep_alive;
+mod kv_pages;
+pub mod layout;
+pub mod memory;
+mod notify;
+mod pieces;
+pub mod pipelines;
+mod placement;
+#[cfg(any(target_arch = "wasm32", test))]
+mod poll_kick;
+mod prepare;
+mod readback;
+pub mod recorder;
+mod run;
+mod sampled_tokens;
+pub mod settings;
+pub mod sizes;
+pub mod staging;
+mod subgroups;
+pub mod submit;
+mod tensors;
+pub mod tuning_table;
+mod usage;
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use std::path::Path;
+
+    /// Rust files below a folder.
+    fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+            .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+            .collect()
+    }
+
+    #[test]
+    fn the_runtime_never_uses_the_lab() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/runtime");
+        let forbidden = ["crate::", "lab::"].concat();
+        for path in sources(&root) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(!text.contains(&forbidden), "{} uses the lab", path.display());
+        }
+    }
+}

@@ -1,0 +1,341 @@
+//! Pipelines by variant, and which variant is used for what on this device.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use potluck_shaders::{Access, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind, VectorStrategy};
+
+use crate::runtime::gpu::Tier;
+use crate::runtime::settings::Settings;
+use crate::runtime::tuning_table::{Choice, Shape, Tuning};
+
+/// A pipeline and the layout of its bind group.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+/// Pipelines created so far.
+#[derive(Debug, Default)]
+pub struct Pipelines {
+    made: HashMap<Kernel, Pipeline>,
+    layouts: HashMap<Vec<Access>, (wgpu::BindGroupLayout, wgpu::PipelineLayout)>,
+}
+
+impl Pipelines {
+    /// The pipeline of a variant, created if need be.
+    pub fn get(&mut self, device: &wgpu::Device, kernel: Kernel) -> &Pipeline {
+        if !self.made.contains_key(&kernel) {
+            let made = self.create(device, kernel);
+            self.made.insert(kernel, made);
+        }
+        &self.made[&kernel]
+    }
+
+    /// True if the variant exists already.
+    pub fn has(&self, kernel: Kernel) -> bool {
+        self.made.contains_key(&kernel)
+    }
+
+    /// Bind group layout and pipeline layout of a variant.
+    pub fn layouts(&mut self, device: &wgpu::Device, kernel: Kernel) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+        let bindings = kernel.bindings();
+        self.layouts.entry(bindings.clone()).or_insert_with(|| create_layouts(device, &bindings)).clone()
+    }
+
+    fn create(&mut self, device: &wgpu::Device, kernel: Kernel) -> Pipeline {
+        let (layout, pipeline_layout) = self.layouts(device, kernel);
+        let name = kernel.name();
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(&name),
+            source: wgpu::ShaderSource::Wgsl(source(kernel).into()),
+        });
+        let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&name),
+            layout: Some(&pipeline_layout),
+            module: &module,
+            entry_point: Some(Kernel::ENTRY),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        Pipeline { pipeline, layout }
+    }
+}
+
+/// WGSL of a variant for who compiles it here: wgpu hands it to a browser as it is.
+pub fn source(kernel: Kernel) -> String {
+    if cfg!(target_arch = "wasm32") { kernel.browser_source() } else { kernel.source() }
+}
+
+fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+    let entry = |binding: u32, ty: wgpu::BufferBindingType, has_dynamic_offset: bool| wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None },
+        count: None,
+    };
+    let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
+    entries.extend((1..).zip(bindings).map(|(binding, access)| {
+        entry(binding, wgpu::BufferBindingType::Storage { read_only: *access == Access::Read }, false)
+    }));
+    let layout =
+        device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some("kernel"), entries: &entries });
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: Some("kernel"),
+        bind_group_layouts: &[Some(&layout)],
+        immediate_size: 0,
+    });
+    (layout, pipeline_layout)
+}
+
+/// A product for a chunk of a prompt takes the largest tile that still makes this many workgroups: a large GPU has more than
+/// a hundred places for them, and a small one loses little by small tiles of a small product.
+const ENOUGH_GROUPS: u32 = 256;
+
+/// Which variants this device uses. Starts from the device's tier; the self-test takes wrong ones out.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    strategy: Strategy,
+    lanes: Option<Lanes>,
+    wrong: HashSet<Kernel>,
+    rows_agree: bool,
+    tuning: Tuning,
+}
+
+impl Profile {
+    /// What fits a tier, and subgroups of so many threads.
+    pub fn of(tier: Tier, lanes: Option<Lanes>) -> Self {
+        let strategy = if tier == Tier::Software { Strategy::PerThread } else { Strategy::Workgroup };
+        Self { strategy, lanes, wrong: HashSet::new(), rows_agree: true, tuning: Tuning::default() }
+    }
+
+    /// What was measured: which of the kernels that give the same bits to use.
+    pub fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// Uses what was measured from now on.
+    pub fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
+    }
+
+    /// There is something to choose from: where threads share no work, compiling more kernels takes longer than they could save.
+    pub fn is_tunable(&self) -> bool {
+        self.strategy == Strategy::Workgroup
+    }
+
+    /// Bytes of weights (times groups of vectors) that one submit may get through: about 100 ms of work.
+    pub fn max_submit_bytes(&self) -> u64 {
+        match self.strategy {
+            Strategy::PerThread => 16 << 20,
+            Strategy::Workgroup => 4 << 30,
+        }
+    }
+
+    /// Rows of a prompt at a time that make good use of the device.
+    pub fn max_prefill_tokens(&self) -> u32 {
+        match self.strategy {
+            Strategy::PerThread => Settings::MIN_PREFILL_TOKENS,
+            Strategy::Workgroup => potluck_plan::Work::PREFILL_TOKENS as u32,
+        }
+    }
+
+    /// Never use this variant again.
+    pub fn reject(&mut self, kernel: Kernel) {
+        self.wrong.insert(kernel);
+    }
+
+    /// Several rows at a time do not give the bits of one row: use only one row at a time.
+    pub fn reject_groups(&mut self) {
+        self.rows_agree = false;
+    }
+
+    /// The first that is not known to be wrong; the last if all are.
+    fn first(&self, candidates: &[Kernel]) -> Kernel {
+        candidates
+            .iter()
+            .copied()
+            .find(|kernel| !self.wrong.contains(kernel))
+            .unwrap_or(candidates[candidates.len() - 1])
+    }
+
+    fn either(&self, make: impl Fn(Strategy) -> Kernel) -> Kernel {
+        self.first(&[make(self.strategy), make(Strategy::PerThread)])
+    }
+
+    /// RMSNorm.
+    pub fn norm(&self) -> Kernel {
+        self.either(Kernel::Norm)
+    }
+
+    /// Choice of experts.
+    pub fn router(&self) -> Kernel {
+        self.either(Kernel::Router)
+    }
+
+    /// Pairs by expert.
+    pub fn groups(&self) -> Kernel {
+        self.either(Kernel::Groups)
+    }
+
+    /// Best candidates.
+    pub fn top(&self) -> Kernel {
+        self.either(Kernel::Top)
+    }
+
+    /// Attention.
+    pub fn attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Kernel {
+        self.either(|strategy| Kernel::Attention { kv_type, strategy, quads })
+    }
+
+    /// Attention of a chunk of a prompt; none where it takes the rows one by one.
+    pub fn flash_attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Option<Kernel> {
+        let kernel = Kernel::FlashAttention { kv_type, quads };
+        self.allows(&[kernel]).then_some(kernel)
+    }
+
+    /// Attention of a decode step by splits of the context, and their merging, where a workgroup can share work.
+    pub fn split(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Option<[Kernel; 2]> {
+        let kernels = [Kernel::Split { kv_type, quads }, Kernel::Merge { quads }];
+        self.allows(&kernels).then_some(kernels)
+    }
+
+    /// A product of a decode step together with what is before and after it, where a workgroup can share work.
+    pub fn fused(&self, format: Format, job: Job, n: usize) -> Option<Kernel> {
+        let rows = if n == 1 || !self.rows_agree || job.of_experts() { 1 } else { 4 };
+        let kernel = Kernel::fused(format, rows, job);
+        self.allows(&[kernel]).then_some(kernel)
+    }
+
+    /// The quickest form of a fused kernel for a matrix of `rows` × `cols`; several vectors at a time have the portable one.
+    pub fn tuned_variant(&self, kernel: Kernel, rows: u32, cols: u32) -> Kernel {
+        let Kernel::Fused { format, rows: 1, job, .. } = kernel else { return kernel };
+        match self.tuning.get(&Shape::Decode { format, job, rows, cols }).map(|tuned| tuned.choice) {
+            Some(Choice::Variant(variant)) => {
+                let tuned_variant = Kernel::Fused { format, rows: 1, job, variant };
+                if self.allows(&[tuned_variant]) { tuned_variant } else { kernel }
+            }
+            _ => kernel,
+        }
+    }
+
+    /// Every form that [`Profile::tuned_variant`] may give for a job.
+    pub fn variants(&self, format: Format, job: Job) -> BTreeSet<Kernel> {
+        let portable = Kernel::fused(format, 1, job);
+        let of = |(shape, _): (&Shape, _)| match *shape {
+            Shape::Decode { format: f, job: j, rows, cols } if (f, j) == (format, job) => {
+                Some(self.tuned_variant(portable, rows, cols))
+            }
+            _ => None,
+        };
+        self.tuning.iter().filter_map(of).collect()
+    }
+
+    fn allows(&self, kernels: &[Kernel]) -> bool {
+        self.strategy == Strategy::Workgroup && kernels.iter().all(|kernel| !self.wrong.contains(kernel))
+    }
+
+    /// Matrix times the `n` vectors of a decode step.
+    pub fn decode(&self, format: Format, operand: Operand, n: usize) -> Kernel {
+        let rows = if n == 1 || !self.rows_agree || operand == Operand::Expert { 1 } else { 4 };
+        let quickest = match (self.strategy, self.lanes) {
+            (Strategy::Workgroup, _) => VectorStrategy::Workgroup,
+            (Strategy::PerThread, Some(_)) => VectorStrategy::Broadcast,
+            (Strategy::PerThread, None) => VectorStrategy::PerThread,
+        };
+        let of = |strategy| Kernel::MatVec { format, strategy, rows, operand };
+        self.first(&[of(quickest), of(VectorStrategy::PerThread)])
+    }
+
+    /// A matrix of `rows` × `cols` times the `n` vectors of a chunk of a prompt.
+    pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
+        let tile = match self.strategy {
+            Strategy::PerThread => self.without_barriers(format, false),
+            Strategy::Workgroup => {
+                let shape = Shape::Prefill { format, rows, cols, vectors: Shape::chunk(n) };
+                let right = |tile: &Tile| !self.wrong.contains(&Kernel::MatMul { format, operand, tile: *tile });
+                let tuned = match self.tuning.get(&shape).map(|tuned| tuned.choice) {
+                    Some(Choice::Tile(tile)) => Some(tile),
+                    _ => None,
+                };
+                tuned.filter(right).unwrap_or_else(|| self.portable_tile(rows, n))
+            }
+        };
+        self.tiled(format, operand, tile)
+    }
+
+    /// The tile where nothing was measured.
+    pub fn portable_tile(&self, rows: u32, n: u32) -> Tile {
+        Tile::for_product(rows, n, ENOUGH_GROUPS)
+    }
+
+    /// A matrix of each chosen expert times the vectors that chose it. Its tiles leave out vectors that are not there, so one
+    /// size is good for few and many.
+    pub fn prefill_experts(&self, format: Format) -> Kernel {
+        let tile = match self.strategy {
+            Strategy::PerThread => self.without_barriers(format, true),
+            Strategy::Workgroup => Tile::V64R64,
+        };
+        self.tiled(format, Operand::Expert, tile)
+    }
+
+    fn without_barriers(&self, format: Format, grouped: bool) -> Tile {
+        self.lanes.map_or(Tile::per_thread(format), |lanes| Tile::broadcast(format, lanes, grouped))
+    }
+
+    /// The tiled product. If any tile of a kind is computed wrongly here, all of the kind go, so that a row's
+    /// result does not depend on how many rows there are.
+    fn tiled(&self, format: Format, operand: Operand, tile: Tile) -> Kernel {
+        let wrong = |kind: TileKind| {
+            self.wrong.iter().any(|kernel| {
+                // A tile that is only used where it was measured goes alone.
+                matches!(*kernel, Kernel::MatMul { format: f, operand: o, tile: t }
+                    if (f, o) == (format, operand) && t.kind() == kind && t != Tile::V64R128)
+            })
+        };
+        let mut kernel = Kernel::MatMul { format, operand, tile };
+        while let Kernel::MatMul { tile, .. } = kernel
+            && wrong(tile.kind())
+            && let Some(next) = kernel.fallback()
+        {
+            kernel = next;
+        }
+        kernel
+    }
+
+    /// Every kernel that [`Profile::prefill`] gives for chunks of up to `max` vectors.
+    pub fn every_prefill(&self, format: Format, operand: Operand, shape: (u32, u32), max: u32) -> BTreeSet<Kernel> {
+        (1..=max).map(|n| self.prefill(format, operand, shape, n)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_adapters_read_by_subgroups_until_that_is_wrong() {
+        let (format, operand) = (Format::Q4_0, Operand::Plain);
+        let mut profile = Profile::of(Tier::Software, Some(Lanes::Eight));
+        let of = |tile| Kernel::MatMul { format, operand, tile };
+        assert_eq!(profile.prefill(format, operand, (64, 64), 64), of(Tile::BroadcastV16R4(Lanes::Eight)));
+        profile.reject(of(Tile::BroadcastV16R4(Lanes::Eight)));
+        assert_eq!(profile.prefill(format, operand, (64, 64), 64), of(Tile::PerThreadV8R4));
+        profile.reject(of(Tile::PerThreadV8R4));
+        assert!(matches!(
+            profile.prefill(format, operand, (64, 64), 64),
+            Kernel::MatVec { strategy: VectorStrategy::PerThread, .. }
+        ));
+        let one = |strategy| Kernel::MatVec { format, strategy, rows: 1, operand };
+        assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::Broadcast));
+        profile.reject(one(VectorStrategy::Broadcast));
+        assert_eq!(profile.decode(format, operand, 1), one(VectorStrategy::PerThread));
+        let none = Profile::of(Tier::Software, None);
+        assert_eq!(none.prefill(format, operand, (64, 64), 64), of(Tile::PerThreadV8R4));
+        let full = Profile::of(Tier::Full, Some(Lanes::Eight));
+        assert_eq!(full.prefill(format, operand, (64, 64), 64), of(Tile::V32R32), "GPUs share workgroup memory");
+    }
+}

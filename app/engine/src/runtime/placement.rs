@@ -1,0 +1,269 @@
+//! Places tensors, slots, state and scratch into buffers that the device can bind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_model::{ModelSpec, TensorRole, UnitMap};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
+use potluck_shaders::CODEBOOK_BYTES;
+
+use crate::runtime::error::LayoutError;
+use crate::runtime::layout::{
+    ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
+    Segment, binding_limit, kv_cache_buffer,
+};
+use crate::runtime::settings::Settings;
+use crate::runtime::sizes::{
+    AttentionBlocks, Widths, align, page_count, readback_sizes, scratch_sizes, tokens_at_once,
+};
+use crate::runtime::tensors::{self, Shape};
+
+pub(crate) struct Planner<'a> {
+    spec: &'a ModelSpec,
+    units: &'a UnitMap,
+    /// Most bytes of a segment: what one binding can show.
+    max: u64,
+    max_buffer_bytes: u64,
+    sizes: BTreeMap<Key, u64>,
+    places: BTreeMap<(WeightUnit, usize), Place>,
+    experts: BTreeMap<BlockIndex, ExpertPlaces>,
+}
+
+impl<'a> Planner<'a> {
+    pub fn new(spec: &'a ModelSpec, units: &'a UnitMap, limits: &wgpu::Limits) -> Self {
+        let max = binding_limit(limits).0;
+        let max_buffer_bytes = limits.max_buffer_size.min(1 << 32) / ALIGNMENT * ALIGNMENT;
+        let (sizes, places, experts) = Default::default();
+        Self { spec, units, max, max_buffer_bytes, sizes, places, experts }
+    }
+
+    /// Places the tensors of a unit one after another, splitting what no binding can show.
+    pub fn unit(&mut self, unit: WeightUnit) -> Result<(), LayoutError> {
+        let roles = tensors::roles(self.spec, unit)?;
+        let tensors = self.units.tensors(unit);
+        if tensors.is_empty() {
+            return Err(LayoutError::UnknownUnit(unit));
+        }
+        if let Some(&role) = roles.iter().find(|role| !tensors.iter().any(|tensor| tensor.role == **role)) {
+            return Err(LayoutError::MissingTensor { unit, role });
+        }
+        let mut part = 0;
+        for (index, tensor) in tensors.iter().enumerate() {
+            let shape = tensors::shape(self.spec, unit, tensor)?;
+            let table = tensor.role == TensorRole::TokenEmbedding;
+            let mut segments = Vec::new();
+            let mut first_row = 0;
+            let mut table_part = 0;
+            while first_row < shape.rows {
+                let rows = self.rows_of_a_segment(unit, tensor.role, shape)?.min(shape.rows - first_row);
+                let bytes = u64::from(rows) * u64::from(shape.row_bytes);
+                let key = if table { Key::Table(table_part) } else { Key::Unit(unit, part) };
+                let used = self.sizes.get(&key).copied().unwrap_or(0);
+                if !table && used > 0 && used + align(bytes) > self.max_buffer_bytes {
+                    part += 1;
+                    continue;
+                }
+                let offset = if table { 0 } else { used };
+                self.sizes.insert(key, offset + align(bytes));
+                segments.push(Segment { key, offset, first_row, rows, bytes });
+                first_row += rows;
+                table_part += 1;
+            }
+            self.places.insert((unit, index), Place { shape, segments });
+        }
+        Ok(())
+    }
+
+    /// As many rows as one binding can show; even, so that every segment but the last has whole words.
+    fn rows_of_a_segment(&self, unit: WeightUnit, role: TensorRole, shape: Shape) -> Result<u32, LayoutError> {
+        if shape.bytes() <= self.max {
+            return Ok(shape.rows);
+        }
+        let rows = self.max / u64::from(shape.row_bytes) / 64 * 64;
+        u32::try_from(rows).ok().filter(|rows| *rows > 0).ok_or_else(|| LayoutError::BufferLimit {
+            what: format!("A row of {role:?} of {unit:?}"),
+            needed: Bytes(64 * u64::from(shape.row_bytes)),
+            limit: Bytes(self.max),
+        })
+    }
+
+    pub fn all_experts(&mut self, held: &BTreeSet<WeightUnit>) -> Result<(), LayoutError> {
+        let mut by_block: BTreeMap<BlockIndex, BTreeMap<ExpertId, u32>> = BTreeMap::new();
+        for unit in held {
+            if let WeightUnit::Expert(block, expert) = *unit {
+                let slots = by_block.entry(block).or_default();
+                slots.insert(expert, slots.len() as u32);
+            }
+        }
+        for (block, slots) in by_block {
+            let shapes =
+                [TensorRole::Gate, TensorRole::Up, TensorRole::Down].map(|role| self.expert_shape(block, &slots, role));
+            let [gate, up, down] = shapes;
+            let (gate, up, down) = (gate?, up?, down?);
+            let (gate, up) = self.gate_and_up(block, slots.len() as u32, gate, up)?;
+            let down = self.expert_matrix(block, slots.len() as u32, TensorRole::Down, down)?;
+            self.experts.insert(block, ExpertPlaces { slots, gate, up, down, table: 0 });
+        }
+        Ok(())
+    }
+
+    /// The shape that a matrix of every expert has.
+    fn expert_shape(
+        &self,
+        block: BlockIndex,
+        slots: &BTreeMap<ExpertId, u32>,
+        role: TensorRole,
+    ) -> Result<Shape, LayoutError> {
+        let mut found: Option<Shape> = None;
+        for &expert in slots.keys() {
+            let unit = WeightUnit::Expert(block, expert);
+            tensors::roles(self.spec, unit)?;
+            let tensor = self.units.tensors(unit).iter().find(|tensor| tensor.role == role);
+            let shape = tensors::shape(self.spec, unit, tensor.ok_or(LayoutError::MissingTensor { unit, role })?)?;
+            if found.is_some_and(|other| other != shape) {
+                return Err(LayoutError::UnsupportedShape(format!(
+                    "The experts of block {} are stored in different ways.",
+                    block.0
+                )));
+            }
+            found = Some(shape);
+        }
+        found.ok_or(LayoutError::UnknownUnit(WeightUnit::Expert(block, ExpertId(0))))
+    }
+
+    /// Gate and up in slots that they share, or each in its own if no binding shows both of an expert.
+    fn gate_and_up(
+        &mut self,
+        block: BlockIndex,
+        count: u32,
+        gate: Shape,
+        up: Shape,
+    ) -> Result<(ExpertMatrix, ExpertMatrix), LayoutError> {
+        let (first, stride) = (align(gate.bytes()), align(gate.bytes()) + align(up.bytes()));
+        if stride > self.max {
+            let gate = self.expert_matrix(block, count, TensorRole::Gate, gate)?;
+            return Ok((gate, self.expert_matrix(block, count, TensorRole::Up, up)?));
+        }
+        let chunks = self.expert_chunks(block, count, TensorRole::Gate, stride)?;
+        let gate = ExpertMatrix { shape: gate, stride, inside: 0, chunks: chunks.clone() };
+        Ok((gate, ExpertMatrix { shape: up, stride, inside: first, chunks }))
+    }
+
+    fn expert_matrix(
+        &mut self,
+        block: BlockIndex,
+        count: u32,
+        role: TensorRole,
+        shape: Shape,
+    ) -> Result<ExpertMatrix, LayoutError> {
+        let stride = align(shape.bytes());
+        let chunks = self.expert_chunks(block, count, role, stride)?;
+        Ok(ExpertMatrix { shape, stride, inside: 0, chunks })
+    }
+
+    /// Buffers for `count` slots: first slot, slots and name of each.
+    fn expert_chunks(
+        &mut self,
+        block: BlockIndex,
+        count: u32,
+        role: TensorRole,
+        stride: u64,
+    ) -> Result<Vec<(u32, u32, Key)>, LayoutError> {
+        let per_chunk = self.max / stride;
+        if per_chunk == 0 {
+            return Err(LayoutError::BufferLimit {
+                what: format!("{role:?} of an expert of block {}", block.0),
+                needed: Bytes(stride),
+                limit: Bytes(self.max),
+            });
+        }
+        let mut chunks = Vec::new();
+        let mut first = 0;
+        while first < count {
+            let here = (count - first).min(u32::try_from(per_chunk).unwrap_or(u32::MAX));
+            let key = Key::Experts(block, role, chunks.len() as u16);
+            self.sizes.insert(key, u64::from(here) * stride);
+            chunks.push((first, here, key));
+            first += here;
+        }
+        Ok(chunks)
+    }
+
+    pub fn kv_cache(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
+        for unit in held {
+            let WeightUnit::TokenMixer(block) = *unit else { continue };
+            let bytes = kv_cache_buffer(self.spec, block, settings.context, settings.kv_cache).0;
+            if bytes > self.max {
+                return Err(LayoutError::BufferLimit {
+                    what: format!("The context of block {}", block.0),
+                    needed: Bytes(bytes),
+                    limit: Bytes(self.max),
+                });
+            }
+            self.sizes.insert(Key::Keys(block), align(bytes));
+            self.sizes.insert(Key::Values(block), align(bytes));
+        }
+        Ok(())
+    }
+
+    pub fn scratch(&mut self, held: &BTreeSet<WeightUnit>, settings: &Settings) -> Result<(), LayoutError> {
+        for (scratch, bytes) in scratch_sizes(self.spec, held, settings) {
+            if bytes > self.max {
+                return Err(LayoutError::BufferLimit {
+                    what: format!("Scratch memory ({scratch:?}) for {} rows", tokens_at_once(settings)),
+                    needed: Bytes(bytes),
+                    limit: Bytes(self.max),
+                });
+            }
+            self.sizes.insert(Key::Scratch(scratch), bytes);
+        }
+        Ok(())
+    }
+
+    pub fn finish(mut self, settings: &Settings, held: &BTreeSet<WeightUnit>) -> Layout {
+        let mut buffers: Vec<PlannedBuffer> = self
+            .sizes
+            .iter()
+            .map(|(key, &bytes)| PlannedBuffer { name: key.name(), purpose: key.purpose(), bytes: Bytes(bytes) })
+            .collect();
+        let (readback_bytes, logits_bytes) = readback_sizes(self.spec, held, settings);
+        let mut add = |name: String, purpose, bytes| buffers.push(PlannedBuffer { name, purpose, bytes: Bytes(bytes) });
+        add("uniforms".into(), Purpose::Parameters, PARAMS_STRIDE * PARAMS_COUNT);
+        add("codebooks".into(), Purpose::Parameters, CODEBOOK_BYTES);
+        for i in 0..settings.staging_count {
+            add(format!("staging {i}"), Purpose::Staging, u64::from(settings.staging_bytes));
+        }
+        for i in 0..settings.in_flight.max(1) {
+            add(format!("readback {i}"), Purpose::Readback, readback_bytes);
+        }
+        if logits_bytes > 0 {
+            add("readback of logits".into(), Purpose::Readback, logits_bytes);
+        }
+        let total = buffers.iter().map(|buffer| buffer.bytes).sum();
+        // Small tables: frequencies of each block, then slots of each block.
+        let mut at = 0;
+        let mut rope_table = BTreeMap::new();
+        for (index, attention) in self.spec.attention_blocks().enumerate() {
+            rope_table.insert(BlockIndex(index as u16), at);
+            at += align(u64::from(attention.rope.dims) * 2);
+        }
+        for places in self.experts.values_mut() {
+            places.table = at;
+            at += align(Widths::of(self.spec).experts * 4);
+        }
+        let pages = page_count(settings);
+        let prefill_tokens = tokens_at_once(settings) as u32;
+        let Self { sizes, places, experts, .. } = self;
+        Layout {
+            buffers,
+            total,
+            sizes,
+            places,
+            experts,
+            rope_table,
+            readback_bytes,
+            logits_bytes,
+            pages,
+            prefill_tokens,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Nudges for a browser's GPU process. Chromium looks for finished work every two milliseconds or so, but also whenever a
+//! submit reaches it: while a decode step of a stage is awaited, empty submits make it look. On an H200 a step of 0.2 ms takes
+//! 0.5 instead of 2.9 ms so (`e2e/bench/sync.mjs`). Software adapters are slowed by it and get none.
+
+/// Milliseconds between two empty submits: closer ones hold up the work itself.
+#[cfg(target_arch = "wasm32")]
+const APART: f64 = 0.1;
+/// Steps that take longer than this, milliseconds, gain too little.
+const LONGEST: f64 = 50.0;
+/// A step is slept through until so many milliseconds before four fifths of its usual time: timers of a browser are late.
+const EARLY: f64 = 4.0;
+/// Share of an older usual time in a new one.
+const KEPT: f64 = 0.8;
+
+/// What to do while a step is awaited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// It is not done before so many milliseconds have passed.
+    Sleep(f64),
+    /// It may be done any moment.
+    Look,
+    /// It is not worth it, or takes far longer than usual.
+    Stop,
+}
+
+/// How long decode steps take here.
+#[derive(Debug, Default)]
+pub struct StepTimes {
+    usual: Option<f64>,
+}
+
+impl StepTimes {
+    /// A step took so many milliseconds.
+    pub fn learn(&mut self, millis: f64) {
+        self.usual = Some(self.usual.map_or(millis, |usual| KEPT * usual + (1.0 - KEPT) * millis));
+    }
+
+    /// A step is awaited for `waited` milliseconds. The first one only tells how long steps take.
+    pub fn next(&self, waited: f64) -> Next {
+        let Some(usual) = self.usual.filter(|usual| *usual <= LONGEST) else { return Next::Stop };
+        let early = 0.8 * usual - EARLY - waited;
+        if early >= 1.0 {
+            Next::Sleep(early)
+        } else if waited > 2.0 * usual + EARLY {
+            Next::Stop
+        } else {
+            Next::Look
+        }
+    }
+}
+
+/// Nudges until the step is answered.
+#[cfg(target_arch = "wasm32")]
+pub fn kick(engine: std::rc::Weak<crate::runtime::engine::Inner>, ticket: potluck_plan::Ticket) {
+    wasm_bindgen_futures::spawn_local(async move {
+        let Ok(channel) = web_sys::MessageChannel::new() else { return };
+        let (mut last, mut wait) = (crate::runtime::clock::now(), Next::Look);
+        loop {
+            match wait {
+                Next::Sleep(millis) => sleep(millis).await,
+                Next::Look => turn(&channel).await,
+                Next::Stop => break,
+            }
+            let Some(engine) = engine.upgrade() else { break };
+            let core = engine.core.borrow();
+            let Some(pending) = core.pending.front().filter(|pending| pending.ticket == ticket) else { break };
+            let now = crate::runtime::clock::now();
+            wait = core.step_times.next(now - pending.started);
+            if wait == Next::Look && now - last >= APART {
+                last = now;
+                core.gpu.queue.submit([]);
+            }
+        }
+        channel.port1().close();
+    });
+}
+
+/// Lets the worker's other events have their turn, without the four milliseconds that a timer takes.
+#[cfg(target_arch = "wasm32")]
+pub async fn turn(channel: &web_sys::MessageChannel) {
+    let turn = js_sys::Promise::new(&mut |resolve, _| {
+        channel.port1().set_onmessage(Some(&resolve));
+        // An open channel between two ports of one worker takes any message.
+        let _ = channel.port2().post_message(&wasm_bindgen::JsValue::NULL);
+    });
+    let _ = wasm_bindgen_futures::JsFuture::from(turn).await;
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn sleep(millis: f64) {
+    use wasm_bindgen::prelude::*;
+    #[wasm_bindgen]
+    extern "C" {
+        #[wasm_bindgen(js_name = setTimeout)]
+        fn set_timeout(callback: &js_sys::Function, millis: i32);
+    }
+    let timer = js_sys::Promise::new(&mut |resolve, _| set_timeout(&resolve, millis as i32));
+    let _ = wasm_bindgen_futures::JsFuture::from(timer).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usual(millis: f64) -> StepTimes {
+        StepTimes { usual: Some(millis) }
+    }
+
+    #[test]
+    fn the_first_step_only_tells_how_long_steps_take() {
+        let mut step_times = StepTimes::default();
+        assert_eq!(step_times.next(0.0), Next::Stop);
+        step_times.learn(3.0);
+        assert_eq!(step_times.next(0.0), Next::Look);
+    }
+
+    #[test]
+    fn most_of_a_long_step_is_slept_through_and_an_endless_one_given_up() {
+        let step_times = usual(20.0);
+        assert_eq!(step_times.next(0.0), Next::Sleep(12.0));
+        assert_eq!(step_times.next(13.0), Next::Look);
+        assert_eq!(step_times.next(43.0), Next::Look);
+        assert_eq!(step_times.next(44.5), Next::Stop, "a GPU that hangs must not keep the processor busy");
+    }
+
+    #[test]
+    fn very_long_steps_are_left_alone() {
+        assert_eq!(usual(80.0).next(70.0), Next::Stop);
+    }
+
+    #[test]
+    fn the_usual_time_follows_a_device_that_slows_down() {
+        let mut step_times = usual(2.0);
+        (0..20).for_each(|_| step_times.learn(10.0));
+        assert!(matches!(step_times.next(0.0), Next::Sleep(millis) if millis > 3.0), "{step_times:?}");
+    }
+}

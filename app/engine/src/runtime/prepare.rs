@@ -1,0 +1,108 @@
+//! Pipelines before the first token. In a browser they are compiled in parallel and without blocking the worker: wgpu has
+//! no asynchronous creation, so the raw device compiles the same WGSL first and the browser's cache serves wgpu's call.
+
+use potluck_shaders::Kernel;
+
+use crate::runtime::engine::Engine;
+use crate::runtime::error::EngineError;
+
+impl Engine {
+    /// True if every pipeline that the held units need is there: [`Engine::prepare`] has nothing to do.
+    pub fn is_prepared(&self) -> bool {
+        let core = self.inner.core.borrow();
+        core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
+    }
+
+    /// Creates every pipeline that the held units need. Call it after [`Engine::hold`]; otherwise the first work pays.
+    pub async fn prepare(&self) -> Result<(), EngineError> {
+        let kernels: Vec<Kernel> = {
+            let core = self.inner.core.borrow();
+            core.check_alive()?;
+            core.kernels_in_use().into_iter().filter(|kernel| !core.pipelines.has(*kernel)).collect()
+        };
+        self.compile(kernels).await
+    }
+
+    /// Creates pipelines.
+    pub(crate) async fn compile(&self, kernels: Vec<Kernel>) -> Result<(), EngineError> {
+        #[cfg(target_arch = "wasm32")]
+        let compiled = {
+            let gpu = self.inner.core.borrow().gpu.clone();
+            raw::compile(&gpu.device, &kernels).await
+        };
+        let mut core = self.inner.core.borrow_mut();
+        let device = core.gpu.device.clone();
+        for kernel in kernels {
+            core.pipelines.get(&device, kernel);
+        }
+        // Kept until wgpu's calls have found them.
+        #[cfg(target_arch = "wasm32")]
+        drop(compiled);
+        match core.gpu.take_error() {
+            Some(error) => Err(EngineError::Gpu(error)),
+            None => core.check_alive(),
+        }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod raw {
+    use js_sys::{Array, Function, Object, Promise, Reflect};
+    use potluck_shaders::{Access, Kernel};
+    use wasm_bindgen::{JsCast, JsValue};
+    use wasm_bindgen_futures::JsFuture;
+
+    /// Calls a method with one argument.
+    fn call(object: &JsValue, method: &str, argument: &JsValue) -> Result<JsValue, JsValue> {
+        Reflect::get(object, &method.into())?.dyn_into::<Function>()?.call1(object, argument)
+    }
+
+    fn object(fields: &[(&str, JsValue)]) -> Result<JsValue, JsValue> {
+        let object = Object::new();
+        for (key, value) in fields {
+            Reflect::set(&object, &(*key).into(), value)?;
+        }
+        Ok(object.into())
+    }
+
+    /// Compiles all kernels at a time. What comes back keeps them in the browser's cache; failures are left to wgpu's
+    /// own call, which reports them.
+    pub async fn compile(device: &wgpu::Device, kernels: &[Kernel]) -> Vec<JsValue> {
+        let Some(raw) = device.as_webgpu() else { return Vec::new() };
+        let raw: &JsValue = raw.as_ref();
+        let promises: Vec<Promise> = kernels.iter().filter_map(|&kernel| begin(raw, kernel).ok()).collect();
+        let mut made = Vec::new();
+        for promise in promises {
+            if let Ok(pipeline) = JsFuture::from(promise).await {
+                made.push(pipeline);
+            }
+        }
+        made
+    }
+
+    fn begin(device: &JsValue, kernel: Kernel) -> Result<Promise, JsValue> {
+        let module = call(
+            device,
+            "createShaderModule",
+            &object(&[("code", crate::runtime::pipelines::source(kernel).into())])?,
+        )?;
+        let entries = Array::new();
+        let uniform = object(&[("type", "uniform".into()), ("hasDynamicOffset", true.into())])?;
+        entries.push(&object(&[("binding", 0.into()), ("visibility", 4.into()), ("buffer", uniform)])?);
+        for (binding, access) in (1..).zip(kernel.bindings()) {
+            let kind = if access == Access::Read { "read-only-storage" } else { "storage" };
+            let buffer = object(&[("type", kind.into())])?;
+            entries.push(&object(&[
+                ("binding", JsValue::from(binding)),
+                ("visibility", 4.into()),
+                ("buffer", buffer),
+            ])?);
+        }
+        let group = call(device, "createBindGroupLayout", &object(&[("entries", entries.into())])?)?;
+        let groups = object(&[("bindGroupLayouts", Array::of1(&group).into())])?;
+        let layout = call(device, "createPipelineLayout", &groups)?;
+        let compute = object(&[("module", module), ("entryPoint", Kernel::ENTRY.into())])?;
+        let descriptor = object(&[("layout", layout), ("compute", compute)])?;
+        call(device, "createComputePipelineAsync", &descriptor)?.dyn_into()
+    }
+}

@@ -1,0 +1,215 @@
+//! Results on their way back: the buffers they are mapped in, and what their bytes mean.
+
+use std::rc::Rc;
+
+use potluck_plan::{BlockIndex, Candidates, ExpertId, Outcome, Route, Ticket};
+use potluck_shaders::NO_SLOT;
+
+use crate::runtime::core::Core;
+use crate::runtime::memory::Slab;
+use crate::runtime::usage::Working;
+
+/// A buffer for results.
+#[derive(Debug)]
+pub struct Readback {
+    pub slab: Rc<Slab>,
+    pub busy: bool,
+}
+
+/// What a result's bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing but the moment.
+    Done,
+    /// Hidden vectors.
+    Hidden,
+    /// The sum of experts.
+    Sum,
+    /// Residual, normed, chosen ids, weights, of so many rows, hidden width and experts a row.
+    Routed { rows: u32, hidden: u32, used: u32 },
+    /// So many candidates of each row.
+    Candidates { rows: u32, count: u32 },
+    /// Logits.
+    Logits,
+}
+
+/// Work that was submitted.
+#[derive(Debug)]
+pub struct Pending {
+    pub ticket: Ticket,
+    pub readback: usize,
+    pub bytes: u64,
+    pub kind: Kind,
+    pub started: f64,
+    /// Until it goes the adapter counts as used.
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    pub working: Working,
+    /// A decode step that a browser is nudged for.
+    #[cfg(target_arch = "wasm32")]
+    pub poll_kicked: bool,
+    /// The submit that ends it.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only natively is a submit waited for"))]
+    pub submission: wgpu::SubmissionIndex,
+}
+
+const NOT_FINITE: &str = "The GPU computed a value that is not a finite number: the weights may be damaged.";
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+}
+
+fn finite(values: Vec<f32>, make: impl FnOnce(Vec<f32>) -> Outcome) -> Outcome {
+    if values.iter().all(|v| v.is_finite()) { make(values) } else { Outcome::Failed(NOT_FINITE.into()) }
+}
+
+impl Kind {
+    /// Reads a result.
+    pub fn read(self, bytes: &[u8]) -> Outcome {
+        match self {
+            Self::Done => Outcome::Done,
+            Self::Hidden => finite(floats(bytes), Outcome::Hidden),
+            Self::Sum => finite(floats(bytes), Outcome::Sum),
+            Self::Logits => finite(floats(bytes), Outcome::Logits),
+            Self::Candidates { rows, count } => candidates(&words(bytes), rows as usize, count as usize),
+            Self::Routed { rows, hidden, used } => {
+                let vector = (rows * hidden * 4) as usize;
+                let pairs = (rows * used * 4) as usize;
+                let (residual, rest) = bytes.split_at(vector);
+                let (normed, rest) = rest.split_at(vector);
+                let (chosen, gates) = rest.split_at(pairs);
+                let (chosen, gates) = (words(chosen), floats(gates));
+                let residual = floats(residual);
+                let normed = floats(normed);
+                if !residual.iter().chain(&normed).chain(&gates).all(|v| v.is_finite()) || chosen.contains(&NO_SLOT) {
+                    return Outcome::Failed(NOT_FINITE.into());
+                }
+                let routes = chosen
+                    .chunks(used as usize)
+                    .zip(gates.chunks(used as usize))
+                    .map(|(ids, gates)| Route {
+                        experts: ids.iter().zip(gates).map(|(&id, &gate)| (ExpertId(id as u16), gate)).collect(),
+                    })
+                    .collect();
+                Outcome::Routed { residual, normed, routes }
+            }
+        }
+    }
+}
+
+fn candidates(words: &[u32], rows: usize, count: usize) -> Outcome {
+    let mut all = Vec::with_capacity(rows);
+    for row in words.chunks_exact(2 * count).take(rows) {
+        let mut best = Candidates { ids: Vec::with_capacity(count), logits: Vec::with_capacity(count) };
+        for pair in row.chunks_exact(2) {
+            let logit = f32::from_bits(pair[1]);
+            if pair[0] == u32::MAX || !logit.is_finite() {
+                return Outcome::Failed(NOT_FINITE.into());
+            }
+            best.ids.push(pair[0]);
+            best.logits.push(logit);
+        }
+        all.push(best);
+    }
+    Outcome::Candidates(all)
+}
+
+impl Core {
+    /// Makes the result buffers what the layout says. Busy ones stay until their result is read.
+    pub fn make_readbacks(&mut self) {
+        let layout = self.layout.clone();
+        let ordinary = self.settings.in_flight.max(1) as usize;
+        for index in 0..=ordinary {
+            let bytes = if index < ordinary { layout.readback_bytes } else { layout.logits_bytes.max(256) };
+            let fits = self.readbacks.get(index).is_some_and(|r| r.slab.buffer.size() >= bytes || r.busy);
+            if fits {
+                continue;
+            }
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            let slab = self.memory.create(&self.gpu.device, "readback", bytes, usage);
+            let readback = Readback { slab, busy: false };
+            if index < self.readbacks.len() {
+                self.readbacks[index] = readback;
+            } else {
+                self.readbacks.push(readback);
+            }
+        }
+    }
+
+    /// A free buffer that takes `bytes`.
+    pub fn free_readback(&self, bytes: u64) -> Option<usize> {
+        self.readbacks.iter().position(|r| !r.busy && r.slab.buffer.size() >= bytes)
+    }
+
+    /// True if some buffer would take `bytes` once it is free.
+    pub fn can_read(&self, bytes: u64) -> bool {
+        self.readbacks.iter().any(|r| r.slab.buffer.size() >= bytes)
+    }
+
+    /// A result arrived.
+    pub fn receive(&mut self, index: usize, mapped: bool) {
+        let Some(at) = self.pending.iter().position(|pending| pending.readback == index) else { return };
+        let Some(pending) = self.pending.remove(at) else { return };
+        if !mapped {
+            self.gpu.mark_lost();
+        }
+        let outcome = match self.readbacks.get_mut(index) {
+            Some(readback) if mapped => {
+                let outcome = match readback.slab.buffer.get_mapped_range(..pending.bytes) {
+                    Ok(view) => pending.kind.read(&view),
+                    Err(_) if self.gpu.lost() => Outcome::DeviceLost,
+                    Err(error) => Outcome::Failed(format!("A result could not be read: {error}")),
+                };
+                readback.slab.buffer.unmap();
+                readback.busy = false;
+                outcome
+            }
+            _ => Outcome::DeviceLost,
+        };
+        let millis = crate::runtime::clock::now() - pending.started;
+        #[cfg(target_arch = "wasm32")]
+        if pending.poll_kicked && mapped {
+            self.step_times.learn(millis);
+        }
+        self.answer(pending.ticket, outcome, millis);
+    }
+
+    /// The device is gone: so is everything under way.
+    pub fn fail_all(&mut self) {
+        while let Some(pending) = self.pending.pop_front() {
+            self.answer(pending.ticket, Outcome::DeviceLost, 0.0);
+        }
+        while let Some(work) = self.waiting.pop_front() {
+            self.answer(work.ticket, Outcome::DeviceLost, 0.0);
+        }
+    }
+}
+
+/// Which experts a route may name.
+pub fn check_route(
+    route: &Route,
+    block: BlockIndex,
+    used: u32,
+    held: impl Fn(ExpertId) -> bool,
+    count: u32,
+) -> Result<(), crate::runtime::error::EngineError> {
+    use crate::runtime::error::EngineError;
+    if route.experts.len() > used as usize {
+        return Err(EngineError::BadRoute { block, reason: "it names more experts than a token uses" });
+    }
+    for (expert, weight) in &route.experts {
+        if u32::from(expert.0) >= count {
+            return Err(EngineError::BadRoute { block, reason: "it names an expert that does not exist" });
+        }
+        if !weight.is_finite() {
+            return Err(EngineError::NotFinite);
+        }
+        if !held(*expert) {
+            return Err(EngineError::ExpertNotHeld(block, *expert));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,566 @@
+//! From a piece of work to a submit: checks, inputs, kernels, result.
+
+use std::rc::Rc;
+
+use potluck_plan::{
+    BatchToken, BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
+    Outcome, Position, Route, Task, Then, Ticket, WeightUnit, Work,
+};
+use potluck_shaders::NO_SLOT;
+
+use crate::runtime::core::{Core, Event};
+use crate::runtime::encode::Batch;
+use crate::runtime::error::EngineError;
+#[cfg(target_arch = "wasm32")]
+use crate::runtime::gpu::AdapterKind;
+use crate::runtime::layout::{Key, Layout, Scratch};
+use crate::runtime::memory::Slice;
+use crate::runtime::notify::Notify;
+use crate::runtime::pieces::{self, Joining};
+use crate::runtime::readback::{Kind, Pending, check_route};
+use crate::runtime::recorder::{Program, Recorder};
+use crate::runtime::sizes::lm_head_tokens;
+use crate::runtime::submit::{Copy, ProgramKey, Run, Submitter};
+
+/// What comes back, in order: scratch buffer, first byte, bytes.
+struct ResultLayout {
+    kind: Kind,
+    parts: Vec<(Scratch, u64, u64)>,
+    /// How often: of each step of a continuation.
+    times: u64,
+}
+
+impl ResultLayout {
+    fn new(kind: Kind, parts: Vec<(Scratch, u64, u64)>) -> Self {
+        Self { kind, parts, times: 1 }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.times * self.parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>()).max(4)
+    }
+}
+
+impl Core {
+    /// Starts what can be started, in order. Work that turns out to be impossible is answered.
+    pub fn pump(&mut self, notify: &Notify) {
+        while let Some(work) = self.waiting.front() {
+            let bytes = self.result(&work.task).map_or(0, |result| result.bytes());
+            if self.free_readback(bytes).is_none() {
+                if self.pending.is_empty() && !self.can_read(bytes) {
+                    let ticket = work.ticket;
+                    self.waiting.pop_front();
+                    self.answer(ticket, Outcome::Failed("The result does not fit the engine's buffers.".into()), 0.0);
+                    continue;
+                }
+                return;
+            }
+            let Some(work) = self.waiting.pop_front() else { return };
+            let ticket = work.ticket;
+            if let Err(error) = self.start(work, notify) {
+                let outcome =
+                    if error == EngineError::Lost { Outcome::DeviceLost } else { Outcome::Failed(error.to_string()) };
+                self.answer(ticket, outcome, 0.0);
+            }
+        }
+    }
+
+    /// Takes a piece of work: starts it, or lets it wait behind others.
+    pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
+        self.check_alive()?;
+        self.check(&work.task)?;
+        let max = self.tokens_at_once(&work.task)?;
+        if rows_of(&work.task) > max {
+            let ticket = work.ticket;
+            let pieces = pieces::cut(work.task, max);
+            self.joining.insert(ticket, Joining::new(pieces.len()));
+            self.waiting.extend(pieces.into_iter().map(|task| Work { ticket, task }));
+            self.pump(notify);
+            return Ok(());
+        }
+        let bytes = self.result(&work.task)?.bytes();
+        if !self.waiting.is_empty() || self.free_readback(bytes).is_none() {
+            if !self.can_read(bytes) {
+                return Err(EngineError::TooManyRows {
+                    rows: rows_of(&work.task),
+                    max: self.max_batch_tokens(KernelClass::Prefill),
+                });
+            }
+            self.waiting.push_back(work);
+            return Ok(());
+        }
+        self.start(work, notify)
+    }
+
+    /// Rows of a task that scratch memory and a result buffer have room for; more are cut.
+    fn tokens_at_once(&self, task: &Task) -> Result<usize, EngineError> {
+        let scratch = (self.layout.prefill_tokens as usize).max(Work::DECODE_TOKENS);
+        let (rows, result) = (rows_of(task) as u64, self.result(task)?);
+        let room = match result.kind {
+            Kind::Logits => self.layout.logits_bytes.max(self.layout.readback_bytes),
+            _ => self.layout.readback_bytes,
+        };
+        if result.bytes() <= room {
+            return Ok(scratch);
+        }
+        let fitting = room / result.bytes().div_ceil(rows.max(1));
+        Ok(scratch.min(fitting.max(1) as usize))
+    }
+
+    /// Drops work that has not begun.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        let before = self.waiting.len();
+        self.waiting.retain(|work| work.ticket != ticket);
+        let dropped = before - self.waiting.len();
+        (0..dropped).for_each(|_| self.answer(ticket, Outcome::Cancelled, 0.0));
+        dropped > 0
+    }
+
+    fn max_batch_tokens(&self, class: KernelClass) -> usize {
+        match class {
+            KernelClass::Decode => Work::DECODE_TOKENS,
+            KernelClass::Prefill => Work::PREFILL_TOKENS,
+        }
+    }
+
+    /// Everything that can be said without state.
+    fn check(&self, task: &Task) -> Result<(), EngineError> {
+        let hidden = self.spec.hidden as usize;
+        let rows = rows_of(task);
+        let (class, vectors) = match task {
+            Task::Forward { class, input, .. } => (*class, input),
+            Task::Continue { token, steps, .. } => return self.check_continue(*token, *steps),
+            Task::Experts { block, class, normed, routes } => {
+                self.check_rows(*class, rows)?;
+                return self.check_experts(*block, normed, routes);
+            }
+        };
+        self.check_rows(class, rows)?;
+        match vectors {
+            Input::Tokens(tokens) => {
+                if tokens.len() != rows {
+                    return Err(EngineError::HiddenLength { got: tokens.len(), expected: rows });
+                }
+                if let Some(&token) = tokens.iter().find(|token| **token >= self.spec.vocabulary) {
+                    return Err(EngineError::UnknownToken(token));
+                }
+                self.need(WeightUnit::Embedding)?;
+            }
+            Input::Hidden(values) => check_vectors(values, rows * hidden)?,
+        }
+        let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
+        self.need_blocks(*blocks)?;
+        match then {
+            Then::Nothing | Then::Hidden => Ok(()),
+            Then::Route(block) => {
+                if !blocks.is_empty() && block.0 != blocks.end {
+                    return Err(EngineError::NotNext(*block));
+                }
+                self.routing(*block)?;
+                self.need(WeightUnit::TokenMixer(*block))?;
+                self.need(WeightUnit::Router(*block))
+            }
+            Then::LmHead(request) => {
+                self.need(WeightUnit::LmHead)?;
+                match request.logits {
+                    LogitsRequest::Top(n)
+                        if n == 0 || n > LogitsRequest::MAX_TOP || u32::from(n) > self.spec.vocabulary =>
+                    {
+                        Err(EngineError::BadCandidateCount(n))
+                    }
+                    LogitsRequest::Logits
+                        if request.tokens == LmHeadTokens::All && rows > lm_head_tokens(&self.settings) as usize =>
+                    {
+                        Err(EngineError::TooManyRows { rows, max: lm_head_tokens(&self.settings) as usize })
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn check_continue(&self, token: FirstToken, steps: u16) -> Result<(), EngineError> {
+        if steps == 0 || steps > Work::MAX_STEPS {
+            return Err(EngineError::BadSteps(steps));
+        }
+        match token {
+            FirstToken::Given(token) if token >= self.spec.vocabulary => Err(EngineError::UnknownToken(token)),
+            _ => {
+                self.need(WeightUnit::Embedding)?;
+                self.need_blocks(BlockRange::new(0, self.spec.blocks.len() as u16))?;
+                self.need(WeightUnit::LmHead)
+            }
+        }
+    }
+
+    /// Everything of some blocks must be here.
+    fn need_blocks(&self, blocks: BlockRange) -> Result<(), EngineError> {
+        for block in blocks.iter() {
+            self.need(WeightUnit::TokenMixer(block))?;
+            if self.expert_count(block) == 0 {
+                self.need(WeightUnit::Dense(block))?;
+            } else {
+                self.need(WeightUnit::Router(block))?;
+                (0..self.expert_count(block) as u16)
+                    .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rows(&self, class: KernelClass, rows: usize) -> Result<(), EngineError> {
+        let max = self.max_batch_tokens(class);
+        match rows {
+            0 => Err(EngineError::NoRows),
+            _ if rows > max => Err(EngineError::TooManyRows { rows, max }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_experts(&self, block: BlockIndex, normed: &[f32], routes: &[Route]) -> Result<(), EngineError> {
+        let (used, count, _) = self.routing(block)?;
+        check_vectors(normed, routes.len() * self.spec.hidden as usize)?;
+        routes.iter().try_for_each(|route| {
+            let held = |expert| self.resident.contains(&WeightUnit::Expert(block, expert));
+            check_route(route, block, used, held, count)
+        })
+    }
+
+    fn need(&self, unit: WeightUnit) -> Result<(), EngineError> {
+        if self.resident.contains(&unit) { Ok(()) } else { Err(EngineError::NotResident(unit)) }
+    }
+
+    /// What a task brings back.
+    fn result(&self, task: &Task) -> Result<ResultLayout, EngineError> {
+        let rows = rows_of(task) as u32;
+        let hidden = self.spec.hidden;
+        let vectors = u64::from(rows) * u64::from(hidden) * 4;
+        let then = match task {
+            Task::Experts { .. } => return Ok(ResultLayout::new(Kind::Sum, vec![(Scratch::Hidden, 0, vectors)])),
+            Task::Continue { steps, .. } => {
+                let kind = Kind::Candidates { rows: u32::from(*steps), count: 1 };
+                return Ok(ResultLayout { kind, parts: vec![(Scratch::Candidates, 0, 8)], times: u64::from(*steps) });
+            }
+            Task::Forward { then, .. } => then,
+        };
+        Ok(match then {
+            Then::Nothing => ResultLayout::new(Kind::Done, vec![(Scratch::Hidden, 0, 4)]),
+            Then::Hidden => ResultLayout::new(Kind::Hidden, vec![(Scratch::Hidden, 0, vectors)]),
+            Then::Route(block) => {
+                let (used, ..) = self.routing(*block)?;
+                let pairs = u64::from(rows) * u64::from(used) * 4;
+                let parts = vec![
+                    (Scratch::Hidden, 0, vectors),
+                    (Scratch::Normed, 0, vectors),
+                    (Scratch::Chosen, 0, pairs),
+                    (Scratch::Gates, 0, pairs),
+                ];
+                ResultLayout::new(Kind::Routed { rows, hidden, used }, parts)
+            }
+            Then::LmHead(request) => {
+                let rows = if request.tokens == LmHeadTokens::Last { 1 } else { rows };
+                match request.logits {
+                    LogitsRequest::Top(count) => {
+                        let count = u32::from(count);
+                        let bytes = u64::from(rows) * u64::from(count) * 8;
+                        ResultLayout::new(Kind::Candidates { rows, count }, vec![(Scratch::Candidates, 0, bytes)])
+                    }
+                    LogitsRequest::Logits => {
+                        let bytes = u64::from(rows) * u64::from(self.spec.vocabulary) * 4;
+                        ResultLayout::new(Kind::Logits, vec![(Scratch::Logits, 0, bytes)])
+                    }
+                }
+            }
+        })
+    }
+
+    /// Encodes and submits. Nothing has changed if this fails.
+    fn start(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
+        self.check_alive()?;
+        self.check(&work.task)?;
+        let started = crate::runtime::clock::now();
+        let result = self.result(&work.task)?;
+        let bytes = result.bytes();
+        let max = self.max_batch_tokens(KernelClass::Prefill);
+        let index = self.free_readback(bytes).ok_or(EngineError::TooManyRows { rows: max + 1, max })?;
+        let target = self.readbacks[index].slab.buffer.clone();
+        #[cfg(target_arch = "wasm32")]
+        let poll_kicked = self.wants_poll_kicks(&work.task);
+        let mut encoded = None;
+        let runs = match work.task {
+            Task::Forward { batch: rows, class, input, blocks, then } => {
+                let program = self.forward(&rows, class, &input, blocks, then)?;
+                encoded = self.encode_ahead.take(&program, reach(&rows), &result.parts, &target);
+                self.encode_ahead.expect(&program, reach(&rows), &result.parts, bytes);
+                let after = self.copies(&result.parts, &target, 0);
+                vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
+            }
+            Task::Continue { row, token, steps } => self.continue_decode(row, token, steps, &result.parts, &target)?,
+            Task::Experts { block, class, normed, routes } => {
+                self.write(Scratch::Normed, bytemuck::cast_slice(&normed));
+                self.write_routes(block, &routes)?;
+                let batch = Batch { n: routes.len() as u32, class };
+                let key = ProgramKey::Experts { n: batch.n, block };
+                let program =
+                    self.program(class, key, |core, rec, layout| core.experts(rec, layout, block, batch, false))?;
+                let after = self.copies(&result.parts, &target, 0);
+                vec![Run { before: Vec::new(), program, reach: 0, after }]
+            }
+        };
+        let submission = match encoded {
+            Some(commands) => self.gpu.queue.submit([commands]),
+            None => {
+                let max = self.profile.max_submit_bytes();
+                Submitter::new(&self.gpu.device, &self.gpu.queue, &self.uniforms.buffer, max).submit(&runs)
+            }
+        };
+        self.dispatches = runs.iter().map(|run| run.program.dispatches(run.reach)).sum();
+        self.readbacks[index].busy = true;
+        let (ticket, kind) = (work.ticket, result.kind);
+        #[cfg(target_arch = "wasm32")]
+        if poll_kicked {
+            notify.kick(ticket);
+        }
+        self.pending.push_back(Pending {
+            ticket,
+            readback: index,
+            bytes,
+            kind,
+            started,
+            working: self.gpu.usage().begin(),
+            #[cfg(target_arch = "wasm32")]
+            poll_kicked,
+            submission,
+        });
+        let notify = notify.clone();
+        target.map_async(wgpu::MapMode::Read, ..bytes, move |mapped| {
+            notify.event(Event::Readback(index, mapped.is_ok()));
+        });
+        Ok(())
+    }
+
+    /// A decode step that somebody waits for, on a device that is no software.
+    #[cfg(target_arch = "wasm32")]
+    fn wants_poll_kicks(&self, task: &Task) -> bool {
+        let decodes = match task {
+            Task::Forward { class, .. } | Task::Experts { class, .. } => *class == KernelClass::Decode,
+            Task::Continue { .. } => false,
+        };
+        decodes && self.pending.is_empty() && self.gpu.capabilities().kind != AdapterKind::Software
+    }
+
+    /// The kept program of a decode step; anything else is recorded anew.
+    fn program(
+        &mut self,
+        class: KernelClass,
+        key: ProgramKey,
+        record: impl FnOnce(&mut Core, &mut Recorder, &Layout) -> Result<(), EngineError>,
+    ) -> Result<Rc<Program>, EngineError> {
+        if let (KernelClass::Decode, Some(kept)) = (class, self.programs.get(&key)) {
+            return Ok(kept);
+        }
+        let layout = self.layout.clone();
+        let mut rec = Recorder::default();
+        record(self, &mut rec, &layout)?;
+        let program = rec.finish();
+        Ok(match class {
+            KernelClass::Decode => self.programs.keep(&self.gpu.queue, &self.uniforms.buffer, key, program),
+            KernelClass::Prefill => Rc::new(program),
+        })
+    }
+
+    /// Places the rows, writes what they start from, and finds or records what they pass.
+    pub(crate) fn forward(
+        &mut self,
+        rows: &[BatchToken],
+        class: KernelClass,
+        input: &Input,
+        blocks: BlockRange,
+        then: Then,
+    ) -> Result<Rc<Program>, EngineError> {
+        let batch = Batch { n: rows.len() as u32, class };
+        let mut touched: Vec<BlockIndex> = blocks.iter().collect();
+        if let Then::Route(block) = then {
+            touched.push(block);
+        }
+        if !touched.is_empty() {
+            let placed = self.pages.place(rows, &touched)?;
+            self.write(Scratch::Rows, bytemuck::cast_slice(&placed.rows));
+            self.write(Scratch::KvPages, bytemuck::cast_slice(&placed.table));
+        }
+        let tokens = match input {
+            Input::Tokens(tokens) => {
+                self.write(Scratch::Tokens, bytemuck::cast_slice(tokens));
+                Some(self.scratch(Scratch::Tokens))
+            }
+            Input::Hidden(values) => {
+                self.write(Scratch::Hidden, bytemuck::cast_slice(values));
+                None
+            }
+        };
+        let last = rows[rows.len() - 1];
+        let samples = matches!(then, Then::LmHead(LmHeadRequest { logits: LogitsRequest::Top(_), .. }));
+        // A conversation keeps its slot from token to token, so that its program stays the same.
+        rows.iter().filter(|row| !samples || row.conversation != last.conversation).for_each(|row| {
+            self.sampled_tokens.forget(row.conversation);
+        });
+        let slot = if samples { self.sampled_tokens.slot(last.conversation) } else { 0 };
+        let key = ProgramKey::Forward { n: batch.n, tokens: tokens.is_some(), blocks, then, slot };
+        let program = self.program(class, key, |core, rec, layout| {
+            core.record_forward(rec, layout, batch, tokens.as_ref(), blocks, then, slot)
+        })?;
+        if samples {
+            self.sampled_tokens.keep(slot, Position(last.position.0 + 1));
+        }
+        Ok(program)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn record_forward(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        batch: Batch,
+        tokens: Option<&Slice>,
+        blocks: BlockRange,
+        then: Then,
+        slot: usize,
+    ) -> Result<(), EngineError> {
+        if let Some(tokens) = tokens {
+            self.embed(rec, layout, tokens, batch.n)?;
+        }
+        for block in blocks.iter() {
+            self.token_mixer(rec, layout, block, batch)?;
+            if self.expert_count(block) == 0 {
+                self.dense(rec, layout, block, batch)?;
+            } else if batch.class == KernelClass::Prefill || !self.fused_experts(rec, layout, block, batch.n)? {
+                self.route(rec, layout, block, batch)?;
+                self.experts(rec, layout, block, batch, true)?;
+            }
+        }
+        match then {
+            Then::Nothing | Then::Hidden => {}
+            Then::Route(block) => {
+                self.token_mixer(rec, layout, block, batch)?;
+                self.route(rec, layout, block, batch)?;
+            }
+            Then::LmHead(request) => {
+                let (first, n) = if request.tokens == LmHeadTokens::Last { (batch.n - 1, 1) } else { (0, batch.n) };
+                let max = lm_head_tokens(&self.settings);
+                for done in (0..n).step_by(max as usize) {
+                    let some = max.min(n - done);
+                    self.logits(rec, layout, first + done, some)?;
+                    if let LogitsRequest::Top(count) = request.logits {
+                        self.select_candidates(rec, (done, some), u32::from(count), slot);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Greedy steps: each is the same program on the row and the token that the step before left.
+    fn continue_decode(
+        &mut self,
+        row: BatchToken,
+        token: FirstToken,
+        steps: u16,
+        parts: &[(Scratch, u64, u64)],
+        target: &wgpu::Buffer,
+    ) -> Result<Vec<Run>, EngineError> {
+        let BatchToken { conversation, position } = row;
+        let slot = match token {
+            FirstToken::Given(_) => None,
+            FirstToken::Sampled => Some(
+                self.sampled_tokens
+                    .find(conversation, position)
+                    .ok_or(EngineError::NothingChosen { conversation, position: position.0 })?,
+            ),
+        };
+        let blocks = BlockRange::new(0, self.spec.blocks.len() as u16);
+        let touched: Vec<BlockIndex> = blocks.iter().collect();
+        let at = |step: u16| Position(position.0.saturating_add(u32::from(step)));
+        let rows: Vec<BatchToken> = (0..steps).map(|step| BatchToken { conversation, position: at(step) }).collect();
+        let placed = self.pages.place(&rows, &touched)?;
+        self.write(Scratch::DecodeSteps, bytemuck::cast_slice(&placed.rows));
+        self.write(Scratch::KvPages, bytemuck::cast_slice(&placed.table));
+        let slot = slot.unwrap_or_else(|| self.sampled_tokens.slot(conversation));
+        if let FirstToken::Given(token) = token {
+            let next = self.sampled_token(slot);
+            self.gpu.queue.write_buffer(&next.slab.buffer, next.offset, &token.to_le_bytes());
+        }
+        let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
+            let batch = Batch { n: 1, class: KernelClass::Decode };
+            let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
+            core.record_forward(rec, layout, batch, Some(&core.sampled_token(slot)), blocks, then, slot)
+        })?;
+        self.sampled_tokens.keep(slot, at(steps));
+        let (rows, ahead) = (self.scratch(Scratch::Rows), self.scratch(Scratch::DecodeSteps));
+        let each = parts.iter().map(|(_, _, bytes)| bytes).sum::<u64>();
+        Ok((0..steps)
+            .map(|step| {
+                let from = Slice { offset: u64::from(step) * 16, size: 16, ..ahead.clone() };
+                Run {
+                    before: vec![Copy { from, to: rows.slab.buffer.clone(), at: 0 }],
+                    program: program.clone(),
+                    reach: at(step).0 + 1,
+                    after: self.copies(parts, target, u64::from(step) * each),
+                }
+            })
+            .collect())
+    }
+
+    /// Copies of parts of scratch buffers, one after another from `at` on.
+    pub(crate) fn copies(&self, parts: &[(Scratch, u64, u64)], target: &wgpu::Buffer, mut at: u64) -> Vec<Copy> {
+        parts
+            .iter()
+            .map(|&(scratch, offset, size)| {
+                let slab = self.memory.slab(Key::Scratch(scratch.home())).clone();
+                let copy = Copy { from: Slice { slab, offset, size }, to: target.clone(), at };
+                at += size;
+                copy
+            })
+            .collect()
+    }
+
+    fn write(&self, scratch: Scratch, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, 0, bytes);
+        }
+    }
+
+    fn write_routes(&self, block: BlockIndex, routes: &[Route]) -> Result<(), EngineError> {
+        let (used, ..) = self.routing(block)?;
+        let mut chosen = Vec::with_capacity(routes.len() * used as usize);
+        let mut gates = Vec::with_capacity(chosen.capacity());
+        for route in routes {
+            let padding = used as usize - route.experts.len();
+            chosen.extend(route.experts.iter().map(|(expert, _)| u32::from(expert.0)));
+            gates.extend(route.experts.iter().map(|(_, gate)| *gate));
+            chosen.extend(std::iter::repeat_n(NO_SLOT, padding));
+            gates.extend(std::iter::repeat_n(0.0, padding));
+        }
+        self.write(Scratch::Chosen, bytemuck::cast_slice(&chosen));
+        self.write(Scratch::Gates, bytemuck::cast_slice(&gates));
+        Ok(())
+    }
+}
+
+/// One past the last position of any row.
+fn reach(rows: &[BatchToken]) -> u32 {
+    rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0)
+}
+
+fn rows_of(task: &Task) -> usize {
+    match task {
+        Task::Forward { batch: rows, .. } => rows.len(),
+        Task::Continue { .. } => 1,
+        Task::Experts { routes, .. } => routes.len(),
+    }
+}
+
+fn check_vectors(values: &[f32], expected: usize) -> Result<(), EngineError> {
+    if values.len() != expected {
+        return Err(EngineError::HiddenLength { got: values.len(), expected });
+    }
+    if values.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(EngineError::NotFinite) }
+}

@@ -1,0 +1,162 @@
+//! Sizes of scratch and result buffers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use potluck_model::{FeedForwardSpec, ModelSpec};
+use potluck_plan::KV_PAGE_TOKENS;
+use potluck_plan::WeightUnit;
+use potluck_shaders::{SEGMENT, SPLIT, Tile};
+
+use crate::runtime::layout::{ALIGNMENT, Scratch};
+use crate::runtime::sampled_tokens::SampledTokens;
+use crate::runtime::settings::Settings;
+
+pub(crate) fn align(bytes: u64) -> u64 {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+/// Widths of the scratch buffers, the largest over all blocks.
+pub(crate) struct Widths {
+    pub hidden: u64,
+    pub query: u64,
+    pub qkv: u64,
+    pub heads: u64,
+    pub dense: u64,
+    pub expert: u64,
+    pub used: u64,
+    pub experts: u64,
+}
+
+impl Widths {
+    pub fn of(spec: &ModelSpec) -> Widths {
+        let hidden = u64::from(spec.hidden);
+        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, used: 0, experts: 0 };
+        for (index, block) in spec.blocks.iter().enumerate() {
+            let a = spec.attention(index);
+            let dim = u64::from(a.head_dim);
+            w.query = w.query.max(u64::from(a.heads) * dim);
+            w.heads = w.heads.max(u64::from(a.heads));
+            w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
+            match block.feed_forward {
+                FeedForwardSpec::Dense { intermediate } => w.dense = w.dense.max(u64::from(intermediate)),
+                FeedForwardSpec::Experts { count, used, intermediate, .. } => {
+                    w.expert = w.expert.max(u64::from(intermediate));
+                    w.used = w.used.max(u64::from(used));
+                    w.experts = w.experts.max(u64::from(count));
+                }
+            }
+        }
+        w
+    }
+}
+
+pub(crate) fn tokens_at_once(settings: &Settings) -> u64 {
+    u64::from(settings.prefill_tokens).max(potluck_plan::Work::DECODE_TOKENS as u64)
+}
+
+/// Most rows whose logits exist at a time.
+pub(crate) fn lm_head_tokens(settings: &Settings) -> u32 {
+    settings.lm_head_tokens.clamp(1, 16)
+}
+
+/// Pages of so many positions.
+pub(crate) fn pages(context: u32) -> u32 {
+    context.div_ceil(KV_PAGE_TOKENS).max(1)
+}
+
+pub(crate) fn page_count(settings: &Settings) -> u32 {
+    pages(settings.context)
+}
+
+/// Splits of the longest context.
+pub(crate) fn split_count(settings: &Settings) -> u32 {
+    (page_count(settings) * KV_PAGE_TOKENS).div_ceil(SPLIT)
+}
+
+/// Tiles of so many vectors in the grouped expert product, at most.
+pub(crate) fn tile_count(vectors: u32, pairs: u64, experts: u64) -> u64 {
+    pairs / u64::from(vectors) + experts.min(pairs)
+}
+
+/// Bytes of every scratch buffer.
+pub(crate) fn scratch_sizes(
+    spec: &ModelSpec,
+    held: &BTreeSet<WeightUnit>,
+    settings: &Settings,
+) -> BTreeMap<Scratch, u64> {
+    let w = Widths::of(spec);
+    let rows = tokens_at_once(settings);
+    let any = |test: fn(&WeightUnit) -> bool| held.iter().any(test);
+    let mixes = any(|unit| matches!(unit, WeightUnit::TokenMixer(_)));
+    let dense = any(|unit| matches!(unit, WeightUnit::Dense(_)));
+    let routes = w.experts > 0 && any(|unit| matches!(unit, WeightUnit::Router(_) | WeightUnit::Expert(..)));
+    let head = held.contains(&WeightUnit::LmHead);
+    let pairs = if routes { rows * w.used } else { 0 };
+    let inner = (pairs * w.expert).max(if dense { rows * w.dense } else { 0 });
+    let mixed = if mixes { rows } else { 0 };
+    let decode_rows = potluck_plan::Work::DECODE_TOKENS as u64;
+    let logits = if head { u64::from(lm_head_tokens(settings)) } else { 0 };
+    let vocabulary = u64::from(spec.vocabulary);
+    let rope_table: u64 = spec.attention_blocks().map(|a| align(u64::from(a.rope.dims) * 2)).sum();
+    let tables = rope_table + spec.blocks.len() as u64 * align(w.experts * 4);
+    let needed = [
+        (Scratch::Hidden, rows * w.hidden * 4),
+        (Scratch::Normed, rows * w.hidden * 4),
+        (Scratch::Qkv, mixed * w.qkv * 4),
+        (Scratch::Query, mixed * w.query * 4),
+        (Scratch::Attended, mixed * w.query * 4),
+        // Of each row, head and split a vector, with its maximum and sum.
+        (
+            Scratch::Splits,
+            if mixes { decode_rows * u64::from(split_count(settings)) * (w.query * 4 + w.heads * 16) } else { 0 },
+        ),
+        (Scratch::Gate, inner * 4),
+        (Scratch::Up, inner * 4),
+        (Scratch::Parts, pairs * w.hidden * 4),
+        (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
+        (Scratch::Chosen, pairs * 4),
+        (Scratch::Gates, pairs * 4),
+        (Scratch::Tiles, tile_count(Tile::MIN_VECTORS, pairs, w.experts) * 16),
+        (Scratch::Pairs, pairs * 4),
+        (Scratch::Logits, logits * vocabulary * 4),
+        (Scratch::Best, logits * vocabulary.div_ceil(u64::from(SEGMENT)) * 8),
+        (Scratch::Candidates, if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 }),
+        (Scratch::Rows, rows * 16),
+        (Scratch::KvPages, u64::from(page_count(settings)) * 4),
+        (Scratch::Tokens, rows * 4),
+        (Scratch::Tables, tables),
+        (Scratch::SampledTokens, SampledTokens::SLOTS as u64 * ALIGNMENT),
+        (Scratch::DecodeSteps, u64::from(potluck_plan::Work::MAX_STEPS) * 16),
+    ];
+    let mut sizes = BTreeMap::new();
+    for (scratch, bytes) in needed {
+        let size = sizes.entry(scratch.home()).or_default();
+        *size = align(bytes.max(1)).max(*size);
+    }
+    sizes
+}
+
+/// Rows whose results have room in a result buffer: chunks of a prompt that pass several devices have no more. Longer work is
+/// cut, unless its result is small.
+const RESULT_ROWS: u64 = Settings::MIN_PREFILL_TOKENS as u64;
+
+/// Bytes of an ordinary result and of one row's logits (0 without a head).
+pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, settings: &Settings) -> (u64, u64) {
+    let w = Widths::of(spec);
+    let rows = tokens_at_once(settings).min(RESULT_ROWS);
+    let routed = rows * (2 * w.hidden * 4 + 2 * w.used * 4);
+    let head = held.contains(&WeightUnit::LmHead);
+    let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 };
+    let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
+    (align(routed.max(candidates)), if head { align(logits) } else { 0 })
+}
+
+pub(crate) trait AttentionBlocks {
+    fn attention_blocks(&self) -> impl Iterator<Item = &potluck_model::AttentionSpec>;
+}
+
+impl AttentionBlocks for ModelSpec {
+    fn attention_blocks(&self) -> impl Iterator<Item = &potluck_model::AttentionSpec> {
+        (0..self.blocks.len()).map(|index| self.attention(index))
+    }
+}

@@ -1,0 +1,285 @@
+//! The ring of mapped staging buffers through which weights reach the GPU. It is there while something is loaded: a buffer is
+//! made when it is first asked for, and all go when the load is over.
+
+use std::rc::Rc;
+
+use potluck_plan::WeightUnit;
+
+use crate::runtime::core::{Core, Event};
+use crate::runtime::error::EngineError;
+use crate::runtime::layout::{Key, Segment};
+use crate::runtime::memory::Slab;
+use crate::runtime::notify::Notify;
+use crate::runtime::settings::Settings;
+
+/// Some bytes of a tensor in a staging buffer. `tensor_offset` and `staging_offset` are multiples of 4; `len` too, except
+/// for a tensor's last bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Whose tensor.
+    pub unit: WeightUnit,
+    /// Which, as an index into `UnitMap::tensors(unit)`.
+    pub tensor: usize,
+    /// Where the bytes go in the tensor.
+    pub tensor_offset: u64,
+    /// Where they lie in the staging buffer.
+    pub staging_offset: u64,
+    /// How many.
+    pub len: u64,
+}
+
+/// The buffers of the ring.
+#[derive(Debug)]
+pub struct StagingRing {
+    /// None where no buffer was needed yet.
+    buffers: Vec<Option<Rc<Slab>>>,
+    /// Buffers that nobody fills and that are mapped.
+    free: Vec<usize>,
+    /// Buffers that come back are not kept.
+    closed: bool,
+    size: u64,
+    /// The mapped ranges in force. A browser gives out a range once: a buffer that comes back without an upload is still
+    /// mapped, and must be filled through the range it had.
+    #[cfg(target_arch = "wasm32")]
+    ranges: Vec<Option<js_sys::ArrayBuffer>>,
+}
+
+impl StagingRing {
+    /// A ring without buffers.
+    pub fn new(settings: &Settings) -> Self {
+        let count = settings.staging_count.max(1) as usize;
+        Self {
+            buffers: vec![None; count],
+            free: Vec::new(),
+            closed: true,
+            size: u64::from(settings.staging_bytes).next_multiple_of(256).max(256),
+            #[cfg(target_arch = "wasm32")]
+            ranges: vec![None; count],
+        }
+    }
+
+    /// Frees the buffers; those that are in use or on their way go when they come back.
+    pub fn close(&mut self) {
+        self.closed = true;
+        while let Some(index) = self.free.pop() {
+            self.drop_buffer(index);
+        }
+    }
+
+    fn drop_buffer(&mut self, index: usize) {
+        if let Some(buffer) = self.buffers.get_mut(index) {
+            *buffer = None;
+        }
+        #[cfg(target_arch = "wasm32")]
+        self.forget_range(index);
+    }
+
+    /// Buffers there are.
+    pub fn count(&self) -> usize {
+        self.buffers.iter().flatten().count()
+    }
+
+    /// True if no buffer is in use or on its way.
+    pub fn is_whole(&self) -> bool {
+        self.free.len() == self.count()
+    }
+
+    /// A buffer is mapped again.
+    pub fn give_back(&mut self, index: usize) {
+        if self.closed {
+            self.drop_buffer(index);
+        } else if self.buffers.get(index).is_some_and(Option::is_some) {
+            self.free.push(index);
+        }
+    }
+
+    /// Makes one more buffer, if the ring may have more.
+    fn grow(&mut self, device: &wgpu::Device) {
+        let Some(index) = self.buffers.iter().position(Option::is_none) else { return };
+        let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("staging"),
+            size: self.size,
+            usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
+            mapped_at_creation: true,
+        });
+        self.buffers[index] = Some(Rc::new(Slab { id: index as u32, buffer }));
+        self.free.push(index);
+    }
+
+    /// The buffer is unmapped: its range is detached.
+    #[cfg(target_arch = "wasm32")]
+    fn forget_range(&mut self, index: usize) {
+        if let Some(range) = self.ranges.get_mut(index) {
+            *range = None;
+        }
+    }
+
+    /// A free buffer, if there is one or one more may be made.
+    pub fn take(&mut self, device: &wgpu::Device, notify: &Notify) -> Option<Staging> {
+        self.closed = false;
+        if self.free.is_empty() {
+            self.grow(device);
+        }
+        let index = self.free.pop()?;
+        let slab = self.buffers[index].clone()?;
+        #[cfg(target_arch = "wasm32")]
+        if self.ranges[index].is_none() {
+            self.ranges[index] = mapped_range(&slab);
+        }
+        Some(Staging {
+            index,
+            size: self.size,
+            used: false,
+            notify: notify.clone(),
+            #[cfg(target_arch = "wasm32")]
+            mapped: self.ranges[index].clone(),
+            slab,
+        })
+    }
+}
+
+/// A mapped staging buffer. It returns to the ring when it is uploaded, or dropped.
+pub struct Staging {
+    index: usize,
+    slab: Rc<Slab>,
+    size: u64,
+    used: bool,
+    notify: Notify,
+    #[cfg(target_arch = "wasm32")]
+    mapped: Option<js_sys::ArrayBuffer>,
+}
+
+/// The raw mapped range, so that a read from a file goes straight in.
+#[cfg(target_arch = "wasm32")]
+fn mapped_range(slab: &Slab) -> Option<js_sys::ArrayBuffer> {
+    use wasm_bindgen::{JsCast, JsValue};
+    let buffer: &JsValue = slab.buffer.as_webgpu()?.as_ref();
+    let get = js_sys::Reflect::get(buffer, &"getMappedRange".into()).ok()?;
+    get.dyn_into::<js_sys::Function>().ok()?.call0(buffer).ok()?.dyn_into().ok()
+}
+
+impl Staging {
+    /// Bytes it takes.
+    pub fn len(&self) -> u64 {
+        self.size
+    }
+
+    /// False: a staging buffer always takes something.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Copies bytes in. What does not fit is left out, and the upload of it is refused.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let end = (offset + bytes.len() as u64).min(self.size);
+        if offset >= end {
+            return;
+        }
+        // Views begin at multiples of 8 and have whole words.
+        let first = offset / 8 * 8;
+        let Ok(mut view) = self.slab.buffer.get_mapped_range_mut(first..end.next_multiple_of(4)) else { return };
+        let skip = (offset - first) as usize;
+        let len = (end - offset) as usize;
+        view.slice(skip..skip + len).copy_from_slice(&bytes[..len]);
+    }
+
+    /// Copies bytes in. What does not fit is left out, and the upload of it is refused.
+    #[cfg(target_arch = "wasm32")]
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let end = (offset + bytes.len() as u64).min(self.size);
+        if offset < end {
+            let len = end - offset;
+            self.js_view(offset, len).copy_from(&bytes[..len as usize]);
+        }
+    }
+
+    /// Part of the mapped range itself. It is detached by the upload.
+    #[cfg(target_arch = "wasm32")]
+    pub fn js_view(&self, offset: u64, len: u64) -> js_sys::Uint8Array {
+        match &self.mapped {
+            Some(buffer) => js_sys::Uint8Array::new_with_byte_offset_and_length(buffer, offset as u32, len as u32),
+            None => js_sys::Uint8Array::new_with_length(len as u32),
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.used {
+            self.notify.event(Event::Staging(self.index, true));
+        }
+    }
+}
+
+impl Core {
+    /// Copies pieces to where they belong. The copies are in the queue before any work submitted later.
+    pub fn upload(&mut self, mut staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
+        self.check_alive()?;
+        #[cfg(target_arch = "wasm32")]
+        if staging.mapped.is_none() {
+            return Err(EngineError::Gpu("The browser gave no access to a staging buffer.".to_owned()));
+        }
+        let mut copies = Vec::new();
+        for piece in pieces {
+            self.locate(piece, staging.size, &mut copies)?;
+        }
+        staging.used = true;
+        // The view must be gone before the range is unmapped.
+        let Staging { slab, index, notify, .. } = &staging;
+        slab.buffer.unmap();
+        #[cfg(target_arch = "wasm32")]
+        self.staging.forget_range(*index);
+        let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
+        for (from, key, to, len) in copies {
+            encoder.copy_buffer_to_buffer(&slab.buffer, from, &self.memory.slab(key).buffer, to, len);
+        }
+        self.gpu.queue.submit([encoder.finish()]);
+        let (index, notify) = (*index, notify.clone());
+        slab.buffer.map_async(wgpu::MapMode::Write, .., move |result| {
+            notify.event(Event::Staging(index, result.is_ok()));
+        });
+        Ok(())
+    }
+
+    /// Cuts a piece at the ends of the segments its tensor lies in: (from, buffer, to, length).
+    fn locate(&self, piece: &Piece, staging: u64, copies: &mut Vec<(u64, Key, u64, u64)>) -> Result<(), EngineError> {
+        let unit = piece.unit;
+        if !self.held.contains(&unit) {
+            return Err(EngineError::NotHeld(unit));
+        }
+        let bad = EngineError::BadPiece(unit);
+        let tensor = self.units.tensors(unit).get(piece.tensor).ok_or(bad.clone())?;
+        let end = piece.tensor_offset.checked_add(piece.len).ok_or(bad.clone())?;
+        let staging_end = piece.staging_offset.checked_add(piece.len.next_multiple_of(4)).ok_or(bad.clone())?;
+        let aligned = piece.tensor_offset.is_multiple_of(4) && piece.staging_offset.is_multiple_of(4);
+        let whole = piece.len.is_multiple_of(4) || end == tensor.range.len;
+        if end > tensor.range.len || staging_end > staging || !aligned || !whole {
+            return Err(bad);
+        }
+        if let WeightUnit::Expert(block, expert) = unit {
+            let places = self.layout.experts.get(&block).ok_or(EngineError::NotHeld(unit))?;
+            let slot = *places.slots.get(&expert).ok_or(EngineError::NotHeld(unit))?;
+            let matrix = match tensor.role {
+                potluck_model::TensorRole::Gate => &places.gate,
+                potluck_model::TensorRole::Up => &places.up,
+                _ => &places.down,
+            };
+            let (key, at) = matrix.slot(slot);
+            copies.push((piece.staging_offset, key, at + piece.tensor_offset, piece.len.next_multiple_of(4)));
+            return Ok(());
+        }
+        let place = self.layout.places.get(&(unit, piece.tensor)).ok_or(EngineError::NotHeld(unit))?;
+        let row_bytes = u64::from(place.shape.row_bytes);
+        for &Segment { key, offset, first_row, bytes, .. } in &place.segments {
+            let start = u64::from(first_row) * row_bytes;
+            let from = piece.tensor_offset.max(start);
+            let to = end.min(start + bytes);
+            if from < to {
+                let source = piece.staging_offset + (from - piece.tensor_offset);
+                copies.push((source, key, offset + (from - start), (to - from).next_multiple_of(4)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! Which of several kernels that give the same bits is quickest for a shape on this device. The choices are measured once
+//! and kept by the caller; they never change a result.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use potluck_shaders::{Format, Job, KernelVariant, Tile};
+
+/// A product of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shape {
+    /// Of a decode step, one row at a time.
+    Decode {
+        /// Of the matrix.
+        format: Format,
+        /// What else the kernel does.
+        job: Job,
+        /// Results.
+        rows: u32,
+        /// Values of a matrix row.
+        cols: u32,
+    },
+    /// Of a chunk of a prompt.
+    Prefill {
+        /// Of the matrix.
+        format: Format,
+        /// Rows of the matrix.
+        rows: u32,
+        /// Values of a matrix row.
+        cols: u32,
+        /// Most rows of a chunk, a power of two; those with more than half as many are of the same shape.
+        vectors: u32,
+    },
+}
+
+impl Shape {
+    /// The size of chunk that stands for those of `n` rows.
+    pub fn chunk(n: u32) -> u32 {
+        n.next_power_of_two().clamp(32, 512)
+    }
+}
+
+/// How a shape is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// By a form of the fused kernel.
+    Variant(KernelVariant),
+    /// By a tile.
+    Tile(Tile),
+}
+
+/// What was measured of a shape.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tuned {
+    /// The quickest, or what is used without measuring if nothing is quicker.
+    pub choice: Choice,
+    /// How many times as fast as what is used without measuring; 1 if it is the same.
+    pub gain: f64,
+}
+
+/// What was measured of all shapes so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tuning(BTreeMap<Shape, Tuned>);
+
+/// A line that is no measurement of this build's kernels.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{0}\" is not a tuned shape")]
+pub struct UnknownLine(String);
+
+impl Tuning {
+    /// What was measured of a shape.
+    pub fn get(&self, shape: &Shape) -> Option<Tuned> {
+        self.0.get(shape).copied()
+    }
+
+    /// Keeps what was measured.
+    pub fn set(&mut self, shape: Shape, tuned: Tuned) {
+        self.0.insert(shape, tuned);
+    }
+
+    /// Everything.
+    pub fn iter(&self) -> impl Iterator<Item = (&Shape, &Tuned)> {
+        self.0.iter()
+    }
+
+    /// Nothing was measured.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A line for each shape, to be kept.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.iter().map(|(shape, tuned)| format!("{shape} {} {:.3}", tuned.choice, tuned.gain)).collect()
+    }
+
+    /// Reads what [`Tuning::lines`] gives.
+    ///
+    /// # Errors
+    /// The first line that is none: nothing of it is to be trusted then.
+    pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Tuning, UnknownLine> {
+        let read = |line: &'a str| read_line(line).ok_or_else(|| UnknownLine(line.to_owned()));
+        lines.into_iter().map(read).collect::<Result<_, _>>().map(Tuning)
+    }
+}
+
+fn read_line(line: &str) -> Option<(Shape, Tuned)> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let (shape, [choice, gain]) = words.split_at_checked(words.len().checked_sub(2)?)? else { return None };
+    let shape: Shape = shape.join(" ").parse().ok()?;
+    let gain: f64 = gain.parse().ok().filter(|gain: &f64| gain.is_finite() && *gain > 0.0)?;
+    let choice = match shape {
+        // A gated result has two matrix rows.
+        Shape::Decode { job, .. } => {
+            let known = [1, 2, 4, 8, 16, 32].into_iter().flat_map(|subgroup| KernelVariant::candidates(job, subgroup));
+            let variant = choice.parse().ok()?;
+            Choice::Variant(known.into_iter().find(|known| *known == variant)?)
+        }
+        Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES.into_iter().find(|tile| tile_name(*tile) == *choice)?),
+    };
+    Some((shape, Tuned { choice, gain }))
+}
+
+fn tile_name(tile: Tile) -> String {
+    format!("{}x{}", tile.vectors(), tile.rows())
+}
+
+impl fmt::Display for Shape {
+    /// `decode Q4_K Gated 8192x2048`, `prefill Q4_K 8192x2048 x512`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Decode { format, job, rows, cols } => write!(f, "decode {} {job:?} {rows}x{cols}", format.name()),
+            Self::Prefill { format, rows, cols, vectors } => {
+                write!(f, "prefill {} {rows}x{cols} x{vectors}", format.name())
+            }
+        }
+    }
+}
+
+impl FromStr for Shape {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Shape, ()> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0).ok_or(());
+        let size = |text: &str| {
+            let (rows, cols) = text.split_once('x').ok_or(())?;
+            Ok((number(rows)?, number(cols)?))
+        };
+        let format = |name: &str| Format::ALL.into_iter().find(|format| format.name() == name).ok_or(());
+        match words[..] {
+            ["decode", name, job, shape] => {
+                let job = Job::ALL.into_iter().find(|known| format!("{known:?}") == job).ok_or(())?;
+                let (rows, cols) = size(shape)?;
+                Ok(Self::Decode { format: format(name)?, job, rows, cols })
+            }
+            ["prefill", name, shape, vectors] => {
+                let (rows, cols) = size(shape)?;
+                let vectors = number(vectors.strip_prefix('x').ok_or(())?)?;
+                Ok(Self::Prefill { format: format(name)?, rows, cols, vectors })
+            }
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    /// A form, or a tile as `64x128`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variant(variant) => variant.fmt(f),
+            Self::Tile(tile) => write!(f, "{}", tile_name(*tile)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn some() -> Tuning {
+        let mut tuning = Tuning::default();
+        let (format, rows, cols) = (Format::Q4_K, 8192, 2048);
+        for job in Job::ALL {
+            let variant = *KernelVariant::candidates(job, 32).last().unwrap();
+            tuning
+                .set(Shape::Decode { format, job, rows, cols }, Tuned { choice: Choice::Variant(variant), gain: 1.25 });
+        }
+        for (vectors, tile) in [(64, Tile::V64R128), (512, Tile::V128R64)] {
+            let shape = Shape::Prefill { format: Format::IQ2_XXS, rows, cols, vectors };
+            tuning.set(shape, Tuned { choice: Choice::Tile(tile), gain: 1.0 });
+        }
+        tuning
+    }
+
+    #[test]
+    fn what_was_measured_reads_back() {
+        let tuning = some();
+        let lines = tuning.lines();
+        assert!(lines.contains(&"prefill IQ2_XXS 8192x2048 x64 64x128 1.000".to_owned()), "{lines:?}");
+        assert_eq!(Tuning::read(lines.iter().map(String::as_str)).unwrap(), tuning);
+    }
+
+    #[test]
+    fn whatever_is_broken_is_refused() {
+        for line in some().lines() {
+            // Every cut, and every character replaced.
+            for at in 0..line.len() - 1 {
+                let cut = &line[..at];
+                if let Ok(read) = Tuning::read([cut]) {
+                    // Only the digits of the gain may be cut without a trace.
+                    let (shape, tuned) = read.iter().next().unwrap();
+                    assert!(line.starts_with(&format!("{shape} {} ", tuned.choice)), "{cut}");
+                }
+                let broken = format!("{}~{}", &line[..at], &line[at + 1..]);
+                assert!(Tuning::read([broken.as_str()]).is_err(), "{broken}");
+            }
+        }
+        for line in
+            ["decode Q4_K Gated 8x8 4x4/1 1.0", "decode Q4_K Added 8x8 64x64 1.0", "prefill Q4_K 8x8 x64 2x4/1 1.0"]
+        {
+            assert!(Tuning::read([line]).is_err(), "{line}: a choice of another kind");
+        }
+        assert!(Tuning::read(["prefill Q4_K 0x8 x64 64x64 1.0"]).is_err());
+        assert!(Tuning::read(["prefill Q4_K 8x8 x64 64x64 NaN"]).is_err());
+    }
+}

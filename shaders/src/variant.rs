@@ -1,0 +1,128 @@
+//! Forms of the fused decode kernels: how a product is divided among threads.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::Job;
+
+/// How a fused decode kernel divides its work. Every form adds in the same order and gives the same bits, so that which one is
+/// used is a question of speed alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelVariant {
+    /// Results that a team of threads makes at a time: 1, 2 or 4.
+    pub results: u8,
+    /// Teams of a workgroup: 1 to 8.
+    pub teams: u8,
+    /// Threads whose sums are added by shuffles inside a subgroup, a power of two up to the team; 1 for none. The device's
+    /// subgroups have so many threads at least.
+    pub shuffle: u8,
+}
+
+impl KernelVariant {
+    /// Threads of a team.
+    pub const TEAM: u32 = 32;
+
+    const fn new(results: u8, teams: u8, shuffle: u8) -> KernelVariant {
+        KernelVariant { results, teams, shuffle }
+    }
+
+    /// What is good on most devices, and used where nothing was measured.
+    pub fn portable(job: Job) -> KernelVariant {
+        Self::new(if job.gates() { 1 } else { 2 }, 4, 1)
+    }
+
+    /// Forms worth trying for a job, the portable one first, on a device whose subgroups have so many threads at least (0 or 1 if it
+    /// has none).
+    pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
+        let shuffle = Self::shuffle_in(subgroup);
+        // Results and teams; more results read a vector less often, fewer make more workgroups.
+        let shapes: &[(u8, u8)] =
+            if job.gates() { &[(1, 4), (1, 2), (1, 8), (2, 4)] } else { &[(2, 4), (1, 4), (1, 2), (1, 8), (4, 4)] };
+        let mut all = vec![Self::portable(job)];
+        all.extend(shapes.iter().map(|&(results, teams)| Self::new(results, teams, shuffle)));
+        if shuffle > 1 && !job.gates() {
+            all.push(Self::new(1, 4, 1));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        all.retain(|variant| seen.insert(*variant));
+        all
+    }
+
+    /// The most threads that shuffles reach in subgroups of so many at least.
+    pub fn shuffle_in(subgroup: u32) -> u8 {
+        let max = subgroup.clamp(1, Self::TEAM);
+        1 << (31 - max.leading_zeros())
+    }
+
+    /// Threads of a workgroup.
+    pub fn threads(self) -> u32 {
+        u32::from(self.teams) * Self::TEAM
+    }
+
+    /// Results of a workgroup.
+    pub fn all_results(self) -> u32 {
+        u32::from(self.teams) * u32::from(self.results)
+    }
+}
+
+impl fmt::Display for KernelVariant {
+    /// `1x4/32`: results × teams / threads of a shuffle.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{}/{}", self.results, self.teams, self.shuffle)
+    }
+}
+
+impl FromStr for KernelVariant {
+    type Err = ();
+
+    /// Reads what [`Variant`] displays; only forms that there are kernels for.
+    fn from_str(text: &str) -> Result<KernelVariant, ()> {
+        let (shape, shuffle) = text.split_once('/').ok_or(())?;
+        let (results, teams) = shape.split_once('x').ok_or(())?;
+        let number = |text: &str| text.parse::<u8>().map_err(|_| ());
+        let variant = Self::new(number(results)?, number(teams)?, number(shuffle)?);
+        let known = [1, 2, 4].contains(&variant.results)
+            && [1, 2, 4, 8].contains(&variant.teams)
+            && variant.shuffle.is_power_of_two()
+            && u32::from(variant.shuffle) <= Self::TEAM;
+        if known { Ok(variant) } else { Err(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::KernelVariant;
+    use crate::Job;
+
+    #[test]
+    fn the_portable_form_comes_first_and_needs_no_subgroups() {
+        for job in Job::ALL {
+            for subgroup in [0, 1, 4, 8, 16, 32, 64, 128] {
+                let all = KernelVariant::candidates(job, subgroup);
+                assert_eq!(all[0], KernelVariant::portable(job));
+                assert_eq!(all[0].shuffle, 1);
+                assert!(all.iter().all(|variant| u32::from(variant.shuffle) <= subgroup.max(1)), "{job:?} {subgroup}");
+                let mut unlike = all.clone();
+                unlike.dedup();
+                assert!(unlike.len() == all.len() && all.len() >= 4, "{job:?} {subgroup}: {all:?}");
+                assert!(all.iter().all(|variant| variant.threads() <= 256));
+            }
+        }
+    }
+
+    #[test]
+    fn forms_read_back_and_others_are_refused() {
+        for variant in KernelVariant::candidates(Job::Added, 32) {
+            assert_eq!(variant.to_string().parse(), Ok(variant));
+        }
+        for other in ["", "2x4", "3x4/1", "2x4/3", "2x16/1", "2x4/64", "2x4/1 ", "-2x4/1", "2x4/"] {
+            assert_eq!(other.parse::<KernelVariant>(), Err(()), "{other}");
+        }
+    }
+
+    #[test]
+    fn shuffles_stay_inside_a_subgroup_and_a_team() {
+        let reach: Vec<u8> = [0, 1, 3, 4, 8, 24, 32, 64].into_iter().map(KernelVariant::shuffle_in).collect();
+        assert_eq!(reach, [1, 1, 2, 4, 8, 16, 32, 32]);
+    }
+}

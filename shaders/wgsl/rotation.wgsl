@@ -1,0 +1,48 @@
+// What the `rope` kernels read and write, and the rotation of a pair of values.
+$PARAMS
+@group(0) @binding(0) var<uniform> params: Params;
+// Of each row: position, row in the cache, first entry in the page table, 0.
+@group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
+// Of each row: queries, keys, values.
+@group(0) @binding(2) var<storage, read> qkv: array<f32>;
+// Turns a position of each pair, times 2³².
+@group(0) @binding(3) var<storage, read> rope_table: array<u32>;
+@group(0) @binding(4) var<storage, read_write> q: array<f32>;
+#if KV_TYPE == F32
+@group(0) @binding(5) var<storage, read_write> keys: array<f32>;
+@group(0) @binding(6) var<storage, read_write> values: array<f32>;
+#else
+@group(0) @binding(5) var<storage, read_write> keys: array<u32>;
+@group(0) @binding(6) var<storage, read_write> values: array<u32>;
+#endif
+// Never both: every device has eight storage bindings, not every one more.
+#if QK_NORM
+@group(0) @binding(7) var<storage, read> q_gain: array<f32>;
+@group(0) @binding(8) var<storage, read> k_gain: array<f32>;
+#endif
+#if FACTORS
+@group(0) @binding(7) var<storage, read> factors: array<f32>;
+#endif
+
+// Sine and cosine of a phase in 2⁻³² turns, as (cos, sin).
+fn circle(phase: u32) -> vec2<f32> {
+    let quadrant = (phase + 0x20000000u) >> 30u;
+    let t = f32(bitcast<i32>(phase - (quadrant << 30u))) * 1.4629180792671596e-9;
+    let t2 = t * t;
+    let s = t * fma(t2, fma(t2, fma(t2, fma(t2, 2.7557319e-6, -1.9841270e-4), 8.3333333e-3), -1.6666667e-1), 1.0);
+    let c = fma(t2, fma(t2, fma(t2, fma(t2, 2.4801587e-5, -1.3888889e-3), 4.1666667e-2), -0.5), 1.0);
+    if (quadrant == 0u) { return vec2<f32>(c, s); }
+    if (quadrant == 1u) { return vec2<f32>(-s, c); }
+    if (quadrant == 2u) { return vec2<f32>(-c, -s); }
+    return vec2<f32>(s, -c);
+}
+
+fn rotate(v: vec2<f32>, pair: u32, position: u32) -> vec2<f32> {
+    var turn = rope_table[pair];
+#if FACTORS
+    let factor = factors[pair];
+    if (factor != 1.0) { turn = u32(f32(turn) / factor); }
+#endif
+    let cs = circle(turn * position);
+    return vec2<f32>(fma(v.x, cs.x, -(v.y * cs.y)), fma(v.x, cs.y, v.y * cs.x));
+}
