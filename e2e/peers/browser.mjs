@@ -1,4 +1,4 @@
-// A fresh Chromium for each run, and what it takes of the machine's memory.
+// A fresh Chromium for each run, and how much memory it takes.
 import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
 import { execFile } from 'node:child_process';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ export const SOFTWARE = [
   '--disable-sync',
 ];
 
-/** Opens a browser with an empty profile, gives its page to `work`, and takes everything away again. */
+/** Opens a browser with an empty profile, runs `work` with its page, and removes everything again. */
 export async function inFreshBrowser({ executablePath, args, memory, patience }, work) {
   const profile = await mkdtemp(join(tmpdir(), 'potluck-peer-'));
   const sampler = memory ? new Memory(profile, await deviceMemory(0)) : null;
@@ -51,7 +51,7 @@ function within(patience, promise) {
 
 /** Samples the proportional set size of all processes of a profile's browser, ten times a second, and the GPU's memory. */
 class Memory {
-  /** `others` is what is in use of the device without the browser. */
+  /** `others` is the GPU memory in use without the browser. */
   constructor(profile, others) {
     this.profile = profile;
     this.others = others;

@@ -1,9 +1,9 @@
-// A browser that is driven through a pipe, and only told to open a page and to run a function in it. Playwright also has the
-// browser record what goes over the network, which keeps up to 200 MB of the answers' bodies in each page and worker and
-// slows downloads: neither memory nor loading can be measured beside that.
+// Drives a browser through a pipe, just enough to open a page and run a function in it. Playwright has the browser record network
+// traffic, which keeps up to 200 MB of response bodies in each page and worker and slows downloads: neither memory nor loading
+// could be measured that way.
 import { spawn } from 'node:child_process';
 
-/** Starts a browser on a profile; its one page comes back. */
+/** Starts a browser on a profile and returns its only page. */
 export async function launch({ executablePath, args, profile }) {
   const flags = [...args, '--no-default-browser-check', '--password-store=basic', `--user-data-dir=${profile}`, '--remote-debugging-pipe', 'about:blank'];
   const child = spawn(executablePath, flags, { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });

@@ -6,14 +6,14 @@ import { median } from './report.mjs';
 
 const VERSION = '4.3.1';
 
-/** Where a model's export lies, or a sentence that says how to make it. */
+/** Checks that a model was exported; the error says how to do it. */
 export async function exported(folder, model) {
   await readFile(join(folder, model, 'config.json')).catch(() => {
     throw new Error(`no ONNX export of ${model} in ${folder}: e2e/peers/export_onnx.py makes one`);
   });
 }
 
-/** One warm-up and so many answers that count, of each prompt, their medians. */
+/** For each prompt: one warm-up and `answers` that count, as medians. */
 export function measure({ url }, { model, workloads, answers, gpu, dtype }) {
   return async (page) => {
     await page.goto(`${url}/pages/transformers.html`);

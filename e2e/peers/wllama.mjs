@@ -1,10 +1,10 @@
 // wllama: llama.cpp compiled to WebAssembly, with its WebGPU backend (LlamaWeb) or on the processor.
 import { median } from './report.mjs';
 
-/** Of its log: "offloaded 13/13 layers to GPU". */
+/** A line of its log: "offloaded 13/13 layers to GPU". */
 const OFFLOADED = /offloaded (\d+)\/(\d+) layers to GPU/;
 
-/** One warm-up and so many answers that count, of each prompt, their medians; on the GPU only if every layer is. */
+/** For each prompt: one warm-up and `answers` that count, as medians. An error unless every layer ran on the GPU, if that was asked for. */
 export function measure({ url }, { model, workloads, answers, gpu, ubatch }) {
   return async (page) => {
     await page.goto(`${url}/pages/wllama.html`);
