@@ -3,6 +3,7 @@
 //! A [`Kernel`] names one variant of one template; [`Kernel::source`] gives its WGSL, [`Kernel::bindings`] its storage
 //! bindings and [`params`] the uniform it reads. See this folder's README for how to add one.
 #![forbid(unsafe_code)]
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod format;
 mod kernel;
