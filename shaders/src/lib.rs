@@ -20,7 +20,7 @@ pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
 pub use variant::KernelVariant;
 
-/// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one how many turns.
+/// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one the number of rounds.
 pub const KEEP_ALIVE: &str = include_str!("../wgsl/keep_alive.wgsl");
 
 /// Logits a segment of the search for the best candidates covers.

@@ -1,5 +1,5 @@
 // Softmax over a row's expert scores and choice of the best `used`, largest first, ties to the lowest id.
-// Lone: one thread a row. Coop: one workgroup a row.
+// PerThread: one thread a row. Workgroup: one workgroup a row.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> scores: array<f32>;

@@ -123,7 +123,7 @@ pub enum Kernel {
         rows: u8,
         /// What else.
         job: Job,
-        /// Among which threads. All forms give the same bits.
+        /// Among which threads. All variants give the same bits.
         variant: KernelVariant,
     },
     /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
@@ -149,7 +149,7 @@ pub enum Kernel {
     },
     /// Pairs by expert: slots, chosen, tiles, pairs.
     Groups(Strategy),
-    /// Rotation: rows, qkv, turns, q, keys, values; then both gains; then factors.
+    /// Rotation: rows, qkv, RoPE table, q, keys, values; then both gains; then factors.
     Rope {
         /// Of the cache.
         kv_type: KvCacheType,
@@ -193,7 +193,7 @@ pub enum Kernel {
 impl Kernel {
     /// Entry point of every kernel.
     pub const ENTRY: &'static str = "main";
-    /// Threads that share a matrix row in the cooperative matrix-vector kernels.
+    /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
     /// Longest head of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 64;
@@ -217,7 +217,7 @@ impl Kernel {
         }
     }
 
-    /// The fused kernel of the portable form.
+    /// The fused kernel of the portable variant.
     pub fn fused(format: Format, rows: u8, job: Job) -> Kernel {
         Self::Fused { format, rows, job, variant: KernelVariant::portable(job) }
     }
@@ -261,7 +261,7 @@ impl Kernel {
         }
     }
 
-    /// Matrix rows that a thread of a lone matrix-vector kernel makes for so many vectors.
+    /// Matrix rows that a thread of a per-thread matrix-vector kernel makes for so many vectors.
     fn rows_a_thread(format: Format, vectors: u8) -> u32 {
         // Longer kernels take software adapters minutes to compile.
         match (format, vectors) {
@@ -351,7 +351,7 @@ impl Kernel {
         }
     }
 
-    /// What replaces a kernel that computes wrongly: the barrier-free form, row by row, or the separate steps of a fused one.
+    /// What replaces a kernel that computes wrongly: the barrier-free variant, row by row, or the separate steps of a fused one.
     pub fn fallback(self) -> Option<Kernel> {
         match self {
             Self::Norm(Strategy::Workgroup) => Some(Self::Norm(Strategy::PerThread)),

@@ -62,7 +62,7 @@ pub(super) fn floats(values: Vec<f32>) -> Expected {
     Expected::Floats(values, TOLERANCE)
 }
 
-/// Groups for kernels with one thread (lone) or one workgroup (coop) a row.
+/// Groups for kernels with one thread (per thread) or one workgroup (workgroup) a row.
 fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
     if strategy == Strategy::Workgroup { (rows, 1) } else { (rows.div_ceil(kernel.threads()), 1) }
 }

@@ -1,6 +1,6 @@
 //! Every format in every kind of kernel against the outside dequantizer: the blocks and their values are those that libggml
 //! and PyPI `gguf` agree on (`e2e/golden/vectors.py`).
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, UnitMap};
