@@ -1,5 +1,6 @@
 //! Every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
 
+mod attention;
 mod cases;
 mod data;
 mod fused;
