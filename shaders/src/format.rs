@@ -5,7 +5,7 @@ use potluck_gguf::{Codebook, TensorType};
 macro_rules! formats {
     ($($name:ident)*) => {
         /// How a weight matrix is stored: every type of GGUF that holds weights, under its name there.
-        #[allow(non_camel_case_types)]
+        #[allow(non_camel_case_types, reason = "the names are those of GGUF")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Format { $(#[doc = concat!("`", stringify!($name), "`.")] $name,)* }
 

@@ -3,6 +3,7 @@
 //! A [`Kernel`] names one variant of one template; [`Kernel::source`] gives its WGSL, [`Kernel::bindings`] its storage
 //! bindings and [`params`] the uniform it reads. See this folder's README for how to add one.
 #![forbid(unsafe_code)]
+#![warn(missing_docs, clippy::missing_errors_doc)]
 
 mod format;
 mod kernel;
@@ -19,7 +20,7 @@ pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
 pub use variant::KernelVariant;
 
-/// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one how many turns.
+/// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one the number of rounds.
 pub const KEEP_ALIVE: &str = include_str!("../wgsl/keep_alive.wgsl");
 
 /// Logits a segment of the search for the best candidates covers.

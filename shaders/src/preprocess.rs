@@ -35,6 +35,9 @@ impl std::error::Error for PreprocessError {}
 pub type Definitions = BTreeMap<String, String>;
 
 /// Expands a template. `include` finds other templates by name.
+///
+/// # Errors
+/// The template has an unknown or unbalanced directive, an unknown include or an undefined name.
 pub fn preprocess(
     template: &str,
     definitions: &Definitions,
@@ -158,7 +161,7 @@ fn substitute(line: &str, definitions: &Definitions, out: &mut String) -> Result
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn run(template: &str, definitions: &[(&str, &str)]) -> Result<String, PreprocessError> {

@@ -1,11 +1,11 @@
-//! Forms of the fused decode kernels: how a product is divided among threads.
+//! Variants of the fused decode kernels: how a product is divided among threads.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Job;
 
-/// How a fused decode kernel divides its work. Every form adds in the same order and gives the same bits, so that which one is
+/// How a fused decode kernel divides its work. Every variant adds in the same order and gives the same bits, so that which one is
 /// used is a question of speed alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVariant {
@@ -31,7 +31,7 @@ impl KernelVariant {
         Self::new(if job.gates() { 1 } else { 2 }, 4, 1)
     }
 
-    /// Forms worth trying for a job, the portable one first, on a device whose subgroups have so many threads at least (0 or 1 if it
+    /// Variants worth trying for a job, the portable one first, on a device whose subgroups have so many threads at least (0 or 1 if it
     /// has none).
     pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
         let shuffle = Self::shuffle_in(subgroup);
@@ -75,7 +75,7 @@ impl fmt::Display for KernelVariant {
 impl FromStr for KernelVariant {
     type Err = ();
 
-    /// Reads what [`Variant`] displays; only forms that there are kernels for.
+    /// Reads what [`Variant`] displays; only variants that there are kernels for.
     fn from_str(text: &str) -> Result<KernelVariant, ()> {
         let (shape, shuffle) = text.split_once('/').ok_or(())?;
         let (results, teams) = shape.split_once('x').ok_or(())?;

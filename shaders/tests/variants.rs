@@ -1,5 +1,5 @@
 //! Every variant compiles in naga, and declares exactly what its Rust side says.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use naga::{AddressSpace, StorageAccess};
 use potluck_shaders::{Access, Kernel};

@@ -1,6 +1,6 @@
 // Softmax attention of one query head of one row over the pages of its conversation, with an online softmax.
 // The order of the sums depends on the row's position only.
-// Lone: one thread a (row, head), no barrier. Coop: one workgroup a (row, head), a page of 64 positions at a time.
+// PerThread: one thread a (row, head), no barrier. Workgroup: one workgroup a (row, head), a page of 64 positions at a time.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;

@@ -1,7 +1,7 @@
 // Rows of a quantized matrix times a few vectors: y[r] = W · x[r] (+ bias), or added to what y holds.
 // Each of the $ROWS vectors of a group is summed in the same fixed order however many there are: explicit `fma` leaves
 // a compiler no choice that could differ between variants.
-// Lone: one thread makes $OUT matrix rows, so that it reads the vectors once for all of them; no barrier. Coop: $LANES threads share a matrix row.
+// PerThread: one thread makes $OUT matrix rows, so that it reads the vectors once for all of them; no barrier. Coop: $LANES threads share a matrix row.
 // Broadcast: as lone, but the first four threads of a subgroup (and each four after them) read another four values of the vectors
 // and give them to all, so that no thread leaves the loop by itself.
 // EXPERT: group z is one chosen (row, expert) pair; the expert's matrix is found through the slot table.

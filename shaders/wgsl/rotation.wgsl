@@ -5,7 +5,7 @@ $PARAMS
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 // Of each row: queries, keys, values.
 @group(0) @binding(2) var<storage, read> qkv: array<f32>;
-// Turns a position of each pair, times 2³².
+// RoPE table: rotation per position of each pair, as a fraction of a full turn times 2³².
 @group(0) @binding(3) var<storage, read> rope_table: array<u32>;
 @group(0) @binding(4) var<storage, read_write> q: array<f32>;
 #if KV_TYPE == F32

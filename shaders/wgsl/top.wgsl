@@ -1,5 +1,5 @@
 // The best `count` logits of a row, best first, ties to the lowest id: take the best segment's best, then look for that
-// segment's next. Lone: one thread a row. Coop: one workgroup a row; each thread keeps watch over its own segments, and all of
+// segment's next. PerThread: one thread a row. Workgroup: one workgroup a row; each thread keeps watch over its own segments, and all of
 // them look for the next one in the segment that gave its best. Sampling takes 128 of them for every token.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;

@@ -4,7 +4,7 @@
 //! microseconds of processor a token; then GB/s of each matrix shape. `POTLUCK_SHAPES` (comma separated names, `small` for one
 //! that a software adapter gets through), `POTLUCK_PROMPT`, `POTLUCK_TOKENS` and `POTLUCK_TIER` (`software`, `full`) change what
 //! is measured.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

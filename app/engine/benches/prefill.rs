@@ -5,7 +5,7 @@
 //! anchors of BENCHMARKS.md if none is named), or a file (`--model FILE.gguf`): every matrix of a block by every tile in TFLOP/s, tokens a second of a prompt
 //! of 512 in chunks of several sizes, and where the time of the largest chunk goes. `--tier software|full` for the other
 //! kind of kernels, `--prompt N` for another prompt.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../tests/support/mod.rs"]
 mod support;

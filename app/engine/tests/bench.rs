@@ -1,5 +1,5 @@
 //! The bench counts every token, and finds the kernels a token really uses.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! The self-test and the measurement on this machine's adapter.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

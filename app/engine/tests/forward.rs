@@ -1,5 +1,5 @@
 //! Whole small models against the CPU reference, on this machine's adapter.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -4,7 +4,7 @@
 //! tolerance; also with smaller keys and values than exact ones. The
 //! models come from seeds, through the file reader that the product uses. Splits over devices, and browsers, are judged by
 //! `e2e/judge`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! One stage, three stages, experts elsewhere and replays give the same bits; state and errors.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Tuning changes which kernels run and never a bit of what comes out.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
 

@@ -25,7 +25,7 @@ pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }
 
-/// Turns a position of each rotated pair, times 2³²: what the rotation kernel reads.
+/// The RoPE table: rotation per position of each pair, as a fraction of a full turn times 2³². The rotation kernel reads it.
 pub fn rope_table(dims: u32, base: f32, linear_scale: f32) -> Vec<u32> {
     (0..dims / 2)
         .map(|pair| {

@@ -19,7 +19,7 @@ const COLS: u32 = 4096;
 /// A measurement is repeated until it takes this many milliseconds.
 const LONG_ENOUGH: f64 = 20.0;
 
-/// Where the time of a piece of work goes: one of its dispatches.
+/// The time of one dispatch of a piece of work.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DispatchTime {
@@ -33,6 +33,9 @@ pub struct DispatchTime {
 
 impl Engine {
     /// Gigabytes of weights a second that the decode kernel gets through, for the type most held weights have.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn bandwidth(&self) -> Result<f64, EngineError> {
         let format = self.inner.core.borrow().main_format();
         let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
@@ -40,12 +43,18 @@ impl Engine {
     }
 
     /// Gigabytes a second of a matrix kernel on `n` vectors.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn matrix_rate(&self, kernel: Kernel, format: Format, n: u32) -> Result<f64, EngineError> {
         let rows = (16 << 20) / format.row_bytes(COLS).unwrap_or(COLS * 4);
         self.shape_rate(kernel, format, (rows, COLS), n).await
     }
 
     /// Gigabytes of weights a second of the kernel that a decode step uses for a matrix of this shape.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn decode_rate(&self, format: Format, rows: u32, cols: u32) -> Result<f64, EngineError> {
         let (fused, plain) = {
             let core = self.inner.core.borrow();
@@ -99,6 +108,9 @@ impl Engine {
     }
 
     /// Gigaflops a second of a matrix kernel on a matrix of `rows` × `cols` and `n` vectors.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn product_rate(
         &self,
         kernel: Kernel,
@@ -113,6 +125,9 @@ impl Engine {
 
     /// The time of each dispatch of a forward pass, every one repeated by itself. What the pass would leave in the state of
     /// its conversation is not to be used.
+    ///
+    /// # Errors
+    /// The task is not a forward pass, it cannot be encoded, or the device is gone.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn dispatch_times(&self, task: &Task) -> Result<Vec<DispatchTime>, EngineError> {
         const REPEAT: usize = 20;
@@ -142,6 +157,9 @@ impl Engine {
     }
 
     /// Gigabytes a second that this device reads when it does nothing else: what a share of its rate is compared with.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn streaming_rate(&self) -> Result<f64, EngineError> {
         const GROUPS: u32 = 1024;
         let kernel = Kernel::Stream;

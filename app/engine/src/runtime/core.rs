@@ -71,7 +71,7 @@ pub struct Core {
     pub inbox: Inbox,
     /// Of the work submitted last.
     pub dispatches: u32,
-    /// Of steps that are nudged.
+    /// Of steps that get poll kicks.
     #[cfg(target_arch = "wasm32")]
     pub step_times: crate::runtime::poll_kick::StepTimes,
 }
@@ -86,7 +86,7 @@ impl Core {
             profile.set_tuning(gpu.tuning());
         }
         let prefill_tokens = settings.prefill_tokens.min(profile.max_prefill_tokens());
-        let settings = Settings { prefill_tokens: prefill_tokens, ..settings };
+        let settings = Settings { prefill_tokens, ..settings };
         let layout = Layout::plan(&spec, &units, &BTreeSet::new(), &settings, limits)?;
         let mut memory = Memory::default();
         let uniforms = memory.create(

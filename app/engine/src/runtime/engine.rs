@@ -71,7 +71,10 @@ impl Inner {
 
 impl Engine {
     /// An engine for a model. It allocates results at once, staging when something is loaded, everything else in
-    /// [`Engine::hold`].
+    /// [`Engine::reserve`].
+    ///
+    /// # Errors
+    /// The model has shapes that no kernel takes, or its fixed buffers exceed the budget or a limit of the device.
     pub fn new(
         gpu: &Gpu,
         spec: ModelSpec,
@@ -88,12 +91,15 @@ impl Engine {
 
     /// Allocates what new units need, frees what dropped ones had; units that stay keep their bytes. Results under way
     /// still arrive.
+    ///
+    /// # Errors
+    /// The device is gone, or the units do not fit the budget or a limit of the device; nothing has changed then.
     pub fn reserve(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
         self.inner.core.borrow_mut().hold(units)
     }
 
     /// From now on so many bytes may be used in all. What is held stays, even if that is more; the next
-    /// [`Engine::hold`] keeps to it.
+    /// [`Engine::reserve`] keeps to it.
     pub fn set_budget(&self, budget: Bytes) {
         self.inner.core.borrow_mut().settings.budget = budget;
     }
@@ -124,6 +130,9 @@ impl Engine {
     }
 
     /// Waits for a free staging buffer.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn staging(&self) -> Result<Staging, EngineError> {
         std::future::poll_fn(|context| {
             // Registered before looking, so that a buffer that comes back in between is not missed.
@@ -215,16 +224,25 @@ impl Engine {
     }
 
     /// Copies pieces of a staging buffer to where they belong.
+    ///
+    /// # Errors
+    /// The device is gone, a unit is not reserved, or a piece lies outside its tensor or the staging buffer.
     pub fn upload(&self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
         self.inner.core.borrow_mut().upload(staging, pieces)
     }
 
     /// All bytes of a unit were uploaded: it can be used by work submitted from now on.
+    ///
+    /// # Errors
+    /// The unit is not reserved.
     pub fn finish(&self, unit: WeightUnit) -> Result<(), EngineError> {
         self.inner.core.borrow_mut().finish(unit)
     }
 
     /// Starts a piece of work, or puts it behind others. Its result comes through `on_result`.
+    ///
+    /// # Errors
+    /// The work is malformed, needs weights or a KV cache that are not here, or the device is gone.
     pub fn submit(&self, work: Work) -> Result<(), EngineError> {
         let submitted = self.inner.core.borrow_mut().submit(work, &self.inner.notify);
         self.inner.notify.wake();
@@ -240,7 +258,7 @@ impl Engine {
         .await;
     }
 
-    /// Some conversation has state here: a room answers, or did.
+    /// Some conversation has a KV cache here: a room answers, or did.
     pub fn has_kv_cache(&self) -> bool {
         !self.inner.core.borrow().pages.is_empty()
     }
@@ -264,7 +282,7 @@ impl Engine {
         dropped
     }
 
-    /// Frees the state of a conversation.
+    /// Frees the KV cache of a conversation.
     pub fn forget(&self, conversation: ConversationId) {
         let mut core = self.inner.core.borrow_mut();
         core.pages.forget(conversation);

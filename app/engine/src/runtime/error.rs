@@ -28,7 +28,7 @@ pub enum GpuError {
     },
 }
 
-/// Why weights and state cannot be laid out.
+/// Why weights and KV cache cannot be laid out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// More than the owner set.

@@ -17,7 +17,7 @@ use crate::runtime::usage::Usage;
 pub struct GpuOptions {
     /// Natively: part of the adapter's name, for machines with several.
     pub adapter_name: Option<String>,
-    /// Natively: the so-many-th of the adapters with that name, from 0 on; they go round.
+    /// Natively: the index among the adapters with that name, from 0; it wraps around.
     pub adapter_index: usize,
     /// Ask for a software adapter.
     pub fallback_adapter: bool,
@@ -93,6 +93,9 @@ pub struct Gpu {
 
 impl Gpu {
     /// Opens the best adapter with its full limits. Works in a page and in a dedicated worker.
+    ///
+    /// # Errors
+    /// There is no WebGPU or no adapter, its limits are too small, or it gives no device.
     pub async fn open(options: GpuOptions) -> Result<Gpu, GpuError> {
         if !has_webgpu() {
             return Err(GpuError::NoWebGpu);
@@ -159,7 +162,7 @@ impl Gpu {
         &self.capabilities
     }
 
-    /// What keeps the GPU warm.
+    /// Work that keeps the GPU from lowering its clock.
     pub(crate) fn keep_alive_loop(&self) -> &KeepAlive {
         &self.keep_alive_loop
     }

@@ -10,7 +10,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::runtime::clock;
 use crate::runtime::gpu::Gpu;
 
-/// Turns of the kernel at a time. A row that comes in between waits for half of that on average, so it is not longer than the
+/// Rounds of the kernel at a time. A row that comes in between waits for half of that on average, so it is not longer than the
 /// pause until its end is known: a millisecond in a browser, a fifth of one natively.
 const ROUNDS: u32 = if cfg!(target_arch = "wasm32") { 30_000 } else { 6_000 };
 /// Bytes of the kernel's buffer.
@@ -82,7 +82,7 @@ impl Gpu {
             // One before it has ended.
             Ok(thread) => *self.keep_alive_loop().thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
             Err(error) => {
-                log::warn!("the GPU is not kept warm: {error}");
+                log::warn!("the GPU is not kept from lowering its clock: {error}");
                 self.keep_alive_loop().runs.store(false, Ordering::Release);
             }
         }

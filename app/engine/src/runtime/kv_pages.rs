@@ -42,7 +42,7 @@ impl KvPages {
         Self { free: (0..count).rev().collect(), blocks: BTreeSet::new(), conversations: HashMap::new() }
     }
 
-    /// Which blocks have state here; what dropped ones knew is forgotten.
+    /// Sets which blocks have a KV cache here; dropped blocks lose theirs.
     pub fn set_blocks(&mut self, blocks: BTreeSet<BlockIndex>) {
         self.blocks = blocks;
         for conversation in self.conversations.values_mut() {
@@ -59,7 +59,7 @@ impl KvPages {
         }
     }
 
-    /// No conversation has state.
+    /// No conversation has a KV cache.
     pub fn is_empty(&self) -> bool {
         self.conversations.is_empty()
     }
@@ -145,7 +145,7 @@ fn spans(rows: &[BatchToken]) -> Result<BTreeMap<ConversationId, (u32, u32)>, En
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use potluck_plan::Position;
 

@@ -47,7 +47,7 @@ pub struct PlannedBuffer {
     pub bytes: Bytes,
 }
 
-/// Names a buffer of weights or state. The same key and size means that its content stays.
+/// Names a buffer of weights or KV cache. The same key and size means that its content stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Key {
     /// Part of a unit's tensors.
@@ -168,6 +168,9 @@ pub struct Layout {
 impl Layout {
     /// Plans memory for `held` within the budget and the device's limits, for as many rows of a prompt at a time as there is
     /// room.
+    ///
+    /// # Errors
+    /// The units do not fit the budget or a limit of the device, or a tensor is missing or has a shape that no kernel takes.
     pub fn plan(
         spec: &ModelSpec,
         units: &UnitMap,
@@ -229,7 +232,7 @@ impl Layout {
         self.bytes(Purpose::KvCache)
     }
 
-    /// Everything but weights and state.
+    /// Everything but weights and KV cache.
     pub fn overhead(&self) -> Bytes {
         self.total.saturating_sub(self.weights()).saturating_sub(self.kv_cache())
     }
@@ -263,7 +266,7 @@ pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32,
 /// has more to spare computes more rows of a prompt at a time.
 pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
     let prefill_tokens = settings.prefill_tokens.min(Settings::MIN_PREFILL_TOKENS);
-    let settings = &Settings { prefill_tokens: prefill_tokens, ..settings.clone() };
+    let settings = &Settings { prefill_tokens, ..settings.clone() };
     let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
         .into_iter()
         .chain((0..spec.blocks.len() as u16).flat_map(|b| {

@@ -27,7 +27,7 @@ pub struct Slice {
     pub size: u64,
 }
 
-/// Every buffer of weights, state and scratch.
+/// Every buffer of weights, KV cache and scratch.
 #[derive(Debug, Default)]
 pub struct Memory {
     buffers: BTreeMap<Key, Rc<Slab>>,

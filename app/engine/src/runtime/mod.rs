@@ -1,5 +1,6 @@
 //! What runs answers. Nothing here may use `crate::lab`.
 
+mod check;
 pub mod clock;
 pub mod core;
 pub mod encode;

@@ -42,7 +42,7 @@ impl Notify {
         }
     }
 
-    /// Nudges the browser until a piece of work is answered.
+    /// Kicks the browser until a piece of work is answered.
     #[cfg(target_arch = "wasm32")]
     pub fn kick(&self, ticket: potluck_plan::Ticket) {
         crate::runtime::poll_kick::kick(self.engine.clone(), ticket);

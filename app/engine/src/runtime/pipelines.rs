@@ -210,7 +210,7 @@ impl Profile {
         self.allows(&[kernel]).then_some(kernel)
     }
 
-    /// The quickest form of a fused kernel for a matrix of `rows` × `cols`; several vectors at a time have the portable one.
+    /// The quickest variant of a fused kernel for a matrix of `rows` × `cols`; several vectors at a time have the portable one.
     pub fn tuned_variant(&self, kernel: Kernel, rows: u32, cols: u32) -> Kernel {
         let Kernel::Fused { format, rows: 1, job, .. } = kernel else { return kernel };
         match self.tuning.get(&Shape::Decode { format, job, rows, cols }).map(|tuned| tuned.choice) {
@@ -222,7 +222,7 @@ impl Profile {
         }
     }
 
-    /// Every form that [`Profile::tuned_variant`] may give for a job.
+    /// Every variant that [`Profile::tuned_variant`] may give for a job.
     pub fn variants(&self, format: Format, job: Job) -> BTreeSet<Kernel> {
         let portable = Kernel::fused(format, 1, job);
         let of = |(shape, _): (&Shape, _)| match *shape {

@@ -1,4 +1,4 @@
-//! Places tensors, slots, state and scratch into buffers that the device can bind.
+//! Places tensors, slots, KV cache and scratch into buffers that the device can bind.
 
 use std::collections::{BTreeMap, BTreeSet};
 

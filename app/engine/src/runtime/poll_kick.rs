@@ -1,4 +1,4 @@
-//! Nudges for a browser's GPU process. Chromium looks for finished work every two milliseconds or so, but also whenever a
+//! Poll kicks for a browser's GPU process. Chromium looks for finished work every two milliseconds or so, but also whenever a
 //! submit reaches it: while a decode step of a stage is awaited, empty submits make it look. On an H200 a step of 0.2 ms takes
 //! 0.5 instead of 2.9 ms so (`e2e/bench/sync.mjs`). Software adapters are slowed by it and get none.
 
@@ -49,7 +49,7 @@ impl StepTimes {
     }
 }
 
-/// Nudges until the step is answered.
+/// Kicks until the step is answered.
 #[cfg(target_arch = "wasm32")]
 pub fn kick(engine: std::rc::Weak<crate::runtime::engine::Inner>, ticket: potluck_plan::Ticket) {
     wasm_bindgen_futures::spawn_local(async move {

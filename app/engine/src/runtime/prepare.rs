@@ -13,7 +13,10 @@ impl Engine {
         core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
     }
 
-    /// Creates every pipeline that the held units need. Call it after [`Engine::hold`]; otherwise the first work pays.
+    /// Creates every pipeline that the held units need. Call it after [`Engine::reserve`]; otherwise the first work pays.
+    ///
+    /// # Errors
+    /// The device is gone, or a kernel does not compile.
     pub async fn prepare(&self) -> Result<(), EngineError> {
         let kernels: Vec<Kernel> = {
             let core = self.inner.core.borrow();

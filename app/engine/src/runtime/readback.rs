@@ -44,7 +44,7 @@ pub struct Pending {
     /// Until it goes the adapter counts as used.
     #[expect(dead_code, reason = "it is there to be dropped")]
     pub working: Working,
-    /// A decode step that a browser is nudged for.
+    /// A decode step that a browser is kicked for.
     #[cfg(target_arch = "wasm32")]
     pub poll_kicked: bool,
     /// The submit that ends it.

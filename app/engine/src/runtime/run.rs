@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, Position, Route, Task, Then, Ticket, WeightUnit, Work,
+    Outcome, Position, Route, Task, Then, Ticket, Work,
 };
 use potluck_shaders::NO_SLOT;
 
@@ -17,7 +17,7 @@ use crate::runtime::layout::{Key, Layout, Scratch};
 use crate::runtime::memory::Slice;
 use crate::runtime::notify::Notify;
 use crate::runtime::pieces::{self, Joining};
-use crate::runtime::readback::{Kind, Pending, check_route};
+use crate::runtime::readback::{Kind, Pending};
 use crate::runtime::recorder::{Program, Recorder};
 use crate::runtime::sizes::lm_head_tokens;
 use crate::runtime::submit::{Copy, ProgramKey, Run, Submitter};
@@ -113,120 +113,6 @@ impl Core {
         let dropped = before - self.waiting.len();
         (0..dropped).for_each(|_| self.answer(ticket, Outcome::Cancelled, 0.0));
         dropped > 0
-    }
-
-    fn max_batch_tokens(&self, class: KernelClass) -> usize {
-        match class {
-            KernelClass::Decode => Work::DECODE_TOKENS,
-            KernelClass::Prefill => Work::PREFILL_TOKENS,
-        }
-    }
-
-    /// Everything that can be said without state.
-    fn check(&self, task: &Task) -> Result<(), EngineError> {
-        let hidden = self.spec.hidden as usize;
-        let rows = rows_of(task);
-        let (class, vectors) = match task {
-            Task::Forward { class, input, .. } => (*class, input),
-            Task::Continue { token, steps, .. } => return self.check_continue(*token, *steps),
-            Task::Experts { block, class, normed, routes } => {
-                self.check_rows(*class, rows)?;
-                return self.check_experts(*block, normed, routes);
-            }
-        };
-        self.check_rows(class, rows)?;
-        match vectors {
-            Input::Tokens(tokens) => {
-                if tokens.len() != rows {
-                    return Err(EngineError::HiddenLength { got: tokens.len(), expected: rows });
-                }
-                if let Some(&token) = tokens.iter().find(|token| **token >= self.spec.vocabulary) {
-                    return Err(EngineError::UnknownToken(token));
-                }
-                self.need(WeightUnit::Embedding)?;
-            }
-            Input::Hidden(values) => check_vectors(values, rows * hidden)?,
-        }
-        let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
-        self.need_blocks(*blocks)?;
-        match then {
-            Then::Nothing | Then::Hidden => Ok(()),
-            Then::Route(block) => {
-                if !blocks.is_empty() && block.0 != blocks.end {
-                    return Err(EngineError::NotNext(*block));
-                }
-                self.routing(*block)?;
-                self.need(WeightUnit::TokenMixer(*block))?;
-                self.need(WeightUnit::Router(*block))
-            }
-            Then::LmHead(request) => {
-                self.need(WeightUnit::LmHead)?;
-                match request.logits {
-                    LogitsRequest::Top(n)
-                        if n == 0 || n > LogitsRequest::MAX_TOP || u32::from(n) > self.spec.vocabulary =>
-                    {
-                        Err(EngineError::BadCandidateCount(n))
-                    }
-                    LogitsRequest::Logits
-                        if request.tokens == LmHeadTokens::All && rows > lm_head_tokens(&self.settings) as usize =>
-                    {
-                        Err(EngineError::TooManyRows { rows, max: lm_head_tokens(&self.settings) as usize })
-                    }
-                    _ => Ok(()),
-                }
-            }
-        }
-    }
-
-    fn check_continue(&self, token: FirstToken, steps: u16) -> Result<(), EngineError> {
-        if steps == 0 || steps > Work::MAX_STEPS {
-            return Err(EngineError::BadSteps(steps));
-        }
-        match token {
-            FirstToken::Given(token) if token >= self.spec.vocabulary => Err(EngineError::UnknownToken(token)),
-            _ => {
-                self.need(WeightUnit::Embedding)?;
-                self.need_blocks(BlockRange::new(0, self.spec.blocks.len() as u16))?;
-                self.need(WeightUnit::LmHead)
-            }
-        }
-    }
-
-    /// Everything of some blocks must be here.
-    fn need_blocks(&self, blocks: BlockRange) -> Result<(), EngineError> {
-        for block in blocks.iter() {
-            self.need(WeightUnit::TokenMixer(block))?;
-            if self.expert_count(block) == 0 {
-                self.need(WeightUnit::Dense(block))?;
-            } else {
-                self.need(WeightUnit::Router(block))?;
-                (0..self.expert_count(block) as u16)
-                    .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_rows(&self, class: KernelClass, rows: usize) -> Result<(), EngineError> {
-        let max = self.max_batch_tokens(class);
-        match rows {
-            0 => Err(EngineError::NoRows),
-            _ if rows > max => Err(EngineError::TooManyRows { rows, max }),
-            _ => Ok(()),
-        }
-    }
-
-    fn check_experts(&self, block: BlockIndex, normed: &[f32], routes: &[Route]) -> Result<(), EngineError> {
-        let (used, count, _) = self.routing(block)?;
-        check_vectors(normed, routes.len() * self.spec.hidden as usize)?;
-        routes.iter().try_for_each(|route| {
-            let held = |expert| self.resident.contains(&WeightUnit::Expert(block, expert));
-            check_route(route, block, used, held, count)
-        })
-    }
-
-    fn need(&self, unit: WeightUnit) -> Result<(), EngineError> {
-        if self.resident.contains(&unit) { Ok(()) } else { Err(EngineError::NotResident(unit)) }
     }
 
     /// What a task brings back.
@@ -414,7 +300,7 @@ impl Core {
         Ok(program)
     }
 
-    #[allow(clippy::too_many_arguments)]
+    #[allow(clippy::too_many_arguments, reason = "these are the parts of one task")]
     fn record_forward(
         &mut self,
         rec: &mut Recorder,
@@ -550,17 +436,11 @@ fn reach(rows: &[BatchToken]) -> u32 {
     rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0)
 }
 
-fn rows_of(task: &Task) -> usize {
+/// Tokens, or routes, of a task.
+pub fn rows_of(task: &Task) -> usize {
     match task {
         Task::Forward { batch: rows, .. } => rows.len(),
         Task::Continue { .. } => 1,
         Task::Experts { routes, .. } => routes.len(),
     }
-}
-
-fn check_vectors(values: &[f32], expected: usize) -> Result<(), EngineError> {
-    if values.len() != expected {
-        return Err(EngineError::HiddenLength { got: values.len(), expected });
-    }
-    if values.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(EngineError::NotFinite) }
 }

@@ -44,7 +44,7 @@ impl Shape {
 /// How a shape is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// By a form of the fused kernel.
+    /// By a variant of the fused kernel.
     Variant(KernelVariant),
     /// By a tile.
     Tile(Tile),
@@ -165,7 +165,7 @@ impl FromStr for Shape {
 }
 
 impl fmt::Display for Choice {
-    /// A form, or a tile as `64x128`.
+    /// A variant, or a tile as `64x128`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Variant(variant) => variant.fmt(f),
@@ -176,7 +176,7 @@ impl fmt::Display for Choice {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn some() -> Tuning {

@@ -1,5 +1,5 @@
 //! Small models with random weights, and an engine on whatever adapter this machine has.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part of this, and may panic")]
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};

@@ -42,7 +42,7 @@ pub struct KernelTime {
     pub kernels: Vec<String>,
     /// Dispatches.
     pub dispatches: u32,
-    /// Bytes of weights and state they get through, counted again for each group of rows that reads them again.
+    /// Bytes of weights and KV cache they get through, counted again for each group of rows that reads them again.
     pub bytes: u64,
     /// Milliseconds of all of them.
     pub millis: f64,

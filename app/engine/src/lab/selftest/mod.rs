@@ -1,5 +1,6 @@
 //! Every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
 
+mod attention;
 mod cases;
 mod data;
 mod fused;
@@ -157,6 +158,9 @@ impl Engine {
     }
 
     /// Tries every kernel in use. A wrong one is replaced by its slower variant from now on; the verdict says so.
+    ///
+    /// # Errors
+    /// The device is gone.
     pub async fn self_test(&self) -> Result<Verdict, EngineError> {
         let mut tried: BTreeMap<Kernel, KernelVerdict> = BTreeMap::new();
         let mut rows_agree = true;
@@ -229,7 +233,7 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
     })
 }
 
-/// Tiled products that do not give the bits of another tile, and fused ones that do not give those of the portable form: their
+/// Tiled products that do not give the bits of another tile, and fused ones that do not give those of the portable variant: their
 /// cases begin with the same vectors.
 fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();

@@ -18,7 +18,7 @@ pub struct TuningRounds {
     void: bool,
 }
 
-/// What a race came to.
+/// What the rounds came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// Which candidate.
@@ -47,7 +47,7 @@ impl TuningRounds {
         if round.is_multiple_of(2) { candidates.find(due) } else { candidates.rev().find(due) }
     }
 
-    /// A candidate took so long. What is no time (zero, negative, not a number) takes it out; if it was the first, the race is void.
+    /// A candidate took so long. What is no time (zero, negative, not a number) takes it out; if it was the first, the rounds are void.
     pub fn record(&mut self, candidate: usize, millis: f64) {
         if millis.is_finite() && millis > 0.0 {
             self.times[candidate].push(millis);
@@ -118,7 +118,7 @@ impl TuningRounds {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use proptest::prelude::*;
 

@@ -1,0 +1,135 @@
+//! Checks of a task before anything is encoded for it.
+
+use potluck_plan::{
+    BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadTokens, LogitsRequest, Route, Task, Then, WeightUnit,
+    Work,
+};
+
+use crate::runtime::core::Core;
+use crate::runtime::error::EngineError;
+use crate::runtime::readback::check_route;
+use crate::runtime::run::rows_of;
+use crate::runtime::sizes::lm_head_tokens;
+
+impl Core {
+    /// Checks a task against the model and the weights that are here. It does not look at the KV cache.
+    pub fn check(&self, task: &Task) -> Result<(), EngineError> {
+        let hidden = self.spec.hidden as usize;
+        let rows = rows_of(task);
+        let (class, vectors) = match task {
+            Task::Forward { class, input, .. } => (*class, input),
+            Task::Continue { token, steps, .. } => return self.check_continue(*token, *steps),
+            Task::Experts { block, class, normed, routes } => {
+                self.check_rows(*class, rows)?;
+                return self.check_experts(*block, normed, routes);
+            }
+        };
+        self.check_rows(class, rows)?;
+        match vectors {
+            Input::Tokens(tokens) => {
+                if tokens.len() != rows {
+                    return Err(EngineError::HiddenLength { got: tokens.len(), expected: rows });
+                }
+                if let Some(&token) = tokens.iter().find(|token| **token >= self.spec.vocabulary) {
+                    return Err(EngineError::UnknownToken(token));
+                }
+                self.need(WeightUnit::Embedding)?;
+            }
+            Input::Hidden(values) => check_vectors(values, rows * hidden)?,
+        }
+        let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
+        self.need_blocks(*blocks)?;
+        match then {
+            Then::Nothing | Then::Hidden => Ok(()),
+            Then::Route(block) => {
+                if !blocks.is_empty() && block.0 != blocks.end {
+                    return Err(EngineError::NotNext(*block));
+                }
+                self.routing(*block)?;
+                self.need(WeightUnit::TokenMixer(*block))?;
+                self.need(WeightUnit::Router(*block))
+            }
+            Then::LmHead(request) => {
+                self.need(WeightUnit::LmHead)?;
+                match request.logits {
+                    LogitsRequest::Top(n)
+                        if n == 0 || n > LogitsRequest::MAX_TOP || u32::from(n) > self.spec.vocabulary =>
+                    {
+                        Err(EngineError::BadCandidateCount(n))
+                    }
+                    LogitsRequest::Logits
+                        if request.tokens == LmHeadTokens::All && rows > lm_head_tokens(&self.settings) as usize =>
+                    {
+                        Err(EngineError::TooManyRows { rows, max: lm_head_tokens(&self.settings) as usize })
+                    }
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn check_continue(&self, token: FirstToken, steps: u16) -> Result<(), EngineError> {
+        if steps == 0 || steps > Work::MAX_STEPS {
+            return Err(EngineError::BadSteps(steps));
+        }
+        match token {
+            FirstToken::Given(token) if token >= self.spec.vocabulary => Err(EngineError::UnknownToken(token)),
+            _ => {
+                self.need(WeightUnit::Embedding)?;
+                self.need_blocks(BlockRange::new(0, self.spec.blocks.len() as u16))?;
+                self.need(WeightUnit::LmHead)
+            }
+        }
+    }
+
+    /// Everything of some blocks must be here.
+    fn need_blocks(&self, blocks: BlockRange) -> Result<(), EngineError> {
+        for block in blocks.iter() {
+            self.need(WeightUnit::TokenMixer(block))?;
+            if self.expert_count(block) == 0 {
+                self.need(WeightUnit::Dense(block))?;
+            } else {
+                self.need(WeightUnit::Router(block))?;
+                (0..self.expert_count(block) as u16)
+                    .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rows(&self, class: KernelClass, rows: usize) -> Result<(), EngineError> {
+        let max = self.max_batch_tokens(class);
+        match rows {
+            0 => Err(EngineError::NoRows),
+            _ if rows > max => Err(EngineError::TooManyRows { rows, max }),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_experts(&self, block: BlockIndex, normed: &[f32], routes: &[Route]) -> Result<(), EngineError> {
+        let (used, count, _) = self.routing(block)?;
+        check_vectors(normed, routes.len() * self.spec.hidden as usize)?;
+        routes.iter().try_for_each(|route| {
+            let held = |expert| self.resident.contains(&WeightUnit::Expert(block, expert));
+            check_route(route, block, used, held, count)
+        })
+    }
+
+    fn need(&self, unit: WeightUnit) -> Result<(), EngineError> {
+        if self.resident.contains(&unit) { Ok(()) } else { Err(EngineError::NotResident(unit)) }
+    }
+
+    pub fn max_batch_tokens(&self, class: KernelClass) -> usize {
+        match class {
+            KernelClass::Decode => Work::DECODE_TOKENS,
+            KernelClass::Prefill => Work::PREFILL_TOKENS,
+        }
+    }
+}
+
+fn check_vectors(values: &[f32], expected: usize) -> Result<(), EngineError> {
+    if values.len() != expected {
+        return Err(EngineError::HiddenLength { got: values.len(), expected });
+    }
+    if values.iter().all(|value| value.is_finite()) { Ok(()) } else { Err(EngineError::NotFinite) }
+}

@@ -1,0 +1,68 @@
+//! Every kernel that some device may use.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::KvCacheType;
+
+use super::{Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+use crate::{Format, KernelVariant, Lanes, Tile};
+
+impl Kernel {
+    /// Every variant in use anywhere, with head widths `quads` for the attention kernels.
+    pub fn all(quads: &[u16]) -> Vec<Kernel> {
+        let strategies = [Strategy::PerThread, Strategy::Workgroup];
+        let mut all = vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
+        for format in Format::ALL {
+            all.push(Self::Embed(format));
+            for job in Job::ALL {
+                let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
+                all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
+                // Forms have nothing to do with formats but for the words that one reads at a time.
+                if [Format::Q4_K, Format::Q6_K].contains(&format) {
+                    let variants: BTreeSet<KernelVariant> = [1, 4, 8, 16, 32]
+                        .into_iter()
+                        .flat_map(|subgroup| KernelVariant::candidates(job, subgroup))
+                        .collect();
+                    let variants = variants.into_iter().filter(|variant| *variant != KernelVariant::portable(job));
+                    all.extend(variants.map(|variant| Self::Fused { format, rows: 1, job, variant }));
+                }
+            }
+            for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
+                // Tiles and formats have nothing to do with each other: one format shows every tile.
+                let every = format == Format::Q4_K && operand != Operand::Expert;
+                let tiles = if every { &Tile::CANDIDATES[..] } else { &[Tile::V64R64] };
+                let grouped = operand == Operand::Expert;
+                let broadcast = Lanes::ALL.map(|lanes| Tile::broadcast(format, lanes, grouped));
+                let tiles = tiles.iter().copied().chain([Tile::per_thread(format)]).chain(broadcast);
+                all.extend(tiles.map(|tile| Self::MatMul { format, operand, tile }));
+                for strategy in [VectorStrategy::PerThread, VectorStrategy::Broadcast, VectorStrategy::Workgroup] {
+                    let rows: &[u8] = match (operand, strategy) {
+                        (Operand::Expert, _) => &[1],
+                        (_, VectorStrategy::Workgroup | VectorStrategy::Broadcast) => &[1, 4],
+                        (_, VectorStrategy::PerThread) => &[1, 4, 8],
+                    };
+                    all.extend(rows.iter().map(|&rows| Self::MatVec { format, strategy, rows, operand }));
+                }
+            }
+        }
+        for strategy in strategies {
+            all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
+        }
+        all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
+        for kv_type in KvCacheType::ALL {
+            let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
+            for pairs in [Pairs::Adjacent, Pairs::Halves] {
+                // Both together would be more storage bindings than every device has; no model has them.
+                for (qk_norm, factors) in [(false, false), (false, true), (true, false)] {
+                    all.push(Self::Rope { kv_type, pairs, qk_norm, factors });
+                }
+            }
+            all.extend(quads.iter().map(|&quads| Self::Split { kv_type, quads }));
+            all.extend(quads.iter().map(|&quads| Self::FlashAttention { kv_type, quads }));
+            for strategy in strategies {
+                all.extend(quads.iter().map(|&quads| Self::Attention { kv_type, strategy, quads }));
+            }
+        }
+        all
+    }
+}

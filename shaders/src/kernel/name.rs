@@ -1,0 +1,59 @@
+//! Names of kernels in reports.
+
+use super::{Kernel, Operand, Strategy, VectorStrategy};
+use crate::{KernelVariant, Lanes, TileKind};
+
+impl Kernel {
+    /// A short name for reports, like `matvec Q4_K shares ×4`.
+    pub fn name(self) -> String {
+        let how = |strategy| if strategy == Strategy::Workgroup { "workgroup" } else { "per-thread" };
+        let with = |operand| match operand {
+            Operand::Plain => "",
+            Operand::Bias => " bias",
+            Operand::Expert => " expert",
+        };
+        match self {
+            Self::Embed(format) => format!("embed {}", format.name()),
+            Self::Norm(strategy) => format!("norm {}", how(strategy)),
+            Self::MatVec { format, strategy, rows, operand } => {
+                let how = match strategy {
+                    VectorStrategy::PerThread => "per-thread",
+                    VectorStrategy::Broadcast => "broadcast",
+                    VectorStrategy::Workgroup => "workgroup",
+                };
+                format!("matvec {} {how} ×{rows}{}", format.name(), with(operand))
+            }
+            Self::MatMul { format, operand, tile } => {
+                let kind = match tile.kind() {
+                    TileKind::Shared => "",
+                    TileKind::PerThread => " per-thread",
+                    TileKind::Broadcast(Lanes::Four) => " by 4",
+                    TileKind::Broadcast(Lanes::Eight) => " by 8",
+                };
+                format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+            }
+            Self::Fused { format, rows, job, variant } => {
+                let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };
+                format!("fused {} {job:?} ×{rows}{how}", format.name())
+            }
+            Self::Split { kv_type, quads } => format!("attention split {kv_type:?} {}", u32::from(quads) * 4),
+            Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
+            Self::Groups(strategy) => format!("groups {}", how(strategy)),
+            Self::Rope { kv_type, pairs, qk_norm, factors } => format!(
+                "rope {kv_type:?} {pairs:?}{}{}",
+                if qk_norm { " norm" } else { "" },
+                if factors { " factors" } else { "" }
+            ),
+            Self::Attention { kv_type, strategy, quads } => {
+                format!("attention {kv_type:?} {} {}", how(strategy), u32::from(quads) * 4)
+            }
+            Self::FlashAttention { kv_type, quads } => format!("flash attention {kv_type:?} {}", u32::from(quads) * 4),
+            Self::SwiGlu => "swiglu".into(),
+            Self::Router(strategy) => format!("router {}", how(strategy)),
+            Self::Combine => "combine".into(),
+            Self::Segments => "segments".into(),
+            Self::Top(strategy) => format!("top {}", how(strategy)),
+            Self::Stream => "stream".into(),
+        }
+    }
+}

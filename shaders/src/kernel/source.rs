@@ -1,0 +1,233 @@
+//! The WGSL of a kernel: its template and the definitions that make a variant of it.
+
+use potluck_plan::KvCacheType;
+
+use super::{Job, Kernel, Operand, Strategy, VectorStrategy};
+use crate::params::{self, Params};
+use crate::preprocess::{Definitions, preprocess};
+use crate::{Format, KernelVariant, MAX_EXPERTS, TileKind};
+
+fn template(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "weights" => include_str!("../../wgsl/weights.wgsl"),
+        "floats" => include_str!("../../wgsl/formats/floats.wgsl"),
+        "simple" => include_str!("../../wgsl/formats/simple.wgsl"),
+        "k_quants" => include_str!("../../wgsl/formats/k_quants.wgsl"),
+        "k_scales" => include_str!("../../wgsl/formats/k_scales.wgsl"),
+        "four_bit" => include_str!("../../wgsl/formats/four_bit.wgsl"),
+        "iq4_values" => include_str!("../../wgsl/formats/iq4_values.wgsl"),
+        "e2m1" => include_str!("../../wgsl/formats/e2m1.wgsl"),
+        "ternary" => include_str!("../../wgsl/formats/ternary.wgsl"),
+        "codebooks" => include_str!("../../wgsl/formats/codebooks.wgsl"),
+        "numbers" => include_str!("../../wgsl/numbers.wgsl"),
+        "kv_cache" => include_str!("../../wgsl/kv_cache.wgsl"),
+        "rotation" => include_str!("../../wgsl/rotation.wgsl"),
+        "product" => include_str!("../../wgsl/product.wgsl"),
+        "lists" => include_str!("../../wgsl/lists.wgsl"),
+        "embed" => include_str!("../../wgsl/embed.wgsl"),
+        "norm" => include_str!("../../wgsl/norm.wgsl"),
+        "matvec" => include_str!("../../wgsl/matvec.wgsl"),
+        "matmul_per_thread" => include_str!("../../wgsl/matmul_per_thread.wgsl"),
+        "matmul" => include_str!("../../wgsl/matmul.wgsl"),
+        "fused" => include_str!("../../wgsl/fused.wgsl"),
+        "wide_q4_k" => include_str!("../../wgsl/wide_q4_k.wgsl"),
+        "wide_q6_k" => include_str!("../../wgsl/wide_q6_k.wgsl"),
+        "split" => include_str!("../../wgsl/split.wgsl"),
+        "merge" => include_str!("../../wgsl/merge.wgsl"),
+        "groups_per_thread" => include_str!("../../wgsl/groups_per_thread.wgsl"),
+        "groups" => include_str!("../../wgsl/groups.wgsl"),
+        "rope" => include_str!("../../wgsl/rope.wgsl"),
+        "rope_blocks" => include_str!("../../wgsl/rope_blocks.wgsl"),
+        "attention" => include_str!("../../wgsl/attention.wgsl"),
+        "flash" => include_str!("../../wgsl/flash.wgsl"),
+        "swiglu" => include_str!("../../wgsl/swiglu.wgsl"),
+        "router" => include_str!("../../wgsl/router.wgsl"),
+        "combine" => include_str!("../../wgsl/combine.wgsl"),
+        "segments" => include_str!("../../wgsl/segments.wgsl"),
+        "top" => include_str!("../../wgsl/top.wgsl"),
+        "stream" => include_str!("../../wgsl/stream.wgsl"),
+        _ => return None,
+    })
+}
+
+impl Kernel {
+    /// Its WGSL for a browser, which wants subgroups to be named; naga refuses that line.
+    pub fn browser_source(self) -> String {
+        let enabled = if self.uses_subgroups() { "enable subgroups;\n" } else { "" };
+        format!("{enabled}{}", self.source())
+    }
+
+    /// Its WGSL.
+    pub fn source(self) -> String {
+        let (name, wgsl) = match self {
+            Self::Embed(_) => ("embed", params::Embed::WGSL),
+            Self::Norm(_) => ("norm", params::Norm::WGSL),
+            Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
+            Self::MatMul { tile, .. } if tile.kind() == TileKind::Shared => ("matmul", params::MatVec::WGSL),
+            Self::MatMul { .. } => ("matmul_per_thread", params::MatVec::WGSL),
+            Self::Fused { .. } => ("fused", params::Fused::WGSL),
+            Self::Split { .. } => ("split", params::Split::WGSL),
+            Self::Merge { .. } => ("merge", params::Split::WGSL),
+            Self::Groups(Strategy::PerThread) => ("groups_per_thread", params::Groups::WGSL),
+            Self::Groups(Strategy::Workgroup) => ("groups", params::Groups::WGSL),
+            Self::Rope { kv_type, .. } if kv_type.is_quantized() => ("rope_blocks", params::Rope::WGSL),
+            Self::Rope { .. } => ("rope", params::Rope::WGSL),
+            Self::Attention { .. } => ("attention", params::Attention::WGSL),
+            Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
+            Self::SwiGlu => ("swiglu", params::SwiGlu::WGSL),
+            Self::Router(_) => ("router", params::Router::WGSL),
+            Self::Combine => ("combine", params::Combine::WGSL),
+            Self::Segments => ("segments", params::Segments::WGSL),
+            Self::Top(_) => ("top", params::Top::WGSL),
+            Self::Stream => ("stream", params::Stream::WGSL),
+        };
+        let mut definitions = Definitions::new();
+        let mut define = |name: &str, value: String| {
+            definitions.insert(name.to_owned(), value);
+        };
+        define("PARAMS", wgsl.to_owned());
+        define("THREADS", self.threads().to_string());
+        if let Some(at) = self.format().and_then(Format::codebook_at) {
+            define("CODEBOOK_AT", at.to_string());
+            define("CODEBOOKS", self.bindings().len().to_string());
+        }
+        if let Some(kv_type) = self.kv_type() {
+            define("KV_TYPE", format!("{kv_type:?}"));
+            if kv_type.is_quantized() {
+                define("QUANTIZED", String::new());
+                define("WORD_QUADS", if kv_type == KvCacheType::Q8_0 { "1" } else { "2" }.into());
+            }
+        }
+        if let Self::Split { kv_type, quads }
+        | Self::Attention { kv_type, quads, .. }
+        | Self::FlashAttention { kv_type, quads } = self
+        {
+            let head_dim = u32::from(quads) * 4;
+            define("HEAD_WORDS", kv_type.head_words(head_dim).to_string());
+            define("SCALE_WORDS", kv_type.scale_words(head_dim).to_string());
+        }
+        match self {
+            Self::Embed(format) => define("FORMAT", format.name().into()),
+            Self::Norm(strategy) | Self::Top(strategy) => define("STRATEGY", format!("{strategy:?}")),
+            Self::Router(strategy) => {
+                define("STRATEGY", format!("{strategy:?}"));
+                define("EXPERTS", MAX_EXPERTS.to_string());
+            }
+            Self::MatVec { format, strategy, rows, operand } => {
+                define("FORMAT", format.name().into());
+                define("STRATEGY", format!("{strategy:?}"));
+                define("ROWS", rows.to_string());
+                define("LANES", Self::LANES.to_string());
+                let shares = strategy == VectorStrategy::Workgroup;
+                define("OUT", if shares { 1 } else { Self::rows_a_thread(format, rows) }.to_string());
+                if strategy == VectorStrategy::Broadcast {
+                    define("BROADCAST", String::new());
+                }
+                define("PARTIALS", (u32::from(rows) * self.threads()).to_string());
+                match operand {
+                    Operand::Plain => {}
+                    Operand::Bias => define("BIAS", String::new()),
+                    Operand::Expert => define("EXPERT", String::new()),
+                }
+            }
+            Self::MatMul { format, operand, tile } => {
+                define("FORMAT", format.name().into());
+                let ((vectors, rows), (y, x)) = (tile.a_thread(), tile.threads());
+                for (name, value) in [
+                    ("VECTORS", tile.vectors()),
+                    ("ROWS", tile.rows()),
+                    ("VT", vectors),
+                    ("MT", rows),
+                    ("MQ", rows / 4),
+                    ("TX", x),
+                    ("TY", y),
+                    ("LOADS", 4 * tile.vectors() / (x * y)),
+                    ("UNROLLED", tile.unrolled()),
+                ] {
+                    define(name, value.to_string());
+                }
+                // Vectors that a read of all threads brings.
+                let mut a_read = 1;
+                if let TileKind::Broadcast(lanes) = tile.kind() {
+                    a_read = lanes.count() / 4;
+                    define("BROADCAST", String::new());
+                }
+                define("A_READ", a_read.to_string());
+                define("READS", (vectors / a_read).to_string());
+                match operand {
+                    Operand::Plain => {}
+                    Operand::Bias => define("BIAS", String::new()),
+                    Operand::Expert => define("GROUPED", String::new()),
+                }
+            }
+            Self::Fused { format, rows, job, variant } => {
+                define("FORMAT", format.name().into());
+                let (vectors, pairs, halves) =
+                    (u32::from(rows), u32::from(variant.results), if job.gates() { 2 } else { 1 });
+                let shuffle = u32::from(variant.shuffle);
+                for (name, value) in [
+                    ("ROWS", vectors),
+                    ("PAIRS", pairs),
+                    ("HALVES", halves),
+                    ("PARTIALS", vectors * pairs * halves * self.threads()),
+                    ("VECTOR_PARTIALS", vectors * self.threads()),
+                    ("QUADS", self.unit_values() / 4),
+                    ("SHUFFLE", shuffle),
+                ] {
+                    define(name, value.to_string());
+                }
+                if shuffle > 1 {
+                    define("SHUFFLES", shuffle.ilog2().to_string());
+                }
+                let flags = [
+                    ("SHARES", shuffle < KernelVariant::TEAM),
+                    ("WIDE", self.is_wide()),
+                    ("SHORT", format.block_values() < 16),
+                    ("NORM", job.norms()),
+                    ("BIAS", job == Job::NormedBias),
+                    ("GATED", job.gates()),
+                    ("EXPERT", job == Job::GatedExpert),
+                    ("SUM", job == Job::ExpertSum),
+                ];
+                flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
+            }
+            Self::Split { quads, .. } => {
+                define("QUADS", quads.to_string());
+                define("SPLIT", crate::SPLIT.to_string());
+            }
+            Self::Merge { quads } => {
+                define("QUADS", quads.to_string());
+                define("SPLIT", crate::SPLIT.to_string());
+            }
+            Self::Groups(_) => define("EXPERTS", MAX_EXPERTS.to_string()),
+            Self::Rope { pairs, qk_norm, factors, .. } => {
+                define("PAIRS", format!("{pairs:?}"));
+                if qk_norm {
+                    define("QK_NORM", String::new());
+                }
+                if factors {
+                    define("FACTORS", String::new());
+                }
+            }
+            Self::Attention { strategy, quads, .. } => {
+                define("STRATEGY", format!("{strategy:?}"));
+                define("QUADS", quads.to_string());
+            }
+            Self::FlashAttention { quads, .. } => {
+                let keys = Self::flash_keys(quads);
+                for (name, value) in [
+                    ("QUADS", u32::from(quads)),
+                    ("QUERIES", Self::FLASH_QUERIES),
+                    ("KEYS", keys),
+                    ("KT", keys / 8),
+                    ("VT", u32::from(quads).div_ceil(8)),
+                ] {
+                    define(name, value.to_string());
+                }
+            }
+            Self::SwiGlu | Self::Combine | Self::Segments | Self::Stream => {}
+        }
+        let text = template(name).expect("every kernel names an existing template");
+        preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")
+    }
+}
