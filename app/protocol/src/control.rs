@@ -62,8 +62,8 @@ pub enum ModelSource {
         /// Its first (or only) file.
         url: String,
     },
-    /// On the host's disk; pieces come as frames.
-    Host {
+    /// On the host's disk; pieces come as frames. From page to node, the `File` object travels beside the message.
+    File {
         /// The file's name.
         name: String,
         /// Its size.
@@ -245,6 +245,12 @@ pub struct Sampling {
     pub repetition_penalty: f32,
     /// The same seed gives the same answer.
     pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { temperature: 0.7, top_k: 40, top_p: 0.95, min_p: 0.05, repetition_penalty: 1.0, seed: 0 }
+    }
 }
 
 /// Bytes of a file on the host's disk. Asking is the credit: a peer keeps few requests open.

@@ -19,8 +19,9 @@ pub enum DeviceKind {
     Native,
 }
 
-/// What a peer does while it loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a peer does while it loads. The order is that of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LoadPhase {
     /// Looking at the file's header and the cache.
     Find,
@@ -38,6 +39,12 @@ pub enum LoadPhase {
     Ready,
 }
 
+impl LoadPhase {
+    /// Every phase, in order.
+    pub const ALL: [Self; 7] =
+        [Self::Find, Self::Download, Self::Check, Self::Upload, Self::Kernels, Self::SelfTest, Self::Ready];
+}
+
 /// Loading, by phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
@@ -51,6 +58,21 @@ pub struct LoadReport {
     pub rate: f64,
     /// Bytes that were here already.
     pub cached: Bytes,
+}
+
+impl LoadReport {
+    /// A phase that has just begun and has no bytes to count yet.
+    #[must_use]
+    pub const fn begin(phase: LoadPhase) -> Self {
+        Self { phase, done: Bytes::ZERO, total: Bytes::ZERO, rate: 0.0, cached: Bytes::ZERO }
+    }
+
+    /// Seconds left in this phase at the present rate; none while there is no rate, or nothing to count.
+    #[must_use]
+    pub fn seconds_left(&self) -> Option<f64> {
+        let left = self.total.saturating_sub(self.done).0 as f64;
+        (self.rate > 0.0 && self.total > Bytes::ZERO).then(|| left / self.rate)
+    }
 }
 
 /// How a member is.

@@ -46,7 +46,7 @@ fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
     if let Some(details) = trouble {
         store.tell(
             NoticeLevel::Warning,
-            "This browser keeps nothing for this page: conversations end with the tab.",
+            "This browser does not store data for this page. Conversations are lost when you close the tab.",
             details,
         );
     }

@@ -1,7 +1,7 @@
 //! Measuring, and what comes of it.
 
 use leptos::prelude::*;
-use potluck_panel::{BenchChoice, BenchEvent, BenchReport, Loading, ToNode};
+use potluck_panel::{BenchChoice, BenchEvent, BenchReport, LoadPhase, LoadReport, ToNode};
 
 use crate::{
     browser,
@@ -13,7 +13,7 @@ impl Store {
     pub fn start_bench(self, choice: BenchChoice, file: Option<web_sys::File>) {
         self.bench_report.set(None);
         browser::show_result("benchResult", None::<&BenchReport>);
-        let begin = Loading { phase: "find".into(), done: 0, total: 0, rate: 0.0, seconds_left: None, cached: 0 };
+        let begin = LoadReport::begin(LoadPhase::Find);
         self.bench.set(Benching::Loading(begin));
         self.link.with_value(|link| link.send_with_file(ToNode::Bench(choice), file));
     }

@@ -1,7 +1,7 @@
 //! Asking, stopping, going on.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerEvent, PlanState, Prompt, RequestId, ToNode};
+use potluck_panel::{AnswerPart, PlanStatus, PromptRequest, RequestId, ToNode};
 
 use crate::{browser, state::Store};
 
@@ -15,7 +15,7 @@ impl Store {
                 && status
                     .plan
                     .as_ref()
-                    .is_some_and(|plan| plan.state == PlanState::Up || (was_up && plan.state != PlanState::Waiting))
+                    .is_some_and(|plan| plan.state == PlanStatus::Up || (was_up && plan.state != PlanStatus::Waiting))
         })
     }
 
@@ -73,12 +73,12 @@ impl Store {
         request
     }
 
-    pub(crate) fn take_answer(self, request: RequestId, event: AnswerEvent) {
-        if let AnswerEvent::Text { tokens, .. } = &event {
+    pub(crate) fn take_answer(self, request: RequestId, event: AnswerPart) {
+        if let AnswerPart::Text { tokens, .. } = &event {
             self.tokens.update(|count| *count += tokens.len() as u64);
         }
-        let ended = matches!(event, AnswerEvent::End { .. });
-        if let AnswerEvent::End { timings, .. } = &event {
+        let ended = matches!(event, AnswerPart::End { .. } | AnswerPart::Unknown);
+        if let AnswerPart::End { timings, .. } = &event {
             self.last_timings.set(Some(*timings));
         }
         if self.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
@@ -100,7 +100,7 @@ impl Store {
     fn prompt(self, request: RequestId) {
         let settings = self.settings.get_untracked();
         let conversation = self.conversation.get_untracked();
-        self.send(ToNode::Prompt(Prompt {
+        self.send(ToNode::Prompt(PromptRequest {
             request,
             messages: conversation.messages(&settings.instructions),
             conversation: conversation.id,

@@ -1,7 +1,7 @@
 //! Keeping, opening, renaming and deleting conversations.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerEvent, NoticeLevel, RequestId};
+use potluck_panel::{AnswerPart, NoticeLevel, RequestId};
 
 use crate::{
     browser,
@@ -113,7 +113,7 @@ impl Store {
             if let Err(error) = browser::keep_conversation(&conversation).await {
                 self.tell(
                     NoticeLevel::Warning,
-                    "This conversation cannot be kept: the browser refuses to store it. Copy what you need.",
+                    "The browser refused to store this conversation. Copy what you need.",
                     error.to_string(),
                 );
             }
@@ -130,7 +130,7 @@ impl Store {
         });
     }
 
-    pub(crate) fn apply_on_shelf(self, request: RequestId, event: &AnswerEvent) -> Option<Conversation> {
+    pub(crate) fn apply_on_shelf(self, request: RequestId, event: &AnswerPart) -> Option<Conversation> {
         self.shelf.try_update_value(|shelf| {
             let conversation = shelf.values_mut().find(|conversation| conversation.running() == Some(request))?;
             conversation.apply(request, event);

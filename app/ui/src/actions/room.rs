@@ -1,7 +1,7 @@
 //! Opening, entering, lending, leaving.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, ContributeChoice, HostChoice, Member, MemberState, Status, ToNode};
+use potluck_panel::{BUILD, ContributeChoice, HostChoice, MemberStatus, MemberView, PeerId, Status, ToNode};
 
 use crate::{
     browser,
@@ -12,7 +12,7 @@ use crate::{
 impl Store {
     /// Tells the node who this tab is, and takes back the place it had before a reload.
     pub fn start(self) {
-        let peer = self.session.with_untracked(|session| session.peer.clone());
+        let peer = self.session.with_untracked(|session| session.peer).unwrap_or_else(browser::peer_id);
         self.send(ToNode::Start {
             build: BUILD.to_owned(),
             relay: browser::origin(),
@@ -114,22 +114,22 @@ impl Store {
     }
 
     /// Lets a peer in, or not; the host's tab remembers whom it let in.
-    pub fn admit(self, peer: &str, allow: bool) {
+    pub fn admit(self, peer: PeerId, allow: bool) {
         self.remember(|session| {
-            session.admitted.retain(|admitted| admitted != peer);
+            session.admitted.retain(|admitted| *admitted != peer);
             if allow {
-                session.admitted.push(peer.to_owned());
+                session.admitted.push(peer);
             }
         });
-        self.send(ToNode::Admit { peer: peer.to_owned(), allow });
+        self.send(ToNode::Admit { peer, allow });
     }
 
     /// Opens the door again to those who were in before this host reloaded.
     pub(crate) fn admit_again(self, status: &Status) {
         let known = self.session.with_untracked(|session| session.admitted.clone());
-        let asking = |member: &&Member| member.state == MemberState::Asking && known.contains(&member.peer);
+        let asking = |member: &&MemberView| member.status == MemberStatus::Asking && known.contains(&member.peer);
         for member in status.peers.iter().filter(asking).filter(|_| status.role.coordinator) {
-            self.send(ToNode::Admit { peer: member.peer.clone(), allow: true });
+            self.send(ToNode::Admit { peer: member.peer, allow: true });
         }
     }
 

@@ -46,14 +46,14 @@ fn Progress() -> impl IntoView {
     let store = store();
     let line = move || match store.bench.get() {
         Benching::Idle => None,
-        Benching::Loading(loading) => Some((loading_line(&loading), loading.done, loading.total)),
+        Benching::Loading(loading) => Some((loading_line(&loading), loading.done.0, loading.total.0)),
         Benching::Running { what, done, total } => {
             Some((format!("{what} ({} of {total})", done + 1), u64::from(done), u64::from(total)))
         }
         Benching::Stopped | Benching::Failed(_) => None,
     };
     let ended = move || match store.bench.get() {
-        Benching::Stopped => Some("Stopped: nothing was measured to the end.".to_owned()),
+        Benching::Stopped => Some("Stopped before anything was fully measured.".to_owned()),
         Benching::Failed(sentence) => Some(sentence),
         _ => None,
     };

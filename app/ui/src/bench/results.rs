@@ -92,8 +92,8 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
                         <th scope="col">"Prefill tok/s"</th>
                         <th scope="col">"Decode tok/s"</th>
                         <th scope="col">"First token"</th>
-                        <th scope="col">"Read a token"</th>
-                        <th scope="col">"Of streaming"</th>
+                        <th scope="col">"Read per token"</th>
+                        <th scope="col">"Share of streaming"</th>
                     </tr>
                 </thead>
                 <tbody>{rows.collect_view()}</tbody>

@@ -1,7 +1,7 @@
 //! Under an answer: copy, regenerate, continue; pace and time to the first token, small.
 
 use leptos::prelude::*;
-use potluck_panel::AnswerTimings;
+use potluck_panel::Timings;
 
 use crate::{
     common::{CopyButton, Icon, Symbol},
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// "6.1 tok/s · first token after 420 ms (400 ms expected) · 128 tokens".
-fn timing_words(timings: &AnswerTimings) -> String {
+fn timing_words(timings: &Timings) -> String {
     let mut words = Vec::new();
     // The first token is paid for by the time to it: the pace is that of the others.
     if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
@@ -101,12 +101,11 @@ mod tests {
 
     #[test]
     fn the_pace_leaves_out_the_first_token() {
-        let timings =
-            AnswerTimings { answer_tokens: 11, decode_ms: 2000.0, first_token_ms: 420.0, ..AnswerTimings::default() };
+        let timings = Timings { answer_tokens: 11, decode_ms: 2000.0, first_token_ms: 420.0, ..Timings::default() };
         assert_eq!(timing_words(&timings), "5 tok/s · first token after 420 ms · 11 tokens");
-        let expected = AnswerTimings { expected_first_ms: 400.0, ..timings };
+        let expected = Timings { expected_first_ms: 400.0, ..timings };
         assert!(timing_words(&expected).contains("first token after 420 ms (400 ms expected)"));
-        let one = AnswerTimings { answer_tokens: 1, first_token_ms: 420.0, ..AnswerTimings::default() };
+        let one = Timings { answer_tokens: 1, first_token_ms: 420.0, ..Timings::default() };
         assert!(!timing_words(&one).contains("tok/s"));
     }
 }

@@ -60,7 +60,7 @@ fn Row(heading: Heading) -> impl IntoView {
         id.with_value(|id| store.rename_conversation(id, &text.get_untracked()));
     };
     let delete = move |_| {
-        let question = format!("Delete “{}” for good?", title.get_value());
+        let question = format!("Delete “{}” permanently?", title.get_value());
         if crate::browser::window().confirm_with_message(&question).unwrap_or(false) {
             store.delete_conversation(&id.get_value());
         }

@@ -108,7 +108,7 @@ fn Welcome() -> impl IntoView {
             <div class="turns-column">
                 <h2>"What shall we cook up?"</h2>
                 <p class="hint">
-                    "Ask something. The devices at the table work out the answer together; the conversation stays in this browser."
+                    "Ask something. The devices at the table compute the answer together. The conversation stays in this browser."
                 </p>
                 <div class="suggestions">{try_it.map(suggestion).collect_view()}</div>
             </div>

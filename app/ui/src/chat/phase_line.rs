@@ -9,15 +9,15 @@ fn words(state: &AnswerState) -> Option<String> {
     match state {
         AnswerState::Queued(0) => Some("Sending your question.".into()),
         AnswerState::Queued(1) => Some("You are next.".into()),
-        AnswerState::Queued(position) => Some(format!("Others ask too: you are number {position}.")),
+        AnswerState::Queued(position) => Some(format!("Others are asking too. You are number {position}.")),
         AnswerState::Reading { done, total } => {
             Some(format!("Reading your prompt: {} of {} tokens.", count(u64::from(*done)), count(u64::from(*total))))
         }
-        AnswerState::Recovering(reason) => Some(format!("{reason} The answer goes on in a moment.")),
+        AnswerState::Recovering(reason) => Some(format!("{reason} The answer continues in a moment.")),
         AnswerState::Stopped => Some("Stopped.".into()),
-        AnswerState::Length => Some("The limit was reached before the end.".into()),
+        AnswerState::Length => Some("The answer reached its length limit.".into()),
         AnswerState::Failed(why) => Some(why.clone()),
-        AnswerState::Interrupted => Some("Interrupted by a reload. What was written is still here.".into()),
+        AnswerState::Interrupted => Some("A reload interrupted this answer. The text so far is still here.".into()),
         AnswerState::Writing | AnswerState::Complete => None,
     }
 }
@@ -55,7 +55,7 @@ mod tests {
             words(&AnswerState::Reading { done: 412, total: 1900 }).as_deref(),
             Some("Reading your prompt: 412 of 1,900 tokens.")
         );
-        assert_eq!(words(&AnswerState::Queued(3)).as_deref(), Some("Others ask too: you are number 3."));
+        assert_eq!(words(&AnswerState::Queued(3)).as_deref(), Some("Others are asking too. You are number 3."));
         assert_eq!(words(&AnswerState::Complete), None);
     }
 }

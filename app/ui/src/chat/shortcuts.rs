@@ -6,8 +6,8 @@ use crate::{common::Dialog, state::Sheet};
 
 const KEYS: [(&str, &str); 4] = [
     ("Enter", "Send the message"),
-    ("Shift + Enter", "Begin a new line"),
-    ("Escape", "Stop the answer, or close what is on top"),
+    ("Shift + Enter", "Start a new line"),
+    ("Escape", "Stop the answer, or close the dialog"),
     ("?", "Show this list"),
 ];
 

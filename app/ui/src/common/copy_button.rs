@@ -35,7 +35,7 @@ pub fn CopyButton(
             } else {
                 store.tell(
                     NoticeLevel::Warning,
-                    "The browser does not let this page copy. Select the text and copy it yourself.",
+                    "The browser does not allow this page to copy. Select the text and copy it yourself.",
                     text,
                 );
             }

@@ -36,7 +36,7 @@ pub fn Door() -> impl IntoView {
                 <Picture />
                 <h1 class="door-name" tabindex="-1">"Potluck"</h1>
                 <p class="door-sentence">
-                    "Run a model together that none of your devices could run alone."
+                    "Together, your devices can run a model that none of them could run alone."
                 </p>
                 <Show when=move || invited.get().is_some() fallback=move || view! { <Presses rooms /> }>
                     {move || invited.get().map(|address| view! { <JoinCard address /> })}
@@ -84,7 +84,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
             >
                 <Icon symbol=Symbol::Pot />
                 <span class="press-name">"Host a model"</span>
-                <span class="press-hint" aria-hidden="true" id="host-hint">"LogitsRequest a model, open a room"</span>
+                <span class="press-hint" aria-hidden="true" id="host-hint">"Pick a model and open a room"</span>
             </button>
             <button
                 type="button"
@@ -131,7 +131,7 @@ fn BackToTable() -> impl IntoView {
     view! {
         <Show when=move || address().is_some()>
             <p class="door-back">
-                "You still have a place at a table. "
+                "You still have a seat at a table. "
                 <button type="button" class="button" on:click=back>"Back to the table"</button>
             </p>
         </Show>

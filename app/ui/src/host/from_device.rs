@@ -45,7 +45,7 @@ pub fn FromDevice(choice: Choice) -> impl IntoView {
                 {move || choice.file.with(|file| file.as_ref().map_or_else(|| "Open or drop a GGUF file".into(), web_sys::File::name))}
             </strong>
             <span class="hint">
-                {move || size().map_or_else(|| "It stays on this device; the others fetch their parts from this tab.".into(), bytes)}
+                {move || size().map_or_else(|| "It stays on this device. Other devices fetch their parts from this tab.".into(), bytes)}
             </span>
             <input type="file" accept=".gguf" class="visually-hidden" on:change=opened />
         </label>

@@ -56,7 +56,7 @@ fn Picker() -> impl IntoView {
                     prop:checked=move || choice.visible.get()
                     on:change=move |event| choice.visible.set(event_target_checked(&event))
                 />
-                <span>"Show this room on the door of everyone here"</span>
+                <span>"List this room on this relay's front page"</span>
             </label>
             <button type="button" class="button button-main button-large" disabled=move || !ready() on:click=open>
                 {move || if opening() { "Opening the room…" } else { "Open the room" }}

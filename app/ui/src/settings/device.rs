@@ -18,7 +18,7 @@ pub fn Device() -> impl IntoView {
         <section class="settings-part" aria-label="This device">
             <h3>"This device"</h3>
             <label class="labelled">
-                <span>"Name that others see"</span>
+                <span>"Name others see"</span>
                 <input
                     class="field"
                     type="text"

@@ -1,6 +1,6 @@
 //! How far a benchmark is.
 
-use potluck_panel::Loading;
+use potluck_panel::LoadReport;
 
 /// How far it is.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -9,7 +9,7 @@ pub enum Benching {
     #[default]
     Idle,
     /// The model is brought to the GPU.
-    Loading(Loading),
+    Loading(LoadReport),
     /// It measures.
     Running {
         /// What.

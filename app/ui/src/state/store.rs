@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use leptos::prelude::*;
 use potluck_panel::{
-    AnswerTimings, BUILD, BenchEvent, BenchReport, Connection, HostChoice, Notice, NoticeLevel, PlanState, Status,
-    ToNode, ToPage,
+    BUILD, BenchEvent, BenchReport, Connection, HostChoice, Notice, NoticeLevel, PlanStatus, Status, Timings, ToNode,
+    ToPage,
 };
 
 use super::{AnswerState, Benching, Conversation, Heading, History, Notices, Part, Place, Session, Settings};
@@ -94,7 +94,7 @@ pub struct Store {
     /// The dialog on top.
     pub sheet: RwSignal<Option<Sheet>>,
     /// What the last answer of this tab took.
-    pub last_timings: RwSignal<Option<AnswerTimings>>,
+    pub last_timings: RwSignal<Option<Timings>>,
     /// How far a benchmark is.
     pub bench: RwSignal<Benching>,
     /// What the last benchmark gave.
@@ -105,9 +105,7 @@ impl Store {
     /// State as the browser kept it.
     #[must_use]
     pub fn new(link: NodeLink, kept: browser::Kept, mut session: Session) -> Self {
-        if session.peer.len() != 32 {
-            session.peer = browser::hex(16);
-        }
+        session.peer.get_or_insert_with(browser::peer_id);
         let mut shelf: BTreeMap<String, Conversation> =
             kept.conversations.into_iter().map(|conversation| (conversation.id.clone(), conversation)).collect();
         if let Some(stash) = browser::take_stash() {
@@ -159,15 +157,15 @@ impl Store {
                 if build != BUILD {
                     self.tell(
                         NoticeLevel::Error,
-                        "This page and its worker are of different builds. Reload the page.",
+                        "This page and its worker are different versions. Reload the page.",
                         format!("page {BUILD}, worker {build}"),
                     );
                 }
                 // A second "ready" comes from a worker that took a dead one's place: it knows of no answers.
                 if self.ready.get_untracked() {
-                    self.break_off("The page's worker was started again and the answer stopped there. Continue it.");
+                    self.break_off("The page's worker restarted and the answer stopped. Press Continue.");
                     if self.bench.with_untracked(Benching::is_busy) {
-                        let sentence = "The page's worker was started again in the middle of it; measure again.";
+                        let sentence = "The page's worker restarted during the benchmark. Measure again.";
                         self.take_bench(BenchEvent::Failed(sentence.to_owned()));
                     }
                 }
@@ -207,7 +205,7 @@ impl Store {
         if let Connection::Closed { reason } = &status.connection {
             self.break_off(reason);
         }
-        let up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanState::Up);
+        let up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up);
         if up && !self.was_up.get_untracked() {
             self.was_up.set(true);
         } else if status.room.is_none() && self.was_up.get_untracked() {

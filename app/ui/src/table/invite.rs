@@ -60,7 +60,7 @@ fn Inside() -> impl IntoView {
 
 #[component]
 fn Card(link: String, reach: Reach) -> impl IntoView {
-    let invitation = format!("Come to my table and lend a hand: {link}");
+    let invitation = format!("Join my table and lend a hand: {link}");
     let shown = link.clone();
     view! {
         {reach.elsewhere.then(|| view! { <div class="qr-card"><QrCode address=link.clone() /></div> })}
@@ -74,13 +74,13 @@ fn Card(link: String, reach: Reach) -> impl IntoView {
         } else {
             view! {
                 <p class="hint">
-                    "The relay listens for this computer only: the link works in other browsers here. Start it without “--local” to invite other devices."
+                    "The relay accepts connections from this computer only, so the link works only in browsers here. Restart it without “--local” to invite other devices."
                 </p>
             }.into_any()
         }}
         {reach.warns.then(|| view! {
             <p class="hint">
-                "The other device will warn once that the certificate is not known: this relay made its own. Choose “Advanced”, then “Proceed” (Chrome) or “Show details”, then “visit this website” (Safari)."
+                "The other device warns once about an unknown certificate, because this relay made its own. In Chrome choose “Advanced”, then “Proceed”. In Safari choose “Show details”, then “visit this website”."
             </p>
         })}
     }

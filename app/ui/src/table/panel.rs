@@ -8,7 +8,7 @@ use super::{
     seat_list::SeatList,
     svg::TableSvg,
     timeline::TimelineCard,
-    token_way::{Help, TokenWay},
+    token_path::{Help, TokenPath},
     waiting::Threshold,
 };
 use crate::{
@@ -35,7 +35,7 @@ pub fn TablePanel() -> impl IntoView {
             <Show when=move || seated.get() fallback=|| view! { <div class="table-svg table-none"></div> }>
                 <TableSvg selected />
                 <PlanLine />
-                <TokenWay />
+                <TokenPath />
             </Show>
             <Missing />
             <Help />
@@ -51,9 +51,9 @@ pub fn TablePanel() -> impl IntoView {
 fn ModelLine() -> impl IntoView {
     let store = store();
     let name = move || {
-        store.status.with(|status| {
-            status.model.as_ref().map_or_else(|| "The table is being laid".into(), |model| model.name.clone())
-        })
+        store
+            .status
+            .with(|status| status.model.as_ref().map_or_else(|| "Setting the table".into(), |model| model.name.clone()))
     };
     view! {
         <header class="model-line">
@@ -76,7 +76,7 @@ fn model_facts(status: &Status) -> String {
     if !model.quantization.is_empty() {
         facts.push(model.quantization.clone());
     }
-    facts.push(bytes(model.bytes));
+    facts.push(bytes(model.bytes.0));
     if !model.licence.is_empty() {
         facts.push(model.licence.clone());
     }
@@ -106,7 +106,7 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     if pace > 0.0 {
         words.push(format!("{} measured", tokens_per_second(pace)));
     }
-    // The same number as in a token's way: a reason from the time of planning would contradict it.
+    // The same number as in the token's path: one from the time of planning would contradict it.
     if plan.token_ms > 0.0 && plan.waiting.is_none() {
         words.push(format!("{} a token expected", duration_ms(plan.token_ms)));
     }
@@ -160,7 +160,7 @@ fn ShareSwitch() -> impl IntoView {
                     prop:checked=move || share.get() == Some(Sharing::Everyone)
                     on:change=change
                 />
-                <span>"Everyone takes part"<small class="hint">"Off: the fastest plan, others wait as spares"</small></span>
+                <span>"Everyone takes part"<small class="hint">"Off: the fastest plan; other devices stay as spares"</small></span>
             </label>
         </Show>
     }
@@ -179,10 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_line_and_a_tokens_way_expect_the_same() {
+    fn the_plan_line_and_the_token_path_expect_the_same() {
         let plan = PlanReport { token_ms: 41.3, reason: "Everyone takes part.".into(), ..plan_of(&["a", "b"]) };
         assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms a token expected. Everyone takes part.");
-        let way = crate::table::token_way::times(45.0, plan.token_ms);
-        assert_eq!(way, "45 ms measured, 41 ms expected");
+        let path = crate::table::token_path::times(45.0, plan.token_ms);
+        assert_eq!(path, "45 ms measured, 41 ms expected");
     }
 }

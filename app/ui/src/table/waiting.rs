@@ -25,9 +25,9 @@ pub fn Threshold() -> impl IntoView {
                     <h2>{move || if has_key() { "Waiting for the host" } else { "Asking the host to let you in" }}</h2>
                     <p class="hint">
                         {move || if has_key() {
-                            "The table is set as soon as the host is here. Nothing more to do here.".into()
+                            "You join as soon as the host is here. There is nothing for you to do.".into()
                         } else {
-                            format!("They see “{} wants to come in”. Nothing more to do here.", name())
+                            format!("They see “{} wants to join”. There is nothing for you to do.", name())
                         }}
                     </p>
                 </div>
@@ -52,8 +52,8 @@ pub fn Threshold() -> impl IntoView {
             <section class="card threshold" aria-live="polite">
                 <Icon symbol=Symbol::Again />
                 <div>
-                    <h2>"The line to the relay is lost"</h2>
-                    <p class="hint">{format!("Trying again, attempt {attempt}. The answer goes on when the line is back.")}</p>
+                    <h2>"The connection to the relay is lost"</h2>
+                    <p class="hint">{format!("Trying again, attempt {attempt}. The answer continues once the connection is back.")}</p>
                 </div>
             </section>
         }

@@ -34,7 +34,7 @@ impl Memory {
             }
             ToNode::SetSharing(share) => {
                 if let Some((ToNode::Host(choice), _)) = &mut self.room {
-                    choice.share = *share;
+                    choice.sharing = *share;
                 }
             }
             ToNode::Visibility { hidden } => self.hidden = *hidden,
