@@ -154,15 +154,16 @@ pub fn install_tools(store: Store) {
 }
 
 fn status(store: Store) -> JsValue {
-    let mut value = store.status.with_untracked(|status| serde_json::to_value(status)).unwrap_or_default();
+    let mut value = store.room.status.with_untracked(|status| serde_json::to_value(status)).unwrap_or_default();
     let link = store
+        .room
         .status
         .with_untracked(|status| status.room.as_ref().map(|room| format!("{}{}", browser::origin(), room.link)));
     if let Some(fields) = value.as_object_mut() {
         fields.insert("link".into(), link.into());
-        let timings = serde_json::to_value(store.last_timings.get_untracked()).unwrap_or_default();
+        let timings = serde_json::to_value(store.room.last_timings.get_untracked()).unwrap_or_default();
         fields.insert("timings".into(), timings);
-        let tokens = store.tools.with_value(ToolCalls::tokens_under_way);
+        let tokens = store.node.tools.with_value(ToolCalls::tokens_under_way);
         fields.insert("answering".into(), serde_json::json!({ "tokens": tokens }));
     }
     as_js(&value)
@@ -173,7 +174,7 @@ fn chat(store: Store, text: String, options: &JsValue) -> Promise {
     let options: Options = given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let request = store.next_request();
     Promise::new(&mut |resolve, reject| {
-        store.tools.update_value(|calls| {
+        store.node.tools.update_value(|calls| {
             calls.chats.insert(request, Chat { resolve, reject, text: String::new(), tokens: Vec::new() });
         });
         store.send(ToNode::Prompt(PromptRequest {
@@ -244,7 +245,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
         return Promise::reject(&js_sys::Error::new(why));
     };
     Promise::new(&mut |resolve, reject| {
-        store.tools.update_value(|calls| {
+        store.node.tools.update_value(|calls| {
             calls.end_bench(Err("Another benchmark was started."));
             calls.bench = Some((resolve, reject));
         });
@@ -254,7 +255,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
 
 fn trace(store: Store) -> Promise {
     Promise::new(&mut |resolve, _reject| {
-        store.tools.update_value(|calls| calls.traces.push(resolve.unchecked_into()));
+        store.node.tools.update_value(|calls| calls.traces.push(resolve.unchecked_into()));
         store.send(ToNode::Trace);
     })
 }

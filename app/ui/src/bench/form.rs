@@ -30,7 +30,7 @@ fn ready(mut models: Vec<Model>) -> Vec<Model> {
 #[component]
 pub fn Form(form: BenchForm) -> impl IntoView {
     let store = store();
-    let busy = move || store.bench.with(crate::state::Benching::is_busy);
+    let busy = move || store.bench.progress.with(crate::state::Benching::is_busy);
     let begin = move |event: ev::SubmitEvent| {
         event.prevent_default();
         if let Some((choice, file)) = untrack(|| form.choice()) {

@@ -21,7 +21,7 @@ pub fn BenchPage() -> impl IntoView {
         event.prevent_default();
         store.send(ToNode::StopBench);
         browser::go("/");
-        store.route.set(Route::Door);
+        store.screen.route.set(Route::Door);
     };
     view! {
         <main class="bench">
@@ -35,7 +35,7 @@ pub fn BenchPage() -> impl IntoView {
             </header>
             <Form form />
             <Progress />
-            {move || store.bench_report.get().map(|report| view! { <Results report /> })}
+            {move || store.bench.report.get().map(|report| view! { <Results report /> })}
         </main>
     }
 }
@@ -44,7 +44,7 @@ pub fn BenchPage() -> impl IntoView {
 #[component]
 fn Progress() -> impl IntoView {
     let store = store();
-    let line = move || match store.bench.get() {
+    let line = move || match store.bench.progress.get() {
         Benching::Idle => None,
         Benching::Loading(loading) => Some((loading_line(&loading), loading.done.0, loading.total.0)),
         Benching::Running { what, done, total } => {
@@ -52,7 +52,7 @@ fn Progress() -> impl IntoView {
         }
         Benching::Stopped | Benching::Failed(_) => None,
     };
-    let ended = move || match store.bench.get() {
+    let ended = move || match store.bench.progress.get() {
         Benching::Stopped => Some("Stopped before anything was fully measured.".to_owned()),
         Benching::Failed(sentence) => Some(sentence),
         _ => None,

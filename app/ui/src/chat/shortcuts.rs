@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use crate::{common::Dialog, state::Sheet};
+use crate::{common::Dialog, state::DialogKind};
 
 const KEYS: [(&str, &str); 4] = [
     ("Enter", "Send the message"),
@@ -15,7 +15,7 @@ const KEYS: [(&str, &str); 4] = [
 #[component]
 pub fn Shortcuts() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Shortcuts title="Keyboard">
+        <Dialog kind=DialogKind::Shortcuts title="Keyboard">
             <dl class="keys">
                 {KEYS.map(|(key, meaning)| view! { <dt><kbd>{key}</kbd></dt><dd>{meaning}</dd> }).collect_view()}
             </dl>

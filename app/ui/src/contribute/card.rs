@@ -28,7 +28,7 @@ pub fn ContributeCard() -> impl IntoView {
 #[component]
 fn Offer() -> impl IntoView {
     let store = store();
-    let webgpu = move || store.status.with(|status| status.device.trouble.is_none());
+    let webgpu = move || store.room.status.with(|status| status.device.trouble.is_none());
     view! {
         <div class="own-row">
             <p class="hint">
@@ -54,7 +54,8 @@ fn Offer() -> impl IntoView {
 #[component]
 fn Lending() -> impl IntoView {
     let store = store();
-    let loading = Memo::new(move |_| store.status.with(|status| status.loading.clone().filter(|_| !works(status))));
+    let loading =
+        Memo::new(move |_| store.room.status.with(|status| status.loading.clone().filter(|_| !works(status))));
     view! {
         <Show when=move || loading.with(Option::is_some)>
             {move || loading.get().map(|loading| view! { <Phases loading /> })}
@@ -84,7 +85,7 @@ fn beside_work(status: &Status) -> Option<String> {
 /// One sentence on what this device does for the room.
 fn own_sentence(store: Store) -> String {
     let lent = bytes(store.lends().unwrap_or(0));
-    store.status.with(|status| {
+    store.room.status.with(|status| {
         if status.device.trouble.is_some() {
             return "This device lends nothing because its GPU is unavailable. Reload the page to try again.".into();
         }
@@ -124,7 +125,7 @@ fn Adjust() -> impl IntoView {
         <details class="fold">
             <summary>"Change how much this device lends"</summary>
             <LendSlider value label="Memory this device lends" />
-            <p class="hint">{move || store.status.with(|status| room_for(status, value.get()))}</p>
+            <p class="hint">{move || store.room.status.with(|status| room_for(status, value.get()))}</p>
             <label class="check">
                 <input
                     type="checkbox"

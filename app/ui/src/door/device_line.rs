@@ -20,7 +20,7 @@ fn sentence(device: &DeviceReport) -> String {
 #[component]
 pub fn DeviceLine() -> impl IntoView {
     let store = store();
-    let device = Memo::new(move |_| store.status.with(|status| status.device.clone()));
+    let device = Memo::new(move |_| store.room.status.with(|status| status.device.clone()));
     let trouble = move || device.with(|device| device.trouble.clone());
     view! {
         <div class="device-line">

@@ -20,7 +20,7 @@ pub fn JoinCard(
     let enter = move |lends: Option<u64>| store.enter(address.get_value(), lends);
     let elsewhere = move |_| {
         crate::browser::go("/");
-        store.route.set(Route::Door);
+        store.screen.route.set(Route::Door);
     };
     view! {
         <p class="door-invited">

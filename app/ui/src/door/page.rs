@@ -7,7 +7,7 @@ use crate::{
     common::{Icon, Privacy, Symbol},
     relay::Room,
     route::{RoomAddress, Route},
-    state::{Sheet, store},
+    state::{DialogKind, store},
     text::plural,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 pub fn Door() -> impl IntoView {
     let store = store();
     let rooms = watch_rooms();
-    let invited = Memo::new(move |_| match store.route.get() {
+    let invited = Memo::new(move |_| match store.screen.route.get() {
         Route::Room(address) => Some(address),
         Route::Door | Route::Bench => None,
     });
@@ -28,7 +28,7 @@ pub fn Door() -> impl IntoView {
                         type="button"
                         class="button button-icon"
                         aria-label="Settings"
-                        on:click=move |_| store.sheet.set(Some(Sheet::Settings))
+                        on:click=move |_| store.screen.dialog.set(Some(DialogKind::Settings))
                     >
                         <Icon symbol=Symbol::Sliders />
                     </button>
@@ -64,7 +64,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
         });
         match only {
             Some(id) => store.enter(RoomAddress { id, key: None }, Some(untrack(|| store.lend_by_default()))),
-            None => store.sheet.set(Some(Sheet::Rooms)),
+            None => store.screen.dialog.set(Some(DialogKind::Rooms)),
         }
     };
     let hint = move || match rooms.get().as_deref() {
@@ -80,7 +80,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
                 type="button"
                 class="press press-main"
                 aria-describedby="host-hint"
-                on:click=move |_| store.sheet.set(Some(Sheet::Host))
+                on:click=move |_| store.screen.dialog.set(Some(DialogKind::Host))
             >
                 <Icon symbol=Symbol::Pot />
                 <span class="press-name">"Host a model"</span>
@@ -107,7 +107,7 @@ fn BenchLink() -> impl IntoView {
     let open = move |event: leptos::ev::MouseEvent| {
         event.prevent_default();
         crate::browser::go("/bench");
-        store.route.set(Route::Bench);
+        store.screen.route.set(Route::Bench);
     };
     view! {
         <a class="button button-quiet button-small" href="/bench" on:click=open>"How fast is this device?"</a>
@@ -119,13 +119,13 @@ fn BenchLink() -> impl IntoView {
 fn BackToTable() -> impl IntoView {
     let store = store();
     let address = move || {
-        let here = matches!(store.route.get(), Route::Door);
+        let here = matches!(store.screen.route.get(), Route::Door);
         store.session.with(|session| session.place.as_ref().filter(|_| here).map(crate::state::Place::address))
     };
     let back = move |_| {
         if let Some(address) = untrack(address) {
             crate::browser::go(&address.path());
-            store.route.set(Route::Room(address));
+            store.screen.route.set(Route::Room(address));
         }
     };
     view! {

@@ -7,7 +7,7 @@ use crate::{
     common::{Dialog, Icon, Symbol},
     relay::Room,
     route::{RoomAddress, Route},
-    state::{Sheet, store},
+    state::{DialogKind, store},
     text::plural,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 #[component]
 pub fn RoomPicker() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Rooms title="Which table?">
+        <Dialog kind=DialogKind::Rooms title="Which table?">
             <Rooms />
             <ByLink />
         </Dialog>

@@ -100,7 +100,7 @@ fn ModelCard(model: Model, title: String, choice: Choice) -> impl IntoView {
     let choose = StoredValue::new(model.clone());
     let case = move || {
         let model = choose.get_value();
-        choice.case(model.bytes, Some(&model), store.status.with(|status| status.device.bandwidth))
+        choice.case(model.bytes, Some(&model), store.room.status.with(|status| status.device.bandwidth))
     };
     view! {
         <label class="card model-card" class:card-chosen=move || chosen.get() class:card-off=broken>

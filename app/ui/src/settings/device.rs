@@ -12,7 +12,7 @@ use crate::{
 #[component]
 pub fn Device() -> impl IntoView {
     let store = store();
-    let device = Memo::new(move |_| store.status.with(|status| status.device.clone()));
+    let device = Memo::new(move |_| store.room.status.with(|status| status.device.clone()));
     let testing = move || device.with(|device| device.self_test.state == SelfTestState::Running);
     view! {
         <section class="settings-part" aria-label="This device">

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Conversation {
     /// Random text; names the state that devices keep for it.
     pub id: String,
-    /// Shown in the list: the first question until somebody renames it.
+    /// ShownNotice in the list: the first question until somebody renames it.
     pub title: String,
     /// Somebody gave the title.
     pub renamed: bool,

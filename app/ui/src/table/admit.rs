@@ -13,7 +13,7 @@ use crate::{
 pub fn Admissions() -> impl IntoView {
     let store = store();
     let asking = Memo::new(move |_| {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             let host = status.role.coordinator;
             let known = store.session.with(|session| session.admitted.clone());
             let asks =

@@ -6,14 +6,14 @@ use crate::{
     browser,
     common::{CopyButton, Dialog, QrCode},
     relay::{self, Addresses},
-    state::{Sheet, store},
+    state::{DialogKind, store},
 };
 
 /// The dialog with link, QR code and what the other device will show.
 #[component]
 pub fn Invite() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Invite title="Invite a device">
+        <Dialog kind=DialogKind::Invite title="Invite a device">
             <Inside />
         </Dialog>
     }
@@ -48,7 +48,7 @@ fn Inside() -> impl IntoView {
         addresses.try_set(Some(known));
     });
     let reach = move || addresses.get().map(|addresses| reach(&addresses, &browser::origin()));
-    let path = Memo::new(move |_| store.status.with(|status| status.room.as_ref().map(|room| room.link.clone())));
+    let path = Memo::new(move |_| store.room.status.with(|status| status.room.as_ref().map(|room| room.link.clone())));
     move || match (reach(), path.get()) {
         (Some(reach), Some(path)) => {
             let link = format!("{}{path}", reach.origin);

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     common::{Icon, Symbol},
     contribute::ContributeCard,
-    state::{Sheet, store},
+    state::{DialogKind, store},
     text::{bytes, duration_ms, model_size, plural, tokens_per_second},
 };
 
@@ -23,9 +23,12 @@ use crate::{
 pub fn TablePanel() -> impl IntoView {
     let store = store();
     let selected = RwSignal::new(None);
-    let seated = Memo::new(move |_| store.status.with(|status| !status.peers.is_empty()));
+    let seated = Memo::new(move |_| store.room.status.with(|status| !status.peers.is_empty()));
     let inside = Memo::new(move |_| {
-        store.status.with(|status| !matches!(status.connection, Connection::Closed { .. } | Connection::WaitingForHost))
+        store
+            .room
+            .status
+            .with(|status| !matches!(status.connection, Connection::Closed { .. } | Connection::WaitingForHost))
     });
     view! {
         <Threshold />
@@ -52,6 +55,7 @@ fn ModelLine() -> impl IntoView {
     let store = store();
     let name = move || {
         store
+            .room
             .status
             .with(|status| status.model.as_ref().map_or_else(|| "Setting the table".into(), |model| model.name.clone()))
     };
@@ -59,9 +63,9 @@ fn ModelLine() -> impl IntoView {
         <header class="model-line">
             <div>
                 <h2>{name}</h2>
-                <p class="hint">{move || store.status.with(model_facts)}</p>
+                <p class="hint">{move || store.room.status.with(model_facts)}</p>
             </div>
-            <button type="button" class="button" on:click=move |_| store.sheet.set(Some(Sheet::Invite))>
+            <button type="button" class="button" on:click=move |_| store.screen.dialog.set(Some(DialogKind::Invite))>
                 <Icon symbol=Symbol::Link />
                 <span>"Invite"</span>
             </button>
@@ -88,7 +92,7 @@ fn model_facts(status: &Status) -> String {
 fn PlanLine() -> impl IntoView {
     let store = store();
     let line = move || {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             let plan = status.plan.as_ref()?;
             Some(plan_line(plan, status.tokens_per_second))
         })
@@ -126,7 +130,7 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
 fn Missing() -> impl IntoView {
     let store = store();
     let waiting =
-        Memo::new(move |_| store.status.with(|status| status.plan.as_ref().and_then(|plan| plan.waiting.clone())));
+        Memo::new(move |_| store.room.status.with(|status| status.plan.as_ref().and_then(|plan| plan.waiting.clone())));
     view! {
         {move || waiting.get().map(|waiting| view! {
             <section class="card missing" aria-live="polite">
@@ -141,7 +145,7 @@ fn Missing() -> impl IntoView {
 fn ShareSwitch() -> impl IntoView {
     let store = store();
     let share = Memo::new(move |_| {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             let host = status.role.coordinator;
             status.plan.as_ref().filter(|_| host).map(|plan| plan.sharing)
         })

@@ -17,9 +17,9 @@ pub fn SeatList(
 ) -> impl IntoView {
     let store = store();
     let peers = Memo::new(move |_| {
-        store.status.with(|status| status.peers.iter().map(|member| member.peer).collect::<Vec<_>>())
+        store.room.status.with(|status| status.peers.iter().map(|member| member.peer).collect::<Vec<_>>())
     });
-    let slow = Memo::new(move |_| match store.status.with(slowest) {
+    let slow = Memo::new(move |_| match store.room.status.with(slowest) {
         Some(StepKind::Stage { peer, .. }) => Some(peer),
         _ => None,
     });

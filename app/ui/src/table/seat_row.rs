@@ -22,14 +22,15 @@ pub fn SeatRow(
     slow: Signal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();
-    let member =
-        Memo::new(move |_| store.status.with(|status| status.peers.iter().find(|member| member.peer == peer).cloned()));
-    let is_self = Memo::new(move |_| store.status.with(|status| status.peer == Some(peer)));
+    let member = Memo::new(move |_| {
+        store.room.status.with(|status| status.peers.iter().find(|member| member.peer == peer).cloned())
+    });
+    let is_self = Memo::new(move |_| store.room.status.with(|status| status.peer == Some(peer)));
     let open = Memo::new(move |_| selected.get() == Some(peer));
     let slowest = Memo::new(move |_| slow.get() == Some(peer));
     let toggle = move |_| selected.set((!open.get_untracked()).then_some(peer));
     let held = Memo::new(move |_| {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             status.plan.as_ref().map(|plan| held_by(peer, plan, status.model.as_ref())).unwrap_or_default()
         })
     });
@@ -45,9 +46,9 @@ pub fn SeatRow(
         })
     };
     let numbers = move || {
-        let stages = store.status.with(|status| own_stages(status, peer));
+        let stages = store.room.status.with(|status| own_stages(status, peer));
         let memory =
-            store.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
+            store.room.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
         member.get().map(|member| view! { <Numbers member stages memory /> })
     };
     view! {

@@ -88,8 +88,8 @@ pub fn TableSvg(
     selected: RwSignal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();
-    let seating = Memo::new(move |_| store.status.with(Seating::of));
-    let steps = Memo::new(move |_| store.status.with(path_steps));
+    let seating = Memo::new(move |_| store.room.status.with(Seating::of));
+    let steps = Memo::new(move |_| store.room.status.with(path_steps));
     let seats = move || {
         let seating = seating.get();
         let steps = steps.get();
@@ -192,7 +192,7 @@ fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
     let (name_y, words_y) = label(here, radius);
     let cross = format!("M{0:.1} {2:.1}h16M{1:.1} {3:.1}v16", here.x - 8.0, here.x, here.y, here.y - 8.0);
     view! {
-        <g class="seat seat-empty" on:click=move |_| store.sheet.set(Some(crate::state::Sheet::Invite))>
+        <g class="seat seat-empty" on:click=move |_| store.screen.dialog.set(Some(crate::state::DialogKind::Invite))>
             <circle class="seat-ground" cx=here.x cy=here.y r=radius />
             <path class="seat-cross" d=cross />
             <text class="seat-name" x=here.x y=name_y>"Empty seat"</text>

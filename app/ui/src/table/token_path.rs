@@ -138,20 +138,20 @@ fn name(status: &Status, peer: PeerId) -> String {
 #[component]
 pub fn TokenPath() -> impl IntoView {
     let store = store();
-    let steps = Memo::new(move |_| store.status.with(path_steps));
+    let steps = Memo::new(move |_| store.room.status.with(path_steps));
     let sum = move || {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             let plan = status.plan.as_ref();
             plan.map(|plan| times(plan.measured_token_ms, plan.token_ms)).unwrap_or_default()
         })
     };
-    let forecast = move || store.status.with(|status| status.plan.as_ref()?.forecast.as_ref().map(forecast_text));
+    let forecast = move || store.room.status.with(|status| status.plan.as_ref()?.forecast.as_ref().map(forecast_text));
     let rows = move || {
         let steps = steps.get();
         let slowest = bottleneck(&steps);
         let longest = slowest.map_or(0.0, |index| steps[index].millis());
         let row = |(index, step): (usize, &PathStep)| {
-            let title = store.status.with(|status| title(&step.kind, |peer| name(status, peer)));
+            let title = store.room.status.with(|status| title(&step.kind, |peer| name(status, peer)));
             // Bars show shares of the longest part, in microseconds.
             let (done, total) = ((step.millis() * 1e3) as u64, (longest * 1e3) as u64);
             let class = if matches!(step.kind, StepKind::Hop { .. }) { "path-step path-hop" } else { "path-step" };
@@ -182,7 +182,7 @@ pub fn TokenPath() -> impl IntoView {
 pub fn Help() -> impl IntoView {
     let store = store();
     let help = Memo::new(move |_| {
-        store.status.with(|status| status.plan.as_ref().map(|plan| plan.help.clone()).unwrap_or_default())
+        store.room.status.with(|status| status.plan.as_ref().map(|plan| plan.help.clone()).unwrap_or_default())
     });
     view! {
         <Show when=move || help.with(|help| !help.is_empty())>

@@ -12,7 +12,7 @@ use crate::{
 #[component]
 pub fn Threshold() -> impl IntoView {
     let store = store();
-    let connection = Memo::new(move |_| store.status.with(|status| status.connection.clone()));
+    let connection = Memo::new(move |_| store.room.status.with(|status| status.connection.clone()));
     let name = move || store.own_name();
     // Who has the room's key is let in unasked.
     let has_key = move || store.session.with(|session| session.place.as_ref().is_some_and(|place| place.key.is_some()));
