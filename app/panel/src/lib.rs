@@ -6,6 +6,7 @@
 //! The page sends [`ToNode`], the node answers with [`ToPage`]. A [`Status`] is a whole snapshot, so a page that reloads
 //! or misses one is never out of step. Both sides compare [`BUILD`] first: a stale worker says so in one sentence.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod bench;
 mod command;

@@ -1,4 +1,4 @@
-//! How everything stands: one snapshot, the source of the table and of `potluck.status()`.
+//! The status of node and room: one snapshot, the source of the table and of `potluck.status()`.
 
 use potluck_plan::{KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
 use potluck_protocol::{ForecastView, HopView, LoadReport, MemberView, ModelCard, PlanStatus, RequestId};
@@ -13,7 +13,7 @@ pub struct Status {
     pub peer: Option<PeerId>,
     /// What this tab is in the room.
     pub role: Roles,
-    /// The line to the relay.
+    /// The connection to the relay.
     pub connection: Connection,
     /// The room, once in one.
     pub room: Option<RoomReport>,
@@ -33,7 +33,7 @@ pub struct Status {
     pub bytes_loaded: u64,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
-    /// Frames that came from other tabs of this browser without the relay, on the room's present line.
+    /// Frames that came from other tabs of this browser without the relay, on the room's present connection.
     pub direct_frames: u64,
     /// Last measured tokens per second of the room, 0 before the first answer.
     pub tokens_per_second: f64,
@@ -56,13 +56,13 @@ impl Status {
 pub struct Roles {
     /// It opened the room and holds the token log.
     pub coordinator: bool,
-    /// It lends its GPU.
+    /// It contributes its GPU.
     pub worker: bool,
     /// It is in the room.
     pub guest: bool,
 }
 
-/// The line to the relay.
+/// The connection to the relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Connection {
     /// In no room.
@@ -104,15 +104,15 @@ pub struct RoomReport {
 pub struct PlanReport {
     /// Which plan; 0 before the first.
     pub epoch: PlanEpoch,
-    /// How far it is.
+    /// Its progress.
     pub state: PlanStatus,
     /// Stages in the order a token passes them.
     pub stages: Vec<StageReport>,
     /// Messages from device to device in the order of a token.
     pub hops: Vec<HopView>,
-    /// How keys and values are stored; nothing before there is a plan.
+    /// How the KV cache is stored; none before there is a plan.
     pub cache: Option<KvCacheType>,
-    /// Bytes set aside on each device with work besides weights and state: scratch, staging, parameters.
+    /// Bytes reserved on each device with a stage besides weights and KV cache: scratch, staging, parameters.
     pub overhead: u64,
     /// Messages from device to device a token needs.
     pub network_hops: u32,
@@ -120,11 +120,11 @@ pub struct PlanReport {
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
     pub measured_token_ms: f64,
-    /// What the newest answer's tokens were foretold to take after its first ones, and took.
+    /// Forecast and measurement of the newest answer.
     pub forecast: Option<ForecastView>,
     /// How the host wants work shared.
     pub sharing: Sharing,
-    /// Why there is no plan, and what would help.
+    /// What is missing while there is no plan.
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.
     pub reason: String,
@@ -156,13 +156,13 @@ pub struct StageReport {
     pub end_block: u16,
     /// It embeds.
     pub embeds: bool,
-    /// It computes the head.
+    /// It computes the LM head.
     pub head: bool,
     /// Other peers that hold experts for it.
     pub expert_holders: Vec<ExpertHolding>,
     /// Weight bytes.
     pub bytes: u64,
-    /// Bytes of keys and values, for the whole context.
+    /// KV cache bytes, for the whole context.
     pub kv_cache_bytes: u64,
     /// Milliseconds a token as the planner expects.
     pub predicted_ms: f64,
@@ -253,4 +253,42 @@ pub enum NoticeLevel {
     Warning,
     /// Something does not work.
     Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::Bytes;
+    use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus};
+
+    use super::*;
+
+    /// Tools read `potluck.status()`: ids are hexadecimal text, sums of bytes plain numbers, states names.
+    #[test]
+    fn the_snapshot_reads_well_as_json() {
+        let host = PeerId([0xab; 16]);
+        let member = MemberView {
+            peer: host,
+            name: "Laptop".into(),
+            kind: DeviceKind::Computer,
+            adapter: String::new(),
+            coordinator: true,
+            lent: Some(Bytes(7)),
+            used: Bytes(3),
+            status: MemberStatus::Ready,
+            spare: None,
+            standby: None,
+            loading: Some(LoadReport::begin(LoadPhase::SelfTest)),
+            round_trip_ms: 0.0,
+            hidden: false,
+        };
+        let status = Status { peer: Some(host), peers: vec![member], ..Status::default() };
+        let json = serde_json::to_value(&status).expect("a snapshot is plain data");
+        let hex = "ab".repeat(16);
+        assert_eq!(json["peer"], hex.as_str());
+        let seen = &json["peers"][0];
+        assert_eq!(seen["peer"], hex.as_str());
+        assert_eq!((&seen["lent"], &seen["used"]), (&7.into(), &3.into()));
+        assert_eq!((&seen["status"], &seen["loading"]["phase"]), (&"Ready".into(), &"self-test".into()));
+        assert_eq!(serde_json::from_value::<Status>(json).expect("it reads again"), status);
+    }
 }

@@ -12,6 +12,7 @@
 //!
 //! [`encode`] and [`decode`] are the one place every frame passes, so sealing will be put here.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod activation;
 mod codec;

@@ -1,6 +1,9 @@
 //! English.
 
-use crate::{ConnectionTexts, KvCacheTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, Texts};
+use crate::{
+    AnswerTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts,
+    PlanTexts, RoleTexts, Texts,
+};
 
 /// English.
 pub const ENGLISH: Texts = Texts {
@@ -56,5 +59,51 @@ pub const ENGLISH: Texts = Texts {
         q8_0: "A quarter (q8_0)",
         q4_0: "An eighth (q4_0), less exact answers",
     },
-    question_lost: "The host's page was reloaded and lost this question. Ask again.",
+    answer: AnswerTexts {
+        sending: "Sending your question.",
+        next: "You are next.",
+        queued: "Others are asking too. You are number {}.",
+        reading: "Reading your prompt: {} of {} tokens.",
+        recovering: "{} The answer continues in a moment.",
+        stopped: "Stopped.",
+        length: "The answer reached its length limit.",
+        interrupted: "A reload interrupted this answer. The text so far is still here.",
+        question_lost: "The host's page was reloaded and lost this question. Ask again.",
+        worker_restarted: "The page's worker restarted and the answer stopped. Press Continue.",
+    },
+    not_yet: NotYetTexts {
+        connecting: "Connecting to the room.",
+        reconnecting: "The connection to the relay is lost. Trying again.",
+        waiting_for_host: "Waiting for the host.",
+        opening_model: "The room is opening its model.",
+        joining: "Joining the room.",
+        waiting: "The room is waiting for more devices.",
+        loading: "Devices are loading. You can already write.",
+        loading_share: "Devices are loading: {}%. You can already write.",
+    },
+    own: OwnDeviceTexts {
+        only_chats: "This device only chats. Lend its GPU to make room for larger models.",
+        no_webgpu: "This device can only chat: its browser has no WebGPU.",
+        gpu_lost: "This device lends nothing because its GPU is unavailable. Reload the page to try again.",
+        room_short: "This device lends {}.{} The room needs more memory.",
+        works: "This device lends {} and holds {}.{}{}",
+        prepares: " It keeps working while it prepares for a new plan.",
+        spare: "This device lends {} and is a spare.{} {}",
+        not_needed: "The room does not need it now.",
+        failed: "This device cannot take part. Its notice says why.",
+        loading: "Loading {}.",
+        waiting: "This device lends {} and waits for its share of the model.",
+        choose_memory: "Browsers do not report GPU memory. Choose what this device can spare.",
+        layers: "Room for about {} of the model's {} layers. Browsers do not report GPU memory, so the choice is yours.",
+    },
+    notice: NoticeTexts {
+        versions_differ: "This page and its worker are different versions. Reload the page.",
+        bench_interrupted: "The page's worker restarted during the benchmark. Measure again.",
+        bench_replaced: "Another benchmark was started.",
+        bench_stopped: "The benchmark was stopped.",
+        no_storage: "This browser does not store data for this page. Conversations are lost when you close the tab.",
+        not_stored: "The browser refused to store this conversation. Copy what you need.",
+        not_deleted: "The conversation could not be deleted. Try again.",
+        cannot_copy: "The browser does not allow this page to copy. Select the text and copy it yourself.",
+    },
 };

@@ -9,7 +9,10 @@ mod english;
 mod texts;
 
 pub use english::ENGLISH;
-pub use texts::{ConnectionTexts, KvCacheTexts, MemberTexts, PhaseTexts, PlanTexts, RoleTexts, Texts, fill};
+pub use texts::{
+    AnswerTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts,
+    PlanTexts, RoleTexts, Texts, fill,
+};
 
 /// The table in use. There is one language today.
 #[must_use]

@@ -21,8 +21,14 @@ pub struct Texts {
     pub connection: ConnectionTexts,
     /// How the KV cache is stored.
     pub kv_cache: KvCacheTexts,
-    /// The host forgot a question when its page was reloaded.
-    pub question_lost: &'static str,
+    /// How an answer of the chat goes.
+    pub answer: AnswerTexts,
+    /// Why a question cannot be sent yet.
+    pub not_yet: NotYetTexts,
+    /// What this device does for the room.
+    pub own: OwnDeviceTexts,
+    /// What the page has to say about itself.
+    pub notice: NoticeTexts,
 }
 
 /// A text for each [`LoadPhase`].
@@ -105,6 +111,104 @@ pub struct KvCacheTexts {
     pub f16: &'static str,
     pub q8_0: &'static str,
     pub q4_0: &'static str,
+}
+
+/// How an answer of the chat goes.
+#[derive(Debug)]
+pub struct AnswerTexts {
+    /// On its way to the host.
+    pub sending: &'static str,
+    /// Only one question is before it.
+    pub next: &'static str,
+    /// Place in the queue.
+    pub queued: &'static str,
+    /// Tokens read, of how many.
+    pub reading: &'static str,
+    /// Why the room recovers.
+    pub recovering: &'static str,
+    /// Somebody pressed Stop.
+    pub stopped: &'static str,
+    /// The limit was reached.
+    pub length: &'static str,
+    /// The page was reloaded meanwhile.
+    pub interrupted: &'static str,
+    /// The host's page was reloaded and forgot it.
+    pub question_lost: &'static str,
+    /// This page's worker was replaced.
+    pub worker_restarted: &'static str,
+}
+
+/// Why a question cannot be sent yet.
+#[derive(Debug)]
+pub struct NotYetTexts {
+    /// Dialling.
+    pub connecting: &'static str,
+    /// The connection is lost.
+    pub reconnecting: &'static str,
+    /// The host is asked.
+    pub waiting_for_host: &'static str,
+    /// This host opens its model.
+    pub opening_model: &'static str,
+    /// The room is not seen yet.
+    pub joining: &'static str,
+    /// Memory is missing, and the host has not said how much.
+    pub waiting: &'static str,
+    /// Devices load; nothing is known of how far.
+    pub loading: &'static str,
+    /// Devices load: percent.
+    pub loading_share: &'static str,
+}
+
+/// What this device does for the room.
+#[derive(Debug)]
+pub struct OwnDeviceTexts {
+    /// It lends nothing yet.
+    pub only_chats: &'static str,
+    /// It cannot lend.
+    pub no_webgpu: &'static str,
+    /// It could lend before.
+    pub gpu_lost: &'static str,
+    /// Bytes lent; for whom it stands by.
+    pub room_short: &'static str,
+    /// Bytes lent; what it holds; for whom it stands by; what it loads besides.
+    pub works: &'static str,
+    /// It loads for another plan while it works.
+    pub prepares: &'static str,
+    /// Bytes lent; for whom it stands by; why it has no work.
+    pub spare: &'static str,
+    /// Nothing else is known of why it has no work.
+    pub not_needed: &'static str,
+    /// It failed.
+    pub failed: &'static str,
+    /// What it loads.
+    pub loading: &'static str,
+    /// Bytes lent.
+    pub waiting: &'static str,
+    /// Beside the slider.
+    pub choose_memory: &'static str,
+    /// Layers that fit, of how many.
+    pub layers: &'static str,
+}
+
+/// What the page has to say about itself.
+#[derive(Debug)]
+pub struct NoticeTexts {
+    /// Page and worker come from two builds.
+    pub versions_differ: &'static str,
+    /// The worker was replaced in the middle of a benchmark.
+    pub bench_interrupted: &'static str,
+    /// A tool started another one.
+    pub bench_replaced: &'static str,
+    /// Somebody stopped it.
+    pub bench_stopped: &'static str,
+    /// The browser has no database for this page.
+    pub no_storage: &'static str,
+    /// The browser refused a write.
+    pub not_stored: &'static str,
+    /// The browser refused to delete.
+    pub not_deleted: &'static str,
+    /// The browser refused the clipboard.
+    pub cannot_copy: &'static str,
 }
 
 impl PhaseTexts {

@@ -1,7 +1,8 @@
-//! The page as a whole: what is kept is read, then the tree is mounted and the node is told who this is.
+//! The page as a whole: reads what the browser stored, mounts the tree and introduces this tab to the node.
 
 use leptos::{ev, prelude::*};
 use potluck_panel::NoticeLevel;
+use potluck_text::texts;
 use wasm_bindgen::{JsCast, prelude::Closure};
 
 use crate::{
@@ -44,11 +45,7 @@ fn App(link: NodeLink, kept: StoredData, trouble: Option<String>) -> impl IntoVi
     let store = Store::new(link.clone(), kept, browser::load_session());
     provide_context(store);
     if let Some(details) = trouble {
-        store.tell(
-            NoticeLevel::Warning,
-            "This browser does not store data for this page. Conversations are lost when you close the tab.",
-            details,
-        );
+        store.tell(NoticeLevel::Warning, texts().notice.no_storage, details);
     }
     link.listen(move |message| store.take(message));
     install_tools(store);

@@ -155,7 +155,7 @@ async fn get<T: DeserializeOwned>(path: &str) -> Result<T, RelayError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     #[test]

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{BenchChoice, BenchEvent, BenchReport, ToNode};
+use potluck_text::texts;
 
 use crate::{
     browser,
@@ -28,7 +29,7 @@ impl Store {
                 return self.bench.finish(*report);
             }
             BenchEvent::Stopped => {
-                self.node.tools.update_value(|calls| calls.end_bench(Err("The benchmark was stopped.")));
+                self.node.tools.update_value(|calls| calls.end_bench(Err(texts().notice.bench_stopped)));
                 Benching::Stopped
             }
             BenchEvent::Failed(sentence) => {

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::NoticeLevel;
+use potluck_text::texts;
 
 use crate::{
     browser,
@@ -68,7 +69,7 @@ impl Store {
         let id = id.to_owned();
         leptos::task::spawn_local(async move {
             if let Err(error) = browser::delete_conversation(&id).await {
-                self.tell(NoticeLevel::Warning, "The conversation could not be deleted. Try again.", error.to_string());
+                self.tell(NoticeLevel::Warning, texts().notice.not_deleted, error.to_string());
             }
         });
     }
@@ -94,11 +95,7 @@ impl Store {
     pub(crate) fn save(self, conversation: Conversation) {
         leptos::task::spawn_local(async move {
             if let Err(error) = browser::keep_conversation(&conversation).await {
-                self.tell(
-                    NoticeLevel::Warning,
-                    "The browser refused to store this conversation. Copy what you need.",
-                    error.to_string(),
-                );
+                self.tell(NoticeLevel::Warning, texts().notice.not_stored, error.to_string());
             }
         });
     }

@@ -79,7 +79,7 @@ impl ToolCalls {
             }
             AnswerPart::End { stop, timings, .. } => self.finish(request, stop, *timings),
             AnswerPart::Unknown => {
-                self.finish(request, &AnswerStop::Failed(texts().question_lost.to_owned()), Timings::default());
+                self.finish(request, &AnswerStop::Failed(texts().answer.question_lost.to_owned()), Timings::default());
             }
             AnswerPart::Queued(_) | AnswerPart::Reading(..) | AnswerPart::Recovering(_) => {}
         }
@@ -246,7 +246,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
     };
     Promise::new(&mut |resolve, reject| {
         store.node.tools.update_value(|calls| {
-            calls.end_bench(Err("Another benchmark was started."));
+            calls.end_bench(Err(texts().notice.bench_replaced));
             calls.bench = Some((resolve, reject));
         });
         store.start_bench(choice.clone(), None);

@@ -12,8 +12,8 @@ use crate::{
 
 /// Tallest the field grows, pixels; then it scrolls.
 const TALLEST: i32 = 200;
-/// While somebody writes the devices are told so often, milliseconds: they get ready for the question.
-const TOLD_EVERY: f64 = 1_000.0;
+/// While somebody writes, the devices hear of it this often, in milliseconds, and get ready for the question.
+const REPORT_EVERY: f64 = 1_000.0;
 
 /// The composer.
 #[component]
@@ -35,11 +35,11 @@ pub fn Composer() -> impl IntoView {
         store.chats.draft.track();
         request_animation_frame(grow);
     });
-    let told = StoredValue::new(f64::MIN);
+    let reported = StoredValue::new(f64::MIN);
     let say_writing = move || {
         let now = browser::now();
-        if now - told.get_value() >= TOLD_EVERY && untrack(|| store.can_ask()) {
-            told.set_value(now);
+        if now - reported.get_value() >= REPORT_EVERY && untrack(|| store.can_ask()) {
+            reported.set_value(now);
             store.send(ToNode::Writing);
         }
     };

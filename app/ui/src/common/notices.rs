@@ -16,13 +16,13 @@ pub fn NoticeStack() -> impl IntoView {
             _ => None,
         })
     });
-    let told = move || {
+    let shown = move || {
         let is_new = |shown: &&ShownNotice| closed.get().as_ref() != Some(&shown.notice.sentence);
         store.screen.notices.get().shown().iter().filter(is_new).cloned().collect::<Vec<_>>()
     };
     view! {
         <div class="notices" role="status" aria-live="polite">
-            <For each=told key=|shown| shown.id let:shown>
+            <For each=shown key=|shown| shown.id let:shown>
                 <Sentence shown />
             </For>
         </div>

@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{LoadPhase, MemberStatus, PlanStatus, Status};
+use potluck_text::{fill, texts};
 
 use super::phases::Phases;
 use crate::{
@@ -33,9 +34,9 @@ fn Offer() -> impl IntoView {
         <div class="own-row">
             <p class="hint">
                 {move || if webgpu() {
-                    "This device only chats. Lend its GPU to make room for larger models."
+                    texts().own.only_chats
                 } else {
-                    "This device can only chat: its browser has no WebGPU."
+                    texts().own.no_webgpu
                 }}
             </p>
             <button
@@ -79,39 +80,38 @@ fn beside_work(status: &Status) -> Option<String> {
         LoadPhase::Find => String::new(),
         _ => format!(" {}.", loading_line(loading)),
     };
-    Some(format!(" It keeps working while it prepares for a new plan.{line}"))
+    Some(format!("{}{line}", texts().own.prepares))
 }
 
 /// One sentence on what this device does for the room.
 fn own_sentence(store: Store) -> String {
+    let texts = &texts().own;
     let lent = bytes(store.lends().unwrap_or(0));
     store.room.status.with(|status| {
         if status.device.trouble.is_some() {
-            return "This device lends nothing because its GPU is unavailable. Reload the page to try again.".into();
+            return texts.gpu_lost.into();
         }
         let own = status.peers.iter().find(|member| status.is_self(member));
         let holds = own.zip(status.plan.as_ref()).map(|(own, plan)| held_by(own.peer, plan, status.model.as_ref()));
         let holds = holds.unwrap_or_default().join(", ");
         let standby = own.and_then(|member| member.standby.clone()).map(|whom| format!(" {whom}")).unwrap_or_default();
         if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
-            return format!("This device lends {lent}.{standby} The room needs more memory.");
+            return fill(texts.room_short, &[&lent, &standby]);
         }
         let why = own.and_then(|member| member.spare.clone());
         match own.map(|member| member.status) {
             Some(MemberStatus::Ready | MemberStatus::Loading) if works(status) => {
                 let beside = beside_work(status).unwrap_or_default();
-                format!("This device lends {lent} and holds {holds}.{standby}{beside}")
+                fill(texts.works, &[&lent, &holds, &standby, &beside])
             }
-            Some(MemberStatus::Ready) => {
-                format!("This device lends {lent} and holds {holds}.{standby}")
-            }
+            Some(MemberStatus::Ready) => fill(texts.works, &[&lent, &holds, &standby, ""]),
             Some(MemberStatus::Spare) => {
-                let why = why.unwrap_or_else(|| "The room does not need it now.".into());
-                format!("This device lends {lent} and is a spare.{standby} {why}")
+                let why = why.unwrap_or_else(|| texts.not_needed.into());
+                fill(texts.spare, &[&lent, &standby, &why])
             }
-            Some(MemberStatus::Failed) => "This device cannot take part. Its notice says why.".into(),
-            Some(MemberStatus::Loading) if !holds.is_empty() => format!("Loading {holds}."),
-            _ => format!("This device lends {lent} and waits for its share of the model."),
+            Some(MemberStatus::Failed) => texts.failed.into(),
+            Some(MemberStatus::Loading) if !holds.is_empty() => fill(texts.loading, &[&holds]),
+            _ => fill(texts.waiting, &[&lent]),
         }
     })
 }
@@ -154,14 +154,11 @@ fn Adjust() -> impl IntoView {
 /// "Room for about 20 of 48 layers."
 fn room_for(status: &Status, lent: u64) -> String {
     let Some(model) = status.model.as_ref().filter(|model| model.blocks > 0 && model.bytes.0 > 0) else {
-        return "Browsers do not report GPU memory. Choose what this device can spare.".into();
+        return texts().own.choose_memory.into();
     };
     let block = (model.bytes.0 / u64::from(model.blocks)).max(1);
     let layers = (lent / block).min(u64::from(model.blocks));
-    format!(
-        "Room for about {layers} of the model's {} layers. Browsers do not report GPU memory, so the choice is yours.",
-        model.blocks
-    )
+    fill(texts().own.layers, &[&layers.to_string(), &model.blocks.to_string()])
 }
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ fn facts(model: &Model) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn model(name: &str, bytes: u64, embedded: bool) -> Model {

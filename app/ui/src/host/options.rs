@@ -15,7 +15,7 @@ const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072
 pub fn Options(choice: Choice) -> impl IntoView {
     view! {
         <LendSlider value=choice.lend label="Memory this device lends" />
-        <p class="hint">"Browsers do not report GPU memory. Choose what this device can spare."</p>
+        <p class="hint">{texts().own.choose_memory}</p>
         <ShareChoice choice />
         <ContextChoice choice />
         <CacheChoice choice />

@@ -50,7 +50,7 @@ fn rows(device: &DeviceReport) -> Vec<(&'static str, String)> {
         return vec![("WebGPU", "not asked yet".into())];
     }
     let yes = |value: bool| if value { "yes".to_owned() } else { "no".to_owned() };
-    let name = if device.adapter.is_empty() { "not told".into() } else { device.adapter.clone() };
+    let name = if device.adapter.is_empty() { "unknown".into() } else { device.adapter.clone() };
     let mut rows = vec![
         ("GPU", if device.software { format!("{name}, a software adapter: slow") } else { name }),
         ("16-bit floats", yes(device.shader_f16)),

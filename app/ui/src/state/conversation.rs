@@ -57,7 +57,7 @@ pub struct Answer {
 /// How far an answer is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AnswerState {
-    /// Sent; 0 until the room tells the position.
+    /// Sent; 0 until the room reports the position.
     Queued(u32),
     /// The prompt is being read.
     Reading {
@@ -181,7 +181,7 @@ impl Conversation {
                     AnswerStop::Failed(why) => AnswerState::Failed(why.clone()),
                 });
             }
-            AnswerPart::Unknown => answer.finish(AnswerState::Failed(texts().question_lost.to_owned())),
+            AnswerPart::Unknown => answer.finish(AnswerState::Failed(texts().answer.question_lost.to_owned())),
         }
         true
     }

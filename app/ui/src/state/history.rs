@@ -56,14 +56,14 @@ impl History {
                 _ => Presence::Here,
             };
             let known = self.members.insert(member.peer, (member.name.clone(), presence));
-            let (kind, words) = match (known.map(|(_, known)| known), presence) {
+            let (kind, what) = match (known.map(|(_, known)| known), presence) {
                 (None, _) if first => continue,
                 (None, _) => (MarkKind::Join, "joins"),
                 (Some(Presence::Here), Presence::Away) => (MarkKind::Pause, "does not answer"),
                 (Some(Presence::Away), Presence::Here) => (MarkKind::Join, "is back"),
                 _ => continue,
             };
-            self.timeline.mark(at, kind, format!("{} {words}", member.name));
+            self.timeline.mark(at, kind, format!("{} {what}", member.name));
         }
         let gone = |peer: &PeerId| !here.iter().any(|member| member.peer == *peer);
         let left: Vec<PeerId> = self.members.keys().filter(|peer| gone(peer)).copied().collect();

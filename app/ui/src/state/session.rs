@@ -62,7 +62,7 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use potluck_panel::{ModelSource, Sharing};
 

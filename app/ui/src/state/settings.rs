@@ -94,7 +94,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     #[test]

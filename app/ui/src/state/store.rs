@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::{BUILD, BenchEvent, Connection, Notice, NoticeLevel, Status, ToNode, ToPage};
+use potluck_text::texts;
 
 use super::{AnswerState, BenchState, Benching, Chats, Notices, Opening, Part, Place, RoomState, Session, Settings};
 use crate::{
@@ -28,7 +29,7 @@ pub enum DialogKind {
     Shortcuts,
 }
 
-/// What the browser's storage holds, as the node told it last.
+/// What the browser's storage holds, as the node last reported it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageReport {
     /// Models, fully or partly here.
@@ -41,7 +42,7 @@ pub struct StorageReport {
     pub persistent: bool,
 }
 
-/// The page's way to the node.
+/// The page's connection to the node.
 #[derive(Clone, Copy)]
 pub struct NodeState {
     pub(crate) link: StoredValue<NodeLink, LocalStorage>,
@@ -126,16 +127,15 @@ impl Store {
                 if build != BUILD {
                     self.tell(
                         NoticeLevel::Error,
-                        "This page and its worker are different versions. Reload the page.",
+                        texts().notice.versions_differ,
                         format!("page {BUILD}, worker {build}"),
                     );
                 }
                 // A second "ready" comes from a worker that took a dead one's place: it knows of no answers.
                 if self.node.ready.get_untracked() {
-                    self.break_off("The page's worker restarted and the answer stopped. Press Continue.");
+                    self.break_off(texts().answer.worker_restarted);
                     if self.bench.progress.with_untracked(Benching::is_busy) {
-                        let sentence = "The page's worker restarted during the benchmark. Measure again.";
-                        self.take_bench(BenchEvent::Failed(sentence.to_owned()));
+                        self.take_bench(BenchEvent::Failed(texts().notice.bench_interrupted.to_owned()));
                     }
                 }
                 self.node.ready.set(true);

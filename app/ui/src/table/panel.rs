@@ -101,20 +101,20 @@ fn PlanLine() -> impl IntoView {
 }
 
 fn plan_line(plan: &PlanReport, pace: f64) -> String {
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     // The reason names devices and messages already.
     if !plan.stages.is_empty() && plan.reason.is_empty() {
-        words.push(plural(plan.stages.len(), "stage", "stages"));
-        words.push(plural(plan.network_hops as usize, "hop a token", "hops a token"));
+        parts.push(plural(plan.stages.len(), "stage", "stages"));
+        parts.push(plural(plan.network_hops as usize, "hop per token", "hops per token"));
     }
     if pace > 0.0 {
-        words.push(format!("{} measured", tokens_per_second(pace)));
+        parts.push(format!("{} measured", tokens_per_second(pace)));
     }
     // The same number as in the token's path: one from the time of planning would contradict it.
     if plan.token_ms > 0.0 && plan.waiting.is_none() {
-        words.push(format!("{} a token expected", duration_ms(plan.token_ms)));
+        parts.push(format!("{} per token expected", duration_ms(plan.token_ms)));
     }
-    let mut line = words.join(" · ");
+    let mut line = parts.join(" · ");
     // What is missing has a card of its own.
     if !plan.reason.is_empty() && plan.waiting.is_none() {
         if !line.is_empty() {
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_plan_line_and_the_token_path_expect_the_same() {
         let plan = PlanReport { token_ms: 41.3, reason: "Everyone takes part.".into(), ..plan_of(&["a", "b"]) };
-        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms a token expected. Everyone takes part.");
+        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms per token expected. Everyone takes part.");
         let path = crate::table::token_path::times(45.0, plan.token_ms);
         assert_eq!(path, "45 ms measured, 41 ms expected");
     }

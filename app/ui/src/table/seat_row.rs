@@ -146,9 +146,9 @@ fn Numbers(member: MemberView, stages: Vec<StageReport>, memory: Option<(KvCache
             (false, false) => "",
         };
         let measured = if stage.measured_ms > 0.0 {
-            format!("{} a token, {} expected", duration_ms(stage.measured_ms), duration_ms(stage.predicted_ms))
+            format!("{} per token, {} expected", duration_ms(stage.measured_ms), duration_ms(stage.predicted_ms))
         } else {
-            format!("{} a token expected, not measured yet", duration_ms(stage.predicted_ms))
+            format!("{} per token expected, not measured yet", duration_ms(stage.predicted_ms))
         };
         view! {
             <dt>{blocks} {ends}</dt>

@@ -1,7 +1,7 @@
 //! The room in one line: devices, plan, pace. It is also the strip that opens the table on narrow screens.
 
 use potluck_panel::{Connection, MemberStatus, PlanStatus, Status};
-use potluck_text::texts;
+use potluck_text::{fill, texts};
 
 use crate::text::{percent, plural, tokens_per_second};
 
@@ -9,15 +9,15 @@ use crate::text::{percent, plural, tokens_per_second};
 #[must_use]
 pub fn summary(status: &Status) -> String {
     let seated = status.peers.iter().filter(|member| member.status != MemberStatus::Asking).count();
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     if seated > 0 {
-        words.push(plural(seated, "device", "devices"));
+        parts.push(plural(seated, "device", "devices"));
     }
-    words.push(room_text(status));
+    parts.push(room_text(status));
     if status.tokens_per_second > 0.0 {
-        words.push(tokens_per_second(status.tokens_per_second));
+        parts.push(tokens_per_second(status.tokens_per_second));
     }
-    words.join(" · ")
+    parts.join(" · ")
 }
 
 /// How far the room is, in a few words.
@@ -45,34 +45,35 @@ fn all_loading(status: &Status) -> Option<u64> {
 /// Why Send is off now, as a sentence for the composer; nothing when it is on.
 #[must_use]
 pub fn why_not_yet(status: &Status) -> Option<String> {
+    let texts = &texts().not_yet;
     match &status.connection {
-        Connection::Connecting => return Some("Connecting to the room.".into()),
-        Connection::Reconnecting { .. } => return Some("The connection to the relay is lost. Trying again.".into()),
-        Connection::WaitingForHost => return Some("Waiting for the host.".into()),
+        Connection::Connecting => return Some(texts.connecting.into()),
+        Connection::Reconnecting { .. } => return Some(texts.reconnecting.into()),
+        Connection::WaitingForHost => return Some(texts.waiting_for_host.into()),
         Connection::Closed { reason } => return Some(reason.clone()),
         Connection::Idle | Connection::Connected => {}
     }
     let plan = match &status.plan {
-        None if status.role.coordinator => return Some("The room is opening its model.".into()),
-        None => return Some("Joining the room.".into()),
+        None if status.role.coordinator => return Some(texts.opening_model.into()),
+        None => return Some(texts.joining.into()),
         Some(plan) => plan,
     };
     match plan.state {
         PlanStatus::Up => None,
         PlanStatus::Waiting => {
             let sentence = plan.waiting.as_ref().map_or(&plan.reason, |waiting| &waiting.sentence);
-            Some(if sentence.is_empty() { "The room is waiting for more devices.".into() } else { sentence.clone() })
+            Some(if sentence.is_empty() { texts.waiting.into() } else { sentence.clone() })
         }
         PlanStatus::Preparing | PlanStatus::Committing => Some(match all_loading(status) {
-            Some(share) => format!("Devices are loading: {share}%. You can already write."),
-            None => "Devices are loading. You can already write.".into(),
+            Some(share) => fill(texts.loading_share, &[&share.to_string()]),
+            None => texts.loading.into(),
         }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use crate::table::fixtures::{member, plan_of};
     use potluck_panel::{Bytes, LoadPhase, LoadReport, PlanReport, Waiting};

@@ -203,7 +203,7 @@ fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use crate::table::fixtures::{member, of_tab, plan_of, stage};
     use potluck_panel::{PlanReport, StageReport, Waiting};

@@ -199,7 +199,7 @@ impl Session {
                     AnswerPart::Recovering(reason) => eprintln!("{reason}"),
                     AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
                     AnswerPart::End { timings, .. } => return Ok((text, all, timings)),
-                    AnswerPart::Unknown => return Err(texts().question_lost.to_owned()),
+                    AnswerPart::Unknown => return Err(texts().answer.question_lost.to_owned()),
                     AnswerPart::Queued(_) | AnswerPart::Reading(..) => {}
                 },
                 _ => {}
