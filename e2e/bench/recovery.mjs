@@ -25,7 +25,7 @@ const watch = () => {
     const written = now.answering?.tokens ?? 0;
     if (written > count) seen.tokens.push([at, written]);
     count = written;
-    const room = JSON.stringify([now.plan?.state, now.plan?.stages.map((stage) => stage.peer), now.peers.map((peer) => [peer.id, peer.state])]);
+    const room = JSON.stringify([now.plan?.state, now.plan?.stages.map((stage) => stage.peer), now.peers.map(({ peer, status }) => [peer, status])]);
     if (room !== last) seen.rooms.push([at, room]);
     last = room;
   }, 5);

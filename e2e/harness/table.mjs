@@ -81,7 +81,7 @@ export async function contribute(page, link, { lends } = {}) {
 /** Changes what a device lends already. */
 export async function changeLoan(page, bytes) {
   await openTable(page);
-  await page.getByText('Change what this device lends').click();
+  await page.getByText('Change how much this device lends').click();
   await lend(page, bytes);
   await page.getByRole('button', { name: 'Lend this much' }).click();
 }
@@ -89,8 +89,8 @@ export async function changeLoan(page, bytes) {
 /** Takes back what a device lends. */
 export async function lendNoMore(page) {
   await openTable(page);
-  await page.getByText('Change what this device lends').click();
-  await page.getByRole('button', { name: 'Lend no more' }).click();
+  await page.getByText('Change how much this device lends').click();
+  await page.getByRole('button', { name: 'Withdraw GPU' }).click();
   await until(page, (status) => !status.role.worker);
 }
 

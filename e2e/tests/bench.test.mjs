@@ -38,8 +38,8 @@ async function open({ prompt, answer, runs }) {
   for (const preset of [/^Chat/, /^Summarize/]) await option(preset).uncheck();
   await page.getByLabel('Tokens of the prompt').fill(String(prompt));
   await page.getByLabel('Tokens of the answer').fill(String(answer));
-  await page.getByLabel('Runs that count').fill(String(runs));
-  await page.getByLabel('Runs that count').press('Tab');
+  await page.getByLabel('Measured runs').fill(String(runs));
+  await page.getByLabel('Measured runs').press('Tab');
 }
 
 async function result() {

@@ -94,17 +94,17 @@ step('the table says what each part of a token takes, where most of it goes and 
   const { plan, peers } = now;
   const whole = plan.stages.reduce((sum, stage) => sum + stage.measured_ms, 0) + plan.hops.reduce((sum, hop) => sum + hop.measured_ms, 0);
   assert.ok(whole > 0 && plan.token_ms > 0, JSON.stringify(plan));
-  await page.getByText(/^A token's way: .* measured, .* expected$/).click();
-  const way = page.getByRole('list', { name: "A token's way" });
+  await page.getByText(/^Time per token: .* measured, .* expected$/).click();
+  const path = page.getByRole('list', { name: 'Time per token' });
   // Three stages and three messages, in the order of a token; one stage more where the host has the first and the last blocks.
   const parts = plan.stages.length + plan.hops.length;
-  await way.getByRole('listitem').nth(parts - 1).waitFor();
-  const rows = await way.getByRole('listitem').allInnerTexts();
+  await path.getByRole('listitem').nth(parts - 1).waitFor();
+  const rows = await path.getByRole('listitem').allInnerTexts();
   assert.equal(rows.length, parts, rows.join(' | '));
   for (const row of rows) assert.match(row, /ms measured, .* expected/, rows.join(' | '));
   assert.equal(rows.filter((row) => /bottleneck/.test(row)).length, 1, rows.join(' | '));
-  const names = peers.filter((peer) => !peer.is_self).map((peer) => peer.name);
-  for (const name of names) assert.ok(rows.some((row) => row.includes(name)), `${name} must be on the way: ${rows.join(' | ')}`);
+  const names = peers.filter(({ peer }) => peer !== now.peer).map((peer) => peer.name);
+  for (const name of names) assert.ok(rows.some((row) => row.includes(name)), `${name} must be on the path: ${rows.join(' | ')}`);
 });
 
 step('a visit whose weights are in the cache downloads nothing', async () => {

@@ -15,7 +15,6 @@ mod bench;
 pub mod blob;
 pub mod compute;
 pub mod control;
-mod convert;
 pub mod direct;
 pub mod events;
 pub mod hashes;

@@ -112,7 +112,7 @@ impl Opener {
         match source {
             ModelSource::Relay { name } => self.open_relay(source, name, waiting).await,
             ModelSource::Link { url } => self.open_link(source, url).await,
-            ModelSource::Host { name, bytes } => self.open_host(source, name, *bytes, local).await,
+            ModelSource::File { name, bytes } => self.open_host(source, name, *bytes, local).await,
         }
     }
 

@@ -1,18 +1,19 @@
-//! The snapshot for the page, from the room's picture and what only this device knows.
+//! The snapshot for the page: the room as the coordinator reports it, and what only this device knows.
+
+use std::collections::BTreeMap;
 
 use potluck_panel as panel;
 use potluck_plan::{ExpertHolder, PeerId, Plan, Stage};
 use potluck_protocol as wire;
-use potluck_swarm::{Membership, SwarmView};
+use potluck_swarm::{Membership, Severity, SwarmView};
 
-use crate::convert;
 use crate::room::LineState;
 
 /// What only this device knows.
 pub struct Own<'a> {
     /// This tab.
     pub peer: PeerId,
-    /// The line to the relay.
+    /// The connection to the relay.
     pub line: Option<&'a LineState>,
     /// The room's id and key.
     pub room: Option<&'a RoomName>,
@@ -49,97 +50,85 @@ impl RoomName {
 
 /// The whole snapshot.
 pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
-    let picture = view.and_then(|view| view.room);
-    let inside = view.is_some_and(|view| view.membership == Membership::Inside);
-    let standing = view.map(|view| view.membership);
+    let room = view.and_then(|view| view.room);
+    let membership = view.map(|view| view.membership);
+    let inside = membership == Some(Membership::Inside);
     panel::Status {
         build: panel::BUILD.to_owned(),
-        peer: own.peer.to_string(),
+        peer: Some(own.peer),
         role: panel::Roles {
             coordinator: view.is_some_and(|view| view.coordinator),
             worker: inside && view.is_some_and(|view| view.contribution.is_some()),
             guest: inside,
         },
-        connection: connection(own.line, standing),
-        room: own.room.map(room),
-        model: picture.and_then(|picture| picture.model.as_ref().map(|card| model(card, picture.context))),
-        plan: picture.map(|picture| shown_plan(picture, own.measuring)),
-        peers: picture.map(|picture| members(picture, own.peer)).unwrap_or_default(),
+        connection: connection(own.line, membership),
+        room: own.room.map(room_report),
+        model: room.and_then(|room| room.model.clone()),
+        context: room.map_or(0, |room| room.context),
+        plan: room.map(|room| plan_report(room, own.measuring)),
+        peers: room.map(|room| room.members.clone()).unwrap_or_default(),
         device: own.device,
-        loading: view.and_then(|view| view.loading.as_ref().map(convert::loading)),
+        loading: view.and_then(|view| view.loading),
         bytes_loaded: own.loaded,
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,
-        tokens_per_second: picture.map_or(0.0, |picture| picture.tokens_per_second),
-        tokens: picture.map_or(0, |picture| picture.tokens),
-        pending: view.map(|view| view.pending.iter().map(|id| panel::RequestId(id.0)).collect()).unwrap_or_default(),
+        tokens_per_second: room.map_or(0.0, |room| room.tokens_per_second),
+        tokens: room.map_or(0, |room| room.tokens),
+        pending: view.map(|view| view.pending.clone()).unwrap_or_default(),
     }
 }
 
-fn connection(line: Option<&LineState>, standing: Option<Membership>) -> panel::Connection {
+/// How the page shows a notice.
+pub fn notice_level(severity: Severity) -> panel::NoticeLevel {
+    match severity {
+        Severity::Info => panel::NoticeLevel::Info,
+        Severity::Warning => panel::NoticeLevel::Warning,
+        Severity::Error => panel::NoticeLevel::Error,
+    }
+}
+
+fn connection(line: Option<&LineState>, membership: Option<Membership>) -> panel::Connection {
     match line {
         None => panel::Connection::Idle,
         Some(LineState::Connecting) => panel::Connection::Connecting,
-        Some(LineState::Connected) if standing == Some(Membership::Waiting) => panel::Connection::WaitingForHost,
+        Some(LineState::Connected) if membership == Some(Membership::Waiting) => panel::Connection::WaitingForHost,
         Some(LineState::Connected) => panel::Connection::Connected,
         Some(LineState::Reconnecting { attempt }) => panel::Connection::Reconnecting { attempt: *attempt },
         Some(LineState::Closed(reason)) => panel::Connection::Closed { reason: reason.clone() },
     }
 }
 
-fn room(name: &RoomName) -> panel::RoomReport {
+fn room_report(name: &RoomName) -> panel::RoomReport {
     panel::RoomReport { id: name.id.clone(), key: name.key.clone(), link: name.link(), visible: name.visible }
 }
 
-fn model(card: &wire::ModelCard, context: u32) -> panel::ModelReport {
-    panel::ModelReport {
-        id: card.id.to_string(),
-        name: card.name.clone(),
-        source: convert::source_shown(&card.source),
-        architecture: card.architecture.clone(),
-        quantization: card.quantization.clone(),
-        bytes: card.bytes.0,
-        parameters: card.parameters,
-        active_parameters: card.active_parameters,
-        blocks: card.blocks.into(),
-        experts: card.experts.into(),
-        context,
-        licence: card.licence.clone(),
-    }
-}
-
-/// A room is not short of memory while its first device is only being measured.
-fn shown_plan(picture: &wire::RoomView, measuring: bool) -> panel::PlanReport {
-    let mut report = plan(picture);
-    if measuring && report.waiting.is_some() && picture.members.iter().all(|member| member.lent.is_none()) {
+/// A room is not short of memory while its first device is still being measured.
+fn plan_report(room: &wire::RoomView, measuring: bool) -> panel::PlanReport {
+    let mut report = known_plan(room);
+    if measuring && report.waiting.is_some() && room.members.iter().all(|member| member.lent.is_none()) {
         report.waiting = None;
-        report.reason = "This device is measured: a moment.".to_owned();
+        report.reason = "Measuring this device. This takes a moment.".to_owned();
     }
     report
 }
 
-fn plan(picture: &wire::RoomView) -> panel::PlanReport {
-    let view = &picture.plan;
-    let state = match view.status {
-        wire::PlanStatus::Waiting => panel::PlanState::Waiting,
-        wire::PlanStatus::Preparing => panel::PlanState::Preparing,
-        wire::PlanStatus::Committing => panel::PlanState::Committing,
-        wire::PlanStatus::Up => panel::PlanState::Up,
-    };
+/// The plan with each stage beside its own numbers.
+fn known_plan(room: &wire::RoomView) -> panel::PlanReport {
+    let view = &room.plan;
     let stages =
         view.plan.iter().flat_map(|plan| plan.stages.iter().enumerate().map(|(i, at)| stage(view, plan, i, at)));
     panel::PlanReport {
-        epoch: view.plan.as_ref().map_or(0, |plan| plan.epoch.0),
-        state,
+        epoch: view.plan.as_ref().map(|plan| plan.epoch).unwrap_or_default(),
+        state: view.status,
         stages: stages.collect(),
-        hops: view.hops.iter().map(hop).collect(),
-        cache: view.plan.as_ref().map(|plan| convert::state_shown(plan.kv_cache)),
+        hops: view.hops.clone(),
+        cache: view.plan.as_ref().map(|plan| plan.kv_cache),
         overhead: view.overhead.0,
-        network_hops: view.plan.as_ref().map_or(0, |plan| plan.network_hops(picture.host)),
+        network_hops: view.plan.as_ref().map_or(0, |plan| plan.network_hops(room.host)),
         token_ms: view.token_ms,
         measured_token_ms: view.measured_token_ms,
-        forecast: view.forecast.as_ref().map(forecast),
-        sharing: picture.sharing,
+        forecast: view.forecast,
+        sharing: room.sharing,
         waiting: view.shortfall.map(|(needed, lent)| panel::Waiting {
             needed: needed.0,
             lent: lent.0,
@@ -150,32 +139,15 @@ fn plan(picture: &wire::RoomView) -> panel::PlanReport {
     }
 }
 
-fn forecast(told: &wire::ForecastView) -> panel::ForecastReport {
-    let wire::ForecastView { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms } = *told;
-    panel::ForecastReport { tokens, before_ms, measured_ms, forecast_ms, rest_tokens, rest_ms }
-}
-
-fn hop(hop: &wire::HopView) -> panel::HopReport {
-    panel::HopReport {
-        from: hop.from.to_string(),
-        to: hop.to.to_string(),
-        predicted_ms: hop.predicted_ms,
-        measured_ms: hop.measured_ms,
-    }
-}
-
 fn stage(view: &wire::PlanView, plan: &Plan, index: usize, stage: &Stage) -> panel::StageReport {
-    let mut experts: Vec<PeerId> = holders(stage).collect();
-    experts.sort();
-    experts.dedup();
     panel::StageReport {
-        id: stage.id.0.into(),
-        peer: stage.peer.to_string(),
-        first_block: stage.blocks.start.into(),
-        end_block: stage.blocks.end.into(),
+        id: stage.id,
+        peer: stage.peer,
+        first_block: stage.blocks.start,
+        end_block: stage.blocks.end,
         embeds: plan.embeds(stage.id),
         head: plan.has_lm_head(stage.id),
-        expert_peers: experts.iter().map(ToString::to_string).collect(),
+        expert_holders: expert_holders(stage),
         bytes: view.stage_bytes.get(index).map_or(0, |bytes| bytes.0),
         kv_cache_bytes: view.kv_cache_bytes.get(index).map_or(0, |bytes| bytes.0),
         predicted_ms: view.predicted_ms.get(index).copied().unwrap_or(0.0),
@@ -183,110 +155,38 @@ fn stage(view: &wire::PlanView, plan: &Plan, index: usize, stage: &Stage) -> pan
     }
 }
 
-/// Peers other than the stage's own that hold its experts, once for each expert.
-fn holders(stage: &Stage) -> impl Iterator<Item = PeerId> {
-    stage.remote.iter().flat_map(|remote| &remote.holders).flatten().filter_map(|holder| match holder {
-        ExpertHolder::Peer(peer) => Some(*peer),
-        ExpertHolder::Own => None,
-    })
-}
-
-fn members(picture: &wire::RoomView, me: PeerId) -> Vec<panel::Member> {
-    let model = picture.model.as_ref();
-    let member = |member: &wire::MemberView| panel::Member {
-        peer: member.peer.to_string(),
-        name: member.name.clone(),
-        kind: convert::kind_shown(member.kind),
-        role: panel::Roles {
-            coordinator: member.coordinator,
-            worker: member.lent.is_some(),
-            guest: member.status != wire::MemberStatus::Asking,
-        },
-        is_self: member.peer == me,
-        lent: member.lent.map_or(0, |bytes| bytes.0),
-        used: member.used.0,
-        holds: picture.plan.plan.as_ref().map(|plan| holds(plan, member.peer, model)).unwrap_or_default(),
-        state: standing(member.status),
-        spare: member.spare.clone(),
-        standby: member.standby.clone(),
-        loading: member.loading.as_ref().map(convert::loading),
-        link: (member.peer != me && member.round_trip_ms > 0.0)
-            .then_some(panel::MemberLink { direct: false, round_trip_ms: member.round_trip_ms }),
-        hidden: member.hidden,
-        adapter: member.adapter.clone(),
-    };
-    picture.members.iter().map(member).collect()
-}
-
-fn standing(standing: wire::MemberStatus) -> panel::MemberState {
-    match standing {
-        wire::MemberStatus::Asking => panel::MemberState::Asking,
-        wire::MemberStatus::Guest => panel::MemberState::Guest,
-        wire::MemberStatus::Loading => panel::MemberState::Loading,
-        wire::MemberStatus::Ready => panel::MemberState::Ready,
-        wire::MemberStatus::Spare => panel::MemberState::Spare,
-        wire::MemberStatus::Failed => panel::MemberState::Failed,
-        wire::MemberStatus::Silent => panel::MemberState::Silent,
-    }
-}
-
-/// What a peer holds in a plan, in words: "blocks 0–11", "embedding", "experts 5 of 128".
-fn holds(plan: &Plan, peer: PeerId, model: Option<&wire::ModelCard>) -> Vec<String> {
-    let mut words = Vec::new();
-    for stage in plan.stages.iter().filter(|stage| stage.peer == peer) {
-        if plan.embeds(stage.id) {
-            words.push("embedding".to_owned());
-        }
-        match stage.blocks.len() {
-            0 => {}
-            1 => words.push(format!("block {}", stage.blocks.start)),
-            _ => words.push(format!("blocks {}–{}", stage.blocks.start, stage.blocks.end - 1)),
-        }
-        if plan.has_lm_head(stage.id) {
-            words.push("head".to_owned());
+/// Peers other than the stage's own that hold its experts, in the order of their ids.
+fn expert_holders(stage: &Stage) -> Vec<panel::ExpertHolding> {
+    let mut held: BTreeMap<PeerId, u32> = BTreeMap::new();
+    for holder in stage.remote.iter().flat_map(|remote| &remote.holders).flatten() {
+        if let ExpertHolder::Peer(peer) = holder {
+            *held.entry(*peer).or_default() += 1;
         }
     }
-    let experts = plan.stages.iter().flat_map(holders).filter(|holder| *holder == peer).count();
-    if experts > 0 {
-        let all = model.map_or(0, |card| usize::from(card.experts) * usize::from(card.blocks));
-        words.push(format!("experts {experts} of {all}"));
-    }
-    words
+    held.into_iter().map(|(peer, experts)| panel::ExpertHolding { peer, experts }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{
-        BlockIndex, BlockRange, Bytes, KvCacheType, ModelId, PlanEpoch, RemoteExperts, StageId, WireType,
-    };
+    use potluck_plan::{BlockIndex, BlockRange, Bytes, RemoteExperts, StageId};
 
     #[test]
-    fn what_a_peer_holds_reads_like_a_sentence() {
+    fn experts_elsewhere_are_counted_by_peer() {
         let (host, helper) = (PeerId([1; 16]), PeerId([2; 16]));
         let mut stage = Stage::new(StageId(0), host, BlockRange::new(0, 12));
-        let held = vec![
+        let holders = vec![
             vec![ExpertHolder::Peer(helper)],
             vec![ExpertHolder::Own],
             vec![ExpertHolder::Own, ExpertHolder::Peer(helper)],
         ];
-        stage.remote = vec![RemoteExperts { block: BlockIndex(3), holders: held }];
-        let stages = vec![stage, Stage::new(StageId(1), helper, BlockRange::new(12, 13))];
-        let plan = Plan {
-            epoch: PlanEpoch(1),
-            model: ModelId([0; 32]),
-            stages,
-            wire: WireType::F32,
-            context: 64,
-            kv_cache: KvCacheType::F32,
-        };
-        assert_eq!(holds(&plan, host, None), ["embedding", "blocks 0–11"]);
-        assert_eq!(holds(&plan, helper, None), ["block 12", "head", "experts 2 of 0"]);
+        stage.remote = vec![RemoteExperts { block: BlockIndex(3), holders }];
+        assert_eq!(expert_holders(&stage), [panel::ExpertHolding { peer: helper, experts: 2 }]);
     }
 
     #[test]
-    fn a_room_is_not_short_of_memory_while_its_first_device_is_measured() {
-        let mut picture = wire::RoomView {
+    fn a_room_is_not_short_of_memory_while_its_first_device_is_being_measured() {
+        let mut room = wire::RoomView {
             host: PeerId([1; 16]),
             model: None,
             context: 64,
@@ -296,10 +196,10 @@ mod tests {
             tokens_per_second: 0.0,
             tokens: 0,
         };
-        let waiting = |picture: &wire::RoomView, measuring| shown_plan(picture, measuring).waiting;
-        assert!(waiting(&picture, true).is_none());
-        assert_eq!(waiting(&picture, false).map(|waiting| waiting.needed), Some(80));
-        picture.members.push(wire::MemberView {
+        let waiting = |room: &wire::RoomView, measuring| plan_report(room, measuring).waiting;
+        assert!(waiting(&room, true).is_none());
+        assert_eq!(waiting(&room, false).map(|waiting| waiting.needed), Some(80));
+        room.members.push(wire::MemberView {
             peer: PeerId([2; 16]),
             name: "Phone".into(),
             kind: wire::DeviceKind::Phone,
@@ -314,11 +214,11 @@ mod tests {
             round_trip_ms: 0.0,
             hidden: false,
         });
-        assert!(waiting(&picture, true).is_some(), "somebody lends: what is missing is known");
+        assert!(waiting(&room, true).is_some(), "once somebody lends, the shortfall is known");
     }
 
     #[test]
-    fn a_waiting_guest_is_told_so_and_a_lost_line_comes_first() {
+    fn a_waiting_guest_sees_that_and_a_lost_connection_comes_first() {
         let connected = LineState::Connected;
         assert_eq!(connection(Some(&connected), Some(Membership::Waiting)), panel::Connection::WaitingForHost);
         assert_eq!(connection(Some(&connected), Some(Membership::Inside)), panel::Connection::Connected);

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::*;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::Session;
-use potluck_panel::{Message, ModelSource, PlanState, Prompt, RequestId, Role, Status};
+use potluck_panel::{Bytes, Message, ModelSource, PeerId, PlanStatus, PromptRequest, RequestId, Role, Status};
 
 const TEXT: &str = "Once upon a time there was a";
 
@@ -29,8 +29,8 @@ fn of_relay(name: &str) -> ModelSource {
     ModelSource::Relay { name: name.to_owned() }
 }
 
-fn stage_peers(status: &Status) -> Vec<String> {
-    status.plan.iter().flat_map(|plan| plan.stages.iter().map(|stage| stage.peer.clone())).collect()
+fn stage_peers(status: &Status) -> Vec<PeerId> {
+    status.plan.iter().flat_map(|plan| plan.stages.iter().map(|stage| stage.peer)).collect()
 }
 
 /// Host and joiners, each with the same budget; they share a cache, as tabs of one profile do.
@@ -105,10 +105,10 @@ fn conversations_side_by_side_answer_like_one_device_each_and_follow_ups_reuse_w
         assert_eq!(tokens, expected[1], "alone in the pipeline");
 
         let said = |role, content: &str| Message { role, content: content.to_owned() };
-        let ask = Prompt { raw: false, messages: vec![said(Role::User, TEXT)], ..question(6, TEXT, 16) };
+        let ask = PromptRequest { raw: false, messages: vec![said(Role::User, TEXT)], ..question(6, TEXT, 16) };
         let (text, timings) = text_and_timings(&mut first, ask.clone()).await;
         let messages = vec![said(Role::User, TEXT), said(Role::Assistant, &text), said(Role::User, "Go on")];
-        let (_, again) = text_and_timings(&mut first, Prompt { request: RequestId(7), messages, ..ask }).await;
+        let (_, again) = text_and_timings(&mut first, PromptRequest { request: RequestId(7), messages, ..ask }).await;
         // Nobody knows which tokens of the answer its text becomes: this model writes halves of characters, too.
         let (reused, known) = (again.reused_tokens, timings.prompt_tokens);
         assert!(reused + 1 >= known, "{reused} of {known} tokens of the prompt are reused for {text:?}");
@@ -127,12 +127,12 @@ fn a_killed_stage_is_replaced_and_the_answer_is_the_undisturbed_one() {
         let (mut first, mut joiners, _) =
             room(&relay.origin, of_relay("model"), two_blocks(&model), 3, &folder("cache")).await;
         until(&mut first, "three stages", |status| is_up(status, 3)).await;
-        let own = first.status.peer.clone();
-        let lost = stage_peers(&first.status).into_iter().find(|peer| *peer != own).unwrap();
+        let own = first.status.peer;
+        let lost = stage_peers(&first.status).into_iter().find(|peer| Some(*peer) != own).unwrap();
         for joiner in &mut joiners {
-            until(joiner, "a joiner's own id", |status| !status.peer.is_empty()).await;
+            until(joiner, "a joiner's own id", |status| status.peer.is_some()).await;
         }
-        let victim = joiners.iter().find(|joiner| joiner.status.peer == lost).unwrap();
+        let victim = joiners.iter().find(|joiner| joiner.status.peer == Some(lost)).unwrap();
         let mut killed_at = None;
         let tokens = answer(&mut first, question(1, TEXT, 64), |count| {
             if count >= 4 && killed_at.is_none() {
@@ -164,8 +164,7 @@ fn a_warm_standby_takes_over_without_a_download() {
             (0..3).map(|number| peer(&format!("joiner {number}"), &relay.origin, folder("cache"))).collect();
         joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(budget)));
         let warm = |status: &Status| {
-            let mut said =
-                status.peers.iter().filter_map(|member| Some((member.peer.clone(), member.standby.clone()?)));
+            let mut said = status.peers.iter().filter_map(|member| Some((member.peer, member.standby.clone()?)));
             said.find_map(|(peer, said)| Some((peer, said.strip_prefix("Warm standby for ")?.to_owned())))
         };
         until(&mut first, "a warm standby", |status| is_up(status, 3) && warm(status).is_some()).await;
@@ -173,7 +172,7 @@ fn a_warm_standby_takes_over_without_a_download() {
         assert!(!stage_peers(&first.status).contains(&spare), "the spare has no work");
         let number = (0..joiners.len()).find(|number| of == format!("joiner {number}'s part.")).unwrap();
         let lost = first.status.peers.iter().find(|member| member.name == format!("joiner {number}")).unwrap();
-        let lost = lost.peer.clone();
+        let lost = lost.peer;
         assert!(stage_peers(&first.status).contains(&lost));
 
         let mut downloaded = None;
@@ -211,8 +210,8 @@ fn experts_on_other_peers_answer_like_one_device() {
         let relay = relay(&models, 0).await;
         let (mut first, joiners, _) = room(&relay.origin, of_relay("model"), budget, 2, &folder("cache")).await;
         until(&mut first, "a plan with experts elsewhere", |status| {
-            let plan = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up);
-            plan.is_some_and(|plan| plan.stages.iter().any(|stage| !stage.expert_peers.is_empty()))
+            let plan = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up);
+            plan.is_some_and(|plan| plan.stages.iter().any(|stage| !stage.expert_holders.is_empty()))
         })
         .await;
         assert_eq!(answer(&mut first, question(1, TEXT, 16), |_| {}).await, expected);
@@ -229,7 +228,7 @@ fn a_file_on_the_hosts_disk_reaches_the_others_through_the_room() {
         let expected = alone(&path, TEXT, 16).await;
         let relay = relay(&folder("models"), 0).await;
         let files = potluck_node::native::open_model_files(&path).unwrap();
-        let source = ModelSource::File { name: files[0].name(), bytes: files[0].len() };
+        let source = ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) };
         let budget = two_blocks(&model);
         let mut first = peer("host", &relay.origin, folder("host"));
         let link = host_with(&mut first, &relay.origin, source, budget, files).await;

@@ -11,7 +11,7 @@ use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_node::native::cli::{Options, Session};
 use potluck_node::native::open_model_files;
 use potluck_node::node::Input;
-use potluck_panel::{BenchChoice, BenchEvent, BenchWorkload, CacheType, ModelSource, ToNode, ToPage};
+use potluck_panel::{BenchChoice, BenchEvent, BenchWorkload, KvCacheType, ModelSource, ToNode, ToPage};
 
 /// The shapes of a model and how they are computed, as the bench shows them.
 async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)> {
@@ -19,11 +19,11 @@ async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)
     let mut session = Session::start("http://localhost", &options);
     let files = open_model_files(model).unwrap();
     let choice = BenchChoice {
-        model: ModelSource::File { name: files[0].name(), bytes: files[0].len() },
+        model: ModelSource::File { name: files[0].name(), bytes: potluck_plan::Bytes(files[0].len()) },
         workloads: vec![BenchWorkload { prompt: 4, answer: 2 }],
         depths: vec![0],
         repeats: 1,
-        cache: CacheType::F32,
+        cache: KvCacheType::F32,
         kernels: false,
         tuned,
     };

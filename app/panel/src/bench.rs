@@ -1,8 +1,8 @@
 //! The bench: what to measure, how far it is, what came out. The report is also `window.benchResult`.
 
+use potluck_plan::KvCacheType;
+use potluck_protocol::{LoadReport, ModelSource};
 use serde::{Deserialize, Serialize};
-
-use crate::{Loading, ModelSource};
 
 /// What to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub struct BenchChoice {
     /// Runs that count; one more before them does not.
     pub repeats: u32,
     /// How keys and values are stored.
-    pub cache: CacheType,
+    pub cache: KvCacheType,
     /// Also the time of each class of kernels.
     pub kernels: bool,
     /// By the kernels that were measured to be quickest here, else by those that are good everywhere.
@@ -32,60 +32,11 @@ pub struct BenchWorkload {
     pub answer: u32,
 }
 
-/// How keys and values are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CacheType {
-    /// 32-bit floats: exact, and what rooms use where there is room for it.
-    #[default]
-    F32,
-    /// Half floats.
-    F16,
-    /// Blocks of 32 values with a scale, a byte each.
-    #[serde(rename = "Q8_0")]
-    Q8,
-    /// The same with four bits a value.
-    #[serde(rename = "Q4_0")]
-    Q4,
-}
-
-impl CacheType {
-    /// All of them, the largest first.
-    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Q8, Self::Q4];
-
-    /// Its name as GGUF spells it, in small letters.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Q8 => "q8_0",
-            Self::Q4 => "q4_0",
-        }
-    }
-
-    /// The type of a name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|cache| cache.name() == name)
-    }
-
-    /// Bytes of 64 values.
-    #[must_use]
-    pub const fn bytes_of_64(self) -> u64 {
-        match self {
-            Self::F32 => 256,
-            Self::F16 => 128,
-            Self::Q8 => 68,
-            Self::Q4 => 36,
-        }
-    }
-}
-
 /// A step of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum BenchEvent {
     /// The model is brought to the GPU.
-    Loading(Loading),
+    Loading(LoadReport),
     /// One sentence on what runs, and which step of how many it is.
     Running {
         /// "25 / 128 tokens after 2,048, run 2 of 5"

@@ -1,11 +1,10 @@
 //! What the page asks of the node, and what the node tells the page.
 
-use potluck_plan::Sharing;
+use potluck_plan::{KvCacheType, ModelId, PeerId, Sharing};
+use potluck_protocol::{AnswerPart, DeviceKind, ModelSource, PromptRequest, RequestId};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    AnswerEvent, BenchChoice, BenchEvent, CacheType, DeviceKind, Message, Notice, RequestId, SamplingChoice, Status,
-};
+use crate::{BenchChoice, BenchEvent, Notice, Status};
 
 /// From the page to the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,8 +15,8 @@ pub enum ToNode {
         build: String,
         /// Origin of the relay, `http://localhost:8080`.
         relay: String,
-        /// The tab's peer id, 32 hexadecimal digits, kept in the tab's session storage.
-        peer: String,
+        /// The tab's peer id, kept in the tab's session storage.
+        peer: PeerId,
         /// What others see: "Kitchen laptop".
         name: String,
         /// Icon to show.
@@ -42,8 +41,8 @@ pub enum ToNode {
     Rename(String),
     /// The host lets a waiting peer in, or not.
     Admit {
-        /// Peer id.
-        peer: String,
+        /// Who waits.
+        peer: PeerId,
         /// In, or not.
         allow: bool,
     },
@@ -52,7 +51,7 @@ pub enum ToNode {
     /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
     Writing,
     /// Ask the model.
-    Prompt(Prompt),
+    Prompt(PromptRequest),
     /// Stop an answer; what was written stays.
     Stop(RequestId),
     /// The tab was hidden or shown.
@@ -66,8 +65,8 @@ pub enum ToNode {
     ListStorage,
     /// Delete a model's pieces from the storage.
     DeleteStored {
-        /// Model id, 64 hexadecimal digits.
-        model: String,
+        /// Which model.
+        model: ModelId,
     },
     /// Send the recorded events and actions.
     Trace,
@@ -87,12 +86,12 @@ pub enum ToPage {
     },
     /// How everything stands. Sent on change, at most a few times a second.
     Status(Box<Status>),
-    /// Part of an answer to a [`Prompt`] of this page.
+    /// Part of an answer to a [`ToNode::Prompt`] of this page.
     Answer {
         /// Which prompt.
         request: RequestId,
         /// What happened.
-        event: AnswerEvent,
+        event: AnswerPart,
     },
     /// Something a person should read.
     Notice(Notice),
@@ -113,28 +112,6 @@ pub enum ToPage {
     Bench(BenchEvent),
 }
 
-/// Where a model comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ModelSource {
-    /// `GET /models/NAME` of the relay.
-    Relay {
-        /// Name in `GET /models`.
-        name: String,
-    },
-    /// An address of a GGUF file.
-    Link {
-        /// `https://…/model.gguf`
-        url: String,
-    },
-    /// A file on the host's device. The `File` object travels beside the message, under the key `file`.
-    File {
-        /// The file's name.
-        name: String,
-        /// Its size.
-        bytes: u64,
-    },
-}
-
 /// What the host chose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostChoice {
@@ -146,7 +123,7 @@ pub struct HostChoice {
     pub context: u32,
     /// How keys and values are stored; nothing for the largest type with which model and context fit.
     #[serde(default)]
-    pub cache: Option<CacheType>,
+    pub cache: Option<KvCacheType>,
     /// How work is shared out.
     pub sharing: Sharing,
     /// Listed on the door of everyone on this relay.
@@ -162,28 +139,11 @@ pub struct ContributeChoice {
     pub budget: u64,
 }
 
-/// A question.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Prompt {
-    /// Chosen by the page; unique in the tab's life.
-    pub request: RequestId,
-    /// Names the conversation (for state that can be reused); any text.
-    pub conversation: String,
-    /// The conversation so far, oldest first; the last one is answered.
-    pub messages: Vec<Message>,
-    /// The last message's text is continued as it is, without the chat template.
-    pub raw: bool,
-    /// Most tokens to write.
-    pub max_tokens: u32,
-    /// How tokens are chosen.
-    pub sampling: SamplingChoice,
-}
-
 /// A model in the browser's storage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredModel {
-    /// Model id, 64 hexadecimal digits.
-    pub model: String,
+    /// Which model.
+    pub model: ModelId,
     /// Its name.
     pub name: String,
     /// Bytes that are here.

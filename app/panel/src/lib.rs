@@ -1,26 +1,31 @@
 //! Typed messages between the page and the node, with the build's id. Floor 0: plain data.
 //!
+//! What peers say to each other as well, such as members, answers and the model, keeps the protocol's types; only what a
+//! page needs besides has types here.
+//!
 //! The page sends [`ToNode`], the node answers with [`ToPage`]. A [`Status`] is a whole snapshot, so a page that reloads
 //! or misses one is never out of step. Both sides compare [`BUILD`] first: a stale worker says so in one sentence.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
-mod answer;
 mod bench;
 mod command;
 mod status;
 mod timeline;
 
-pub use answer::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role, SamplingChoice};
 pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
-    BenchResult, BenchRun, BenchWorkload, CacheType,
+    BenchResult, BenchRun, BenchWorkload,
 };
-pub use command::{ContributeChoice, HostChoice, ModelSource, Prompt, StoredModel, ToNode, ToPage};
-pub use potluck_plan::Sharing;
+pub use command::{ContributeChoice, HostChoice, StoredModel, ToNode, ToPage};
+pub use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
+pub use potluck_protocol::{
+    AnswerPart, AnswerStop, DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView,
+    Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings,
+};
 pub use status::{
-    Connection, DeviceKind, DeviceReport, ForecastReport, HopReport, Loading, Member, MemberLink, MemberState,
-    ModelReport, Notice, NoticeLevel, PlanReport, PlanState, Roles, RoomReport, SelfTest, SelfTestState, StageReport,
-    Status, Waiting,
+    Connection, DeviceReport, ExpertHolding, Notice, NoticeLevel, PlanReport, Roles, RoomReport, SelfTest,
+    SelfTestState, StageReport, Status, Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

@@ -1,38 +1,39 @@
-//! How everything stands: one snapshot, the source of the table and of `potluck.status()`.
+//! The status of node and room: one snapshot, the source of the table and of `potluck.status()`.
 
-use potluck_plan::Sharing;
+use potluck_plan::{KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
+use potluck_protocol::{ForecastView, HopView, LoadReport, MemberView, ModelCard, PlanStatus, RequestId};
 use serde::{Deserialize, Serialize};
-
-use crate::{CacheType, ModelSource, RequestId};
 
 /// A whole snapshot, as one tab sees it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The node's build.
     pub build: String,
-    /// This tab's peer id.
-    pub peer: String,
+    /// This tab's peer id; none before the node has told it.
+    pub peer: Option<PeerId>,
     /// What this tab is in the room.
     pub role: Roles,
-    /// The line to the relay.
+    /// The connection to the relay.
     pub connection: Connection,
     /// The room, once in one.
     pub room: Option<RoomReport>,
     /// The room's model.
-    pub model: Option<ModelReport>,
+    pub model: Option<ModelCard>,
+    /// Positions of context in the room, all conversations together; 0 outside of one.
+    pub context: u32,
     /// Where the model's parts live.
     pub plan: Option<PlanReport>,
     /// Everyone at the table, the host first, this tab included.
-    pub peers: Vec<Member>,
+    pub peers: Vec<MemberView>,
     /// What this device can do.
     pub device: DeviceReport,
     /// What this device is loading.
-    pub loading: Option<Loading>,
+    pub loading: Option<LoadReport>,
     /// Weight bytes on this device's GPU.
     pub bytes_loaded: u64,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
-    /// Frames that came from other tabs of this browser without the relay, on the room's present line.
+    /// Frames that came from other tabs of this browser without the relay, on the room's present connection.
     pub direct_frames: u64,
     /// Last measured tokens per second of the room, 0 before the first answer.
     pub tokens_per_second: f64,
@@ -42,18 +43,26 @@ pub struct Status {
     pub pending: Vec<RequestId>,
 }
 
+impl Status {
+    /// A member is this tab.
+    #[must_use]
+    pub fn is_self(&self, member: &MemberView) -> bool {
+        self.peer == Some(member.peer)
+    }
+}
+
 /// What a tab is in the room; it can be all at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Roles {
     /// It opened the room and holds the token log.
     pub coordinator: bool,
-    /// It lends its GPU.
+    /// It contributes its GPU.
     pub worker: bool,
     /// It is in the room.
     pub guest: bool,
 }
 
-/// The line to the relay.
+/// The connection to the relay.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Connection {
     /// In no room.
@@ -90,49 +99,20 @@ pub struct RoomReport {
     pub visible: bool,
 }
 
-/// The room's model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ModelReport {
-    /// BLAKE3 root, 64 hexadecimal digits.
-    pub id: String,
-    /// Its name.
-    pub name: String,
-    /// Where it comes from.
-    pub source: ModelSource,
-    /// `general.architecture`.
-    pub architecture: String,
-    /// "Q4_K_M".
-    pub quantization: String,
-    /// Size of the file(s).
-    pub bytes: u64,
-    /// All parameters.
-    pub parameters: u64,
-    /// Parameters a token uses.
-    pub active_parameters: u64,
-    /// Blocks.
-    pub blocks: u32,
-    /// Experts a block, 0 if dense.
-    pub experts: u32,
-    /// Positions of context in this room.
-    pub context: u32,
-    /// Licence as the file says.
-    pub licence: String,
-}
-
 /// Where the model's parts live.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanReport {
-    /// Which plan.
-    pub epoch: u32,
-    /// How far it is.
-    pub state: PlanState,
+    /// Which plan; 0 before the first.
+    pub epoch: PlanEpoch,
+    /// Its progress.
+    pub state: PlanStatus,
     /// Stages in the order a token passes them.
     pub stages: Vec<StageReport>,
     /// Messages from device to device in the order of a token.
-    pub hops: Vec<HopReport>,
-    /// How keys and values are stored; nothing before there is a plan.
-    pub cache: Option<CacheType>,
-    /// Bytes set aside on each device with work besides weights and state: scratch, staging, parameters.
+    pub hops: Vec<HopView>,
+    /// How the KV cache is stored; none before there is a plan.
+    pub cache: Option<KvCacheType>,
+    /// Bytes reserved on each device with a stage besides weights and KV cache: scratch, staging, parameters.
     pub overhead: u64,
     /// Messages from device to device a token needs.
     pub network_hops: u32,
@@ -140,46 +120,16 @@ pub struct PlanReport {
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
     pub measured_token_ms: f64,
-    /// What the newest answer's tokens were foretold to take after its first ones, and took.
-    pub forecast: Option<ForecastReport>,
+    /// Forecast and measurement of the newest answer.
+    pub forecast: Option<ForecastView>,
     /// How the host wants work shared.
     pub sharing: Sharing,
-    /// Why there is no plan, and what would help.
+    /// What is missing while there is no plan.
     pub waiting: Option<Waiting>,
     /// One sentence on why this plan was chosen and what it costs.
     pub reason: String,
     /// What would help, a sentence each: "One more device with 3 GB: 40 ms a token less."
     pub help: Vec<String>,
-}
-
-/// What an answer's tokens were foretold to take after its first ones, beside what they took. Milliseconds a token.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ForecastReport {
-    /// Tokens that were looked at.
-    pub tokens: u32,
-    /// What was expected before them.
-    pub before_ms: f64,
-    /// What they took.
-    pub measured_ms: f64,
-    /// What the others were foretold to take.
-    pub forecast_ms: f64,
-    /// Tokens since.
-    pub rest_tokens: u32,
-    /// What they took, 0 before the first.
-    pub rest_ms: f64,
-}
-
-/// How far a plan is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum PlanState {
-    /// No plan: something is missing.
-    Waiting,
-    /// Devices load their parts.
-    Preparing,
-    /// All have them; the switch is under way.
-    Committing,
-    /// Ready to answer.
-    Up,
 }
 
 /// What is missing for a plan.
@@ -197,22 +147,22 @@ pub struct Waiting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StageReport {
     /// Id in the plan.
-    pub id: u32,
+    pub id: StageId,
     /// Who runs it.
-    pub peer: String,
+    pub peer: PeerId,
     /// First block.
-    pub first_block: u32,
+    pub first_block: u16,
     /// One past the last block.
-    pub end_block: u32,
+    pub end_block: u16,
     /// It embeds.
     pub embeds: bool,
-    /// It computes the head.
+    /// It computes the LM head.
     pub head: bool,
-    /// Peers that hold experts for it.
-    pub expert_peers: Vec<String>,
+    /// Other peers that hold experts for it.
+    pub expert_holders: Vec<ExpertHolding>,
     /// Weight bytes.
     pub bytes: u64,
-    /// Bytes of keys and values, for the whole context.
+    /// KV cache bytes, for the whole context.
     pub kv_cache_bytes: u64,
     /// Milliseconds a token as the planner expects.
     pub predicted_ms: f64,
@@ -220,112 +170,13 @@ pub struct StageReport {
     pub measured_ms: f64,
 }
 
-/// A message of a token's way, from one device to the next.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct HopReport {
-    /// Who sends.
-    pub from: String,
-    /// Who receives.
-    pub to: String,
-    /// Milliseconds a token as the planner expects.
-    pub predicted_ms: f64,
-    /// Milliseconds a token as measured, 0 before the first: the measured time of all messages, shared out by what each was
-    /// expected to take.
-    pub measured_ms: f64,
-}
-
-/// One device at the table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Member {
-    /// Peer id.
-    pub peer: String,
-    /// "Kitchen laptop".
-    pub name: String,
-    /// Icon.
-    pub kind: DeviceKind,
-    /// What it is in the room.
-    pub role: Roles,
-    /// It is this tab.
-    pub is_self: bool,
-    /// Bytes it lends.
-    pub lent: u64,
-    /// Bytes in use.
-    pub used: u64,
-    /// What it holds: "blocks 12–23", "experts 5 of 128".
-    pub holds: Vec<String>,
-    /// How it is.
-    pub state: MemberState,
-    /// Why it has no work, in one sentence, while it is a spare and that is known.
-    pub spare: Option<String>,
-    /// For whose loss it stands by, in one sentence.
-    pub standby: Option<String>,
-    /// What it is loading.
-    pub loading: Option<Loading>,
-    /// The line to it.
-    pub link: Option<MemberLink>,
-    /// Its tab is hidden.
-    pub hidden: bool,
-    /// "NVIDIA", as its adapter says.
-    pub adapter: String,
-}
-
-/// How a member is.
+/// Experts of a stage that another peer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum MemberState {
-    /// Asks to be let in.
-    Asking,
-    /// In the room, lends nothing.
-    Guest,
-    /// Loads its parts.
-    Loading,
-    /// Has work and is ready.
-    Ready,
-    /// Lends and has no work now.
-    Spare,
-    /// Its device failed: see the notice.
-    Failed,
-    /// Not heard of for some seconds.
-    Silent,
-}
-
-/// The line to a member.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MemberLink {
-    /// Direct, or through the relay.
-    pub direct: bool,
-    /// Round trip, milliseconds.
-    pub round_trip_ms: f64,
-}
-
-/// Icon of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum DeviceKind {
-    /// Desktop or laptop.
-    #[default]
-    Computer,
-    /// Phone.
-    Phone,
-    /// Tablet.
-    Tablet,
-    /// A native peer without a browser.
-    Native,
-}
-
-/// Loading, by phase.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Loading {
-    /// "find", "download", "check", "upload", "prepare kernels", "self-test", "ready".
-    pub phase: String,
-    /// Bytes done in this phase.
-    pub done: u64,
-    /// Bytes of this phase; 0 if it has none.
-    pub total: u64,
-    /// Bytes a second, a running mean.
-    pub rate: f64,
-    /// Seconds left, if it can be said.
-    pub seconds_left: Option<f64>,
-    /// Bytes that were here already.
-    pub cached: u64,
+pub struct ExpertHolding {
+    /// Who holds them.
+    pub peer: PeerId,
+    /// How many, counted once for each block.
+    pub experts: u32,
 }
 
 /// What this device can do.
@@ -402,4 +253,42 @@ pub enum NoticeLevel {
     Warning,
     /// Something does not work.
     Error,
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::Bytes;
+    use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus};
+
+    use super::*;
+
+    /// Tools read `potluck.status()`: ids are hexadecimal text, sums of bytes plain numbers, states names.
+    #[test]
+    fn the_snapshot_reads_well_as_json() {
+        let host = PeerId([0xab; 16]);
+        let member = MemberView {
+            peer: host,
+            name: "Laptop".into(),
+            kind: DeviceKind::Computer,
+            adapter: String::new(),
+            coordinator: true,
+            lent: Some(Bytes(7)),
+            used: Bytes(3),
+            status: MemberStatus::Ready,
+            spare: None,
+            standby: None,
+            loading: Some(LoadReport::begin(LoadPhase::SelfTest)),
+            round_trip_ms: 0.0,
+            hidden: false,
+        };
+        let status = Status { peer: Some(host), peers: vec![member], ..Status::default() };
+        let json = serde_json::to_value(&status).expect("a snapshot is plain data");
+        let hex = "ab".repeat(16);
+        assert_eq!(json["peer"], hex.as_str());
+        let seen = &json["peers"][0];
+        assert_eq!(seen["peer"], hex.as_str());
+        assert_eq!((&seen["lent"], &seen["used"]), (&7.into(), &3.into()));
+        assert_eq!((&seen["status"], &seen["loading"]["phase"]), (&"Ready".into(), &"self-test".into()));
+        assert_eq!(serde_json::from_value::<Status>(json).expect("it reads again"), status);
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Index of a transformer block, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,11 +38,13 @@ pub struct Bytes(pub u64);
 pub struct Millis(pub f64);
 
 /// A peer's own 128-bit id, chosen at random when its tab first opens and kept across reloads.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Raw bytes in frames, lower-case hexadecimal in JSON.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub [u8; 16]);
 
 /// The BLAKE3 root of a model's file(s): the same id everywhere means the same bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// Raw bytes in frames, lower-case hexadecimal in JSON.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelId(pub [u8; 32]);
 
 /// Blocks `start..end`. May be empty: then a stage only embeds, or only computes the LM head.
@@ -165,6 +168,51 @@ impl ModelId {
     /// Reads 64 hexadecimal digits.
     pub fn from_hex(text: &str) -> Option<Self> {
         bytes_from_hex(text).map(Self)
+    }
+}
+
+/// Hexadecimal for people and tools, the array itself for frames.
+fn serialize_id<const N: usize, S>(id: &impl fmt::Display, bytes: &[u8; N], serializer: S) -> Result<S::Ok, S::Error>
+where
+    S: Serializer,
+    [u8; N]: Serialize,
+{
+    if serializer.is_human_readable() { serializer.collect_str(id) } else { bytes.serialize(serializer) }
+}
+
+fn deserialize_id<'de, const N: usize, D>(deserializer: D) -> Result<[u8; N], D::Error>
+where
+    D: Deserializer<'de>,
+    [u8; N]: Deserialize<'de>,
+{
+    if !deserializer.is_human_readable() {
+        return <[u8; N]>::deserialize(deserializer);
+    }
+    let text = String::deserialize(deserializer)?;
+    bytes_from_hex(&text).ok_or_else(|| D::Error::custom(format_args!("{} hexadecimal digits expected", 2 * N)))
+}
+
+impl Serialize for PeerId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_id(self, &self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for PeerId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_id(deserializer).map(Self)
+    }
+}
+
+impl Serialize for ModelId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_id(self, &self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ModelId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_id(deserializer).map(Self)
     }
 }
 

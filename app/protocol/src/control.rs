@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceKind, LoadReport, Message, RequestId};
 
-/// Random at each start of a node: a peer that comes back with another session has lost its state and its GPU.
+/// Random at each start of a node. A peer that returns with another session has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Session(pub u64);
 
@@ -16,36 +16,36 @@ pub struct Hello {
     pub session: Session,
     /// Build of page and node.
     pub build: String,
-    /// Kernels of two peers with one class compute alike.
+    /// Kernels of peers with the same class give the same bits.
     pub kernel_class: u32,
     /// What others see.
     pub name: String,
     /// Icon.
     pub kind: DeviceKind,
-    /// What the adapter tells.
+    /// Vendor and name as the adapter reports them.
     pub adapter: String,
     /// The room's key, if the peer came by its link.
     pub key: Option<String>,
     /// The peer opened the room.
     pub coordinator: bool,
-    /// What it lends.
+    /// What it contributes, if anything.
     pub contribution: Option<Contribution>,
-    /// The newest plan it has heard of; a returning coordinator continues above it.
+    /// The newest plan it knows; a returning coordinator continues above it.
     pub epoch: PlanEpoch,
     /// Its tab is hidden.
     pub hidden: bool,
 }
 
-/// What a peer lends.
+/// What a peer contributes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Contribution {
-    /// Bytes of GPU memory.
+    /// Memory budget, in bytes of GPU memory.
     pub budget: Bytes,
-    /// Most bytes of a buffer that a kernel of its GPU sees at once: a block's keys, or its values, are one buffer.
+    /// Largest storage binding of its GPU, in bytes: a block's keys, or its values, are one buffer.
     pub binding: Bytes,
-    /// Bytes a second its kernels stream, measured.
+    /// Measured memory bandwidth of its kernels, in bytes a second.
     pub bandwidth: f64,
-    /// Milliseconds of a submit with its readback, measured.
+    /// Measured milliseconds of a submit with its readback.
     pub sync_millis: f64,
 }
 
@@ -62,8 +62,8 @@ pub enum ModelSource {
         /// Its first (or only) file.
         url: String,
     },
-    /// On the host's disk; pieces come as frames.
-    Host {
+    /// On the host's disk; peers fetch pieces as frames. From page to node, the `File` object travels beside the message.
+    File {
         /// The file's name.
         name: String,
         /// Its size.
@@ -100,7 +100,7 @@ pub struct ModelCard {
     pub licence: String,
 }
 
-/// The coordinator's order to get ready for a plan. An active plan goes on meanwhile.
+/// The coordinator asks a device to prepare for a plan. An active plan keeps running meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prepare {
     /// The plan; its epoch names it.
@@ -109,61 +109,60 @@ pub struct Prepare {
     pub model: ModelCard,
     /// Its sizes.
     pub shape: ModelShape,
-    /// Bytes the plan sets aside on each device besides weights and state.
+    /// Bytes the plan reserves on each device besides weights and KV cache.
     pub overhead: Bytes,
-    /// The plan that goes on meanwhile: its units stay, they fit beside the new ones. Without one, what the new plan does not
-    /// need can go.
+    /// The plan that keeps running meanwhile: its units stay and fit beside the new ones. Without one, the device may drop
+    /// whatever the new plan does not need.
     pub keep: Option<PlanEpoch>,
 }
 
-/// The coordinator's order to hold units beside whatever plan there is, for the loss of another device
-/// (dynamic-partitioning.txt 5.2.5). Answered like [`Prepare`]; loading for a plan goes first, and a plan that needs the
-/// memory gets it.
+/// The coordinator asks a device to hold units besides its part of the plan, in case another device is lost
+/// (dynamic-partitioning.txt 5.2.5). Answered like [`Prepare`]. Loading for a plan has priority, also on the memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StandbyOrder {
-    /// Names the order, numbered among the plans. A newer order takes the place of an older one.
+    /// Names the order, numbered among the plans. A newer order replaces an older one.
     pub epoch: PlanEpoch,
     /// The model.
     pub model: ModelCard,
     /// Its sizes.
     pub shape: ModelShape,
-    /// Bytes set aside besides weights and state.
+    /// Bytes reserved besides weights and KV cache.
     pub overhead: Bytes,
-    /// Positions of state to reserve for the units' blocks.
+    /// Positions of KV cache to reserve for the units' blocks.
     pub context: u32,
-    /// How keys and values are stored.
+    /// How the KV cache is stored.
     pub kv_cache: KvCacheType,
-    /// What to hold besides the plans' units; none: nothing any more.
+    /// What to hold besides the plan's units; empty to drop everything held so far.
     pub units: Vec<WeightUnit>,
-    /// No plan runs, because the model does not fit: these units are the part that the device will most probably get
-    /// (dynamic-partitioning.txt 4.4.1). The plan that comes takes the order's place, with a part for the device or without.
+    /// No plan runs because the model does not fit yet: these units are the part that the device will most probably get
+    /// (dynamic-partitioning.txt 4.4.1). The first plan replaces the order, whether or not it gives the device a part.
     pub in_advance: bool,
 }
 
-/// Times of two ranges of a model's blocks on one device, for the planner to tell overhead and speed apart
-/// (dynamic-partitioning.txt 4.3.2). Milliseconds from submit to result, run by run, the first ones included.
+/// Times of two ranges of a model's blocks on one device, from which the planner separates overhead from speed
+/// (dynamic-partitioning.txt 4.3.2). Milliseconds from submit to result, run by run, warm-up runs included.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CalibrationRuns {
     /// The short range.
     pub short: BlockRange,
     /// The long range; the short one is its first part.
     pub long: BlockRange,
-    /// One decoded row through the short range.
+    /// One decoded token through the short range.
     pub decode_short: Vec<f64>,
-    /// One decoded row through the long range.
+    /// One decoded token through the long range.
     pub decode_long: Vec<f64>,
-    /// One decoded row through the short range and the head; empty if the head has no room on the device.
+    /// One decoded token through the short range and the LM head; empty if the LM head does not fit on the device.
     pub decode_lm_head: Vec<f64>,
-    /// One decoded row through the long range after so many milliseconds without work, again and again: a GPU that waits
-    /// for others lowers its clock.
+    /// One decoded token through the long range after a pause of the given milliseconds, several times: an idle GPU lowers
+    /// its clock.
     pub decode_paused: Vec<(f64, Vec<f64>)>,
-    /// In between, after the pauses at [`CalibrationRuns::middle_pause`]: one decoded row through the short range.
+    /// The same through the short range, after the pause at [`CalibrationRuns::middle_pause`] only.
     pub short_paused: Vec<f64>,
-    /// And one through the short range and the head.
+    /// The same through the short range and the LM head.
     pub lm_head_paused: Vec<f64>,
-    /// What is timed after pauses takes seconds: another answer will bring it.
+    /// Timing after pauses takes seconds; a later message carries it.
     pub pauses_follow: bool,
-    /// Rows of a prompt's chunk.
+    /// Tokens of a prefill chunk.
     pub chunk: u32,
     /// Such a chunk through the short range.
     pub prefill_short: Vec<f64>,
@@ -172,7 +171,7 @@ pub struct CalibrationRuns {
 }
 
 impl CalibrationRuns {
-    /// Of so many pauses the one after which the short range and the head are timed as well.
+    /// Index of the pause, of `pauses`, after which the short range and the LM head are timed as well.
     pub const fn middle_pause(pauses: usize) -> usize {
         pauses / 2
     }
@@ -181,7 +180,7 @@ impl CalibrationRuns {
 /// Why a device could not load its part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LoadFault {
-    /// It needs more memory than is lent: one sentence. A smaller part may do.
+    /// The part does not fit in the memory budget: one sentence. A smaller part may fit.
     NoRoom(String),
     /// Anything else: one sentence.
     Failed(String),
@@ -196,20 +195,20 @@ impl LoadFault {
     }
 }
 
-/// How a worker is; with every heartbeat.
+/// A worker's status, sent with every heartbeat.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkerStatus {
-    /// Weight bytes and state on its GPU.
+    /// Bytes of weights and KV cache on its GPU.
     pub used: Bytes,
     /// What it is loading.
     pub loading: Option<LoadReport>,
     /// Newest plan it prepared.
     pub prepared: Option<PlanEpoch>,
-    /// Its running mean of the engine's milliseconds for one decoded row.
+    /// Running mean of the engine's milliseconds for one decoded token.
     pub decode_millis: f64,
     /// Its tab is hidden.
     pub hidden: bool,
-    /// Milliseconds of its way to others and back while it has nothing to do.
+    /// Round-trip milliseconds to other peers, measured while it is idle.
     pub round_trips: Vec<(PeerId, f64)>,
 }
 
@@ -218,7 +217,7 @@ pub struct WorkerStatus {
 pub struct PromptRequest {
     /// Unique within the asking peer's session.
     pub request: RequestId,
-    /// Names the conversation; state of an equal prefix is reused.
+    /// Names the conversation; the KV cache of a common prefix is reused.
     pub conversation: String,
     /// Oldest first; the last one is answered.
     pub messages: Vec<Message>,
@@ -226,11 +225,11 @@ pub struct PromptRequest {
     pub raw: bool,
     /// Most tokens to write.
     pub max_tokens: u32,
-    /// How tokens are chosen.
+    /// How tokens are sampled.
     pub sampling: Sampling,
 }
 
-/// How the next token is chosen. The random number is a hash of seed and position: no sampler state can be lost.
+/// How the next token is sampled. The random number is a hash of seed and position, so no sampler state can be lost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
     /// 0 is greedy.
@@ -247,7 +246,13 @@ pub struct Sampling {
     pub seed: u64,
 }
 
-/// Bytes of a file on the host's disk. Asking is the credit: a peer keeps few requests open.
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { temperature: 0.7, top_k: 40, top_p: 0.95, min_p: 0.05, repetition_penalty: 1.0, seed: 0 }
+    }
+}
+
+/// Asks for bytes of a file on the host's disk. Requests are the flow control: a peer keeps only a few open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PieceRequest {
     /// Comes back with the piece.
@@ -256,11 +261,11 @@ pub struct PieceRequest {
     pub file: u16,
     /// First byte.
     pub offset: u64,
-    /// Number of bytes, at most [`PieceRequest::MOST`].
+    /// Number of bytes, at most [`PieceRequest::MAX_LEN`].
     pub len: u32,
 }
 
 impl PieceRequest {
-    /// Largest piece: small enough that a token's frame never waits long behind it.
+    /// Largest piece, in bytes: small enough that a token's frame never waits long behind it.
     pub const MAX_LEN: u32 = 256 * 1024;
 }

@@ -14,6 +14,7 @@ pub struct RequestId(pub u32);
 
 /// Who wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Instructions for the model.
     System,

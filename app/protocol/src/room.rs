@@ -1,4 +1,4 @@
-//! What the coordinator tells everyone about the room.
+//! The room as the coordinator broadcasts it.
 
 use potluck_plan::{Bytes, PeerId, Plan, Sharing};
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,9 @@ pub enum DeviceKind {
     Native,
 }
 
-/// What a peer does while it loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a peer does while it loads. The order is that of the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum LoadPhase {
     /// Looking at the file's header and the cache.
     Find,
@@ -38,37 +39,58 @@ pub enum LoadPhase {
     Ready,
 }
 
+impl LoadPhase {
+    /// Every phase, in order.
+    pub const ALL: [Self; 7] =
+        [Self::Find, Self::Download, Self::Check, Self::Upload, Self::Kernels, Self::SelfTest, Self::Ready];
+}
+
 /// Loading, by phase.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadReport {
     /// Which phase.
     pub phase: LoadPhase,
-    /// Bytes done.
+    /// Bytes done in this phase.
     pub done: Bytes,
-    /// Bytes of the phase.
+    /// Bytes of this phase; 0 if it has none to count.
     pub total: Bytes,
-    /// Bytes a second.
+    /// Bytes a second, a running mean.
     pub rate: f64,
     /// Bytes that were here already.
     pub cached: Bytes,
 }
 
-/// How a member is.
+impl LoadReport {
+    /// A phase that has just begun and has no bytes to count yet.
+    #[must_use]
+    pub const fn begin(phase: LoadPhase) -> Self {
+        Self { phase, done: Bytes::ZERO, total: Bytes::ZERO, rate: 0.0, cached: Bytes::ZERO }
+    }
+
+    /// Seconds left in this phase at the present rate; none while there is no rate, or nothing to count.
+    #[must_use]
+    pub fn seconds_left(&self) -> Option<f64> {
+        let left = self.total.saturating_sub(self.done).0 as f64;
+        (self.rate > 0.0 && self.total > Bytes::ZERO).then(|| left / self.rate)
+    }
+}
+
+/// A member's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MemberStatus {
-    /// Asks to be let in.
+    /// Waits for the host to admit it.
     Asking,
-    /// Lends nothing.
+    /// In the room without contributing.
     Guest,
-    /// Loads its parts.
+    /// Loading its part.
     Loading,
-    /// Has work and is ready.
+    /// Has a part of the plan and is ready.
     Ready,
-    /// Lends, has no work now.
+    /// Contributes, but the plan has no part for it.
     Spare,
     /// Its device failed.
     Failed,
-    /// Not heard of for some seconds.
+    /// Has not answered for some seconds.
     Silent,
 }
 
@@ -81,19 +103,19 @@ pub struct MemberView {
     pub name: String,
     /// Icon.
     pub kind: DeviceKind,
-    /// What the adapter tells.
+    /// Vendor and name as the adapter reports them.
     pub adapter: String,
     /// Opened the room.
     pub coordinator: bool,
-    /// Bytes it lends, if it does.
+    /// Memory budget, if it contributes.
     pub lent: Option<Bytes>,
     /// Bytes in use.
     pub used: Bytes,
-    /// How it is.
+    /// Its status.
     pub status: MemberStatus,
-    /// Why it has no work, in one sentence, while it is a spare and that is known.
+    /// Why it has no part of the plan, in one sentence, while it is a spare and the reason is known.
     pub spare: Option<String>,
-    /// For whose loss it stands by, in one sentence.
+    /// Which device it can replace, in one sentence.
     pub standby: Option<String>,
     /// What it is loading.
     pub loading: Option<LoadReport>,
@@ -103,7 +125,7 @@ pub struct MemberView {
     pub hidden: bool,
 }
 
-/// How far a plan is.
+/// Progress of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlanStatus {
     /// No plan: something is missing.
@@ -117,7 +139,7 @@ pub enum PlanStatus {
     Up,
 }
 
-/// A message of a token's way, from one device of the plan to the next.
+/// A message on a token's path, from one device of the plan to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HopView {
     /// Who sends.
@@ -126,25 +148,25 @@ pub struct HopView {
     pub to: PeerId,
     /// Milliseconds a token, as the planner expects.
     pub predicted_ms: f64,
-    /// The same as measured, 0 before the first: of the time that tokens spend on all messages, what this one was expected
-    /// to take and an equal share of the rest.
+    /// The same as measured, 0 before the first token: the time of all messages is split into what each was expected to take
+    /// and an equal share of the rest.
     pub measured_ms: f64,
 }
 
-/// What an answer's tokens were foretold to take after its first ones, beside what they took. Milliseconds a token.
+/// The forecast after an answer's first tokens, beside what the others took. Milliseconds a token.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ForecastView {
-    /// Tokens that were looked at.
+    /// Tokens that the forecast is based on.
     pub tokens: u32,
-    /// What was expected before them.
+    /// Expected before the answer.
     pub before_ms: f64,
-    /// What they took.
+    /// Measured over those tokens.
     pub measured_ms: f64,
-    /// What the others were foretold to take.
+    /// Forecast for the other tokens.
     pub forecast_ms: f64,
     /// Tokens since.
     pub rest_tokens: u32,
-    /// What they took, 0 before the first.
+    /// Measured over those, 0 before the first.
     pub rest_ms: f64,
 }
 
@@ -157,9 +179,9 @@ pub struct PlanView {
     pub plan: Option<Plan>,
     /// Weight bytes of each stage.
     pub stage_bytes: Vec<Bytes>,
-    /// Bytes of keys and values of each stage, for the whole context.
+    /// KV cache bytes of each stage, for the whole context.
     pub kv_cache_bytes: Vec<Bytes>,
-    /// Bytes set aside on each device with work besides weights and state.
+    /// Bytes reserved on each device with a stage besides weights and KV cache.
     pub overhead: Bytes,
     /// Milliseconds a token for each stage, as the planner expects.
     pub predicted_ms: Vec<f64>,
@@ -171,11 +193,11 @@ pub struct PlanView {
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
     pub measured_token_ms: f64,
-    /// What the newest answer's tokens were foretold to take, and took.
+    /// Forecast and measurement of the newest answer.
     pub forecast: Option<ForecastView>,
     /// Bytes needed in all, and lent in all, while something is missing.
     pub shortfall: Option<(Bytes, Bytes)>,
-    /// One sentence.
+    /// Why this plan, or why none: one sentence.
     pub reason: String,
     /// What would help, a sentence each, the least memory first.
     pub help: Vec<String>,
@@ -190,7 +212,7 @@ pub struct RoomView {
     pub model: Option<ModelCard>,
     /// Positions of context, all conversations together.
     pub context: u32,
-    /// How work is shared out.
+    /// How work is shared between devices.
     pub sharing: Sharing,
     /// The plan.
     pub plan: PlanView,

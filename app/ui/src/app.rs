@@ -1,13 +1,14 @@
-//! The page as a whole: what is kept is read, then the tree is mounted and the node is told who this is.
+//! The page as a whole: reads what the browser stored, mounts the tree and introduces this tab to the node.
 
 use leptos::{ev, prelude::*};
 use potluck_panel::NoticeLevel;
+use potluck_text::texts;
 use wasm_bindgen::{JsCast, prelude::Closure};
 
 use crate::{
     actions::install_tools,
     bench::BenchPage,
-    browser::{self, Kept},
+    browser::{self, StoredData},
     chat::{ChatList, Shortcuts},
     common::NoticeStack,
     door::{Door, RoomPicker},
@@ -15,7 +16,7 @@ use crate::{
     link::NodeLink,
     route::Route,
     settings::SettingsDrawer,
-    state::{Sheet, Store, store},
+    state::{DialogKind, Store, store},
     table::{Invite, RoomPage},
 };
 
@@ -25,7 +26,7 @@ pub fn mount(link: NodeLink) {
     wasm_bindgen_futures::spawn_local(async move {
         let (kept, trouble) = match browser::load().await {
             Ok(kept) => (kept, None),
-            Err(error) => (Kept::default(), Some(error.to_string())),
+            Err(error) => (StoredData::default(), Some(error.to_string())),
         };
         clear_splash();
         mount_to_body(move || view! { <App link kept trouble /> });
@@ -40,15 +41,11 @@ fn clear_splash() {
 }
 
 #[component]
-fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
+fn App(link: NodeLink, kept: StoredData, trouble: Option<String>) -> impl IntoView {
     let store = Store::new(link.clone(), kept, browser::load_session());
     provide_context(store);
     if let Some(details) = trouble {
-        store.tell(
-            NoticeLevel::Warning,
-            "This browser keeps nothing for this page: conversations end with the tab.",
-            details,
-        );
+        store.tell(NoticeLevel::Warning, texts().notice.no_storage, details);
     }
     link.listen(move |message| store.take(message));
     install_tools(store);
@@ -73,7 +70,7 @@ fn App(link: NodeLink, kept: Kept, trouble: Option<String>) -> impl IntoView {
 /// Another place takes the one away that had the focus: it goes to the new one's heading, so that the keyboard and screen
 /// readers go on there.
 fn follow_places(store: Store, in_room: Memo<bool>) {
-    let place = Memo::new(move |_| (in_room.get(), store.route.with(|route| *route == Route::Bench)));
+    let place = Memo::new(move |_| (in_room.get(), store.screen.route.with(|route| *route == Route::Bench)));
     Effect::new(move |before: Option<(bool, bool)>| {
         let now = place.get();
         if before.is_some_and(|before| before != now) {
@@ -88,7 +85,7 @@ fn follow_places(store: Store, in_room: Memo<bool>) {
 #[component]
 fn Outside() -> impl IntoView {
     let store = store();
-    let bench = Memo::new(move |_| store.route.get() == Route::Bench);
+    let bench = Memo::new(move |_| store.screen.route.get() == Route::Bench);
     view! {
         <Show when=move || bench.get() fallback=|| view! { <Door /> }>
             <BenchPage />
@@ -99,7 +96,7 @@ fn Outside() -> impl IntoView {
 impl Store {
     /// The address names the room that this tab has a place in.
     fn in_room(self) -> bool {
-        let route = self.route.get();
+        let route = self.screen.route.get();
         self.session.with(|session| match (&route, &session.place) {
             (Route::Room(address), Some(place)) => address.id == place.room,
             _ => false,
@@ -112,13 +109,14 @@ fn watch(store: Store) {
     Effect::new(move |_| browser::set_appearance(store.settings.with(|settings| settings.appearance)));
     Effect::new(move |_| {
         let awake = store.lends().is_some() && store.settings.with(|settings| settings.awake);
-        store.link.with_value(|link| link.keep_awake(awake));
+        store.node.link.with_value(|link| link.keep_awake(awake));
     });
-    let model = Memo::new(move |_| store.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
+    let model =
+        Memo::new(move |_| store.room.status.with(|status| status.model.as_ref().map(|model| model.name.clone())));
     Effect::new(move |_| browser::set_title(&model.get().map_or("Potluck".into(), |name| format!("{name} · Potluck"))));
-    on_window("popstate", move |_| store.route.set(browser::current_route()));
+    on_window("popstate", move |_| store.screen.route.set(browser::current_route()));
     on_window("pagehide", move |_| {
-        store.conversation.with_untracked(|conversation| {
+        store.chats.open.with_untracked(|conversation| {
             if !conversation.turns.is_empty() {
                 browser::stash_conversation(conversation);
             }
@@ -130,8 +128,10 @@ fn watch(store: Store) {
             .and_then(|target| target.dyn_into::<web_sys::Element>().ok())
             .is_some_and(|element| matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"));
         match event.key().as_str() {
-            "?" if !typing && store.sheet.get_untracked().is_none() => store.sheet.set(Some(Sheet::Shortcuts)),
-            "Escape" if store.sheet.get_untracked().is_none() => store.stop(),
+            "?" if !typing && store.screen.dialog.get_untracked().is_none() => {
+                store.screen.dialog.set(Some(DialogKind::Shortcuts))
+            }
+            "Escape" if store.screen.dialog.get_untracked().is_none() => store.stop(),
             _ => {}
         }
     });

@@ -3,6 +3,7 @@
 //! It knows `panel`, not `node`: everything it learns comes through a [`NodeLink`], everything it wants goes out by it.
 //! It never touches wgpu, sockets or files. [`mount`] is the only entry.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 mod actions;
 mod app;

@@ -1,4 +1,4 @@
-//! The page's only way to the node: messages both ways, and what only a page can do for it.
+//! The page's only connection to the node: messages both ways, and what only a page can do for it.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ pub struct PageServices {
     pub persist: Box<dyn Fn() -> js_sys::Promise>,
 }
 
-/// The page's way to the node. Cheap to clone.
+/// The page's connection to the node. Cheap to clone.
 #[derive(Clone)]
 pub struct NodeLink(Rc<PageServices>);
 

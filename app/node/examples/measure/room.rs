@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use potluck_node::native::cli::{Options, Session, parse_link};
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, ForecastReport, HostChoice, Message, ModelSource,
-    PlanReport, PlanState, Prompt, RequestId, Role, SamplingChoice, Status, ToNode, ToPage,
+    AnswerPart, AnswerStop, ContributeChoice, ForecastView, HostChoice, Message, ModelSource, PlanReport, PlanStatus,
+    PromptRequest, RequestId, Role, Sampling, Status, Timings, ToNode, ToPage,
 };
 use potluck_relay::limits::Limits;
 use potluck_relay::{Config, Relay};
@@ -49,9 +49,9 @@ pub struct Outcome {
     /// The plan at the end.
     pub after: PlanReport,
     /// What the coordinator foretold after the first tokens, and what it measured of them.
-    pub forecast: ForecastReport,
+    pub forecast: ForecastView,
     /// What the answer took, with what was expected of its first token.
-    pub timings: AnswerTimings,
+    pub timings: Timings,
     /// Round trips to the host, of each member.
     pub round_trips: Vec<f64>,
     /// Milliseconds between all tokens.
@@ -158,10 +158,10 @@ fn line(configuration: &Configuration, device: &Device) -> Line {
 
 /// Waits until everyone lends and the plan has been up and the same for a while.
 async fn settle(host: &mut Session, devices: usize, settled: Duration) -> Result<(), String> {
-    let mut since: Option<(u32, Instant)> = None;
+    let mut since: Option<(potluck_plan::PlanEpoch, Instant)> = None;
     loop {
         let status = &host.status;
-        let plan = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up && lending(status) == devices);
+        let plan = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up && lending(status) == devices);
         since = plan.map(|plan| match since {
             Some((epoch, at)) if epoch == plan.epoch => (epoch, at),
             _ => (plan.epoch, Instant::now()),
@@ -176,7 +176,7 @@ async fn settle(host: &mut Session, devices: usize, settled: Duration) -> Result
 }
 
 fn lending(status: &Status) -> usize {
-    status.peers.iter().filter(|member| member.lent > 0).count()
+    status.peers.iter().filter(|member| member.lent.is_some_and(|lent| lent.0 > 0)).count()
 }
 
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
@@ -186,7 +186,8 @@ async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let (gaps, foretold, timings) = ask(host, RequestId(1), tokens.max(LOOKED_AT as u32 + 2)).await?;
     listen(host, TOLD).await?;
     let after = plan(host)?;
-    let round_trips = host.status.peers.iter().filter_map(|member| Some(member.link?.round_trip_ms)).collect();
+    let round_trips =
+        host.status.peers.iter().map(|member| member.round_trip_ms).filter(|millis| *millis > 0.0).collect();
     // If another plan came since, what was told of the first one counts.
     let forecast =
         after.forecast.or(foretold).ok_or("Nothing was foretold: a plan came too early, or experts are elsewhere.")?;
@@ -239,22 +240,15 @@ async fn ask(
     host: &mut Session,
     request: RequestId,
     tokens: u32,
-) -> Result<(Vec<f64>, Option<ForecastReport>, AnswerTimings), String> {
-    host.page(ToNode::Prompt(Prompt {
+) -> Result<(Vec<f64>, Option<ForecastView>, Timings), String> {
+    host.page(ToNode::Prompt(PromptRequest {
         request,
         conversation: format!("measure {}", request.0),
         messages: vec![Message { role: Role::User, content: TEXT.to_owned() }],
         raw: true,
         max_tokens: tokens,
         // Not greedy: neither tokens ahead nor drafts, so that every token is one pass through the plan.
-        sampling: SamplingChoice {
-            temperature: 2.0,
-            top_k: 0,
-            top_p: 1.0,
-            min_p: 0.0,
-            seed: 1,
-            ..SamplingChoice::default()
-        },
+        sampling: Sampling { temperature: 2.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 1, ..Sampling::default() },
     }));
     let (mut last, mut gaps, mut foretold) = (None, Vec::new(), None);
     loop {
@@ -262,7 +256,7 @@ async fn ask(
         foretold = host.status.plan.as_ref().and_then(|plan| plan.forecast).or(foretold);
         let ToPage::Answer { event, .. } = told else { continue };
         match event {
-            AnswerEvent::Text { tokens, .. } => {
+            AnswerPart::Text { tokens, .. } => {
                 let now = Instant::now();
                 if let Some(last) = last.replace(now) {
                     // A token that is no whole character comes with the next one.
@@ -270,11 +264,11 @@ async fn ask(
                     gaps.extend(tokens.iter().map(|_| millis));
                 }
             }
-            AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => return Err(sentence),
-            AnswerEvent::End { .. } if gaps.len() + 1 < tokens as usize => {
+            AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+            AnswerPart::End { .. } if gaps.len() + 1 < tokens as usize => {
                 return Err(format!("The answer has only {} tokens.", gaps.len() + 1));
             }
-            AnswerEvent::End { timings, .. } => return Ok((gaps, foretold, timings)),
+            AnswerPart::End { timings, .. } => return Ok((gaps, foretold, timings)),
             _ => {}
         }
     }

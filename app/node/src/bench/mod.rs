@@ -14,7 +14,6 @@ use potluck_protocol::{LoadPhase, ModelCard, ModelSource};
 use thiserror::Error;
 
 use crate::compute::Compute;
-use crate::convert;
 use crate::loader::{Load, LoadError, Progress};
 use crate::open::{Model, OpenError, Opener, settings};
 use crate::platform::{LocalFile, Platform};
@@ -198,13 +197,13 @@ impl Benchmark {
                 self.platform.clone(),
                 Box::new(move |report, bytes| {
                     used.set(bytes);
-                    tell(BenchEvent::Loading(convert::loading(&report)));
+                    tell(BenchEvent::Loading(report));
                 }),
             ))
         };
         progress.phase(LoadPhase::Find);
-        let source = convert::source(self.choice.model.clone());
-        if let (ModelSource::Host { name, .. }, true) = (&source, self.files.is_empty()) {
+        let source = self.choice.model.clone();
+        if let (ModelSource::File { name, .. }, true) = (&source, self.files.is_empty()) {
             return Err(OpenError::FileGone(name.clone()).into());
         }
         let (model, _) = self.opener.open(&source, &self.files, |_, _| {}).await?;
@@ -257,7 +256,7 @@ impl Benchmark {
     fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
         // The prefill kernels are timed on a whole chunk after the context.
         let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
-        let settings = settings(Bytes(u64::MAX), deepest, crate::convert::state(self.choice.cache));
+        let settings = settings(Bytes(u64::MAX), deepest, self.choice.cache);
         potluck_engine::Settings { tuned: self.choice.tuned, ..settings }
     }
 
@@ -304,7 +303,7 @@ fn check(choice: &BenchChoice) -> Result<(), BenchError> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use potluck_panel::{BenchWorkload, CacheType};
+    use potluck_panel::{BenchWorkload, KvCacheType};
 
     fn choice() -> BenchChoice {
         BenchChoice {
@@ -312,7 +311,7 @@ mod tests {
             workloads: vec![BenchWorkload { prompt: 25, answer: 128 }],
             depths: vec![0, 2048],
             repeats: 3,
-            cache: CacheType::F32,
+            cache: KvCacheType::F32,
             kernels: true,
             tuned: true,
         }

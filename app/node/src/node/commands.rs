@@ -7,7 +7,6 @@ use potluck_plan::PeerId;
 use potluck_swarm::{Event, HostCommand};
 
 use super::{Hosted, Input, Node, Start, epoch_after_reload};
-use crate::convert;
 use crate::platform::LocalFile;
 use crate::relay::{Relay, RelayError};
 use crate::room::{LineOptions, Listing};
@@ -16,7 +15,7 @@ use crate::status::RoomName;
 impl Node {
     pub(super) fn command(&mut self, command: ToNode, files: Vec<Rc<dyn LocalFile>>) {
         match command {
-            ToNode::Start { build, relay, peer, name, kind } => self.start(&build, &relay, &peer, name, kind),
+            ToNode::Start { build, relay, peer, name, kind } => self.start(&build, &relay, peer, name, kind),
             ToNode::Host(choice) => self.host(choice, files),
             ToNode::Join { room, key } => self.join(room, key),
             ToNode::Contribute(choice) => self.contribute(choice.budget),
@@ -29,25 +28,22 @@ impl Node {
                 self.event(Event::Leave);
             }
             ToNode::Rename(name) => self.event(Event::Rename(name)),
-            ToNode::Admit { peer, allow } => match PeerId::from_hex(&peer) {
-                Some(peer) => self.event(Event::Admit { peer, allow }),
-                None => log::warn!("\"{peer}\" is no peer's id"),
-            },
+            ToNode::Admit { peer, allow } => self.event(Event::Admit { peer, allow }),
             ToNode::SetSharing(share) => self.event(Event::SetSharing(share)),
             ToNode::Writing => self.event(Event::Writing),
-            ToNode::Prompt(prompt) => self.event(Event::Prompt(convert::prompt(prompt))),
-            ToNode::Stop(request) => self.event(Event::Stop(potluck_protocol::RequestId(request.0))),
+            ToNode::Prompt(prompt) => self.event(Event::Prompt(prompt)),
+            ToNode::Stop(request) => self.event(Event::Stop(request)),
             ToNode::Visibility { hidden } => self.event(Event::Visibility { hidden }),
             ToNode::SelfTest => self.self_test(),
             ToNode::ListStorage => self.list_storage(),
-            ToNode::DeleteStored { model } => self.delete_stored(&model),
+            ToNode::DeleteStored { model } => self.delete_stored(model),
             ToNode::Trace => self.trace(),
             ToNode::Bench(choice) => self.start_bench(choice, files),
             ToNode::StopBench => self.stop_bench(),
         }
     }
 
-    fn start(&mut self, build: &str, relay: &str, peer: &str, name: String, kind: potluck_panel::DeviceKind) {
+    fn start(&mut self, build: &str, relay: &str, peer: PeerId, name: String, kind: potluck_panel::DeviceKind) {
         (self.page)(ToPage::Ready { build: potluck_panel::BUILD.to_owned() });
         if build != potluck_panel::BUILD {
             let sentence = "The page and its worker are of different versions. Reload the page.";
@@ -56,7 +52,6 @@ impl Node {
         if self.identity.is_some() {
             return;
         }
-        let peer = PeerId::from_hex(peer).unwrap_or_else(|| PeerId(self.platform.random_bytes()));
         self.identity = Some(Start { peer, name, kind, relay: Relay::new(self.platform.clone(), relay) });
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
@@ -92,10 +87,10 @@ impl Node {
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let command = HostCommand {
-            source: convert::source(choice.model),
+            source: choice.model,
             key: room.key.clone().unwrap_or_default(),
             context: choice.context,
-            kv_cache: choice.cache.map(convert::state),
+            kv_cache: choice.cache,
             sharing: choice.sharing,
             last_epoch,
             in_advance: true,

@@ -24,7 +24,7 @@ impl Node {
         let files = self.host.as_ref().map(|host| host.files.clone()).unwrap_or_default();
         let Some(opener) = self.opener() else { return };
         let inputs = self.inputs.clone();
-        if let (ModelSource::Host { name, .. }, true) = (&source, files.is_empty()) {
+        if let (ModelSource::File { name, .. }, true) = (&source, files.is_empty()) {
             return inputs.event(Event::ModelFailed(OpenError::FileGone(name.clone()).to_string()));
         }
         self.platform.spawn.spawn(Box::pin(async move {

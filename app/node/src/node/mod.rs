@@ -18,14 +18,13 @@ use potluck_protocol::{Contribution, FrameError, ModelSource, Session};
 use potluck_swarm::{Action, Event, HostCommand, Identity, Peer};
 
 use crate::compute::{Compute, Measured};
-use crate::convert;
 use crate::events::{InputQueue, Inputs};
 use crate::open::{Model, Opener};
 use crate::platform::{LocalFile, Platform};
 use crate::relay::{Relay, RelayError};
 use crate::room::{LineOptions, LineState, Listing, RoomLine};
 use crate::source::{PieceDesk, Traffic};
-use crate::status::{Own, RoomName, snapshot};
+use crate::status::{Own, RoomName, notice_level, snapshot};
 
 /// Kernels of two peers with one class compute alike; raised when kernels change what they compute.
 pub const KERNEL_CLASS: u32 = 1;
@@ -252,10 +251,9 @@ impl Node {
             Action::Compute(work) => self.compute.submit(work),
             Action::Forget(conversation) => self.compute.forget(conversation),
             Action::Answer(request, part) => {
-                let request = panel::RequestId(request.0);
-                (self.page)(panel::ToPage::Answer { request, event: convert::answer(part) });
+                (self.page)(panel::ToPage::Answer { request, event: part });
             }
-            Action::Notice { severity, sentence } => self.notice(convert::level(severity), sentence),
+            Action::Notice { severity, sentence } => self.notice(notice_level(severity), sentence),
             Action::ViewChanged => self.changed = true,
             Action::Close { reason } => {
                 self.line = None;
@@ -279,7 +277,7 @@ impl Node {
             build: panel::BUILD.to_owned(),
             kernel_class: KERNEL_CLASS,
             name: start.name.clone(),
-            kind: convert::kind(start.kind),
+            kind: start.kind,
             adapter: self.compute.adapter(),
         }));
         self.changed = true;
@@ -431,5 +429,5 @@ fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
 
 /// The host's file, if that is where the model is.
 fn is_own_file(source: &ModelSource) -> bool {
-    matches!(source, ModelSource::Host { .. })
+    matches!(source, ModelSource::File { .. })
 }

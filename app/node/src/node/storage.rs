@@ -39,8 +39,7 @@ impl Node {
         }));
     }
 
-    pub(super) fn delete_stored(&self, model: &str) {
-        let Some(model) = ModelId::from_hex(model) else { return log::warn!("\"{model}\" is no model's id") };
+    pub(super) fn delete_stored(&self, model: ModelId) {
         let (platform, page, inputs) = (self.platform.clone(), self.page.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             let deleted = platform.store.delete_model(model).await;
@@ -67,7 +66,7 @@ async fn list(platform: &Platform) -> Result<ToPage, StoreError> {
         };
         let about: Option<About> = about.and_then(|json| serde_json::from_slice(&json).ok());
         let (name, total) = about.map_or_else(|| (model.to_string(), bytes), |about| (about.name, about.bytes));
-        models.push(StoredModel { model: model.to_string(), name, bytes, total });
+        models.push(StoredModel { model, name, bytes, total });
     }
     let usage = platform.store.usage().await?;
     Ok(ToPage::Storage { models, used: usage.used, quota: usage.quota, persistent: usage.persistent })

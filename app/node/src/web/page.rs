@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use js_sys::{Object, Promise};
-use potluck_panel::{BUILD, Notice, NoticeLevel, ToNode, ToPage};
+use potluck_panel::{BUILD, Notice, NoticeLevel, PeerId, ToNode, ToPage};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{ErrorEvent, File, MessageEvent, VisibilityState, Window, Worker};
@@ -318,8 +318,8 @@ async fn pause_for(millis: i32) {
     let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
 }
 
-fn fresh_peer() -> Option<String> {
+fn fresh_peer() -> Option<PeerId> {
     let mut bytes = [0; 16];
     window()?.crypto().ok()?.get_random_values_with_u8_array(&mut bytes).ok()?;
-    Some(potluck_plan::PeerId(bytes).to_string())
+    Some(PeerId(bytes))
 }

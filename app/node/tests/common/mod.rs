@@ -15,8 +15,8 @@ use potluck_node::node::Input;
 use potluck_node::open::settings;
 use potluck_node::platform::LocalFile;
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, AnswerTimings, ContributeChoice, HostChoice, Message, ModelSource, PlanState, Prompt,
-    RequestId, Role, SamplingChoice, Sharing, Status, ToNode, ToPage,
+    AnswerPart, AnswerStop, ContributeChoice, HostChoice, Message, ModelSource, PlanStatus, PromptRequest, RequestId,
+    Role, Sampling, Sharing, Status, Timings, ToNode, ToPage,
 };
 use potluck_plan::{Bytes, KvCacheType, ModelId, ModelShape};
 use potluck_relay::limits::Limits;
@@ -165,23 +165,23 @@ pub async fn until(session: &mut Session, what: &str, wanted: impl Fn(&Status) -
 
 /// The plan answers, with so many stages.
 pub fn is_up(status: &Status, stages: usize) -> bool {
-    status.plan.as_ref().is_some_and(|plan| plan.state == PlanState::Up && plan.stages.len() == stages)
+    status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up && plan.stages.len() == stages)
 }
 
 /// A greedy question without template.
-pub fn question(request: u32, text: &str, max_tokens: u32) -> Prompt {
-    Prompt {
+pub fn question(request: u32, text: &str, max_tokens: u32) -> PromptRequest {
+    PromptRequest {
         request: RequestId(request),
         conversation: format!("test {request}"),
         messages: vec![Message { role: Role::User, content: text.to_owned() }],
         raw: true,
         max_tokens,
-        sampling: SamplingChoice { temperature: 0.0, ..SamplingChoice::default() },
+        sampling: Sampling { temperature: 0.0, ..Sampling::default() },
     }
 }
 
 /// The tokens of an answer. After each piece of text `at` hears how many there are.
-pub async fn answer(session: &mut Session, prompt: Prompt, mut at: impl FnMut(usize)) -> Vec<u32> {
+pub async fn answer(session: &mut Session, prompt: PromptRequest, mut at: impl FnMut(usize)) -> Vec<u32> {
     let request = prompt.request;
     session.page(ToNode::Prompt(prompt));
     let mut all = Vec::new();
@@ -189,19 +189,19 @@ pub async fn answer(session: &mut Session, prompt: Prompt, mut at: impl FnMut(us
         let ToPage::Answer { request: of, event } = session.next().await.unwrap() else { continue };
         assert_eq!(of, request);
         match event {
-            AnswerEvent::Text { tokens, .. } => {
+            AnswerPart::Text { tokens, .. } => {
                 all.extend(tokens);
                 at(all.len());
             }
-            AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => panic!("the answer failed: {sentence}"),
-            AnswerEvent::End { .. } => return all,
+            AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => panic!("the answer failed: {sentence}"),
+            AnswerPart::End { .. } => return all,
             _ => {}
         }
     }
 }
 
 /// The tokens of several answers that are given at once, in the order of the prompts.
-pub async fn answers(session: &mut Session, prompts: Vec<Prompt>) -> Vec<Vec<u32>> {
+pub async fn answers(session: &mut Session, prompts: Vec<PromptRequest>) -> Vec<Vec<u32>> {
     let requests: Vec<RequestId> = prompts.iter().map(|prompt| prompt.request).collect();
     prompts.into_iter().for_each(|prompt| session.page(ToNode::Prompt(prompt)));
     let mut all = vec![Vec::new(); requests.len()];
@@ -210,9 +210,9 @@ pub async fn answers(session: &mut Session, prompts: Vec<Prompt>) -> Vec<Vec<u32
         let ToPage::Answer { request, event } = session.next().await.unwrap() else { continue };
         let index = requests.iter().position(|known| *known == request).unwrap();
         match event {
-            AnswerEvent::Text { tokens, .. } => all[index].extend(tokens),
-            AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => panic!("an answer failed: {sentence}"),
-            AnswerEvent::End { .. } => left -= 1,
+            AnswerPart::Text { tokens, .. } => all[index].extend(tokens),
+            AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => panic!("an answer failed: {sentence}"),
+            AnswerPart::End { .. } => left -= 1,
             _ => {}
         }
     }
@@ -220,16 +220,16 @@ pub async fn answers(session: &mut Session, prompts: Vec<Prompt>) -> Vec<Vec<u32
 }
 
 /// The text of an answer, and what it took.
-pub async fn text_and_timings(session: &mut Session, prompt: Prompt) -> (String, AnswerTimings) {
+pub async fn text_and_timings(session: &mut Session, prompt: PromptRequest) -> (String, Timings) {
     session.page(ToNode::Prompt(prompt));
     let mut text = String::new();
     loop {
         match session.next().await.unwrap() {
-            ToPage::Answer { event: AnswerEvent::Text { delta, .. }, .. } => text += &delta,
-            ToPage::Answer { event: AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. }, .. } => {
+            ToPage::Answer { event: AnswerPart::Text { delta, .. }, .. } => text += &delta,
+            ToPage::Answer { event: AnswerPart::End { stop: AnswerStop::Failed(sentence), .. }, .. } => {
                 panic!("the answer failed: {sentence}")
             }
-            ToPage::Answer { event: AnswerEvent::End { timings, .. }, .. } => return (text, timings),
+            ToPage::Answer { event: AnswerPart::End { timings, .. }, .. } => return (text, timings),
             _ => {}
         }
     }
@@ -247,7 +247,7 @@ pub async fn alone(path: &Path, text: &str, max_tokens: u32) -> Vec<u32> {
 pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
     let session = peer("alone", "http://localhost", folder("alone"));
     let command = potluck_swarm::HostCommand {
-        source: potluck_protocol::ModelSource::Host { name: files[0].name(), bytes: Bytes(files[0].len()) },
+        source: ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) },
         key: String::new(),
         context: CONTEXT,
         kv_cache: None,

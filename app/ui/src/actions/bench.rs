@@ -1,7 +1,8 @@
 //! Measuring, and what comes of it.
 
 use leptos::prelude::*;
-use potluck_panel::{BenchChoice, BenchEvent, BenchReport, Loading, ToNode};
+use potluck_panel::{BenchChoice, BenchEvent, BenchReport, ToNode};
+use potluck_text::texts;
 
 use crate::{
     browser,
@@ -11,11 +12,9 @@ use crate::{
 impl Store {
     /// Measures a model on this device.
     pub fn start_bench(self, choice: BenchChoice, file: Option<web_sys::File>) {
-        self.bench_report.set(None);
+        self.bench.begin();
         browser::show_result("benchResult", None::<&BenchReport>);
-        let begin = Loading { phase: "find".into(), done: 0, total: 0, rate: 0.0, seconds_left: None, cached: 0 };
-        self.bench.set(Benching::Loading(begin));
-        self.link.with_value(|link| link.send_with_file(ToNode::Bench(choice), file));
+        self.node.link.with_value(|link| link.send_with_file(ToNode::Bench(choice), file));
     }
 
     /// Takes a step of a benchmark.
@@ -26,19 +25,18 @@ impl Store {
             BenchEvent::Done(mut report) => {
                 report.device.browser = browser::user_agent();
                 browser::show_result("benchResult", Some(&*report));
-                self.tools.update_value(|calls| calls.end_bench(Ok(&report)));
-                self.bench_report.set(Some(*report));
-                Benching::Idle
+                self.node.tools.update_value(|calls| calls.end_bench(Ok(&report)));
+                return self.bench.finish(*report);
             }
             BenchEvent::Stopped => {
-                self.tools.update_value(|calls| calls.end_bench(Err("The benchmark was stopped.")));
+                self.node.tools.update_value(|calls| calls.end_bench(Err(texts().notice.bench_stopped)));
                 Benching::Stopped
             }
             BenchEvent::Failed(sentence) => {
-                self.tools.update_value(|calls| calls.end_bench(Err(&sentence)));
+                self.node.tools.update_value(|calls| calls.end_bench(Err(&sentence)));
                 Benching::Failed(sentence)
             }
         };
-        self.bench.set(state);
+        self.bench.progress.set(state);
     }
 }

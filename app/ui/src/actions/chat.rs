@@ -1,7 +1,7 @@
 //! Asking, stopping, going on.
 
 use leptos::prelude::*;
-use potluck_panel::{AnswerEvent, PlanState, Prompt, RequestId, ToNode};
+use potluck_panel::{AnswerPart, PromptRequest, RequestId, ToNode};
 
 use crate::{browser, state::Store};
 
@@ -9,20 +9,13 @@ impl Store {
     /// The room can take a prompt: its plan is up, or was and is being rebuilt.
     #[must_use]
     pub fn can_ask(self) -> bool {
-        let was_up = self.was_up.get();
-        self.status.with(|status| {
-            status.room.is_some()
-                && status
-                    .plan
-                    .as_ref()
-                    .is_some_and(|plan| plan.state == PlanState::Up || (was_up && plan.state != PlanState::Waiting))
-        })
+        self.room.takes_prompts()
     }
 
     /// An answer of the open conversation is under way.
     #[must_use]
     pub fn answering(self) -> Option<RequestId> {
-        self.conversation.with(crate::state::Conversation::running)
+        self.chats.open.with(crate::state::Conversation::running)
     }
 
     /// Asks what is in the composer; `false` when it cannot be asked now.
@@ -33,7 +26,7 @@ impl Store {
         }
         let request = self.next_request();
         let model = self.model_name();
-        self.conversation.update(|conversation| conversation.ask(question, request, &model));
+        self.chats.open.update(|conversation| conversation.ask(question, request, &model));
         self.prompt(request);
         true
     }
@@ -43,7 +36,7 @@ impl Store {
         let request = self.next_request();
         let model = self.model_name();
         let mut any = false;
-        self.conversation.update(|conversation| any = conversation.regenerate(request, &model));
+        self.chats.open.update(|conversation| any = conversation.regenerate(request, &model));
         if any {
             self.prompt(request);
         }
@@ -53,7 +46,7 @@ impl Store {
     pub fn go_on(self) {
         let request = self.next_request();
         let mut any = false;
-        self.conversation.update(|conversation| any = conversation.go_on(request));
+        self.chats.open.update(|conversation| any = conversation.go_on(request));
         if any {
             self.prompt(request);
         }
@@ -73,24 +66,24 @@ impl Store {
         request
     }
 
-    pub(crate) fn take_answer(self, request: RequestId, event: AnswerEvent) {
-        if let AnswerEvent::Text { tokens, .. } = &event {
-            self.tokens.update(|count| *count += tokens.len() as u64);
+    pub(crate) fn take_answer(self, request: RequestId, event: AnswerPart) {
+        if let AnswerPart::Text { tokens, .. } = &event {
+            self.room.tokens.update(|count| *count += tokens.len() as u64);
         }
-        let ended = matches!(event, AnswerEvent::End { .. });
-        if let AnswerEvent::End { timings, .. } = &event {
-            self.last_timings.set(Some(*timings));
+        let ended = matches!(event, AnswerPart::End { .. } | AnswerPart::Unknown);
+        if let AnswerPart::End { timings, .. } = &event {
+            self.room.last_timings.set(Some(*timings));
         }
-        if self.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
+        if self.node.tools.try_update_value(|calls| calls.take(request, &event)).unwrap_or(false) {
             return;
         }
-        let open = self.conversation.with_untracked(|conversation| conversation.running() == Some(request));
+        let open = self.chats.open.with_untracked(|conversation| conversation.running() == Some(request));
         if open {
-            self.conversation.update(|conversation| {
+            self.chats.open.update(|conversation| {
                 conversation.apply(request, &event);
             });
             self.save_soon();
-        } else if let Some(changed) = self.apply_on_shelf(request, &event)
+        } else if let Some(changed) = self.chats.apply_shelved(request, &event)
             && ended
         {
             self.save(changed);
@@ -99,8 +92,8 @@ impl Store {
 
     fn prompt(self, request: RequestId) {
         let settings = self.settings.get_untracked();
-        let conversation = self.conversation.get_untracked();
-        self.send(ToNode::Prompt(Prompt {
+        let conversation = self.chats.open.get_untracked();
+        self.send(ToNode::Prompt(PromptRequest {
             request,
             messages: conversation.messages(&settings.instructions),
             conversation: conversation.id,
@@ -112,6 +105,8 @@ impl Store {
     }
 
     fn model_name(self) -> String {
-        self.status.with_untracked(|status| status.model.as_ref().map(|model| model.name.clone()).unwrap_or_default())
+        self.room
+            .status
+            .with_untracked(|status| status.model.as_ref().map(|model| model.name.clone()).unwrap_or_default())
     }
 }

@@ -1,7 +1,7 @@
 //! Opening, entering, lending, leaving.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, ContributeChoice, HostChoice, Member, MemberState, Status, ToNode};
+use potluck_panel::{BUILD, ContributeChoice, HostChoice, MemberStatus, MemberView, PeerId, Status, ToNode};
 
 use crate::{
     browser,
@@ -12,7 +12,7 @@ use crate::{
 impl Store {
     /// Tells the node who this tab is, and takes back the place it had before a reload.
     pub fn start(self) {
-        let peer = self.session.with_untracked(|session| session.peer.clone());
+        let peer = self.session.with_untracked(|session| session.peer).unwrap_or_else(browser::peer_id);
         self.send(ToNode::Start {
             build: BUILD.to_owned(),
             relay: browser::origin(),
@@ -43,9 +43,9 @@ impl Store {
     pub fn host(self, choice: HostChoice, file: Option<web_sys::File>) {
         self.ask_to_persist();
         self.give_up_place(None);
-        let before = self.status.with_untracked(|status| status.room.as_ref().map(|room| room.id.clone()));
-        self.opening.set(Some(Opening { choice: choice.clone(), before }));
-        self.link.with_value(|link| link.send_with_file(ToNode::Host(choice), file));
+        let before = self.room.status.with_untracked(|status| status.room.as_ref().map(|room| room.id.clone()));
+        self.room.opening.set(Some(Opening { choice: choice.clone(), before }));
+        self.node.link.with_value(|link| link.send_with_file(ToNode::Host(choice), file));
     }
 
     /// Enters a room, lending `lends` bytes or just to chat.
@@ -57,11 +57,11 @@ impl Store {
         let place = Place { room: address.id.clone(), key: address.key.clone(), part: Part::Guest, lends };
         self.join(&place);
         self.remember(|session| session.place = Some(place));
-        self.sheet.set(None);
+        self.screen.dialog.set(None);
         if browser::current_route() != Route::Room(address.clone()) {
             browser::go(&address.path());
         }
-        self.route.set(Route::Room(address));
+        self.screen.route.set(Route::Room(address));
     }
 
     /// A tab sits at one table: before another one it leaves its own, unless that is the one it wants.
@@ -75,7 +75,7 @@ impl Store {
                 session.place = None;
                 session.admitted.clear();
             });
-            self.was_up.set(false);
+            self.room.left();
         }
     }
 
@@ -108,28 +108,28 @@ impl Store {
             session.place = None;
             session.admitted.clear();
         });
-        self.was_up.set(false);
+        self.room.left();
         browser::go("/");
-        self.route.set(Route::Door);
+        self.screen.route.set(Route::Door);
     }
 
     /// Lets a peer in, or not; the host's tab remembers whom it let in.
-    pub fn admit(self, peer: &str, allow: bool) {
+    pub fn admit(self, peer: PeerId, allow: bool) {
         self.remember(|session| {
-            session.admitted.retain(|admitted| admitted != peer);
+            session.admitted.retain(|admitted| *admitted != peer);
             if allow {
-                session.admitted.push(peer.to_owned());
+                session.admitted.push(peer);
             }
         });
-        self.send(ToNode::Admit { peer: peer.to_owned(), allow });
+        self.send(ToNode::Admit { peer, allow });
     }
 
     /// Opens the door again to those who were in before this host reloaded.
     pub(crate) fn admit_again(self, status: &Status) {
         let known = self.session.with_untracked(|session| session.admitted.clone());
-        let asking = |member: &&Member| member.state == MemberState::Asking && known.contains(&member.peer);
+        let asking = |member: &&MemberView| member.status == MemberStatus::Asking && known.contains(&member.peer);
         for member in status.peers.iter().filter(asking).filter(|_| status.role.coordinator) {
-            self.send(ToNode::Admit { peer: member.peer.clone(), allow: true });
+            self.send(ToNode::Admit { peer: member.peer, allow: true });
         }
     }
 
@@ -147,7 +147,7 @@ impl Store {
     }
 
     fn ask_to_persist(self) {
-        let link = self.link.with_value(Clone::clone);
+        let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
             // A "no" only means that the browser may clear the pieces when space gets short; settings show it.
             let _granted = link.persist().await;

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use js_sys::{Function, JSON, Object, Promise, Reflect};
 use leptos::prelude::*;
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, AnswerTimings, BenchChoice, BenchReport, BenchWorkload, CacheType, Message, ModelSource,
-    Prompt, RequestId, Role, SamplingChoice, ToNode,
+    AnswerPart, AnswerStop, BenchChoice, BenchReport, BenchWorkload, KvCacheType, Message, ModelSource, PromptRequest,
+    RequestId, Role, Sampling, Timings, ToNode,
 };
+use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 use wasm_bindgen::{JsCast, JsValue, prelude::Closure};
 
@@ -44,7 +45,7 @@ struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let sampling = SamplingChoice::default();
+        let sampling = Sampling::default();
         Self {
             max_tokens: 256,
             temperature: 0.0,
@@ -60,36 +61,41 @@ impl Default for Options {
 
 /// What `potluck.chat()` resolves to.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ChatResult<'a> {
     text: &'a str,
     tokens: &'a [u32],
-    end: &'a AnswerEnd,
-    timings: AnswerTimings,
+    end: &'a AnswerStop,
+    timings: Timings,
 }
 
 impl ToolCalls {
     /// Takes a step of an answer; `false` if no tool asked.
-    pub fn take(&mut self, request: RequestId, event: &AnswerEvent) -> bool {
+    pub fn take(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let Some(chat) = self.chats.get_mut(&request) else { return false };
         match event {
-            AnswerEvent::Text { delta, tokens } => {
+            AnswerPart::Text { delta, tokens, .. } => {
                 chat.text.push_str(delta);
                 chat.tokens.extend(tokens);
             }
-            AnswerEvent::End { end, timings } => {
-                if let Some(chat) = self.chats.remove(&request) {
-                    chat.finish(end, *timings);
-                }
+            AnswerPart::End { stop, timings, .. } => self.finish(request, stop, *timings),
+            AnswerPart::Unknown => {
+                self.finish(request, &AnswerStop::Failed(texts().answer.question_lost.to_owned()), Timings::default());
             }
-            AnswerEvent::Queued { .. } | AnswerEvent::Reading { .. } | AnswerEvent::Recovering { .. } => {}
+            AnswerPart::Queued(_) | AnswerPart::Reading(..) | AnswerPart::Recovering(_) => {}
         }
         true
+    }
+
+    fn finish(&mut self, request: RequestId, end: &AnswerStop, timings: Timings) {
+        if let Some(chat) = self.chats.remove(&request) {
+            chat.finish(end, timings);
+        }
     }
 
     /// No answer comes any more.
     pub fn give_up(&mut self, reason: &str) {
         for (_, chat) in self.chats.drain() {
-            chat.finish(&AnswerEnd::Failed(reason.to_owned()), AnswerTimings::default());
+            chat.finish(&AnswerStop::Failed(reason.to_owned()), Timings::default());
         }
     }
 
@@ -119,11 +125,11 @@ impl ToolCalls {
 }
 
 impl Chat {
-    fn finish(self, end: &AnswerEnd, timings: AnswerTimings) {
-        let told = Told { text: &self.text, tokens: &self.tokens, end, timings };
+    fn finish(self, end: &AnswerStop, timings: Timings) {
+        let result = ChatResult { text: &self.text, tokens: &self.tokens, end, timings };
         let _done = match end {
-            AnswerEnd::Failed(why) => self.reject.call1(&JsValue::NULL, &js_sys::Error::new(why)),
-            _ => self.resolve.call1(&JsValue::NULL, &as_js(&told)),
+            AnswerStop::Failed(why) => self.reject.call1(&JsValue::NULL, &js_sys::Error::new(why)),
+            _ => self.resolve.call1(&JsValue::NULL, &as_js(&result)),
         };
     }
 }
@@ -148,15 +154,16 @@ pub fn install_tools(store: Store) {
 }
 
 fn status(store: Store) -> JsValue {
-    let mut value = store.status.with_untracked(|status| serde_json::to_value(status)).unwrap_or_default();
+    let mut value = store.room.status.with_untracked(|status| serde_json::to_value(status)).unwrap_or_default();
     let link = store
+        .room
         .status
         .with_untracked(|status| status.room.as_ref().map(|room| format!("{}{}", browser::origin(), room.link)));
     if let Some(fields) = value.as_object_mut() {
         fields.insert("link".into(), link.into());
-        let timings = serde_json::to_value(store.last_timings.get_untracked()).unwrap_or_default();
+        let timings = serde_json::to_value(store.room.last_timings.get_untracked()).unwrap_or_default();
         fields.insert("timings".into(), timings);
-        let tokens = store.tools.with_value(ToolCalls::tokens_under_way);
+        let tokens = store.node.tools.with_value(ToolCalls::tokens_under_way);
         fields.insert("answering".into(), serde_json::json!({ "tokens": tokens }));
     }
     as_js(&value)
@@ -167,16 +174,16 @@ fn chat(store: Store, text: String, options: &JsValue) -> Promise {
     let options: Options = given.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let request = store.next_request();
     Promise::new(&mut |resolve, reject| {
-        store.tools.update_value(|calls| {
+        store.node.tools.update_value(|calls| {
             calls.chats.insert(request, Chat { resolve, reject, text: String::new(), tokens: Vec::new() });
         });
-        store.send(ToNode::Prompt(Prompt {
+        store.send(ToNode::Prompt(PromptRequest {
             request,
             conversation: format!("tool-{}", request.0),
             messages: vec![Message { role: Role::User, content: text.clone() }],
             raw: options.raw,
             max_tokens: options.max_tokens.max(1),
-            sampling: SamplingChoice {
+            sampling: Sampling {
                 temperature: options.temperature,
                 top_k: options.top_k,
                 top_p: options.top_p,
@@ -197,7 +204,7 @@ struct BenchOptions {
     workloads: Vec<(u32, u32)>,
     depths: Vec<u32>,
     repeats: u32,
-    cache: CacheType,
+    cache: KvCacheType,
     kernels: bool,
     tuned: bool,
 }
@@ -210,7 +217,7 @@ impl Default for BenchOptions {
             workloads: vec![(25, 128)],
             depths: vec![0],
             repeats: 5,
-            cache: CacheType::F32,
+            cache: KvCacheType::F32,
             kernels: true,
             tuned: true,
         }
@@ -238,8 +245,8 @@ fn bench(store: Store, options: &JsValue) -> Promise {
         return Promise::reject(&js_sys::Error::new(why));
     };
     Promise::new(&mut |resolve, reject| {
-        store.tools.update_value(|calls| {
-            calls.end_bench(Err("Another benchmark was started."));
+        store.node.tools.update_value(|calls| {
+            calls.end_bench(Err(texts().notice.bench_replaced));
             calls.bench = Some((resolve, reject));
         });
         store.start_bench(choice.clone(), None);
@@ -248,7 +255,7 @@ fn bench(store: Store, options: &JsValue) -> Promise {
 
 fn trace(store: Store) -> Promise {
     Promise::new(&mut |resolve, _reject| {
-        store.tools.update_value(|calls| calls.traces.push(resolve.unchecked_into()));
+        store.node.tools.update_value(|calls| calls.traces.push(resolve.unchecked_into()));
         store.send(ToNode::Trace);
     })
 }

@@ -1,14 +1,15 @@
 //! What to measure.
 
 use leptos::{ev, prelude::*};
-use potluck_panel::{CacheType, ToNode};
+use potluck_panel::{KvCacheType, ToNode};
+use potluck_text::texts;
 use wasm_bindgen::JsCast;
 
 use super::settings::{BenchForm, DEPTHS, Origin, PRESETS};
 use crate::{
     relay::{self, Model, ModelState},
     state::store,
-    text::{bytes, cache_name, count},
+    text::{bytes, count},
 };
 
 /// Between two questions while the relay checks files, milliseconds.
@@ -29,7 +30,7 @@ fn ready(mut models: Vec<Model>) -> Vec<Model> {
 #[component]
 pub fn Form(form: BenchForm) -> impl IntoView {
     let store = store();
-    let busy = move || store.bench.with(crate::state::Benching::is_busy);
+    let busy = move || store.bench.progress.with(crate::state::Benching::is_busy);
     let begin = move |event: ev::SubmitEvent| {
         event.prevent_default();
         if let Some((choice, file)) = untrack(|| form.choice()) {
@@ -78,18 +79,18 @@ pub fn Form(form: BenchForm) -> impl IntoView {
     }
 }
 
-/// Runs, keys and values, kernels.
+/// Runs, KV cache, kernels.
 #[component]
 fn Details(form: BenchForm) -> impl IntoView {
     let cache = move |event| {
-        if let Some(cache) = CacheType::named(&event_target_value(&event)) {
+        if let Ok(cache) = event_target_value(&event).parse() {
             form.cache.set(cache);
         }
     };
     view! {
         <div class="bench-details">
             <label class="labelled">
-                <span>"Runs that count"</span>
+                <span>"Measured runs"</span>
                 <input
                     class="field"
                     type="number"
@@ -100,9 +101,9 @@ fn Details(form: BenchForm) -> impl IntoView {
                 />
             </label>
             <label class="labelled">
-                <span>"Keys and values"</span>
+                <span>"KV cache"</span>
                 <select class="field" on:change=cache>
-                    {CacheType::ALL.map(|cache| view! { <option value=cache.name()>{cache_name(cache)}</option> })}
+                    {KvCacheType::ALL.map(|cache| view! { <option value=cache.name()>{texts().kv_cache.of(cache)}</option> })}
                 </select>
             </label>
             <Check
@@ -235,7 +236,7 @@ fn ModelField(form: BenchForm) -> impl IntoView {
                         view! { <option value=format!("relay:{}", model.name) selected=chosen>{words}</option> }
                     }).collect_view()}
                     <option value="link:" prop:selected=move || is(Origin::Link)>"A link"</option>
-                    <option value="file:" prop:selected=move || is(Origin::File)>"A file of this device"</option>
+                    <option value="file:" prop:selected=move || is(Origin::File)>"A file on this device"</option>
                 </select>
             </label>
             <Show when=move || is(Origin::Link)>

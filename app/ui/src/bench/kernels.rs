@@ -44,7 +44,7 @@ pub fn Kernels(kernels: BenchKernels) -> impl IntoView {
                             <th scope="col">"Time"</th>
                             <th scope="col">"Dispatches"</th>
                             <th scope="col">"Bytes"</th>
-                            <th scope="col">"Of streaming"</th>
+                            <th scope="col">"Share of streaming"</th>
                         </tr>
                     </thead>
                     <tbody>{rows.collect_view()}</tbody>

@@ -21,7 +21,7 @@ pub fn BenchPage() -> impl IntoView {
         event.prevent_default();
         store.send(ToNode::StopBench);
         browser::go("/");
-        store.route.set(Route::Door);
+        store.screen.route.set(Route::Door);
     };
     view! {
         <main class="bench">
@@ -35,7 +35,7 @@ pub fn BenchPage() -> impl IntoView {
             </header>
             <Form form />
             <Progress />
-            {move || store.bench_report.get().map(|report| view! { <Results report /> })}
+            {move || store.bench.report.get().map(|report| view! { <Results report /> })}
         </main>
     }
 }
@@ -44,16 +44,16 @@ pub fn BenchPage() -> impl IntoView {
 #[component]
 fn Progress() -> impl IntoView {
     let store = store();
-    let line = move || match store.bench.get() {
+    let line = move || match store.bench.progress.get() {
         Benching::Idle => None,
-        Benching::Loading(loading) => Some((loading_line(&loading), loading.done, loading.total)),
+        Benching::Loading(loading) => Some((loading_line(&loading), loading.done.0, loading.total.0)),
         Benching::Running { what, done, total } => {
             Some((format!("{what} ({} of {total})", done + 1), u64::from(done), u64::from(total)))
         }
         Benching::Stopped | Benching::Failed(_) => None,
     };
-    let ended = move || match store.bench.get() {
-        Benching::Stopped => Some("Stopped: nothing was measured to the end.".to_owned()),
+    let ended = move || match store.bench.progress.get() {
+        Benching::Stopped => Some("Stopped before anything was fully measured.".to_owned()),
         Benching::Failed(sentence) => Some(sentence),
         _ => None,
     };

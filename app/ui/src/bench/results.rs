@@ -92,8 +92,8 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
                         <th scope="col">"Prefill tok/s"</th>
                         <th scope="col">"Decode tok/s"</th>
                         <th scope="col">"First token"</th>
-                        <th scope="col">"Read a token"</th>
-                        <th scope="col">"Of streaming"</th>
+                        <th scope="col">"Read per token"</th>
+                        <th scope="col">"Share of streaming"</th>
                     </tr>
                 </thead>
                 <tbody>{rows.collect_view()}</tbody>
@@ -103,7 +103,7 @@ fn Table(results: Vec<BenchResult>) -> impl IntoView {
 }
 
 /// "480 MB/s, 82% of the slower of reading (2.1 GB/s) and uploading (585 MB/s)"
-fn load_words(rates: &BenchRates) -> String {
+fn load_text(rates: &BenchRates) -> String {
     let share = 100.0 * rates.share;
     let [load, read, upload] = [rates.load, rates.read, rates.upload].map(rate);
     format!("{load}, {share:.0}% of the slower of reading ({read}) and uploading ({upload})")
@@ -116,7 +116,7 @@ fn facts(report: &BenchReport) -> Vec<(String, String)> {
         ("Browser".to_owned(), device.browser.clone()),
         ("Driver".to_owned(), device.driver.clone()),
         ("Loading".to_owned(), duration_ms(load.millis)),
-        ("Loading again from this device".to_owned(), load.rates.as_ref().map(load_words).unwrap_or_default()),
+        ("Loading again from this device".to_owned(), load.rates.as_ref().map(load_text).unwrap_or_default()),
         ("Weights on the GPU".to_owned(), bytes(load.weights)),
         ("All bytes on the GPU".to_owned(), bytes(load.allocated)),
     ];

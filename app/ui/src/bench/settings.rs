@@ -1,7 +1,7 @@
 //! What is chosen on the bench.
 
 use leptos::prelude::*;
-use potluck_panel::{BenchChoice, BenchWorkload, CacheType, ModelSource};
+use potluck_panel::{BenchChoice, BenchWorkload, Bytes, KvCacheType, ModelSource};
 
 /// Where the model comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct BenchForm {
     /// Runs that count.
     pub runs: RwSignal<u32>,
     /// How keys and values are stored.
-    pub cache: RwSignal<CacheType>,
+    pub cache: RwSignal<KvCacheType>,
     /// Also the time of each class of kernels.
     pub kernels: RwSignal<bool>,
 }
@@ -76,7 +76,7 @@ impl BenchForm {
             own_answer: RwSignal::new(32),
             depths: RwSignal::new([true, false]),
             runs: RwSignal::new(5),
-            cache: RwSignal::new(CacheType::F32),
+            cache: RwSignal::new(KvCacheType::F32),
             kernels: RwSignal::new(true),
         }
     }
@@ -96,7 +96,7 @@ impl BenchForm {
             }
             Origin::File => {
                 let file = file.as_ref()?;
-                ModelSource::File { name: file.name(), bytes: file.size() as u64 }
+                ModelSource::File { name: file.name(), bytes: Bytes(file.size() as u64) }
             }
         };
         let presets = PRESETS.iter().zip(self.presets.get());

@@ -21,7 +21,7 @@ thread_local! {
 
 /// Everything that was kept.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct StoredData {
     /// All conversations, in no order.
     pub conversations: Vec<Conversation>,
     /// Settings.
@@ -34,14 +34,14 @@ pub struct Kept {
 ///
 /// # Errors
 /// When the browser keeps no database for this page (some private windows).
-pub async fn load() -> Result<Kept, Error> {
+pub async fn load() -> Result<StoredData, Error> {
     let database = database().await?;
     let transaction = database.transaction(&[CONVERSATIONS, PAGE], TransactionMode::ReadOnly)?;
     let conversations = transaction.object_store(CONVERSATIONS)?.get_all(None, None)?.await?;
     let page = transaction.object_store(PAGE)?;
     let settings = page.get(key(SETTINGS))?.await?;
     let draft = page.get(key(DRAFT))?.await?;
-    Ok(Kept {
+    Ok(StoredData {
         // What an older version wrote and this one cannot read is left where it is.
         conversations: conversations.iter().filter_map(read).collect(),
         settings: settings.as_ref().and_then(read).unwrap_or_default(),

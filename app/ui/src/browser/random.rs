@@ -1,11 +1,21 @@
 //! Random ids and seeds.
 
+use potluck_panel::PeerId;
+
 use super::window;
 
 /// `bytes` random bytes as hexadecimal digits.
 #[must_use]
 pub fn hex(bytes: usize) -> String {
     random(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An id for a tab that has none yet.
+#[must_use]
+pub fn peer_id() -> PeerId {
+    let mut id = PeerId([0; 16]);
+    id.0.copy_from_slice(&random(16));
+    id
 }
 
 /// A seed that JavaScript numbers hold exactly (53 bits).

@@ -1,7 +1,7 @@
 //! Under an answer: copy, regenerate, continue; pace and time to the first token, small.
 
 use leptos::prelude::*;
-use potluck_panel::AnswerTimings;
+use potluck_panel::Timings;
 
 use crate::{
     common::{CopyButton, Icon, Symbol},
@@ -10,25 +10,25 @@ use crate::{
 };
 
 /// "6.1 tok/s · first token after 420 ms (400 ms expected) · 128 tokens".
-fn timing_words(timings: &AnswerTimings) -> String {
-    let mut words = Vec::new();
+fn timing_text(timings: &Timings) -> String {
+    let mut parts = Vec::new();
     // The first token is paid for by the time to it: the pace is that of the others.
     if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
         let pace = f64::from(timings.answer_tokens - 1) * 1000.0 / timings.decode_ms;
-        words.push(tokens_per_second(pace));
+        parts.push(tokens_per_second(pace));
     }
     if timings.first_token_ms > 0.0 {
         let expected = match timings.expected_first_ms {
             millis if millis > 0.0 => format!(" ({} expected)", duration_ms(millis)),
             _ => String::new(),
         };
-        words.push(format!("first token after {}{expected}", duration_ms(timings.first_token_ms)));
+        parts.push(format!("first token after {}{expected}", duration_ms(timings.first_token_ms)));
     }
-    words.push(match timings.answer_tokens {
+    parts.push(match timings.answer_tokens {
         1 => "1 token".to_owned(),
         tokens => format!("{} tokens", count(u64::from(tokens))),
     });
-    words.join(" · ")
+    parts.join(" · ")
 }
 
 /// What one can do with a finished answer.
@@ -59,7 +59,7 @@ pub fn AnswerFoot(
         answer.with(|answer| {
             let answer = answer.as_ref()?;
             let timings = answer.timings.as_ref().filter(|timings| timings.answer_tokens > 0)?;
-            Some(timing_words(timings))
+            Some(timing_text(timings))
         })
     };
     let model = move || answer.with(|answer| answer.as_ref().map(|answer| answer.model.clone()));
@@ -101,12 +101,11 @@ mod tests {
 
     #[test]
     fn the_pace_leaves_out_the_first_token() {
-        let timings =
-            AnswerTimings { answer_tokens: 11, decode_ms: 2000.0, first_token_ms: 420.0, ..AnswerTimings::default() };
-        assert_eq!(timing_words(&timings), "5 tok/s · first token after 420 ms · 11 tokens");
-        let expected = AnswerTimings { expected_first_ms: 400.0, ..timings };
-        assert!(timing_words(&expected).contains("first token after 420 ms (400 ms expected)"));
-        let one = AnswerTimings { answer_tokens: 1, first_token_ms: 420.0, ..AnswerTimings::default() };
-        assert!(!timing_words(&one).contains("tok/s"));
+        let timings = Timings { answer_tokens: 11, decode_ms: 2000.0, first_token_ms: 420.0, ..Timings::default() };
+        assert_eq!(timing_text(&timings), "5 tok/s · first token after 420 ms · 11 tokens");
+        let expected = Timings { expected_first_ms: 400.0, ..timings };
+        assert!(timing_text(&expected).contains("first token after 420 ms (400 ms expected)"));
+        let one = Timings { answer_tokens: 1, first_token_ms: 420.0, ..Timings::default() };
+        assert!(!timing_text(&one).contains("tok/s"));
     }
 }

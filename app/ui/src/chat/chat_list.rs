@@ -4,14 +4,14 @@ use leptos::{ev, prelude::*};
 
 use crate::{
     common::{Dialog, Icon, Symbol},
-    state::{Heading, Sheet, store},
+    state::{DialogKind, Heading, store},
 };
 
 /// The drawer with all conversations.
 #[component]
 pub fn ChatList() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Chats title="Conversations" drawer=true>
+        <Dialog kind=DialogKind::Chats title="Conversations" drawer=true>
             <List />
         </Dialog>
     }
@@ -22,7 +22,7 @@ fn List() -> impl IntoView {
     let store = store();
     let fresh = move |_| {
         store.new_conversation();
-        store.sheet.set(None);
+        store.screen.dialog.set(None);
     };
     view! {
         <button type="button" class="button button-main" on:click=fresh>
@@ -30,11 +30,11 @@ fn List() -> impl IntoView {
             <span>"New conversation"</span>
         </button>
         <Show
-            when=move || store.headings.with(|headings| !headings.is_empty())
+            when=move || store.chats.headings.with(|headings| !headings.is_empty())
             fallback=|| view! { <p class="hint">"Conversations appear here as soon as you ask something."</p> }
         >
             <ul class="chat-list">
-                <For each=move || store.headings.get() key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
+                <For each=move || store.chats.headings.get() key=|heading| (heading.id.clone(), heading.title.clone()) let:heading>
                     <Row heading />
                 </For>
             </ul>
@@ -49,10 +49,10 @@ fn Row(heading: Heading) -> impl IntoView {
     let title = StoredValue::new(heading.title);
     let renaming = RwSignal::new(false);
     let text = RwSignal::new(title.get_value());
-    let open = Memo::new(move |_| store.conversation.with(|open| id.with_value(|id| open.id == *id)));
+    let open = Memo::new(move |_| store.chats.open.with(|open| id.with_value(|id| open.id == *id)));
     let choose = move |_| {
         id.with_value(|id| store.open_conversation(id));
-        store.sheet.set(None);
+        store.screen.dialog.set(None);
     };
     let rename = move |event: ev::SubmitEvent| {
         event.prevent_default();
@@ -60,7 +60,7 @@ fn Row(heading: Heading) -> impl IntoView {
         id.with_value(|id| store.rename_conversation(id, &text.get_untracked()));
     };
     let delete = move |_| {
-        let question = format!("Delete “{}” for good?", title.get_value());
+        let question = format!("Delete “{}” permanently?", title.get_value());
         if crate::browser::window().confirm_with_message(&question).unwrap_or(false) {
             store.delete_conversation(&id.get_value());
         }

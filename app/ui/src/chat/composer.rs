@@ -12,8 +12,8 @@ use crate::{
 
 /// Tallest the field grows, pixels; then it scrolls.
 const TALLEST: i32 = 200;
-/// While somebody writes the devices are told so often, milliseconds: they get ready for the question.
-const TOLD_EVERY: f64 = 1_000.0;
+/// While somebody writes, the devices hear of it this often, in milliseconds, and get ready for the question.
+const REPORT_EVERY: f64 = 1_000.0;
 
 /// The composer.
 #[component]
@@ -22,7 +22,7 @@ pub fn Composer() -> impl IntoView {
     let field = NodeRef::<html::Textarea>::new();
     let running = Memo::new(move |_| store.answering().is_some());
     let ready = Memo::new(move |_| store.can_ask());
-    let blank = Memo::new(move |_| store.draft.with(|draft| draft.trim().is_empty()));
+    let blank = Memo::new(move |_| store.chats.draft.with(|draft| draft.trim().is_empty()));
     let grow = move || {
         if let Some(field) = field.get_untracked() {
             let style = web_sys::HtmlElement::style(&field);
@@ -32,19 +32,19 @@ pub fn Composer() -> impl IntoView {
         }
     };
     Effect::new(move |_| {
-        store.draft.track();
+        store.chats.draft.track();
         request_animation_frame(grow);
     });
-    let told = StoredValue::new(f64::MIN);
+    let reported = StoredValue::new(f64::MIN);
     let say_writing = move || {
         let now = browser::now();
-        if now - told.get_value() >= TOLD_EVERY && untrack(|| store.can_ask()) {
-            told.set_value(now);
+        if now - reported.get_value() >= REPORT_EVERY && untrack(|| store.can_ask()) {
+            reported.set_value(now);
             store.send(ToNode::Writing);
         }
     };
     let send = move || {
-        let draft = store.draft.get_untracked();
+        let draft = store.chats.draft.get_untracked();
         if store.ask(&draft) {
             store.set_draft(String::new());
             // "Send" gives way to "Stop": the focus stays where one writes.
@@ -73,7 +73,7 @@ pub fn Composer() -> impl IntoView {
                     aria-label="Message"
                     placeholder="Write a message"
                     enterkeyhint="send"
-                    prop:value=move || store.draft.get()
+                    prop:value=move || store.chats.draft.get()
                     on:input=move |event| {
                         store.set_draft(event_target_value(&event));
                         say_writing();
@@ -112,7 +112,7 @@ pub fn Composer() -> impl IntoView {
 }
 
 fn why_not(store: crate::state::Store) -> Option<String> {
-    let sentence = store.status.with(crate::table::why_not_yet);
+    let sentence = store.room.status.with(crate::table::why_not_yet);
     sentence.filter(|_| !store.can_ask() || store.answering().is_none())
 }
 
@@ -121,9 +121,8 @@ fn why_not(store: crate::state::Store) -> Option<String> {
 fn ContextMeter() -> impl IntoView {
     let store = store();
     let used = Memo::new(move |_| {
-        let timings = store
-            .conversation
-            .with(|conversation| conversation.turns.iter().rev().find_map(|turn| turn.answer.timings));
+        let timings =
+            store.chats.open.with(|conversation| conversation.turns.iter().rev().find_map(|turn| turn.answer.timings));
         timings.filter(|timings| timings.context > 0).map(|timings| (timings.context_used, timings.context))
     });
     let line = move || {

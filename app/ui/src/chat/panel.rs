@@ -5,7 +5,7 @@ use leptos::{html, prelude::*};
 use super::{composer::Composer, turn_view::TurnView};
 use crate::{
     common::{Icon, Symbol},
-    state::{Sheet, store},
+    state::{DialogKind, store},
 };
 
 /// Nearer than this to the end, new text keeps the end in sight, pixels.
@@ -16,14 +16,14 @@ const NEAR: i32 = 120;
 pub fn ChatPanel() -> impl IntoView {
     let store = store();
     let title = Memo::new(move |_| {
-        store.conversation.with(|conversation| {
+        store.chats.open.with(|conversation| {
             if conversation.title.is_empty() { "New conversation".to_owned() } else { conversation.title.clone() }
         })
     });
-    let empty = Memo::new(move |_| store.conversation.with(|conversation| conversation.turns.is_empty()));
+    let empty = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.is_empty()));
     view! {
         <header class="chat-top">
-            <button type="button" class="button button-quiet" on:click=move |_| store.sheet.set(Some(Sheet::Chats))>
+            <button type="button" class="button button-quiet" on:click=move |_| store.screen.dialog.set(Some(DialogKind::Chats))>
                 <Icon symbol=Symbol::Chats />
                 <span>"Chats"</span>
             </button>
@@ -51,8 +51,8 @@ fn Turns() -> impl IntoView {
     let store = store();
     let list = NodeRef::<html::Div>::new();
     let follow = StoredValue::new(true);
-    let count = Memo::new(move |_| store.conversation.with(|conversation| conversation.turns.len()));
-    let open = Memo::new(move |_| store.conversation.with(|conversation| conversation.id.clone()));
+    let count = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.len()));
+    let open = Memo::new(move |_| store.chats.open.with(|conversation| conversation.id.clone()));
     let scrolled = move |_| {
         if let Some(list) = list.get_untracked() {
             follow.set_value(list.scroll_height() - list.scroll_top() - list.client_height() < NEAR);
@@ -66,7 +66,7 @@ fn Turns() -> impl IntoView {
         now
     });
     Effect::new(move |_| {
-        store.conversation.track();
+        store.chats.open.track();
         if follow.get_value() {
             request_animation_frame(move || {
                 if let Some(list) = list.get_untracked() {
@@ -108,7 +108,7 @@ fn Welcome() -> impl IntoView {
             <div class="turns-column">
                 <h2>"What shall we cook up?"</h2>
                 <p class="hint">
-                    "Ask something. The devices at the table work out the answer together; the conversation stays in this browser."
+                    "Ask something. The devices at the table compute the answer together. The conversation stays in this browser."
                 </p>
                 <div class="suggestions">{try_it.map(suggestion).collect_view()}</div>
             </div>

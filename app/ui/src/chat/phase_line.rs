@@ -1,23 +1,25 @@
 //! What happens while one waits for an answer.
 
 use leptos::prelude::*;
+use potluck_text::{fill, texts};
 
 use crate::{state::AnswerState, text::count};
 
 /// "Reading your prompt: 412 of 1,900 tokens."
-fn words(state: &AnswerState) -> Option<String> {
+fn answer_text(state: &AnswerState) -> Option<String> {
+    let texts = &texts().answer;
     match state {
-        AnswerState::Queued(0) => Some("Sending your question.".into()),
-        AnswerState::Queued(1) => Some("You are next.".into()),
-        AnswerState::Queued(position) => Some(format!("Others ask too: you are number {position}.")),
+        AnswerState::Queued(0) => Some(texts.sending.into()),
+        AnswerState::Queued(1) => Some(texts.next.into()),
+        AnswerState::Queued(position) => Some(fill(texts.queued, &[&position.to_string()])),
         AnswerState::Reading { done, total } => {
-            Some(format!("Reading your prompt: {} of {} tokens.", count(u64::from(*done)), count(u64::from(*total))))
+            Some(fill(texts.reading, &[&count(u64::from(*done)), &count(u64::from(*total))]))
         }
-        AnswerState::Recovering(reason) => Some(format!("{reason} The answer goes on in a moment.")),
-        AnswerState::Stopped => Some("Stopped.".into()),
-        AnswerState::Length => Some("The limit was reached before the end.".into()),
+        AnswerState::Recovering(reason) => Some(fill(texts.recovering, &[reason])),
+        AnswerState::Stopped => Some(texts.stopped.into()),
+        AnswerState::Length => Some(texts.length.into()),
         AnswerState::Failed(why) => Some(why.clone()),
-        AnswerState::Interrupted => Some("Interrupted by a reload. What was written is still here.".into()),
+        AnswerState::Interrupted => Some(texts.interrupted.into()),
         AnswerState::Writing | AnswerState::Complete => None,
     }
 }
@@ -29,7 +31,7 @@ pub fn PhaseLine(
     #[prop(into)]
     state: Signal<AnswerState>,
 ) -> impl IntoView {
-    let line = Memo::new(move |_| state.with(words));
+    let line = Memo::new(move |_| state.with(answer_text));
     let class = move || {
         state.with(|state| match state {
             AnswerState::Failed(_) => "phase-words phase-words-failed",
@@ -50,12 +52,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_has_words_and_a_finished_answer_none() {
+    fn a_wait_has_a_text_and_a_finished_answer_none() {
         assert_eq!(
-            words(&AnswerState::Reading { done: 412, total: 1900 }).as_deref(),
+            answer_text(&AnswerState::Reading { done: 412, total: 1900 }).as_deref(),
             Some("Reading your prompt: 412 of 1,900 tokens.")
         );
-        assert_eq!(words(&AnswerState::Queued(3)).as_deref(), Some("Others ask too: you are number 3."));
-        assert_eq!(words(&AnswerState::Complete), None);
+        assert_eq!(answer_text(&AnswerState::Queued(3)).as_deref(), Some("Others are asking too. You are number 3."));
+        assert_eq!(answer_text(&AnswerState::Complete), None);
     }
 }

@@ -2,12 +2,12 @@
 
 use leptos::prelude::*;
 
-use crate::{common::Dialog, state::Sheet};
+use crate::{common::Dialog, state::DialogKind};
 
 const KEYS: [(&str, &str); 4] = [
     ("Enter", "Send the message"),
-    ("Shift + Enter", "Begin a new line"),
-    ("Escape", "Stop the answer, or close what is on top"),
+    ("Shift + Enter", "Start a new line"),
+    ("Escape", "Stop the answer, or close the dialog"),
     ("?", "Show this list"),
 ];
 
@@ -15,7 +15,7 @@ const KEYS: [(&str, &str); 4] = [
 #[component]
 pub fn Shortcuts() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Shortcuts title="Keyboard">
+        <Dialog kind=DialogKind::Shortcuts title="Keyboard">
             <dl class="keys">
                 {KEYS.map(|(key, meaning)| view! { <dt><kbd>{key}</kbd></dt><dd>{meaning}</dd> }).collect_view()}
             </dl>

@@ -14,13 +14,14 @@ pub fn TurnView(
     let store = store();
     let question = Memo::new(move |_| {
         store
-            .conversation
+            .chats
+            .open
             .with(|conversation| conversation.turns.get(index).map(|turn| turn.question.clone()).unwrap_or_default())
     });
     let answer = Memo::new(move |_| {
-        store.conversation.with(|conversation| conversation.turns.get(index).map(|turn| turn.answer.clone()))
+        store.chats.open.with(|conversation| conversation.turns.get(index).map(|turn| turn.answer.clone()))
     });
-    let last = Memo::new(move |_| store.conversation.with(|conversation| conversation.turns.len() == index + 1));
+    let last = Memo::new(move |_| store.chats.open.with(|conversation| conversation.turns.len() == index + 1));
     view! {
         <article class="turn">
             <h3 class="visually-hidden">"You"</h3>

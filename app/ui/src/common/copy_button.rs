@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 use potluck_panel::NoticeLevel;
+use potluck_text::texts;
 
 use super::{Icon, Symbol};
 use crate::{browser, state::store};
@@ -33,11 +34,7 @@ pub fn CopyButton(
                 gloo_timers::future::TimeoutFuture::new(SHOWN).await;
                 copied.try_set(false);
             } else {
-                store.tell(
-                    NoticeLevel::Warning,
-                    "The browser does not let this page copy. Select the text and copy it yourself.",
-                    text,
-                );
+                store.tell(NoticeLevel::Warning, texts().notice.cannot_copy, text);
             }
         });
     };

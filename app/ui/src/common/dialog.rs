@@ -4,13 +4,13 @@ use leptos::{ev, html, prelude::*};
 use wasm_bindgen::JsCast;
 
 use super::{Icon, NoticeStack, Symbol};
-use crate::state::{Sheet, store};
+use crate::state::{DialogKind, store};
 
-/// Shows its children while `sheet` is on top.
+/// Shows its children while this dialog is on top.
 #[component]
 pub fn Dialog(
     /// Which dialog this is.
-    sheet: Sheet,
+    kind: DialogKind,
     /// Its heading.
     title: &'static str,
     /// "dialog" in the middle or "drawer" at the side.
@@ -25,7 +25,7 @@ pub fn Dialog(
     let store = store();
     let children = StoredValue::new(children);
     let node = NodeRef::<html::Dialog>::new();
-    let open = Memo::new(move |_| store.sheet.get() == Some(sheet));
+    let open = Memo::new(move |_| store.screen.dialog.get() == Some(kind));
     Effect::new(move |_| {
         let Some(dialog) = node.get() else { return };
         if open.get() && !dialog.open() {
@@ -37,7 +37,7 @@ pub fn Dialog(
     });
     let close = move || {
         if open.get_untracked() {
-            store.sheet.set(None);
+            store.screen.dialog.set(None);
         }
     };
     // The dialog itself is hit only beside its content: on the backdrop.

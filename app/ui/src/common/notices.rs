@@ -4,25 +4,25 @@ use leptos::prelude::*;
 use potluck_panel::{Connection, NoticeLevel};
 
 use super::{CopyButton, Icon, Symbol};
-use crate::state::{Shown, store};
+use crate::state::{ShownNotice, store};
 
 /// The notices, above the page: they cover nothing. Why a table is closed stands on its card, and needs no second place.
 #[component]
 pub fn NoticeStack() -> impl IntoView {
     let store = store();
     let closed = Memo::new(move |_| {
-        store.status.with(|status| match &status.connection {
+        store.room.status.with(|status| match &status.connection {
             Connection::Closed { reason } => Some(reason.clone()),
             _ => None,
         })
     });
-    let told = move || {
-        let is_new = |shown: &&Shown| closed.get().as_ref() != Some(&shown.notice.sentence);
-        store.notices.get().shown().iter().filter(is_new).cloned().collect::<Vec<_>>()
+    let shown = move || {
+        let is_new = |shown: &&ShownNotice| closed.get().as_ref() != Some(&shown.notice.sentence);
+        store.screen.notices.get().shown().iter().filter(is_new).cloned().collect::<Vec<_>>()
     };
     view! {
         <div class="notices" role="status" aria-live="polite">
-            <For each=told key=|shown| shown.id let:shown>
+            <For each=shown key=|shown| shown.id let:shown>
                 <Sentence shown />
             </For>
         </div>
@@ -30,9 +30,9 @@ pub fn NoticeStack() -> impl IntoView {
 }
 
 #[component]
-fn Sentence(shown: Shown) -> impl IntoView {
+fn Sentence(shown: ShownNotice) -> impl IntoView {
     let store = store();
-    let Shown { id, notice } = shown;
+    let ShownNotice { id, notice } = shown;
     let (class, symbol) = match notice.level {
         NoticeLevel::Info => ("notice notice-info", Symbol::Info),
         NoticeLevel::Warning => ("notice notice-warning", Symbol::Warning),
@@ -51,7 +51,7 @@ fn Sentence(shown: Shown) -> impl IntoView {
                 type="button"
                 class="button button-icon"
                 aria-label="Dismiss"
-                on:click=move |_| store.notices.update(|notices| notices.dismiss(id))
+                on:click=move |_| store.screen.notices.update(|notices| notices.dismiss(id))
             >
                 <Icon symbol=Symbol::Close />
             </button>

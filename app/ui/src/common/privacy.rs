@@ -9,12 +9,12 @@ pub fn Privacy() -> impl IntoView {
         <details class="fold">
             <summary>"Who can see what"</summary>
             <ul class="plain">
-                <li>"The host's device sees every question and answer in the room: it keeps them in order."</li>
+                <li>"The host's device sees every question and answer in the room."</li>
                 <li>
-                    "Devices that lend their GPU get numbers, not text. Somebody who tries hard could guess text from them."
+                    "Devices that lend their GPU receive numbers, not text. A determined attacker could recover text from them."
                 </li>
-                <li>"Frames are not sealed yet: the owner of the relay could read this chat."</li>
-                <li>"Your conversations are kept in this browser only. Delete them at any time."</li>
+                <li>"Messages are not end-to-end encrypted yet. Whoever runs the relay could read this chat."</li>
+                <li>"Your conversations are stored only in this browser. You can delete them at any time."</li>
             </ul>
         </details>
     }

@@ -1,13 +1,14 @@
 //! This device's own card at the table: lend, how much, how far, stop.
 
 use leptos::prelude::*;
-use potluck_panel::{MemberState, PlanState, Status};
+use potluck_panel::{LoadPhase, MemberStatus, PlanStatus, Status};
+use potluck_text::{fill, texts};
 
 use super::phases::Phases;
 use crate::{
     common::{Icon, LendSlider, Symbol},
     state::{Store, store},
-    text::{Phase, bytes, loading_line},
+    text::{bytes, held_by, loading_line},
 };
 
 /// What this device lends, and how that goes.
@@ -28,14 +29,14 @@ pub fn ContributeCard() -> impl IntoView {
 #[component]
 fn Offer() -> impl IntoView {
     let store = store();
-    let webgpu = move || store.status.with(|status| status.device.trouble.is_none());
+    let webgpu = move || store.room.status.with(|status| status.device.trouble.is_none());
     view! {
         <div class="own-row">
             <p class="hint">
                 {move || if webgpu() {
-                    "This device only chats. Lend its GPU and the room gets room."
+                    texts().own.only_chats
                 } else {
-                    "This device only chats: there is no WebGPU here."
+                    texts().own.no_webgpu
                 }}
             </p>
             <button
@@ -54,7 +55,8 @@ fn Offer() -> impl IntoView {
 #[component]
 fn Lending() -> impl IntoView {
     let store = store();
-    let loading = Memo::new(move |_| store.status.with(|status| status.loading.clone().filter(|_| !works(status))));
+    let loading =
+        Memo::new(move |_| store.room.status.with(|status| status.loading.clone().filter(|_| !works(status))));
     view! {
         <Show when=move || loading.with(Option::is_some)>
             {move || loading.get().map(|loading| view! { <Phases loading /> })}
@@ -66,49 +68,50 @@ fn Lending() -> impl IntoView {
 
 /// This device computes a part of the plan that answers now.
 fn works(status: &Status) -> bool {
-    let up = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up);
-    up.is_some_and(|plan| plan.stages.iter().any(|stage| stage.peer == status.peer))
+    let up = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up);
+    up.is_some_and(|plan| plan.stages.iter().any(|stage| Some(stage.peer) == status.peer))
 }
 
 /// What a device that works loads beside that, as a sentence; nothing if it loads nothing.
 fn beside_work(status: &Status) -> Option<String> {
     let loading = status.loading.as_ref().filter(|_| works(status))?;
-    // Its first phase is over in a moment, and says nothing to people.
-    let line = match Phase::named(&loading.phase) {
-        Some(Phase::Find) | None => String::new(),
-        Some(_) => format!(" {}.", loading_line(loading)),
+    // The first phase is over in a moment and means nothing to people.
+    let line = match loading.phase {
+        LoadPhase::Find => String::new(),
+        _ => format!(" {}.", loading_line(loading)),
     };
-    Some(format!(" It goes on working while it gets ready for another plan.{line}"))
+    Some(format!("{}{line}", texts().own.prepares))
 }
 
 /// One sentence on what this device does for the room.
 fn own_sentence(store: Store) -> String {
+    let texts = &texts().own;
     let lent = bytes(store.lends().unwrap_or(0));
-    store.status.with(|status| {
+    store.room.status.with(|status| {
         if status.device.trouble.is_some() {
-            return "This device lends nothing: its GPU is not there. Reload the page to try again.".into();
+            return texts.gpu_lost.into();
         }
-        let own = status.peers.iter().find(|member| member.is_self);
+        let own = status.peers.iter().find(|member| status.is_self(member));
+        let holds = own.zip(status.plan.as_ref()).map(|(own, plan)| held_by(own.peer, plan, status.model.as_ref()));
+        let holds = holds.unwrap_or_default().join(", ");
         let standby = own.and_then(|member| member.standby.clone()).map(|whom| format!(" {whom}")).unwrap_or_default();
         if status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some()) {
-            return format!("This device lends {lent}.{standby} The room waits for more.");
+            return fill(texts.room_short, &[&lent, &standby]);
         }
         let why = own.and_then(|member| member.spare.clone());
-        match own.map(|member| (member.state, member.holds.join(", "))) {
-            Some((MemberState::Ready | MemberState::Loading, holds)) if works(status) => {
+        match own.map(|member| member.status) {
+            Some(MemberStatus::Ready | MemberStatus::Loading) if works(status) => {
                 let beside = beside_work(status).unwrap_or_default();
-                format!("This device lends {lent} and holds {holds}.{standby}{beside}")
+                fill(texts.works, &[&lent, &holds, &standby, &beside])
             }
-            Some((MemberState::Ready, holds)) => {
-                format!("This device lends {lent} and holds {holds}.{standby}")
+            Some(MemberStatus::Ready) => fill(texts.works, &[&lent, &holds, &standby, ""]),
+            Some(MemberStatus::Spare) => {
+                let why = why.unwrap_or_else(|| texts.not_needed.into());
+                fill(texts.spare, &[&lent, &standby, &why])
             }
-            Some((MemberState::Spare, _)) => {
-                let why = why.unwrap_or_else(|| "The room does without this device now.".into());
-                format!("A spare that lends {lent}.{standby} {why}")
-            }
-            Some((MemberState::Failed, _)) => "This device cannot take part now. Its notice says why.".into(),
-            Some((MemberState::Loading, holds)) if !holds.is_empty() => format!("Getting {holds}."),
-            _ => format!("This device lends {lent} and waits for its part."),
+            Some(MemberStatus::Failed) => texts.failed.into(),
+            Some(MemberStatus::Loading) if !holds.is_empty() => fill(texts.loading, &[&holds]),
+            _ => fill(texts.waiting, &[&lent]),
         }
     })
 }
@@ -120,9 +123,9 @@ fn Adjust() -> impl IntoView {
     let changed = move || store.lends() != Some(value.get());
     view! {
         <details class="fold">
-            <summary>"Change what this device lends"</summary>
+            <summary>"Change how much this device lends"</summary>
             <LendSlider value label="Memory this device lends" />
-            <p class="hint">{move || store.status.with(|status| room_for(status, value.get()))}</p>
+            <p class="hint">{move || store.room.status.with(|status| room_for(status, value.get()))}</p>
             <label class="check">
                 <input
                     type="checkbox"
@@ -142,7 +145,7 @@ fn Adjust() -> impl IntoView {
                 >
                     "Lend this much"
                 </button>
-                <button type="button" class="button" on:click=move |_| store.stop_contributing()>"Lend no more"</button>
+                <button type="button" class="button" on:click=move |_| store.stop_contributing()>"Withdraw GPU"</button>
             </div>
         </details>
     }
@@ -150,32 +153,30 @@ fn Adjust() -> impl IntoView {
 
 /// "Room for about 20 of 48 layers."
 fn room_for(status: &Status, lent: u64) -> String {
-    let Some(model) = status.model.as_ref().filter(|model| model.blocks > 0 && model.bytes > 0) else {
-        return "A page cannot read how much GPU memory there is: you know better.".into();
+    let Some(model) = status.model.as_ref().filter(|model| model.blocks > 0 && model.bytes.0 > 0) else {
+        return texts().own.choose_memory.into();
     };
-    let block = (model.bytes / u64::from(model.blocks)).max(1);
+    let block = (model.bytes.0 / u64::from(model.blocks)).max(1);
     let layers = (lent / block).min(u64::from(model.blocks));
-    format!("Room for about {layers} of the model's {} layers. You know better how much this device has.", model.blocks)
+    fill(texts().own.layers, &[&layers.to_string(), &model.blocks.to_string()])
 }
 
 #[cfg(test)]
 mod tests {
-    use potluck_panel::Loading;
+    use potluck_panel::{Bytes, LoadReport};
 
     use super::*;
-    use crate::table::fixtures::plan_of;
+    use crate::table::fixtures::{of_tab, plan_of};
 
     #[test]
     fn a_device_that_works_is_not_shown_as_one_that_begins() {
-        let loading = |phase: &str| {
-            Some(Loading { phase: phase.into(), done: 4, total: 8, rate: 0.0, seconds_left: None, cached: 0 })
-        };
-        let mut status = Status { peer: "a".into(), loading: loading("find"), ..Status::default() };
+        let loading = |phase| Some(LoadReport { done: Bytes(4), total: Bytes(8), ..LoadReport::begin(phase) });
+        let mut status = Status { loading: loading(LoadPhase::Find), ..of_tab("a") };
         assert_eq!(beside_work(&status), None, "it has no part yet");
         status.plan = Some(plan_of(&["a", "b"]));
-        let working = " It goes on working while it gets ready for another plan.";
+        let working = " It keeps working while it prepares for a new plan.";
         assert_eq!(beside_work(&status).as_deref(), Some(working));
-        status.loading = loading("upload");
+        status.loading = loading(LoadPhase::Upload);
         let expected = format!("{working} Moving to the GPU 4 bytes of 8 bytes.");
         assert_eq!(beside_work(&status), Some(expected));
         status.plan = Some(plan_of(&["b"]));

@@ -1,31 +1,30 @@
 //! Progress by phase.
 
-use leptos::prelude::*;
-use potluck_panel::Loading;
+use std::cmp::Ordering;
 
-use crate::{
-    common::Bar,
-    text::{Phase, loading_line, phase_label},
-};
+use leptos::prelude::*;
+use potluck_panel::{LoadPhase, LoadReport};
+use potluck_text::texts;
+
+use crate::{common::Bar, text::loading_line};
 
 /// The phases in their order, the one under way with its numbers.
 #[component]
 pub fn Phases(
     /// What the node tells.
-    loading: Loading,
+    loading: LoadReport,
 ) -> impl IntoView {
-    let now = Phase::named(&loading.phase);
-    let steps = Phase::ALL.map(|phase| {
-        let class = match now {
-            Some(current) if phase < current => "phase phase-done",
-            Some(current) if phase == current => "phase phase-now",
-            _ => "phase",
+    let steps = LoadPhase::ALL.map(|phase| {
+        let class = match phase.cmp(&loading.phase) {
+            Ordering::Less => "phase phase-done",
+            Ordering::Equal => "phase phase-now",
+            Ordering::Greater => "phase",
         };
-        let current = (now == Some(phase)).then_some("step");
-        view! { <li class=class aria-current=current>{phase.name()}</li> }
+        let current = (phase == loading.phase).then_some("step");
+        view! { <li class=class aria-current=current>{texts().step.of(phase)}</li> }
     });
-    let label = phase_label(&loading.phase);
-    let (done, total) = (loading.done, loading.total);
+    let label = texts().phase.of(loading.phase);
+    let (done, total) = (loading.done.0, loading.total.0);
     view! {
         <div class="phases">
             <ol class="phase-list">{steps.collect_view()}</ol>

@@ -20,7 +20,7 @@ pub fn JoinCard(
     let enter = move |lends: Option<u64>| store.enter(address.get_value(), lends);
     let elsewhere = move |_| {
         crate::browser::go("/");
-        store.route.set(Route::Door);
+        store.screen.route.set(Route::Door);
     };
     view! {
         <p class="door-invited">
@@ -45,7 +45,7 @@ pub fn JoinCard(
             >
                 <Icon symbol=Symbol::Chats />
                 <span class="press-name">"Just chat"</span>
-                <span class="press-hint" aria-hidden="true" id="chat-hint">"The others do the work"</span>
+                <span class="press-hint" aria-hidden="true" id="chat-hint">"Other devices do the work"</span>
             </button>
         </div>
         <button type="button" class="button button-quiet door-elsewhere" on:click=elsewhere>"Go to the front door"</button>

@@ -7,7 +7,7 @@ use crate::{
     common::{Icon, Privacy, Symbol},
     relay::Room,
     route::{RoomAddress, Route},
-    state::{Sheet, store},
+    state::{DialogKind, store},
     text::plural,
 };
 
@@ -16,7 +16,7 @@ use crate::{
 pub fn Door() -> impl IntoView {
     let store = store();
     let rooms = watch_rooms();
-    let invited = Memo::new(move |_| match store.route.get() {
+    let invited = Memo::new(move |_| match store.screen.route.get() {
         Route::Room(address) => Some(address),
         Route::Door | Route::Bench => None,
     });
@@ -28,7 +28,7 @@ pub fn Door() -> impl IntoView {
                         type="button"
                         class="button button-icon"
                         aria-label="Settings"
-                        on:click=move |_| store.sheet.set(Some(Sheet::Settings))
+                        on:click=move |_| store.screen.dialog.set(Some(DialogKind::Settings))
                     >
                         <Icon symbol=Symbol::Sliders />
                     </button>
@@ -36,7 +36,7 @@ pub fn Door() -> impl IntoView {
                 <Picture />
                 <h1 class="door-name" tabindex="-1">"Potluck"</h1>
                 <p class="door-sentence">
-                    "Run a model together that none of your devices could run alone."
+                    "Together, your devices can run a model that none of them could run alone."
                 </p>
                 <Show when=move || invited.get().is_some() fallback=move || view! { <Presses rooms /> }>
                     {move || invited.get().map(|address| view! { <JoinCard address /> })}
@@ -64,7 +64,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
         });
         match only {
             Some(id) => store.enter(RoomAddress { id, key: None }, Some(untrack(|| store.lend_by_default()))),
-            None => store.sheet.set(Some(Sheet::Rooms)),
+            None => store.screen.dialog.set(Some(DialogKind::Rooms)),
         }
     };
     let hint = move || match rooms.get().as_deref() {
@@ -80,11 +80,11 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
                 type="button"
                 class="press press-main"
                 aria-describedby="host-hint"
-                on:click=move |_| store.sheet.set(Some(Sheet::Host))
+                on:click=move |_| store.screen.dialog.set(Some(DialogKind::Host))
             >
                 <Icon symbol=Symbol::Pot />
                 <span class="press-name">"Host a model"</span>
-                <span class="press-hint" aria-hidden="true" id="host-hint">"LogitsRequest a model, open a room"</span>
+                <span class="press-hint" aria-hidden="true" id="host-hint">"Pick a model and open a room"</span>
             </button>
             <button
                 type="button"
@@ -107,7 +107,7 @@ fn BenchLink() -> impl IntoView {
     let open = move |event: leptos::ev::MouseEvent| {
         event.prevent_default();
         crate::browser::go("/bench");
-        store.route.set(Route::Bench);
+        store.screen.route.set(Route::Bench);
     };
     view! {
         <a class="button button-quiet button-small" href="/bench" on:click=open>"How fast is this device?"</a>
@@ -119,19 +119,19 @@ fn BenchLink() -> impl IntoView {
 fn BackToTable() -> impl IntoView {
     let store = store();
     let address = move || {
-        let here = matches!(store.route.get(), Route::Door);
+        let here = matches!(store.screen.route.get(), Route::Door);
         store.session.with(|session| session.place.as_ref().filter(|_| here).map(crate::state::Place::address))
     };
     let back = move |_| {
         if let Some(address) = untrack(address) {
             crate::browser::go(&address.path());
-            store.route.set(Route::Room(address));
+            store.screen.route.set(Route::Room(address));
         }
     };
     view! {
         <Show when=move || address().is_some()>
             <p class="door-back">
-                "You still have a place at a table. "
+                "You still have a seat at a table. "
                 <button type="button" class="button" on:click=back>"Back to the table"</button>
             </p>
         </Show>

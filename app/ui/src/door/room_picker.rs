@@ -7,7 +7,7 @@ use crate::{
     common::{Dialog, Icon, Symbol},
     relay::Room,
     route::{RoomAddress, Route},
-    state::{Sheet, store},
+    state::{DialogKind, store},
     text::plural,
 };
 
@@ -15,7 +15,7 @@ use crate::{
 #[component]
 pub fn RoomPicker() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Rooms title="Which table?">
+        <Dialog kind=DialogKind::Rooms title="Which table?">
             <Rooms />
             <ByLink />
         </Dialog>
@@ -31,7 +31,7 @@ fn Rooms() -> impl IntoView {
             when=move || !list().is_empty()
             fallback=|| view! {
                 <p class="hint">
-                    "No room is open on this relay yet. Ask the host to open one: it appears here at once. Or paste a link."
+                    "No room is open on this relay yet. Once a host opens one, it appears here. Or paste a link."
                 </p>
             }
         >
@@ -77,7 +77,7 @@ fn ByLink() -> impl IntoView {
     view! {
         <form class="by-link" on:submit=submit>
             <label class="labelled">
-                <span>"Link of a room"</span>
+                <span>"Room link"</span>
                 <input
                     class="field"
                     type="text"
@@ -90,9 +90,9 @@ fn ByLink() -> impl IntoView {
                     }
                 />
             </label>
-            <button type="submit" class="button">"Go in"</button>
+            <button type="submit" class="button">"Join"</button>
             <p class="field-wrong" id="link-wrong" aria-live="polite">
-                {move || wrong.get().then_some("This is not the link of a room. It looks like https://…/r/abcd#key.")}
+                {move || wrong.get().then_some("This is not a room link. Room links look like https://…/r/abcd#key.")}
             </p>
         </form>
     }

@@ -1,7 +1,7 @@
 //! What is chosen in the picker, while it is open.
 
 use leptos::prelude::*;
-use potluck_panel::{CacheType, HostChoice, ModelSource, Sharing};
+use potluck_panel::{Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
 
 use super::verdict::Case;
 use crate::{relay::Model, state::Store};
@@ -57,7 +57,7 @@ pub struct Choice {
     /// Positions of context.
     pub context: RwSignal<u32>,
     /// How keys and values are stored; nothing for the largest type that fits.
-    pub cache: RwSignal<Option<CacheType>>,
+    pub cache: RwSignal<Option<KvCacheType>>,
     /// How work is shared out; nothing for what suits the model.
     pub share: RwSignal<Option<Sharing>>,
     /// Bytes this device lends.
@@ -93,7 +93,7 @@ impl Choice {
                 is_gguf_address(&url).then_some(ModelSource::Link { url })
             }
             Tab::Device => self.file.with(|file| {
-                file.as_ref().map(|file| ModelSource::File { name: file.name(), bytes: file.size() as u64 })
+                file.as_ref().map(|file| ModelSource::File { name: file.name(), bytes: Bytes(file.size() as u64) })
             }),
         }
     }

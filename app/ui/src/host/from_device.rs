@@ -37,7 +37,7 @@ pub fn FromDevice(choice: Choice) -> impl IntoView {
         over.set(true);
     };
     let size = move || choice.file.with(|file| file.as_ref().map(|file| file.size() as u64));
-    let case = move || choice.case(size().unwrap_or(0), None, store.status.with(|status| status.device.bandwidth));
+    let case = move || choice.case(size().unwrap_or(0), None, store.room.status.with(|status| status.device.bandwidth));
     view! {
         <label class="drop" class:drop-over=move || over.get() on:dragover=dragged on:dragleave=move |_| over.set(false) on:drop=dropped>
             <Icon symbol=Symbol::Plus />
@@ -45,7 +45,7 @@ pub fn FromDevice(choice: Choice) -> impl IntoView {
                 {move || choice.file.with(|file| file.as_ref().map_or_else(|| "Open or drop a GGUF file".into(), web_sys::File::name))}
             </strong>
             <span class="hint">
-                {move || size().map_or_else(|| "It stays on this device; the others fetch their parts from this tab.".into(), bytes)}
+                {move || size().map_or_else(|| "It stays on this device. Other devices fetch their parts from this tab.".into(), bytes)}
             </span>
             <input type="file" accept=".gguf" class="visually-hidden" on:change=opened />
         </label>

@@ -28,7 +28,7 @@ pub fn FromLink(choice: Choice) -> impl IntoView {
         </label>
         <p class="field-wrong" id="gguf-wrong" aria-live="polite">{wrong}</p>
         <p class="hint">
-            "For a split model give its first part, the others are found. Every device of the room must be able to reach the address."
+            "For a split model, give the address of the first part. Every device in the room must be able to reach it."
         </p>
     }
 }

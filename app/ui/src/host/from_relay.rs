@@ -22,11 +22,13 @@ pub fn FromRelay(choice: Choice) -> impl IntoView {
             Some(Err(error)) => view! { <p class="field-wrong">{error.to_string()}</p> }.into_any(),
             Some(Ok(list)) if list.is_empty() => view! {
                 <p class="hint">
-                    "The relay serves no models. Start it with “--models DIR”, or take a link or a file of this device."
+                    "The relay serves no models. Start it with “--models DIR”, or use a link or a file on this device."
                 </p>
             }.into_any(),
             Some(Ok(list)) => {
-                let cards = list.into_iter().map(|model| view! { <ModelCard model choice /> }).collect_view();
+                let titles = titles(&list);
+                let card = |(model, title)| view! { <ModelCard model title choice /> };
+                let cards = list.into_iter().zip(titles).map(card).collect_view();
                 view! { <div class="cards" role="radiogroup" aria-label="Model">{cards}</div> }.into_any()
             }
         }}
@@ -78,24 +80,27 @@ const fn hashing(model: &Model) -> bool {
 }
 
 #[component]
-fn ModelCard(model: Model, choice: Choice) -> impl IntoView {
+fn ModelCard(model: Model, title: String, choice: Choice) -> impl IntoView {
     let store = store();
     let name = model.name.clone();
     let chosen =
         Memo::new(move |_| choice.model.with(|chosen| chosen.as_ref().is_some_and(|chosen| chosen.name == name)));
     let broken = matches!(model.state, ModelState::Broken { .. });
-    let title = model.title.clone().filter(|title| !title.trim().is_empty()).unwrap_or_else(|| model.name.clone());
     let facts = facts(&model);
     let state = match &model.state {
-        ModelState::Ready if model.is_bundled() => Some("Ready at once. Tiny: small talk only.".to_owned()),
+        ModelState::Ready if model.is_bundled() => {
+            Some("Ready at once. Tiny, so good for small talk only.".to_owned())
+        }
         ModelState::Ready => None,
-        ModelState::Hashing { done, total } => Some(format!("The relay checks the file: {}%", percent(*done, *total))),
+        ModelState::Hashing { done, total } => {
+            Some(format!("The relay is checking the file: {}%", percent(*done, *total)))
+        }
         ModelState::Broken { message } => Some(message.clone()),
     };
     let choose = StoredValue::new(model.clone());
     let case = move || {
         let model = choose.get_value();
-        choice.case(model.bytes, Some(&model), store.status.with(|status| status.device.bandwidth))
+        choice.case(model.bytes, Some(&model), store.room.status.with(|status| status.device.bandwidth))
     };
     view! {
         <label class="card model-card" class:card-chosen=move || chosen.get() class:card-off=broken>
@@ -118,6 +123,20 @@ fn ModelCard(model: Model, choice: Choice) -> impl IntoView {
     }
 }
 
+/// A title for each model, in order. Models that share one are told apart by their file names.
+fn titles(models: &[Model]) -> Vec<String> {
+    let title =
+        |model: &Model| model.title.as_deref().map(str::trim).filter(|title| !title.is_empty()).map(str::to_owned);
+    let own: Vec<Option<String>> = models.iter().map(title).collect();
+    let shared = |wanted: &str| own.iter().flatten().filter(|title| title.eq_ignore_ascii_case(wanted)).count() > 1;
+    let named = own.iter().zip(models).map(|(title, model)| match title {
+        Some(title) if shared(title) => format!("{title} ({})", model.name),
+        Some(title) => title.clone(),
+        None => model.name.clone(),
+    });
+    named.collect()
+}
+
 /// "11.8 M parameters · 12.6 MB · Q8_0 · 512 tokens of context · Apache-2.0".
 fn facts(model: &Model) -> String {
     let mut facts = vec![model_size(model.parameters, model.parameters), bytes(model.bytes)];
@@ -126,13 +145,13 @@ fn facts(model: &Model) -> String {
         facts.push(format!("{used} of {experts} experts"));
     }
     facts.extend(model.context.map(|context| format!("{} tokens of context", count(u64::from(context)))));
-    facts.push(model.licence.clone().unwrap_or_else(|| "licence not stated".into()));
+    facts.push(model.licence.clone().unwrap_or_else(|| "no licence stated".into()));
     facts.join(" · ")
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn model(name: &str, bytes: u64) -> Model {
@@ -153,8 +172,21 @@ mod tests {
     }
 
     #[test]
-    fn facts_are_told_in_one_line() {
+    fn models_that_share_a_title_show_their_file_names() {
+        let titled = |name: &str, title: Option<&str>| Model { title: title.map(Into::into), ..model(name, 1) };
+        let list = [
+            titled("smol-q4.gguf", Some("SmolLM2")),
+            titled("smol-q8.gguf", Some("smollm2 ")),
+            titled("qwen.gguf", Some("Qwen3")),
+            titled("bare.gguf", Some(" ")),
+        ];
+        let expected = ["SmolLM2 (smol-q4.gguf)", "smollm2 (smol-q8.gguf)", "Qwen3", "bare.gguf"];
+        assert_eq!(titles(&list), expected);
+    }
+
+    #[test]
+    fn facts_make_one_line() {
         let line = facts(&model("own", 12_600_000));
-        assert_eq!(line, "11.8 M parameters · 12.6 MB · Q8_0 · 512 tokens of context · licence not stated");
+        assert_eq!(line, "11.8 M parameters · 12.6 MB · Q8_0 · 512 tokens of context · no licence stated");
     }
 }

@@ -1,13 +1,12 @@
 //! How much to lend, how to share the work, how much context.
 
 use leptos::prelude::*;
-use potluck_panel::{CacheType, Sharing};
+use potluck_panel::{KvCacheType, Sharing};
+
+use potluck_text::texts;
 
 use super::choice::Choice;
-use crate::{
-    common::LendSlider,
-    text::{cache_name, count},
-};
+use crate::{common::LendSlider, text::count};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
@@ -16,7 +15,7 @@ const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072
 pub fn Options(choice: Choice) -> impl IntoView {
     view! {
         <LendSlider value=choice.lend label="Memory this device lends" />
-        <p class="hint">"A page cannot read how much GPU memory there is: you know better."</p>
+        <p class="hint">{texts().own.choose_memory}</p>
         <ShareChoice choice />
         <ContextChoice choice />
         <CacheChoice choice />
@@ -44,28 +43,28 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
         <fieldset class="group">
             <legend>"Share the work"</legend>
             <div class="option-cards">
-                {option(Sharing::Fastest, "Fastest", "The plan that answers soonest. Slower devices wait as spares.")}
-                {option(Sharing::Everyone, "Everyone takes part", "Each device gets work. Each one adds a hop, so answers come slower.")}
+                {option(Sharing::Fastest, "Fastest", "The plan with the fastest answers. Slower devices stay as spares.")}
+                {option(Sharing::Everyone, "Everyone takes part", "Every device gets work. Each one adds a network hop, so answers are slower.")}
             </div>
         </fieldset>
     }
 }
 
-/// Memory that the conversations' keys and values take.
+/// How the KV cache is stored: memory against exactness.
 #[component]
 fn CacheChoice(choice: Choice) -> impl IntoView {
-    let change = move |event| choice.cache.set(CacheType::named(&event_target_value(&event)));
-    let option = move |cache: CacheType| {
+    let change = move |event| choice.cache.set(event_target_value(&event).parse().ok());
+    let option = move |cache: KvCacheType| {
         view! {
-            <option value=cache.name() prop:selected=move || choice.cache.get() == Some(cache)>{cache_name(cache)}</option>
+            <option value=cache.name() prop:selected=move || choice.cache.get() == Some(cache)>{texts().kv_cache.of(cache)}</option>
         }
     };
     view! {
         <label class="labelled labelled-row">
             <span>"Memory for the conversation"</span>
             <select class="field" on:change=change>
-                <option value="" prop:selected=move || choice.cache.get().is_none()>"Automatic: the most exact that fits"</option>
-                {CacheType::ALL.map(option)}
+                <option value="" prop:selected=move || choice.cache.get().is_none()>"Automatic: the most exact type that fits"</option>
+                {KvCacheType::ALL.map(option)}
             </select>
         </label>
     }

@@ -13,14 +13,14 @@ use super::{
 use crate::{
     browser,
     common::Dialog,
-    state::{Sheet, store},
+    state::{DialogKind, store},
 };
 
 /// The dialog behind "Host a model".
 #[component]
 pub fn HostPicker() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Host title="Host a model" wide=true>
+        <Dialog kind=DialogKind::Host title="Host a model" wide=true>
             <Picker />
         </Dialog>
     }
@@ -30,7 +30,7 @@ pub fn HostPicker() -> impl IntoView {
 fn Picker() -> impl IntoView {
     let store = store();
     let choice = Choice::new(store);
-    let opening = move || store.opening.with(Option::is_some);
+    let opening = move || store.room.opening.with(Option::is_some);
     let ready = move || choice.source().is_some() && !opening();
     let open = move |_| {
         if let Some(host) = untrack(|| choice.finish()) {
@@ -56,7 +56,7 @@ fn Picker() -> impl IntoView {
                     prop:checked=move || choice.visible.get()
                     on:change=move |event| choice.visible.set(event_target_checked(&event))
                 />
-                <span>"Show this room on the door of everyone here"</span>
+                <span>"List this room on this relay's front page"</span>
             </label>
             <button type="button" class="button button-main button-large" disabled=move || !ready() on:click=open>
                 {move || if opening() { "Opening the room…" } else { "Open the room" }}

@@ -1,6 +1,6 @@
 //! Does a model fit the room? With its arithmetic, so that nobody has to believe it.
 
-use potluck_panel::CacheType;
+use potluck_panel::KvCacheType;
 
 use crate::text::bytes;
 
@@ -11,9 +11,9 @@ pub struct Case {
     pub weights: u64,
     /// Positions of context.
     pub context: u32,
-    /// How keys and values are stored; nothing for the largest type that fits.
-    pub cache: Option<CacheType>,
-    /// Bytes of exact state a position; nothing until the file's header is read.
+    /// How the KV cache is stored; nothing for the most exact type that fits.
+    pub cache: Option<KvCacheType>,
+    /// Bytes of exact (f32) KV cache a position; nothing until the file's header is read.
     pub kv_cache_per_position: Option<u64>,
     /// Bytes lent: this device's slider and, in an open room, the others'.
     pub lent: u64,
@@ -38,14 +38,14 @@ pub struct Verdict {
     pub needed: u64,
     /// Bytes of cache, if they can be said.
     pub cache: Option<u64>,
-    /// How keys and values would be stored.
-    pub cache_type: CacheType,
+    /// How the KV cache would be stored.
+    pub cache_type: KvCacheType,
     /// Bytes of scratch.
     pub scratch: u64,
     /// Bytes short; 0 if it fits.
     pub short: u64,
-    /// A smaller type of keys and values than the chosen one with which it would fit.
-    pub fits_with_cache: Option<CacheType>,
+    /// A smaller KV cache type than the chosen one with which it would fit.
+    pub fits_with_cache: Option<KvCacheType>,
     /// The smaller power of two of context that would fit, if less context alone helps.
     pub fits_with_context: Option<u32>,
     /// Tokens a second on this device alone, an estimate from what was measured.
@@ -64,39 +64,44 @@ impl Verdict {
     pub fn sentence(&self) -> String {
         if self.fits() {
             return match self.cache_type {
-                CacheType::F32 => "Fits what is lent.".into(),
-                smaller => format!("Fits what is lent, with {} keys and values.", smaller.name()),
+                KvCacheType::F32 => "Fits in the memory lent.".into(),
+                smaller => format!("Fits in the memory lent, with a {} KV cache.", smaller.name()),
             };
         }
         let short = bytes(self.short);
         if let Some(smaller) = self.fits_with_cache {
-            return format!("{short} short. Lending more, one more device or {} keys and values help.", smaller.name());
+            return format!("{short} short. Lending more, adding a device or a {} KV cache helps.", smaller.name());
         }
         match self.fits_with_context {
             Some(context) => {
-                format!("{short} short. Lending more, one more device or a context of {context} tokens helps.")
+                format!("{short} short. Lending more, adding a device or a context of {context} tokens helps.")
             }
-            None => format!("{short} short. Lending more or one more device helps."),
+            None => format!("{short} short. Lending more or adding a device helps."),
         }
     }
+}
+
+/// Bytes that 64 values of a head take.
+const fn bytes_of_64(kind: KvCacheType) -> u64 {
+    kind.head_words(64) as u64 * 4
 }
 
 /// Does the arithmetic.
 #[must_use]
 pub fn judge(case: Case) -> Verdict {
-    let exact = CacheType::F32.bytes_of_64();
-    let cache_with = |kind: CacheType, context: u32| {
+    let exact = bytes_of_64(KvCacheType::F32);
+    let cache_with = |kind: KvCacheType, context: u32| {
         let of =
-            |bytes: u64| bytes.saturating_mul(kind.bytes_of_64()).div_ceil(exact).saturating_mul(u64::from(context));
+            |bytes: u64| bytes.saturating_mul(bytes_of_64(kind)).div_ceil(exact).saturating_mul(u64::from(context));
         case.kv_cache_per_position.map(of)
     };
     let scratch = SCRATCH.saturating_mul(u64::from(case.devices.max(1)));
-    let needed_with = |kind: CacheType, context: u32| {
+    let needed_with = |kind: KvCacheType, context: u32| {
         case.weights.saturating_add(cache_with(kind, context).unwrap_or(0)).saturating_add(scratch)
     };
-    let fitting = CacheType::ALL.into_iter().find(|kind| needed_with(*kind, case.context) <= case.lent);
+    let fitting = KvCacheType::ALL.into_iter().find(|kind| needed_with(*kind, case.context) <= case.lent);
     // While nothing is known of the cache, no type of it helps.
-    let smallest = if case.kv_cache_per_position.is_some() { CacheType::Q4 } else { CacheType::F32 };
+    let smallest = if case.kv_cache_per_position.is_some() { KvCacheType::Q4_0 } else { KvCacheType::F32 };
     let cache_type = case.cache.or(fitting).unwrap_or(smallest);
     let cache_at = |context: u32| cache_with(cache_type, context);
     let needed_at = |context: u32| needed_with(cache_type, context);
@@ -126,7 +131,7 @@ mod tests {
         Case {
             weights: 4_000_000_000,
             context: 8192,
-            cache: Some(CacheType::F32),
+            cache: Some(KvCacheType::F32),
             kv_cache_per_position: Some(131_072),
             lent: 6_000_000_000,
             devices: 1,
@@ -149,10 +154,10 @@ mod tests {
         let verdict = judge(Case { lent: 5_000_000_000, ..case() });
         assert_eq!(verdict.short, verdict.needed - 5_000_000_000);
         assert_eq!(verdict.fits_with_context, Some(4096));
-        assert_eq!(verdict.fits_with_cache, Some(CacheType::F16));
-        assert!(verdict.sentence().contains("f16 keys and values"), "{}", verdict.sentence());
+        assert_eq!(verdict.fits_with_cache, Some(KvCacheType::F16));
+        assert!(verdict.sentence().contains("f16 KV cache"), "{}", verdict.sentence());
         assert_eq!(verdict.tokens_per_second, None);
-        let smallest = judge(Case { lent: 4_200_000_000, cache: Some(CacheType::Q4), ..case() });
+        let smallest = judge(Case { lent: 4_200_000_000, cache: Some(KvCacheType::Q4_0), ..case() });
         assert_eq!((smallest.fits_with_cache, smallest.fits_with_context), (None, Some(4096)));
         assert!(smallest.sentence().contains("4096 tokens"), "{}", smallest.sentence());
     }
@@ -162,13 +167,13 @@ mod tests {
         let with = |lent| judge(Case { lent, cache: None, ..case() });
         let exact = 8192 * 131_072;
         let rest = 4_000_000_000 + SCRATCH;
-        assert_eq!(with(rest + exact).cache_type, CacheType::F32);
-        assert_eq!(with(rest + exact - 1).cache_type, CacheType::F16);
+        assert_eq!(with(rest + exact).cache_type, KvCacheType::F32);
+        assert_eq!(with(rest + exact - 1).cache_type, KvCacheType::F16);
         let verdict = with(rest + exact / 3);
-        assert_eq!((verdict.cache_type, verdict.cache), (CacheType::Q8, Some(exact * 68 / 256)));
+        assert_eq!((verdict.cache_type, verdict.cache), (KvCacheType::Q8_0, Some(exact * 68 / 256)));
         assert!(verdict.fits() && verdict.sentence().contains("q8_0"), "{}", verdict.sentence());
         let short = with(rest);
-        assert_eq!((short.cache_type, short.short), (CacheType::Q4, exact * 36 / 256));
+        assert_eq!((short.cache_type, short.short), (KvCacheType::Q4_0, exact * 36 / 256));
     }
 
     #[test]

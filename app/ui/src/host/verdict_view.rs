@@ -51,17 +51,17 @@ pub fn VerdictView(
             <span class="hint">{sum}</span>
             {move || (!fits()).then(|| view! {
                 <span class="hint">
-                    "You can open the room anyway: it waits until enough devices have joined."
+                    "You can open the room anyway. It waits until enough devices have joined."
                 </span>
             })}
             {move || smaller().map(|cache| view! {
                 <button type="button" class="button" on:click=move |_| choice.cache.set(Some(cache))>
-                    {format!("Take {} keys and values", cache.name())}
+                    {format!("Use a {} KV cache", cache.name())}
                 </button>
             })}
             {move || help().map(|context| view! {
                 <button type="button" class="button" on:click=move |_| choice.context.set(context)>
-                    {format!("Take {} tokens of context", count(u64::from(context)))}
+                    {format!("Use {} tokens of context", count(u64::from(context)))}
                 </button>
             })}
         </span>

@@ -13,7 +13,7 @@ pub fn About() -> impl IntoView {
             <h3>"About"</h3>
             <p>"Potluck, build "<span class="mono">{BUILD}</span></p>
             <p class="hint">
-                "Free software under the MIT licence or the Apache licence 2.0, as you like. Models come with licences of their own."
+                "Free software under the MIT licence or the Apache licence 2.0, at your option. Models have their own licences."
             </p>
             <Privacy />
         </section>

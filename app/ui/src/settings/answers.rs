@@ -22,13 +22,13 @@ pub fn Answers() -> impl IntoView {
                 ></textarea>
             </label>
             <Number label="Temperature" hint="0 always takes the likeliest word" step="0.1" read=|settings| settings.temperature.to_string() write=|settings, value| settings.temperature = value.clamp(0.0, 2.0) as f32 />
-            <Number label="Longest answer, tokens" hint="Continue goes on from there" step="1" read=|settings| settings.max_tokens.to_string() write=|settings, value| settings.max_tokens = value.clamp(1.0, 131_072.0) as u32 />
+            <Number label="Maximum answer length, tokens" hint="Press Continue for more" step="1" read=|settings| settings.max_tokens.to_string() write=|settings, value| settings.max_tokens = value.clamp(1.0, 131_072.0) as u32 />
             <details class="fold">
                 <summary>"More"</summary>
-                <Number label="Top k" hint="Keep the k likeliest; 0 keeps all" step="1" read=|settings| settings.top_k.to_string() write=|settings, value| settings.top_k = value.clamp(0.0, 128.0) as u32 />
-                <Number label="Top p" hint="Keep the likeliest up to this probability" step="0.01" read=|settings| settings.top_p.to_string() write=|settings, value| settings.top_p = value.clamp(0.01, 1.0) as f32 />
-                <Number label="Min p" hint="Drop those below this share of the best" step="0.01" read=|settings| settings.min_p.to_string() write=|settings, value| settings.min_p = value.clamp(0.0, 1.0) as f32 />
-                <Number label="Repetition penalty" hint="1 is off" step="0.05" read=|settings| settings.repetition_penalty.to_string() write=|settings, value| settings.repetition_penalty = value.clamp(0.5, 2.0) as f32 />
+                <Number label="Top k" hint="Keep the k most likely tokens; 0 keeps all" step="1" read=|settings| settings.top_k.to_string() write=|settings, value| settings.top_k = value.clamp(0.0, 128.0) as u32 />
+                <Number label="Top p" hint="Keep the most likely tokens up to this total probability" step="0.01" read=|settings| settings.top_p.to_string() write=|settings, value| settings.top_p = value.clamp(0.01, 1.0) as f32 />
+                <Number label="Min p" hint="Drop tokens below this share of the top probability" step="0.01" read=|settings| settings.min_p.to_string() write=|settings, value| settings.min_p = value.clamp(0.0, 1.0) as f32 />
+                <Number label="Repetition penalty" hint="1 turns it off" step="0.05" read=|settings| settings.repetition_penalty.to_string() write=|settings, value| settings.repetition_penalty = value.clamp(0.5, 2.0) as f32 />
                 <SeedField />
                 <button type="button" class="button" on:click=move |_| store.set(reset)>"Back to the usual values"</button>
             </details>

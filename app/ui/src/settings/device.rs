@@ -12,13 +12,13 @@ use crate::{
 #[component]
 pub fn Device() -> impl IntoView {
     let store = store();
-    let device = Memo::new(move |_| store.status.with(|status| status.device.clone()));
+    let device = Memo::new(move |_| store.room.status.with(|status| status.device.clone()));
     let testing = move || device.with(|device| device.self_test.state == SelfTestState::Running);
     view! {
         <section class="settings-part" aria-label="This device">
             <h3>"This device"</h3>
             <label class="labelled">
-                <span>"Name that others see"</span>
+                <span>"Name others see"</span>
                 <input
                     class="field"
                     type="text"
@@ -50,7 +50,7 @@ fn rows(device: &DeviceReport) -> Vec<(&'static str, String)> {
         return vec![("WebGPU", "not asked yet".into())];
     }
     let yes = |value: bool| if value { "yes".to_owned() } else { "no".to_owned() };
-    let name = if device.adapter.is_empty() { "not told".into() } else { device.adapter.clone() };
+    let name = if device.adapter.is_empty() { "unknown".into() } else { device.adapter.clone() };
     let mut rows = vec![
         ("GPU", if device.software { format!("{name}, a software adapter: slow") } else { name }),
         ("16-bit floats", yes(device.shader_f16)),

@@ -3,13 +3,13 @@
 use leptos::prelude::*;
 
 use super::{about::About, answers::Answers, appearance::AppearanceChoice, device::Device, storage::StorageList};
-use crate::{common::Dialog, state::Sheet};
+use crate::{common::Dialog, state::DialogKind};
 
 /// The drawer behind the settings button.
 #[component]
 pub fn SettingsDrawer() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Settings title="Settings" drawer=true>
+        <Dialog kind=DialogKind::Settings title="Settings" drawer=true>
             <AppearanceChoice />
             <Answers />
             <Device />

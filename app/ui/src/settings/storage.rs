@@ -18,7 +18,7 @@ pub fn StorageList() -> impl IntoView {
         <section class="settings-part" aria-label="Storage">
             <h3>"Storage"</h3>
             {move || store.storage.get().map_or_else(
-                || view! { <p class="hint">"Looking at what is kept here"</p> }.into_any(),
+                || view! { <p class="hint">"Checking what is stored here"</p> }.into_any(),
                 |report| view! { <Report report /> }.into_any(),
             )}
         </section>
@@ -27,13 +27,13 @@ pub fn StorageList() -> impl IntoView {
 
 #[component]
 fn Report(report: StorageReport) -> impl IntoView {
-    let sum = format!("{} of {} that the browser allows", bytes(report.used), bytes(report.quota));
+    let sum = format!("{} of the {} that the browser allows", bytes(report.used), bytes(report.quota));
     let evict = if report.persistent {
-        "The browser keeps it until you delete it."
+        "The browser keeps this data until you delete it."
     } else {
-        "The browser may clear it when space gets short."
+        "The browser may delete this data when space runs low."
     };
-    let empty = report.models.is_empty().then(|| view! { <p class="hint">"No model is kept here yet."</p> });
+    let empty = report.models.is_empty().then(|| view! { <p class="hint">"No model is stored here yet."</p> });
     view! {
         <Bar label="Storage in use" done=report.used total=report.quota meter=true />
         <p class="hint">{sum}". "{evict}</p>
@@ -48,7 +48,7 @@ fn Report(report: StorageReport) -> impl IntoView {
 fn Row(model: StoredModel) -> impl IntoView {
     let store = store();
     let size = if model.bytes >= model.total {
-        format!("{}, all of it", bytes(model.bytes))
+        format!("{}, complete", bytes(model.bytes))
     } else {
         format!("{} of {}", bytes(model.bytes), bytes(model.total))
     };

@@ -1,6 +1,7 @@
 //! A conversation and how an answer grows. Pure: the same events give the same conversation.
 
-use potluck_panel::{AnswerEnd, AnswerEvent, AnswerTimings, Message, RequestId, Role};
+use potluck_panel::{AnswerPart, AnswerStop, Message, RequestId, Role, Timings};
+use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 
 /// One conversation, as it is kept in the browser.
@@ -8,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Conversation {
     /// Random text; names the state that devices keep for it.
     pub id: String,
-    /// Shown in the list: the first question until somebody renames it.
+    /// ShownNotice in the list: the first question until somebody renames it.
     pub title: String,
     /// Somebody gave the title.
     pub renamed: bool,
@@ -48,7 +49,7 @@ pub struct Answer {
     /// How far it is.
     pub state: AnswerState,
     /// What it took, once it ended.
-    pub timings: Option<AnswerTimings>,
+    pub timings: Option<Timings>,
     /// The model that wrote it.
     pub model: String,
 }
@@ -56,7 +57,7 @@ pub struct Answer {
 /// How far an answer is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AnswerState {
-    /// Sent; 0 until the room tells the position.
+    /// Sent; 0 until the room reports the position.
     Queued(u32),
     /// The prompt is being read.
     Reading {
@@ -104,6 +105,11 @@ impl Answer {
             timings: None,
             model: model.to_owned(),
         }
+    }
+
+    fn finish(&mut self, state: AnswerState) {
+        self.request = None;
+        self.state = state;
     }
 }
 
@@ -153,29 +159,29 @@ impl Conversation {
     }
 
     /// Takes a step of an answer; `false` if no answer waits for it.
-    pub fn apply(&mut self, request: RequestId, event: &AnswerEvent) -> bool {
+    pub fn apply(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
         let Some(answer) = self.turns.iter_mut().find(waiting).map(|turn| &mut turn.answer) else { return false };
         match event {
-            AnswerEvent::Queued { position } => answer.state = AnswerState::Queued(*position),
-            AnswerEvent::Reading { done, total } => {
+            AnswerPart::Queued(position) => answer.state = AnswerState::Queued(*position),
+            AnswerPart::Reading(done, total) => {
                 answer.state = AnswerState::Reading { done: *done, total: *total };
             }
-            AnswerEvent::Text { delta, .. } => {
+            AnswerPart::Text { delta, .. } => {
                 answer.text.push_str(delta);
                 answer.state = AnswerState::Writing;
             }
-            AnswerEvent::Recovering { reason } => answer.state = AnswerState::Recovering(reason.clone()),
-            AnswerEvent::End { end, timings } => {
-                answer.request = None;
+            AnswerPart::Recovering(reason) => answer.state = AnswerState::Recovering(reason.clone()),
+            AnswerPart::End { stop, timings, .. } => {
                 answer.timings = Some(*timings);
-                answer.state = match end {
-                    AnswerEnd::Complete => AnswerState::Complete,
-                    AnswerEnd::Length => AnswerState::Length,
-                    AnswerEnd::Stopped => AnswerState::Stopped,
-                    AnswerEnd::Failed(why) => AnswerState::Failed(why.clone()),
-                };
+                answer.finish(match stop {
+                    AnswerStop::Complete => AnswerState::Complete,
+                    AnswerStop::Length => AnswerState::Length,
+                    AnswerStop::Stopped => AnswerState::Stopped,
+                    AnswerStop::Failed(why) => AnswerState::Failed(why.clone()),
+                });
             }
+            AnswerPart::Unknown => answer.finish(AnswerState::Failed(texts().answer.question_lost.to_owned())),
         }
         true
     }
@@ -226,12 +232,12 @@ mod tests {
 
     const FIRST: RequestId = RequestId(1);
 
-    fn text(delta: &str) -> AnswerEvent {
-        AnswerEvent::Text { delta: delta.into(), tokens: vec![1] }
+    fn text(delta: &str) -> AnswerPart {
+        AnswerPart::Text { index: 0, delta: delta.into(), tokens: vec![1] }
     }
 
-    fn end(end: AnswerEnd) -> AnswerEvent {
-        AnswerEvent::End { end, timings: AnswerTimings::default() }
+    fn end(stop: AnswerStop) -> AnswerPart {
+        AnswerPart::End { pieces: 0, stop, timings: Timings::default() }
     }
 
     fn asked() -> Conversation {
@@ -244,11 +250,11 @@ mod tests {
     fn an_answer_grows_and_ends() {
         let mut conversation = asked();
         assert_eq!(conversation.running(), Some(FIRST));
-        assert!(conversation.apply(FIRST, &AnswerEvent::Reading { done: 4, total: 9 }));
+        assert!(conversation.apply(FIRST, &AnswerPart::Reading(4, 9)));
         assert!(conversation.apply(FIRST, &text("Because ")));
-        assert!(conversation.apply(FIRST, &AnswerEvent::Recovering { reason: "Phone left.".into() }));
+        assert!(conversation.apply(FIRST, &AnswerPart::Recovering("Phone left.".into())));
         assert!(conversation.apply(FIRST, &text("of air.")));
-        assert!(conversation.apply(FIRST, &end(AnswerEnd::Complete)));
+        assert!(conversation.apply(FIRST, &end(AnswerStop::Complete)));
         assert_eq!(conversation.turns[0].answer.text, "Because of air.");
         assert_eq!(conversation.turns[0].answer.state, AnswerState::Complete);
         assert_eq!(conversation.running(), None);
@@ -260,7 +266,7 @@ mod tests {
         let before = conversation.clone();
         assert!(!conversation.apply(RequestId(2), &text("x")));
         assert_eq!(conversation, before);
-        conversation.apply(FIRST, &end(AnswerEnd::Stopped));
+        conversation.apply(FIRST, &end(AnswerStop::Stopped));
         assert!(!conversation.apply(FIRST, &text("late")));
         assert_eq!(conversation.turns[0].answer.text, "");
     }
@@ -280,7 +286,7 @@ mod tests {
     fn going_on_sends_the_answer_so_far_last() {
         let mut conversation = asked();
         conversation.apply(FIRST, &text("Because"));
-        conversation.apply(FIRST, &end(AnswerEnd::Length));
+        conversation.apply(FIRST, &end(AnswerStop::Length));
         assert!(conversation.go_on(RequestId(2)));
         let messages = conversation.messages("Be brief.");
         assert_eq!(messages[0].role, Role::System);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_panel::{MarkKind, Member, MemberState, PlanState, Status, Timeline};
+use potluck_panel::{MarkKind, MemberStatus, MemberView, PeerId, PlanEpoch, PlanStatus, Status, Timeline};
 
 /// What happened since this tab came into the room.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +12,8 @@ pub struct History {
     room: Option<String>,
     began: f64,
     tokens: Option<u64>,
-    members: BTreeMap<String, (String, Presence)>,
-    plan: Option<u32>,
+    members: BTreeMap<PeerId, (String, Presence)>,
+    plan: Option<PlanEpoch>,
 }
 
 /// How a member's seat looks to the others.
@@ -46,27 +46,27 @@ impl History {
         before != (self.timeline.samples.len(), self.timeline.marks.len(), self.tokens)
     }
 
-    fn observe_members(&mut self, members: &[Member], at: f64) {
+    fn observe_members(&mut self, members: &[MemberView], at: f64) {
         // The first snapshot lists who was there before us.
         let first = self.members.is_empty();
-        let here: Vec<&Member> = members.iter().filter(|member| member.state != MemberState::Asking).collect();
+        let here: Vec<&MemberView> = members.iter().filter(|member| member.status != MemberStatus::Asking).collect();
         for member in &here {
-            let presence = match member.state {
-                MemberState::Silent | MemberState::Failed => Presence::Away,
+            let presence = match member.status {
+                MemberStatus::Silent | MemberStatus::Failed => Presence::Away,
                 _ => Presence::Here,
             };
-            let known = self.members.insert(member.peer.clone(), (member.name.clone(), presence));
-            let (kind, words) = match (known.map(|(_, known)| known), presence) {
+            let known = self.members.insert(member.peer, (member.name.clone(), presence));
+            let (kind, what) = match (known.map(|(_, known)| known), presence) {
                 (None, _) if first => continue,
                 (None, _) => (MarkKind::Join, "joins"),
-                (Some(Presence::Here), Presence::Away) => (MarkKind::Pause, "is not heard of"),
+                (Some(Presence::Here), Presence::Away) => (MarkKind::Pause, "does not answer"),
                 (Some(Presence::Away), Presence::Here) => (MarkKind::Join, "is back"),
                 _ => continue,
             };
-            self.timeline.mark(at, kind, format!("{} {words}", member.name));
+            self.timeline.mark(at, kind, format!("{} {what}", member.name));
         }
-        let gone = |peer: &String| !here.iter().any(|member| member.peer == *peer);
-        let left: Vec<String> = self.members.keys().filter(|peer| gone(peer)).cloned().collect();
+        let gone = |peer: &PeerId| !here.iter().any(|member| member.peer == *peer);
+        let left: Vec<PeerId> = self.members.keys().filter(|peer| gone(peer)).copied().collect();
         for peer in left {
             if let Some((name, _)) = self.members.remove(&peer) {
                 self.timeline.mark(at, MarkKind::Leave, format!("{name} leaves"));
@@ -75,14 +75,14 @@ impl History {
     }
 
     fn observe_plan(&mut self, status: &Status, at: f64) {
-        let Some(plan) = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up) else { return };
+        let Some(plan) = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up) else { return };
         if self.plan.replace(plan.epoch) == Some(plan.epoch) {
             return;
         }
-        let name = |peer: &str| self.members.get(peer).map_or("a device", |(name, _)| name.as_str());
+        let name = |peer: PeerId| self.members.get(&peer).map_or("a device", |(name, _)| name.as_str());
         let stages = plan.stages.iter().map(|stage| {
             let blocks = stage.end_block.saturating_sub(stage.first_block);
-            format!("{} {blocks}", name(&stage.peer))
+            format!("{} {blocks}", name(stage.peer))
         });
         let stages = stages.collect::<Vec<_>>().join(", ");
         self.timeline.mark(at, MarkKind::Plan, format!("new plan, blocks: {stages}"));
@@ -112,7 +112,7 @@ mod tests {
         history.observe(&snapshot(7, &["a"]), 1_000.0);
         history.observe(&snapshot(12, &["a"]), 2_000.0);
         let mut longer = snapshot(14, &["a", "b"]);
-        longer.plan = Some(potluck_panel::PlanReport { epoch: 2, ..plan_of(&["a", "b"]) });
+        longer.plan = Some(potluck_panel::PlanReport { epoch: potluck_panel::PlanEpoch(2), ..plan_of(&["a", "b"]) });
         history.observe(&longer, 3_000.0);
         history.observe(&Status { peers: vec![member("a", true)], ..longer }, 4_000.0);
         assert_eq!(texts(&history), ["new plan, blocks: a 6", "b joins", "new plan, blocks: a 6, b 6", "b leaves"]);
@@ -139,10 +139,10 @@ mod tests {
         let mut history = History::default();
         let mut status = snapshot(0, &["a", "b"]);
         history.observe(&status, 0.0);
-        status.peers[1].state = MemberState::Silent;
+        status.peers[1].status = MemberStatus::Silent;
         history.observe(&status, 1.0);
-        status.peers[1].state = MemberState::Ready;
+        status.peers[1].status = MemberStatus::Ready;
         history.observe(&status, 2.0);
-        assert_eq!(texts(&history)[1..], ["b is not heard of", "b is back"]);
+        assert_eq!(texts(&history)[1..], ["b does not answer", "b is back"]);
     }
 }

@@ -1,19 +1,23 @@
-//! What the page remembers. Everything but [`Store`] is plain data with pure functions.
+//! What the page remembers. [`Store`] joins the parts that hold signals; the rest is plain data with pure functions.
 
-mod benching;
+mod bench;
+mod chats;
 mod conversation;
 mod history;
 mod notices;
+mod room;
 mod session;
 mod settings;
 mod store;
 mod thinking;
 
-pub use benching::Benching;
+pub use bench::{BenchState, Benching};
+pub use chats::Chats;
 pub use conversation::{Answer, AnswerState, Conversation, Heading};
 pub use history::History;
-pub use notices::{Notices, Shown};
+pub use notices::{Notices, ShownNotice};
+pub use room::{Opening, RoomState};
 pub use session::{Part, Place, Session};
 pub use settings::{Appearance, Settings};
-pub use store::{Opening, Sheet, StorageReport, Store, store};
+pub use store::{DialogKind, StorageReport, Store, store};
 pub use thinking::split_thinking;

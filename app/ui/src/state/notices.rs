@@ -4,7 +4,7 @@ use potluck_panel::Notice;
 
 /// A notice on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownNotice {
     /// Names it on this page.
     pub id: u32,
     /// What it says.
@@ -15,7 +15,7 @@ pub struct Shown {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notices {
     next: u32,
-    shown: Vec<Shown>,
+    shown: Vec<ShownNotice>,
 }
 
 /// More than this would cover the page; the oldest goes.
@@ -27,7 +27,7 @@ impl Notices {
         self.shown.retain(|shown| shown.notice.sentence != notice.sentence);
         let id = self.next;
         self.next = self.next.wrapping_add(1);
-        self.shown.push(Shown { id, notice });
+        self.shown.push(ShownNotice { id, notice });
         if self.shown.len() > MOST {
             self.shown.remove(0);
         }
@@ -41,7 +41,7 @@ impl Notices {
 
     /// Those on the screen, newest last.
     #[must_use]
-    pub fn shown(&self) -> &[Shown] {
+    pub fn shown(&self) -> &[ShownNotice] {
         &self.shown
     }
 }

@@ -1,6 +1,6 @@
 //! What a tab remembers over a reload: who it is and which place it had at which table.
 
-use potluck_panel::HostChoice;
+use potluck_panel::{HostChoice, PeerId};
 use serde::{Deserialize, Serialize};
 
 use crate::route::RoomAddress;
@@ -8,8 +8,9 @@ use crate::route::RoomAddress;
 /// Kept in the tab's session storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// The tab's peer id, 32 hexadecimal digits.
-    pub peer: String,
+    /// The tab's peer id; none before its first visit.
+    #[serde(default)]
+    pub peer: Option<PeerId>,
     /// The next prompt's number; never used twice in the tab's life.
     pub next_request: u32,
     /// The conversation that is open.
@@ -18,7 +19,7 @@ pub struct Session {
     pub place: Option<Place>,
     /// Peers that this host let in: after a reload they need not be asked about again.
     #[serde(default)]
-    pub admitted: Vec<String>,
+    pub admitted: Vec<PeerId>,
 }
 
 /// A place at a table.
@@ -61,7 +62,7 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use potluck_panel::{ModelSource, Sharing};
 

@@ -1,6 +1,6 @@
 //! What a person set, kept in the browser.
 
-use potluck_panel::SamplingChoice;
+use potluck_panel::Sampling;
 use serde::{Deserialize, Serialize};
 
 /// Light or dark.
@@ -59,7 +59,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        let sampling = SamplingChoice::default();
+        let sampling = Sampling::default();
         Self {
             appearance: Appearance::System,
             name: None,
@@ -80,8 +80,8 @@ impl Default for Settings {
 impl Settings {
     /// The sampling of a prompt; `fresh` is the seed when none is fixed.
     #[must_use]
-    pub fn sampling(&self, fresh: u64) -> SamplingChoice {
-        SamplingChoice {
+    pub fn sampling(&self, fresh: u64) -> Sampling {
+        Sampling {
             temperature: self.temperature.clamp(0.0, 5.0),
             top_k: self.top_k,
             top_p: self.top_p.clamp(0.01, 1.0),
@@ -94,7 +94,7 @@ impl Settings {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     #[test]

@@ -1,14 +1,10 @@
 //! The page's state: signals fed by the node's messages and by what a person does.
 
-use std::collections::BTreeMap;
-
 use leptos::prelude::*;
-use potluck_panel::{
-    AnswerTimings, BUILD, BenchEvent, BenchReport, Connection, HostChoice, Notice, NoticeLevel, PlanState, Status,
-    ToNode, ToPage,
-};
+use potluck_panel::{BUILD, BenchEvent, Connection, Notice, NoticeLevel, Status, ToNode, ToPage};
+use potluck_text::texts;
 
-use super::{AnswerState, Benching, Conversation, Heading, History, Notices, Part, Place, Session, Settings};
+use super::{AnswerState, BenchState, Benching, Chats, Notices, Opening, Part, Place, RoomState, Session, Settings};
 use crate::{
     actions::ToolCalls,
     browser,
@@ -18,7 +14,7 @@ use crate::{
 
 /// A dialog on top of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sheet {
+pub enum DialogKind {
     /// Choose a model and open a room.
     Host,
     /// Choose a room.
@@ -33,7 +29,7 @@ pub enum Sheet {
     Shortcuts,
 }
 
-/// What the browser's storage holds, as the node told it last.
+/// What the browser's storage holds, as the node last reported it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageReport {
     /// Models, fully or partly here.
@@ -46,110 +42,82 @@ pub struct StorageReport {
     pub persistent: bool,
 }
 
-/// A room that is being opened.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Opening {
-    /// What was chosen.
-    pub choice: HostChoice,
-    /// The room that this tab was in: a snapshot of it is no answer yet.
-    pub before: Option<String>,
+/// The page's connection to the node.
+#[derive(Clone, Copy)]
+pub struct NodeState {
+    pub(crate) link: StoredValue<NodeLink, LocalStorage>,
+    /// Calls of `window.potluck` that wait for an answer.
+    pub(crate) tools: StoredValue<ToolCalls, LocalStorage>,
+    /// The node has answered.
+    pub ready: RwSignal<bool>,
+}
+
+/// What is on the screen.
+#[derive(Clone, Copy)]
+pub struct Screen {
+    /// Where the address bar points.
+    pub route: RwSignal<Route>,
+    /// The dialog on top.
+    pub dialog: RwSignal<Option<DialogKind>>,
+    /// Sentences above the page.
+    pub notices: RwSignal<Notices>,
 }
 
 /// The page's state. Copies are handles to the same state.
 #[derive(Clone, Copy)]
 pub struct Store {
-    pub(crate) link: StoredValue<NodeLink, LocalStorage>,
-    pub(crate) tools: StoredValue<ToolCalls, LocalStorage>,
-    /// Conversations that are not open; an answer may still grow in one.
-    pub(crate) shelf: StoredValue<BTreeMap<String, Conversation>>,
-    pub(crate) saving: StoredValue<bool>,
-    /// The node has answered.
-    pub ready: RwSignal<bool>,
-    /// The node's last snapshot.
-    pub status: RwSignal<Status>,
-    /// Where the address bar points.
-    pub route: RwSignal<Route>,
+    /// The node.
+    pub node: NodeState,
+    /// The room.
+    pub room: RoomState,
+    /// The conversations.
+    pub chats: Chats,
+    /// The benchmark.
+    pub bench: BenchState,
+    /// The screen.
+    pub screen: Screen,
     /// What this tab remembers; change it by [`Store::remember`].
     pub session: RwSignal<Session>,
     /// What a person set; change it by [`Store::set`].
     pub settings: RwSignal<Settings>,
-    /// The open conversation.
-    pub conversation: RwSignal<Conversation>,
-    /// All conversations, newest first.
-    pub headings: RwSignal<Vec<Heading>>,
-    /// What is in the composer.
-    pub draft: RwSignal<String>,
-    /// Sentences on the screen.
-    pub notices: RwSignal<Notices>,
     /// What the storage holds, once asked.
     pub storage: RwSignal<Option<StorageReport>>,
-    /// The room that is being opened.
-    pub opening: RwSignal<Option<Opening>>,
-    /// Tokens that came to this tab: each one sends the light around the table.
-    pub tokens: RwSignal<u64>,
-    /// The room over time.
-    pub history: RwSignal<History>,
-    /// A plan was up in this room before: a prompt sent while another is prepared waits for it.
-    pub was_up: RwSignal<bool>,
-    /// The dialog on top.
-    pub sheet: RwSignal<Option<Sheet>>,
-    /// What the last answer of this tab took.
-    pub last_timings: RwSignal<Option<AnswerTimings>>,
-    /// How far a benchmark is.
-    pub bench: RwSignal<Benching>,
-    /// What the last benchmark gave.
-    pub bench_report: RwSignal<Option<BenchReport>>,
 }
 
 impl Store {
     /// State as the browser kept it.
     #[must_use]
-    pub fn new(link: NodeLink, kept: browser::Kept, mut session: Session) -> Self {
-        if session.peer.len() != 32 {
-            session.peer = browser::hex(16);
-        }
-        let mut shelf: BTreeMap<String, Conversation> =
-            kept.conversations.into_iter().map(|conversation| (conversation.id.clone(), conversation)).collect();
+    pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session) -> Self {
+        session.peer.get_or_insert_with(browser::peer_id);
+        let browser::StoredData { mut conversations, settings, draft } = stored;
         if let Some(stash) = browser::take_stash() {
-            shelf.insert(stash.id.clone(), stash);
+            // It is newer than what the database holds under the same id.
+            conversations.push(stash);
         }
-        let open = session.conversation.as_ref().and_then(|id| shelf.remove(id));
-        let mut conversation = open.unwrap_or_else(|| Conversation::new(browser::hex(8)));
-        conversation.break_off(&AnswerState::Interrupted);
-        for shelved in shelf.values_mut() {
-            shelved.break_off(&AnswerState::Interrupted);
-        }
-        session.conversation = Some(conversation.id.clone());
+        let chats = Chats::restore(conversations, draft, session.conversation.as_deref(), browser::hex(8));
+        session.conversation = Some(chats.open.with_untracked(|open| open.id.clone()));
         let route = browser::current_route();
         let place_here = |place: &Place| matches!(&route, Route::Room(address) if address.id == place.room);
         session.place = session.place.filter(place_here);
         browser::keep_session(&session);
-        let store = Self {
-            link: StoredValue::new_local(link),
-            tools: StoredValue::new_local(ToolCalls::default()),
-            shelf: StoredValue::new(shelf),
-            saving: StoredValue::new(false),
-            ready: RwSignal::new(false),
-            status: RwSignal::new(Status::default()),
-            route: RwSignal::new(route),
+        Self {
+            node: NodeState {
+                link: StoredValue::new_local(link),
+                tools: StoredValue::new_local(ToolCalls::default()),
+                ready: RwSignal::new(false),
+            },
+            room: RoomState::new(),
+            chats,
+            bench: BenchState::new(),
+            screen: Screen {
+                route: RwSignal::new(route),
+                dialog: RwSignal::new(None),
+                notices: RwSignal::new(Notices::default()),
+            },
             session: RwSignal::new(session),
-            settings: RwSignal::new(kept.settings),
-            conversation: RwSignal::new(conversation),
-            headings: RwSignal::new(Vec::new()),
-            draft: RwSignal::new(kept.draft),
-            notices: RwSignal::new(Notices::default()),
+            settings: RwSignal::new(settings),
             storage: RwSignal::new(None),
-            opening: RwSignal::new(None),
-            tokens: RwSignal::new(0),
-            history: RwSignal::new(History::default()),
-            was_up: RwSignal::new(false),
-            sheet: RwSignal::new(None),
-            last_timings: RwSignal::new(None),
-            bench: RwSignal::new(Benching::Idle),
-            bench_report: RwSignal::new(None),
-        };
-        store.refresh_headings();
-        store
+        }
     }
 
     /// Takes a message of the node.
@@ -159,19 +127,18 @@ impl Store {
                 if build != BUILD {
                     self.tell(
                         NoticeLevel::Error,
-                        "This page and its worker are of different builds. Reload the page.",
+                        texts().notice.versions_differ,
                         format!("page {BUILD}, worker {build}"),
                     );
                 }
                 // A second "ready" comes from a worker that took a dead one's place: it knows of no answers.
-                if self.ready.get_untracked() {
-                    self.break_off("The page's worker was started again and the answer stopped there. Continue it.");
-                    if self.bench.with_untracked(Benching::is_busy) {
-                        let sentence = "The page's worker was started again in the middle of it; measure again.";
-                        self.take_bench(BenchEvent::Failed(sentence.to_owned()));
+                if self.node.ready.get_untracked() {
+                    self.break_off(texts().answer.worker_restarted);
+                    if self.bench.progress.with_untracked(Benching::is_busy) {
+                        self.take_bench(BenchEvent::Failed(texts().notice.bench_interrupted.to_owned()));
                     }
                 }
-                self.ready.set(true);
+                self.node.ready.set(true);
             }
             ToPage::Status(status) => self.take_status(*status),
             ToPage::Answer { request, event } => self.take_answer(request, event),
@@ -179,7 +146,7 @@ impl Store {
             ToPage::Storage { models, used, quota, persistent } => {
                 self.storage.set(Some(StorageReport { models, used, quota, persistent }));
             }
-            ToPage::Trace(text) => self.tools.update_value(|calls| calls.answer_traces(&text)),
+            ToPage::Trace(text) => self.node.tools.update_value(|calls| calls.answer_traces(&text)),
             ToPage::Bench(event) => self.take_bench(event),
         }
     }
@@ -187,6 +154,7 @@ impl Store {
     fn take_status(self, status: Status) {
         if let Some(room) = &status.room {
             let opened = self
+                .room
                 .opening
                 .get_untracked()
                 .filter(|opening| status.role.coordinator && opening.before.as_deref() != Some(room.id.as_str()));
@@ -195,10 +163,10 @@ impl Store {
                 let place = Place { room: room.id.clone(), key: room.key.clone(), part: Part::Host(choice), lends };
                 let address = place.address();
                 self.remember(|session| session.place = Some(place));
-                self.opening.set(None);
-                self.sheet.set(None);
+                self.room.opening.set(None);
+                self.screen.dialog.set(None);
                 browser::go(&address.path());
-                self.route.set(Route::Room(address));
+                self.screen.route.set(Route::Room(address));
             } else {
                 self.learn_key(&room.id, room.key.as_deref());
             }
@@ -207,30 +175,15 @@ impl Store {
         if let Connection::Closed { reason } = &status.connection {
             self.break_off(reason);
         }
-        let up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanState::Up);
-        if up && !self.was_up.get_untracked() {
-            self.was_up.set(true);
-        } else if status.room.is_none() && self.was_up.get_untracked() {
-            self.was_up.set(false);
-        }
-        let now = browser::now();
-        self.history.maybe_update(|history| history.observe(&status, now));
-        self.status.set(status);
+        self.room.observe(status, browser::now());
     }
 
     /// Answers that were under way do not come any more.
     fn break_off(self, reason: &str) {
-        self.tools.update_value(|calls| calls.give_up(reason));
-        let failed = AnswerState::Failed(reason.to_owned());
-        let open = self.conversation.try_update(|conversation| conversation.break_off(&failed));
-        if open == Some(true) {
+        self.node.tools.update_value(|calls| calls.give_up(reason));
+        if self.chats.break_off(&AnswerState::Failed(reason.to_owned())) {
             self.touch();
         }
-        self.shelf.update_value(|shelf| {
-            for conversation in shelf.values_mut() {
-                conversation.break_off(&failed);
-            }
-        });
     }
 
     /// A guest who was let in gets the key: the next reload needs nobody's leave.
@@ -247,13 +200,13 @@ impl Store {
             });
             let address = RoomAddress { id: room.to_owned(), key: Some(key.to_owned()) };
             browser::replace(&address.path());
-            self.route.set(Route::Room(address));
+            self.screen.route.set(Route::Room(address));
         }
     }
 
     /// Sends a message to the node.
     pub fn send(self, message: ToNode) {
-        self.link.with_value(|link| link.send(message));
+        self.node.link.with_value(|link| link.send(message));
     }
 
     /// Changes what the tab remembers, and keeps it at once.
@@ -276,12 +229,14 @@ impl Store {
     pub fn show(self, notice: Notice) {
         let passing = notice.level == NoticeLevel::Info;
         if notice.level == NoticeLevel::Error {
-            self.opening.set(None);
+            self.room.opening.set(None);
         }
-        let Some(id) = self.notices.try_update(|notices| notices.show(notice)) else { return };
+        let Some(id) = self.screen.notices.try_update(|notices| notices.show(notice)) else { return };
         if passing {
-            gloo_timers::callback::Timeout::new(8_000, move || self.notices.update(|notices| notices.dismiss(id)))
-                .forget();
+            gloo_timers::callback::Timeout::new(8_000, move || {
+                self.screen.notices.update(|notices| notices.dismiss(id))
+            })
+            .forget();
         }
     }
 

@@ -1,38 +1,49 @@
 //! Snapshots for the tests of the table.
 
-use potluck_panel::{DeviceKind, HopReport, Member, MemberState, PlanReport, PlanState, Roles, Sharing, StageReport};
+use potluck_panel::{
+    Bytes, DeviceKind, HopView, MemberStatus, MemberView, PeerId, PlanEpoch, PlanReport, PlanStatus, Sharing, StageId,
+    StageReport, Status,
+};
 
-/// A device that works.
-pub fn member(peer: &str, is_self: bool) -> Member {
-    Member {
-        peer: peer.into(),
-        name: peer.into(),
+/// The peer that tests call by a letter.
+pub fn peer(name: &str) -> PeerId {
+    PeerId([name.as_bytes()[0]; 16])
+}
+
+/// A device that works. The host and this tab are one in tests: see [`of_tab`].
+pub fn member(name: &str, coordinator: bool) -> MemberView {
+    MemberView {
+        peer: peer(name),
+        name: name.into(),
         kind: DeviceKind::Computer,
-        role: Roles { coordinator: is_self, worker: true, guest: true },
-        is_self,
-        lent: 4,
-        used: 2,
-        holds: vec!["blocks 0–5".into()],
-        state: MemberState::Ready,
+        adapter: String::new(),
+        coordinator,
+        lent: Some(Bytes(4)),
+        used: Bytes(2),
+        status: MemberStatus::Ready,
         spare: None,
         standby: None,
         loading: None,
-        link: None,
+        round_trip_ms: 0.0,
         hidden: false,
-        adapter: String::new(),
     }
 }
 
+/// The snapshot of the tab that tests call by this letter.
+pub fn of_tab(name: &str) -> Status {
+    Status { peer: Some(peer(name)), ..Status::default() }
+}
+
 /// A stage of six blocks.
-pub fn stage(peer: &str, measured_ms: f64) -> StageReport {
+pub fn stage(name: &str, measured_ms: f64) -> StageReport {
     StageReport {
-        id: 0,
-        peer: peer.into(),
+        id: StageId(0),
+        peer: peer(name),
         first_block: 0,
         end_block: 6,
         embeds: false,
         head: false,
-        expert_peers: vec![],
+        expert_holders: vec![],
         bytes: 1,
         kv_cache_bytes: 1,
         predicted_ms: 1.0,
@@ -40,17 +51,17 @@ pub fn stage(peer: &str, measured_ms: f64) -> StageReport {
     }
 }
 
-/// A message that was expected to take a millisecond.
-pub fn hop(from: &str, to: &str, measured_ms: f64) -> HopReport {
-    HopReport { from: from.into(), to: to.into(), predicted_ms: 1.0, measured_ms }
+/// A message that is expected to take a millisecond.
+pub fn hop(from: &str, to: &str, measured_ms: f64) -> HopView {
+    HopView { from: peer(from), to: peer(to), predicted_ms: 1.0, measured_ms }
 }
 
 /// A plan that is up, with a stage on each of these.
 pub fn plan_of(peers: &[&str]) -> PlanReport {
     PlanReport {
-        epoch: 1,
-        state: PlanState::Up,
-        stages: peers.iter().map(|peer| stage(peer, 0.0)).collect(),
+        epoch: PlanEpoch(1),
+        state: PlanStatus::Up,
+        stages: peers.iter().map(|name| stage(name, 0.0)).collect(),
         hops: vec![],
         cache: None,
         overhead: 0,

@@ -23,7 +23,7 @@ pub const TABLE: f64 = 94.0;
 const SEATS_X: f64 = 164.0;
 const SEATS_Y: f64 = 136.0;
 const PLATES: f64 = 66.0;
-/// Words on a way stand at least so far from the middle: beside the pot, with half of their width.
+/// Minimum distance of a hop's label from the middle: beside the pot, plus half of the label's width.
 const WORDS: f64 = 69.0;
 
 /// Angle of a seat; `own` sits nearest to the viewer, the others follow clockwise.
@@ -57,9 +57,9 @@ pub const fn seat_radius(seats: usize) -> f64 {
     }
 }
 
-/// The way of a token over the plates and back to the first one, as SVG path data. One plate: a round about the pot.
+/// A token's path over the plates and back to the first one, as SVG path data. With one plate, a loop around the pot.
 #[must_use]
-pub fn way(plates: &[Point]) -> String {
+pub fn token_path(plates: &[Point]) -> String {
     let Some(first) = plates.first() else { return String::new() };
     let mut path = format!("M{:.1} {:.1}", first.x, first.y);
     if plates.len() == 1 {
@@ -86,7 +86,7 @@ fn bend(from: Point, to: Point) -> Point {
     Point { x: CENTRE.x + outwards.x * scale, y: CENTRE.y + outwards.y * scale }
 }
 
-/// The line of one message between two plates, as SVG path data, and where its words stand: on it, or outside of it where it
+/// The line of one message between two plates, as SVG path data, and where its label stands: on it, or outside of it where it
 /// passes the pot closely.
 #[must_use]
 pub fn message(from: Point, to: Point) -> (String, Point) {
@@ -98,7 +98,7 @@ pub fn message(from: Point, to: Point) -> (String, Point) {
     (path, Point { x: CENTRE.x + x * outwards, y: CENTRE.y + y * outwards })
 }
 
-/// Where a seat's name and words stand: above those behind the table, below the others.
+/// Where a seat's name and status stand: above those behind the table, below the others.
 #[must_use]
 pub fn label(seat: Point, radius: f64) -> (f64, f64) {
     if seat.y < CENTRE.y - radius {
@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn the_way_visits_every_plate_and_returns() {
         let plates: Vec<_> = (0..3).map(|index| plate(index, 0, 3)).collect();
-        let path = way(&plates);
+        let path = token_path(&plates);
         assert_eq!(path.matches('Q').count(), 3);
         assert!(path.ends_with(&format!("{:.1} {:.1}", plates[0].x, plates[0].y)));
-        assert_eq!(way(&[]), "");
-        assert_eq!(way(&plates[..1]).matches('A').count(), 2);
+        assert_eq!(token_path(&[]), "");
+        assert_eq!(token_path(&plates[..1]).matches('A').count(), 2);
     }
 
     #[test]

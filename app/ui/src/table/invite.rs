@@ -6,14 +6,14 @@ use crate::{
     browser,
     common::{CopyButton, Dialog, QrCode},
     relay::{self, Addresses},
-    state::{Sheet, store},
+    state::{DialogKind, store},
 };
 
 /// The dialog with link, QR code and what the other device will show.
 #[component]
 pub fn Invite() -> impl IntoView {
     view! {
-        <Dialog sheet=Sheet::Invite title="Invite a device">
+        <Dialog kind=DialogKind::Invite title="Invite a device">
             <Inside />
         </Dialog>
     }
@@ -48,7 +48,7 @@ fn Inside() -> impl IntoView {
         addresses.try_set(Some(known));
     });
     let reach = move || addresses.get().map(|addresses| reach(&addresses, &browser::origin()));
-    let path = Memo::new(move |_| store.status.with(|status| status.room.as_ref().map(|room| room.link.clone())));
+    let path = Memo::new(move |_| store.room.status.with(|status| status.room.as_ref().map(|room| room.link.clone())));
     move || match (reach(), path.get()) {
         (Some(reach), Some(path)) => {
             let link = format!("{}{path}", reach.origin);
@@ -60,7 +60,7 @@ fn Inside() -> impl IntoView {
 
 #[component]
 fn Card(link: String, reach: Reach) -> impl IntoView {
-    let invitation = format!("Come to my table and lend a hand: {link}");
+    let invitation = format!("Join my table and lend a hand: {link}");
     let shown = link.clone();
     view! {
         {reach.elsewhere.then(|| view! { <div class="qr-card"><QrCode address=link.clone() /></div> })}
@@ -74,13 +74,13 @@ fn Card(link: String, reach: Reach) -> impl IntoView {
         } else {
             view! {
                 <p class="hint">
-                    "The relay listens for this computer only: the link works in other browsers here. Start it without “--local” to invite other devices."
+                    "The relay accepts connections from this computer only, so the link works only in browsers here. Restart it without “--local” to invite other devices."
                 </p>
             }.into_any()
         }}
         {reach.warns.then(|| view! {
             <p class="hint">
-                "The other device will warn once that the certificate is not known: this relay made its own. Choose “Advanced”, then “Proceed” (Chrome) or “Show details”, then “visit this website” (Safari)."
+                "The other device warns once about an unknown certificate, because this relay made its own. In Chrome choose “Advanced”, then “Proceed”. In Safari choose “Show details”, then “visit this website”."
             </p>
         })}
     }

@@ -3,7 +3,7 @@
 use leptos::{prelude::*, svg};
 use wasm_bindgen::JsCast;
 
-use super::{geometry::way, svg::Seating};
+use super::{geometry::token_path, svg::Seating};
 use crate::{browser, state::store};
 
 /// Shortest and longest run of the light, seconds.
@@ -17,13 +17,14 @@ pub fn StageLine(
     seating: Signal<Seating>,
 ) -> impl IntoView {
     let store = store();
-    let path = Memo::new(move |_| store.status.with(|status| way(&seating.with(|seating| seating.stops(status)))));
+    let path =
+        Memo::new(move |_| store.room.status.with(|status| token_path(&seating.with(|seating| seating.stops(status)))));
     let motion = NodeRef::<svg::AnimateMotion>::new();
     let run = RwSignal::new(RUN.1);
     let last = StoredValue::new(0.0_f64);
     // The light takes as long as the tokens do that arrive: the time since the last one.
     Effect::new(move |_| {
-        if store.tokens.get() == 0 {
+        if store.room.tokens.get() == 0 {
             return;
         }
         let now = browser::now();

@@ -4,6 +4,7 @@ mod admit;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod geometry;
+mod hops;
 mod invite;
 mod line;
 mod page;
@@ -13,9 +14,8 @@ mod seat_row;
 mod summary;
 mod svg;
 mod timeline;
-mod token_way;
+mod token_path;
 mod waiting;
-mod ways;
 
 pub use invite::Invite;
 pub use page::RoomPage;

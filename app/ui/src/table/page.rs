@@ -6,7 +6,7 @@ use super::{panel::TablePanel, summary::summary};
 use crate::{
     chat::ChatPanel,
     common::{Icon, Symbol},
-    state::{Sheet, store},
+    state::{DialogKind, store},
 };
 
 /// The room.
@@ -14,7 +14,7 @@ use crate::{
 pub fn RoomPage() -> impl IntoView {
     let store = store();
     let unfolded = RwSignal::new(false);
-    let line = Memo::new(move |_| store.status.with(summary));
+    let line = Memo::new(move |_| store.room.status.with(summary));
     view! {
             <div class="room">
                 <header class="room-top">
@@ -34,7 +34,7 @@ pub fn RoomPage() -> impl IntoView {
                         type="button"
                         class="button button-icon"
                         aria-label="Settings"
-                        on:click=move |_| store.sheet.set(Some(Sheet::Settings))
+                        on:click=move |_| store.screen.dialog.set(Some(DialogKind::Settings))
                     >
                         <Icon symbol=Symbol::Sliders />
                     </button>

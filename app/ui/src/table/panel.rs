@@ -8,13 +8,13 @@ use super::{
     seat_list::SeatList,
     svg::TableSvg,
     timeline::TimelineCard,
-    token_way::{Help, TokenWay},
+    token_path::{Help, TokenPath},
     waiting::Threshold,
 };
 use crate::{
     common::{Icon, Symbol},
     contribute::ContributeCard,
-    state::{Sheet, store},
+    state::{DialogKind, store},
     text::{bytes, duration_ms, model_size, plural, tokens_per_second},
 };
 
@@ -23,9 +23,12 @@ use crate::{
 pub fn TablePanel() -> impl IntoView {
     let store = store();
     let selected = RwSignal::new(None);
-    let seated = Memo::new(move |_| store.status.with(|status| !status.peers.is_empty()));
+    let seated = Memo::new(move |_| store.room.status.with(|status| !status.peers.is_empty()));
     let inside = Memo::new(move |_| {
-        store.status.with(|status| !matches!(status.connection, Connection::Closed { .. } | Connection::WaitingForHost))
+        store
+            .room
+            .status
+            .with(|status| !matches!(status.connection, Connection::Closed { .. } | Connection::WaitingForHost))
     });
     view! {
         <Threshold />
@@ -35,7 +38,7 @@ pub fn TablePanel() -> impl IntoView {
             <Show when=move || seated.get() fallback=|| view! { <div class="table-svg table-none"></div> }>
                 <TableSvg selected />
                 <PlanLine />
-                <TokenWay />
+                <TokenPath />
             </Show>
             <Missing />
             <Help />
@@ -51,17 +54,18 @@ pub fn TablePanel() -> impl IntoView {
 fn ModelLine() -> impl IntoView {
     let store = store();
     let name = move || {
-        store.status.with(|status| {
-            status.model.as_ref().map_or_else(|| "The table is being laid".into(), |model| model.name.clone())
-        })
+        store
+            .room
+            .status
+            .with(|status| status.model.as_ref().map_or_else(|| "Setting the table".into(), |model| model.name.clone()))
     };
     view! {
         <header class="model-line">
             <div>
                 <h2>{name}</h2>
-                <p class="hint">{move || store.status.with(model_facts)}</p>
+                <p class="hint">{move || store.room.status.with(model_facts)}</p>
             </div>
-            <button type="button" class="button" on:click=move |_| store.sheet.set(Some(Sheet::Invite))>
+            <button type="button" class="button" on:click=move |_| store.screen.dialog.set(Some(DialogKind::Invite))>
                 <Icon symbol=Symbol::Link />
                 <span>"Invite"</span>
             </button>
@@ -76,7 +80,7 @@ fn model_facts(status: &Status) -> String {
     if !model.quantization.is_empty() {
         facts.push(model.quantization.clone());
     }
-    facts.push(bytes(model.bytes));
+    facts.push(bytes(model.bytes.0));
     if !model.licence.is_empty() {
         facts.push(model.licence.clone());
     }
@@ -88,7 +92,7 @@ fn model_facts(status: &Status) -> String {
 fn PlanLine() -> impl IntoView {
     let store = store();
     let line = move || {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             let plan = status.plan.as_ref()?;
             Some(plan_line(plan, status.tokens_per_second))
         })
@@ -97,20 +101,20 @@ fn PlanLine() -> impl IntoView {
 }
 
 fn plan_line(plan: &PlanReport, pace: f64) -> String {
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     // The reason names devices and messages already.
     if !plan.stages.is_empty() && plan.reason.is_empty() {
-        words.push(plural(plan.stages.len(), "stage", "stages"));
-        words.push(plural(plan.network_hops as usize, "hop a token", "hops a token"));
+        parts.push(plural(plan.stages.len(), "stage", "stages"));
+        parts.push(plural(plan.network_hops as usize, "hop per token", "hops per token"));
     }
     if pace > 0.0 {
-        words.push(format!("{} measured", tokens_per_second(pace)));
+        parts.push(format!("{} measured", tokens_per_second(pace)));
     }
-    // The same number as in a token's way: a reason from the time of planning would contradict it.
+    // The same number as in the token's path: one from the time of planning would contradict it.
     if plan.token_ms > 0.0 && plan.waiting.is_none() {
-        words.push(format!("{} a token expected", duration_ms(plan.token_ms)));
+        parts.push(format!("{} per token expected", duration_ms(plan.token_ms)));
     }
-    let mut line = words.join(" · ");
+    let mut line = parts.join(" · ");
     // What is missing has a card of its own.
     if !plan.reason.is_empty() && plan.waiting.is_none() {
         if !line.is_empty() {
@@ -126,7 +130,7 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
 fn Missing() -> impl IntoView {
     let store = store();
     let waiting =
-        Memo::new(move |_| store.status.with(|status| status.plan.as_ref().and_then(|plan| plan.waiting.clone())));
+        Memo::new(move |_| store.room.status.with(|status| status.plan.as_ref().and_then(|plan| plan.waiting.clone())));
     view! {
         {move || waiting.get().map(|waiting| view! {
             <section class="card missing" aria-live="polite">
@@ -141,7 +145,7 @@ fn Missing() -> impl IntoView {
 fn ShareSwitch() -> impl IntoView {
     let store = store();
     let share = Memo::new(move |_| {
-        store.status.with(|status| {
+        store.room.status.with(|status| {
             let host = status.role.coordinator;
             status.plan.as_ref().filter(|_| host).map(|plan| plan.sharing)
         })
@@ -160,7 +164,7 @@ fn ShareSwitch() -> impl IntoView {
                     prop:checked=move || share.get() == Some(Sharing::Everyone)
                     on:change=change
                 />
-                <span>"Everyone takes part"<small class="hint">"Off: the fastest plan, others wait as spares"</small></span>
+                <span>"Everyone takes part"<small class="hint">"Off: the fastest plan; other devices stay as spares"</small></span>
             </label>
         </Show>
     }
@@ -179,10 +183,10 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_line_and_a_tokens_way_expect_the_same() {
+    fn the_plan_line_and_the_token_path_expect_the_same() {
         let plan = PlanReport { token_ms: 41.3, reason: "Everyone takes part.".into(), ..plan_of(&["a", "b"]) };
-        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms a token expected. Everyone takes part.");
-        let way = crate::table::token_way::times(45.0, plan.token_ms);
-        assert_eq!(way, "45 ms measured, 41 ms expected");
+        assert_eq!(plan_line(&plan, 22.0), "22 tok/s measured · 41 ms per token expected. Everyone takes part.");
+        let path = crate::table::token_path::times(45.0, plan.token_ms);
+        assert_eq!(path, "45 ms measured, 41 ms expected");
     }
 }

@@ -1,10 +1,11 @@
 //! The table as a list: for screen readers, narrow screens and those who like words.
 
 use leptos::prelude::*;
+use potluck_panel::PeerId;
 
 use super::{
     seat_row::SeatRow,
-    token_way::{Place, slowest},
+    token_path::{StepKind, slowest},
 };
 use crate::state::store;
 
@@ -12,14 +13,14 @@ use crate::state::store;
 #[component]
 pub fn SeatList(
     /// The seat whose numbers are open.
-    selected: RwSignal<Option<String>>,
+    selected: RwSignal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();
     let peers = Memo::new(move |_| {
-        store.status.with(|status| status.peers.iter().map(|member| member.peer.clone()).collect::<Vec<_>>())
+        store.room.status.with(|status| status.peers.iter().map(|member| member.peer).collect::<Vec<_>>())
     });
-    let slow = Memo::new(move |_| match store.status.with(slowest) {
-        Some(Place::Stage { peer, .. }) => Some(peer),
+    let slow = Memo::new(move |_| match store.room.status.with(slowest) {
+        Some(StepKind::Stage { peer, .. }) => Some(peer),
         _ => None,
     });
     view! {

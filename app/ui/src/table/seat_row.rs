@@ -1,51 +1,54 @@
 //! One device of the list; its numbers open on a press.
 
 use leptos::prelude::*;
-use potluck_panel::{CacheType, Member, MemberState, StageReport, Status};
+use potluck_panel::{KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
+use potluck_text::texts;
 
 use crate::{
     common::{Bar, Icon, device_symbol},
     state::store,
-    text::{bytes, duration_ms, loading_line, role_words, state_words},
+    text::{bytes, duration_ms, held_by, loading_line},
 };
 
 /// One device.
 #[component]
 pub fn SeatRow(
-    /// Whose row.
-    peer: String,
+    /// The device of this row.
+    peer: PeerId,
     /// The seat whose numbers are open.
-    selected: RwSignal<Option<String>>,
-    /// The peer whose stage is the slowest part of a token's way.
+    selected: RwSignal<Option<PeerId>>,
+    /// The peer whose stage is the slowest step of a token's path.
     #[prop(into)]
-    slow: Signal<Option<String>>,
+    slow: Signal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();
-    let id = StoredValue::new(peer);
     let member = Memo::new(move |_| {
-        store.status.with(|status| status.peers.iter().find(|member| id.with_value(|id| member.peer == *id)).cloned())
+        store.room.status.with(|status| status.peers.iter().find(|member| member.peer == peer).cloned())
     });
-    let open = Memo::new(move |_| id.with_value(|id| selected.get().as_ref() == Some(id)));
-    let slowest = Memo::new(move |_| id.with_value(|id| slow.get().as_ref() == Some(id)));
-    let toggle = move |_| {
-        let next = (!open.get_untracked()).then(|| id.get_value());
-        selected.set(next);
-    };
+    let is_self = Memo::new(move |_| store.room.status.with(|status| status.peer == Some(peer)));
+    let open = Memo::new(move |_| selected.get() == Some(peer));
+    let slowest = Memo::new(move |_| slow.get() == Some(peer));
+    let toggle = move |_| selected.set((!open.get_untracked()).then_some(peer));
+    let held = Memo::new(move |_| {
+        store.room.status.with(|status| {
+            status.plan.as_ref().map(|plan| held_by(peer, plan, status.model.as_ref())).unwrap_or_default()
+        })
+    });
     let about =
-        move |words: fn(&Member) -> String| member.with(|member| member.as_ref().map(words).unwrap_or_default());
+        move |words: fn(&MemberView) -> String| member.with(|member| member.as_ref().map(words).unwrap_or_default());
     let class = move || {
-        member.with(|member| match member.as_ref().map(|member| member.state) {
-            Some(MemberState::Ready) => "dot dot-ready",
-            Some(MemberState::Loading) => "dot dot-loading",
-            Some(MemberState::Failed) => "dot dot-failed",
-            Some(MemberState::Silent) => "dot dot-slow",
+        member.with(|member| match member.as_ref().map(|member| member.status) {
+            Some(MemberStatus::Ready) => "dot dot-ready",
+            Some(MemberStatus::Loading) => "dot dot-loading",
+            Some(MemberStatus::Failed) => "dot dot-failed",
+            Some(MemberStatus::Silent) => "dot dot-slow",
             _ => "dot",
         })
     };
     let numbers = move || {
-        let stages = store.status.with(|status| id.with_value(|id| own_stages(status, id)));
+        let stages = store.room.status.with(|status| own_stages(status, peer));
         let memory =
-            store.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
+            store.room.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
         member.get().map(|member| view! { <Numbers member stages memory /> })
     };
     view! {
@@ -55,28 +58,28 @@ pub fn SeatRow(
                     member.with(|member| device_symbol(member.as_ref().map(|member| member.kind).unwrap_or_default()))
                 }) />
                 <span class="seat-title">
-                    <strong>{move || about(title)}</strong>
+                    <strong>{move || about(|member| member.name.clone())}
+                        {move || is_self.get().then_some(" (you)")}</strong>
                     <span class="hint">{move || about(second_line)}</span>
                 </span>
                 <span class="seat-state">
                     <span class=class></span>
-                    {move || about(|member| state_words(member.state, member.hidden).to_owned())}
+                    {move || about(|member| texts().member.of(member.status, member.hidden).to_owned())}
                 </span>
             </button>
-            <Show when=move || member.with(|member| member.as_ref().is_some_and(|member| member.lent > 0))>
+            <Show when=move || member.with(|member| member.as_ref().is_some_and(|member| lends(member)))>
                 <Bar
                     label=Signal::derive(move || about(lent_line))
-                    done=Signal::derive(move || member.with(|member| member.as_ref().map_or(0, |member| member.used)))
-                    total=Signal::derive(move || member.with(|member| member.as_ref().map_or(0, |member| member.lent)))
+                    done=Signal::derive(move || member.with(|member| member.as_ref().map_or(0, |member| member.used.0)))
+                    total=Signal::derive(move || member.with(|member| member.as_ref().map_or(0, |member| member.lent.unwrap_or_default().0)))
                     meter=true
                 />
             </Show>
             <div class="chips">
+                {move || held.get().into_iter().map(|part| view! { <span class="chip">{part}</span> }).collect_view()}
                 {move || member.with(|member| {
-                    member.iter().flat_map(|member| member.holds.clone()).map(|held| view! { <span class="chip">{held}</span> }).collect_view()
-                })}
-                {move || member.with(|member| {
-                    member.as_ref().and_then(link_words).map(|link| view! { <span class="chip">{link}</span> })
+                    let link = member.as_ref().filter(|_| !is_self.get()).and_then(round_trip_text);
+                    link.map(|link| view! { <span class="chip">{link}</span> })
                 })}
                 {move || slowest.get().then(|| view! { <span class="chip chip-slow">"bottleneck"</span> })}
             </div>
@@ -96,38 +99,36 @@ pub fn SeatRow(
     }
 }
 
-fn own_stages(status: &Status, peer: &str) -> Vec<StageReport> {
+fn own_stages(status: &Status, peer: PeerId) -> Vec<StageReport> {
     let stages = status.plan.as_ref().map(|plan| plan.stages.as_slice()).unwrap_or_default();
     stages.iter().filter(|stage| stage.peer == peer).cloned().collect()
 }
 
-fn title(member: &Member) -> String {
-    if member.is_self { format!("{} (you)", member.name) } else { member.name.clone() }
+fn lends(member: &MemberView) -> bool {
+    member.lent.is_some_and(|lent| lent.0 > 0)
 }
 
-fn second_line(member: &Member) -> String {
-    let mut line = role_words(member.role).to_owned();
-    if member.lent > 0 {
+fn second_line(member: &MemberView) -> String {
+    let mut line = texts().role.of(member).to_owned();
+    if lends(member) {
         line.push_str(&format!(" · {}", lent_line(member)));
     }
     line
 }
 
-/// "1.2 of 4 GB used".
-fn lent_line(member: &Member) -> String {
-    format!("{} of {} in use", bytes(member.used), bytes(member.lent))
+/// "1.2 of 4 GB in use".
+fn lent_line(member: &MemberView) -> String {
+    format!("{} of {} in use", bytes(member.used.0), bytes(member.lent.unwrap_or_default().0))
 }
 
-/// "direct 4 ms", "relay 22 ms".
-fn link_words(member: &Member) -> Option<String> {
-    let link = member.link.filter(|_| !member.is_self)?;
-    let way = if link.direct { "direct" } else { "relay" };
-    Some(format!("{way} {}", duration_ms(link.round_trip_ms)))
+/// "22 ms round trip", from the host and back. Nothing before it is measured.
+fn round_trip_text(member: &MemberView) -> Option<String> {
+    (member.round_trip_ms > 0.0).then(|| format!("{} round trip", duration_ms(member.round_trip_ms)))
 }
 
 /// What a press on a seat opens.
 #[component]
-fn Numbers(member: Member, stages: Vec<StageReport>, memory: Option<(CacheType, u64)>) -> impl IntoView {
+fn Numbers(member: MemberView, stages: Vec<StageReport>, memory: Option<(KvCacheType, u64)>) -> impl IntoView {
     let stored = memory.map(|(cache, _)| format!(" as {}", cache.name())).unwrap_or_default();
     let scratch = memory.filter(|_| !stages.is_empty()).map(|(_, overhead)| {
         view! {
@@ -145,18 +146,18 @@ fn Numbers(member: Member, stages: Vec<StageReport>, memory: Option<(CacheType, 
             (false, false) => "",
         };
         let measured = if stage.measured_ms > 0.0 {
-            format!("{} a token, {} expected", duration_ms(stage.measured_ms), duration_ms(stage.predicted_ms))
+            format!("{} per token, {} expected", duration_ms(stage.measured_ms), duration_ms(stage.predicted_ms))
         } else {
-            format!("{} a token expected, not measured yet", duration_ms(stage.predicted_ms))
+            format!("{} per token expected, not measured yet", duration_ms(stage.predicted_ms))
         };
         view! {
             <dt>{blocks} {ends}</dt>
             <dd>{format!("{} of weights · {measured}", bytes(stage.bytes))}</dd>
-            <dt>"Keys and values"</dt>
+            <dt>"KV cache"</dt>
             <dd>{format!("{}{stored}", bytes(stage.kv_cache_bytes))}</dd>
         }
     });
-    let adapter = if member.adapter.is_empty() { "not told".to_owned() } else { member.adapter.clone() };
+    let adapter = if member.adapter.is_empty() { "unknown".to_owned() } else { member.adapter.clone() };
     view! {
         <dl class="numbers">
             {stages.collect_view()}
@@ -164,29 +165,30 @@ fn Numbers(member: Member, stages: Vec<StageReport>, memory: Option<(CacheType, 
             <dt>"GPU"</dt>
             <dd>{adapter}</dd>
             <dt>"Lends"</dt>
-            <dd>{if member.lent > 0 { lent_line(&member) } else { "nothing".into() }}</dd>
+            <dd>{if lends(&member) { lent_line(&member) } else { "nothing".into() }}</dd>
             <dt>"Id"</dt>
-            <dd class="mono">{member.peer.chars().take(8).collect::<String>()}</dd>
+            <dd class="mono">{format!("{:?}", member.peer)}</dd>
         </dl>
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use potluck_panel::Bytes;
+
     use super::*;
     use crate::table::fixtures::member;
-    use potluck_panel::MemberLink;
 
     #[test]
-    fn lines_say_role_and_memory_and_way() {
+    fn lines_show_role_memory_and_round_trip() {
         let mut other = member("a", false);
-        other.used = 1_200_000_000;
-        other.lent = 4_000_000_000;
-        other.link = Some(MemberLink { direct: false, round_trip_ms: 22.4 });
+        assert_eq!(round_trip_text(&other), None, "not measured yet");
+        other.used = Bytes(1_200_000_000);
+        other.lent = Some(Bytes(4_000_000_000));
+        other.round_trip_ms = 22.4;
         assert_eq!(second_line(&other), "lends its GPU · 1.2 GB of 4 GB in use");
-        assert_eq!(link_words(&other).as_deref(), Some("relay 22 ms"));
-        other.is_self = true;
-        assert_eq!(link_words(&other), None);
-        assert_eq!(title(&other), "a (you)");
+        assert_eq!(round_trip_text(&other).as_deref(), Some("22 ms round trip"));
+        other.lent = None;
+        assert_eq!(second_line(&other), "guest");
     }
 }

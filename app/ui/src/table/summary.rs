@@ -1,46 +1,35 @@
 //! The room in one line: devices, plan, pace. It is also the strip that opens the table on narrow screens.
 
-use potluck_panel::{Connection, MemberState, PlanState, Status};
+use potluck_panel::{Connection, MemberStatus, PlanStatus, Status};
+use potluck_text::{fill, texts};
 
 use crate::text::{percent, plural, tokens_per_second};
 
 /// "3 devices · ready · 6.1 tok/s".
 #[must_use]
 pub fn summary(status: &Status) -> String {
-    let seated = status.peers.iter().filter(|member| member.state != MemberState::Asking).count();
-    let mut words = Vec::new();
+    let seated = status.peers.iter().filter(|member| member.status != MemberStatus::Asking).count();
+    let mut parts = Vec::new();
     if seated > 0 {
-        words.push(plural(seated, "device", "devices"));
+        parts.push(plural(seated, "device", "devices"));
     }
-    words.push(plan_words(status));
+    parts.push(room_text(status));
     if status.tokens_per_second > 0.0 {
-        words.push(tokens_per_second(status.tokens_per_second));
+        parts.push(tokens_per_second(status.tokens_per_second));
     }
-    words.join(" · ")
+    parts.join(" · ")
 }
 
-/// How the plan or the line stands.
+/// How far the room is, in a few words.
 #[must_use]
-pub fn plan_words(status: &Status) -> String {
-    match &status.connection {
-        Connection::Connecting => return "connecting".into(),
-        Connection::Reconnecting { attempt } => return format!("reconnecting, try {attempt}"),
-        Connection::WaitingForHost => return "waiting for the host".into(),
-        Connection::Closed { .. } => return "closed".into(),
-        Connection::Idle | Connection::Connected => {}
+pub fn room_text(status: &Status) -> String {
+    if let Some(outside) = texts().connection.of(&status.connection) {
+        return outside;
     }
-    let short = status.plan.as_ref().is_some_and(|plan| plan.waiting.is_some());
-    match status.plan.as_ref().map(|plan| plan.state) {
-        Some(PlanState::Up) => "ready".into(),
-        Some(PlanState::Committing) => "almost ready".into(),
-        Some(PlanState::Preparing) => match all_loading(status) {
-            Some(share) => format!("loading {share}%"),
-            None => "loading".into(),
-        },
-        Some(PlanState::Waiting) if short => "waiting for more memory".into(),
-        Some(PlanState::Waiting) => "getting ready".into(),
-        None if status.role.coordinator => "opening the model".into(),
-        None => "coming in".into(),
+    match &status.plan {
+        Some(plan) => texts().plan.of(plan.state, plan.waiting.is_some(), all_loading(status)),
+        None if status.role.coordinator => texts().plan.opening_model.into(),
+        None => texts().plan.joining.into(),
     }
 }
 
@@ -48,7 +37,7 @@ pub fn plan_words(status: &Status) -> String {
 fn all_loading(status: &Status) -> Option<u64> {
     let loading = status.peers.iter().filter_map(|member| member.loading.as_ref());
     let (done, total) = loading.fold((0_u64, 0_u64), |(done, total), loading| {
-        (done.saturating_add(loading.done), total.saturating_add(loading.total))
+        (done.saturating_add(loading.done.0), total.saturating_add(loading.total.0))
     });
     (total > 0).then(|| percent(done, total))
 }
@@ -56,39 +45,40 @@ fn all_loading(status: &Status) -> Option<u64> {
 /// Why Send is off now, as a sentence for the composer; nothing when it is on.
 #[must_use]
 pub fn why_not_yet(status: &Status) -> Option<String> {
+    let texts = &texts().not_yet;
     match &status.connection {
-        Connection::Connecting => return Some("Connecting to the room.".into()),
-        Connection::Reconnecting { .. } => return Some("The line to the relay is lost. Trying again.".into()),
-        Connection::WaitingForHost => return Some("Waiting for the host.".into()),
+        Connection::Connecting => return Some(texts.connecting.into()),
+        Connection::Reconnecting { .. } => return Some(texts.reconnecting.into()),
+        Connection::WaitingForHost => return Some(texts.waiting_for_host.into()),
         Connection::Closed { reason } => return Some(reason.clone()),
         Connection::Idle | Connection::Connected => {}
     }
     let plan = match &status.plan {
-        None if status.role.coordinator => return Some("The room opens its model.".into()),
-        None => return Some("Coming in.".into()),
+        None if status.role.coordinator => return Some(texts.opening_model.into()),
+        None => return Some(texts.joining.into()),
         Some(plan) => plan,
     };
     match plan.state {
-        PlanState::Up => None,
-        PlanState::Waiting => {
+        PlanStatus::Up => None,
+        PlanStatus::Waiting => {
             let sentence = plan.waiting.as_ref().map_or(&plan.reason, |waiting| &waiting.sentence);
-            Some(if sentence.is_empty() { "The room waits for more devices.".into() } else { sentence.clone() })
+            Some(if sentence.is_empty() { texts.waiting.into() } else { sentence.clone() })
         }
-        PlanState::Preparing | PlanState::Committing => Some(match all_loading(status) {
-            Some(share) => format!("The devices load their parts: {share}%. You can write already."),
-            None => "The devices load their parts. You can write already.".into(),
+        PlanStatus::Preparing | PlanStatus::Committing => Some(match all_loading(status) {
+            Some(share) => fill(texts.loading_share, &[&share.to_string()]),
+            None => texts.loading.into(),
         }),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use crate::table::fixtures::{member, plan_of};
-    use potluck_panel::{Loading, PlanReport, Waiting};
+    use potluck_panel::{Bytes, LoadPhase, LoadReport, PlanReport, Waiting};
 
-    fn status(state: PlanState) -> Status {
+    fn status(state: PlanStatus) -> Status {
         Status {
             connection: Connection::Connected,
             plan: Some(PlanReport { state, ..plan_of(&[]) }),
@@ -99,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_strip_tells_devices_state_and_pace() {
-        let mut ready = status(PlanState::Up);
+        let mut ready = status(PlanStatus::Up);
         ready.tokens_per_second = 6.13;
         assert_eq!(summary(&ready), "1 device · ready · 6.1 tok/s");
         assert_eq!(why_not_yet(&ready), None);
@@ -107,29 +97,29 @@ mod tests {
 
     #[test]
     fn a_room_that_opens_is_not_said_to_be_short_of_memory() {
-        let mut opening = status(PlanState::Waiting);
+        let mut opening = status(PlanStatus::Waiting);
         opening.plan.as_mut().unwrap().reason = "Opening the model.".into();
-        assert_eq!(plan_words(&opening), "getting ready");
+        assert_eq!(room_text(&opening), "getting ready");
         assert_eq!(why_not_yet(&opening).as_deref(), Some("Opening the model."));
         let waiting = Waiting { needed: 80, lent: 0, sentence: "80 bytes more.".into() };
         opening.plan.as_mut().unwrap().waiting = Some(waiting);
-        assert_eq!(plan_words(&opening), "waiting for more memory");
+        assert_eq!(room_text(&opening), "waiting for more memory");
         assert_eq!(why_not_yet(&opening).as_deref(), Some("80 bytes more."));
     }
 
     #[test]
     fn loading_is_summed_over_all_devices() {
-        let mut loading = status(PlanState::Preparing);
+        let mut loading = status(PlanStatus::Preparing);
         loading.peers[0].loading =
-            Some(Loading { phase: "download".into(), done: 41, total: 100, rate: 1.0, seconds_left: None, cached: 0 });
-        assert_eq!(plan_words(&loading), "loading 41%");
+            Some(LoadReport { done: Bytes(41), total: Bytes(100), ..LoadReport::begin(LoadPhase::Download) });
+        assert_eq!(room_text(&loading), "loading 41%");
         assert!(why_not_yet(&loading).unwrap().contains("41%"));
     }
 
     #[test]
     fn a_lost_line_comes_before_the_plan() {
-        let lost = Status { connection: Connection::Reconnecting { attempt: 3 }, ..status(PlanState::Up) };
-        assert_eq!(plan_words(&lost), "reconnecting, try 3");
+        let lost = Status { connection: Connection::Reconnecting { attempt: 3 }, ..status(PlanStatus::Up) };
+        assert_eq!(room_text(&lost), "reconnecting, attempt 3");
         assert!(why_not_yet(&lost).is_some());
     }
 }

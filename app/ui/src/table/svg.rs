@@ -1,25 +1,26 @@
 //! The drawn table. The list beside it says the same in words, so the drawing is hidden from screen readers.
 
 use leptos::prelude::*;
-use potluck_panel::{Member, MemberState, PlanState, Status};
+use potluck_panel::{MemberStatus, MemberView, PeerId, PlanStatus, Status};
+use potluck_text::texts;
 
 use super::{
     geometry::{CENTRE, HEIGHT, Point, TABLE, WIDTH, label, plate, ring, seat, seat_radius, short},
+    hops::Hops,
     line::StageLine,
-    token_way::{Leg, Place, bottleneck, legs},
-    ways::Ways,
+    token_path::{PathStep, StepKind, bottleneck, path_steps},
 };
 use crate::{
     common::device_symbol_path,
     state::store,
-    text::{bytes, duration_ms, state_words},
+    text::{bytes, duration_ms, held_by},
 };
 
 /// Who sits where; the last seat may be empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seating {
     /// Members in the order of their seats.
-    pub members: Vec<Member>,
+    pub members: Vec<Seated>,
     /// Seats, the empty one included.
     pub seats: usize,
     /// The seat of this tab.
@@ -28,12 +29,32 @@ pub struct Seating {
     pub missing: Option<String>,
 }
 
+/// A member with what its seat shows besides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seated {
+    /// The member.
+    pub member: MemberView,
+    /// It is this tab.
+    pub is_self: bool,
+    /// Its blocks, or else the first other part that it holds.
+    pub part: Option<String>,
+}
+
+impl Seated {
+    fn of(status: &Status, member: &MemberView) -> Self {
+        let parts = status.plan.as_ref().map(|plan| held_by(member.peer, plan, status.model.as_ref()));
+        let parts = parts.unwrap_or_default();
+        let part = parts.iter().find(|part| part.starts_with("block")).or(parts.first()).cloned();
+        Self { member: member.clone(), is_self: status.is_self(member), part }
+    }
+}
+
 impl Seating {
     /// Seats of a snapshot. There is an empty one while something is missing, and while the host sits alone.
     pub fn of(status: &Status) -> Self {
-        let members: Vec<_> =
-            status.peers.iter().filter(|member| member.state != MemberState::Asking).cloned().collect();
-        let waiting = status.plan.as_ref().filter(|plan| plan.state == PlanState::Waiting);
+        let seated = status.peers.iter().filter(|member| member.status != MemberStatus::Asking);
+        let members: Vec<_> = seated.map(|member| Seated::of(status, member)).collect();
+        let waiting = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Waiting);
         let missing = waiting.and_then(|plan| plan.waiting.as_ref()).map(|waiting| {
             let short = waiting.needed.saturating_sub(waiting.lent);
             if short > 0 { format!("{} more", bytes(short)) } else { "one more device".into() }
@@ -41,22 +62,22 @@ impl Seating {
         let missing = missing.or_else(|| (members.len() == 1).then(|| "invite someone".into()));
         Self {
             seats: members.len() + usize::from(missing.is_some()),
-            own: members.iter().position(|member| member.is_self).unwrap_or(0),
+            own: members.iter().position(|seated| seated.is_self).unwrap_or(0),
             members,
             missing,
         }
     }
 
     /// The plate of a peer that sits here.
-    pub fn plate_of(&self, peer: &str) -> Option<Point> {
-        let index = self.members.iter().position(|member| member.peer == peer)?;
+    pub fn plate_of(&self, peer: PeerId) -> Option<Point> {
+        let index = self.members.iter().position(|seated| seated.member.peer == peer)?;
         Some(plate(index, self.own, self.seats))
     }
 
     /// Plates in the order that a token visits them.
     pub fn stops(&self, status: &Status) -> Vec<Point> {
-        let stages = status.plan.as_ref().filter(|plan| plan.state == PlanState::Up).map(|plan| &plan.stages);
-        stages.into_iter().flatten().filter_map(|stage| self.plate_of(&stage.peer)).collect()
+        let stages = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up).map(|plan| &plan.stages);
+        stages.into_iter().flatten().filter_map(|stage| self.plate_of(stage.peer)).collect()
     }
 }
 
@@ -64,23 +85,23 @@ impl Seating {
 #[component]
 pub fn TableSvg(
     /// The seat whose numbers are open.
-    selected: RwSignal<Option<String>>,
+    selected: RwSignal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();
-    let seating = Memo::new(move |_| store.status.with(Seating::of));
-    let legs = Memo::new(move |_| store.status.with(legs));
+    let seating = Memo::new(move |_| store.room.status.with(Seating::of));
+    let steps = Memo::new(move |_| store.room.status.with(path_steps));
     let seats = move || {
         let seating = seating.get();
-        let legs = legs.get();
-        let slowest = bottleneck(&legs).map(|index| &legs[index].place);
+        let steps = steps.get();
+        let slowest = bottleneck(&steps).map(|index| &steps[index].kind);
         let radius = seat_radius(seating.seats);
-        let drawn = seating.members.iter().enumerate().map(|(index, member)| {
+        let drawn = seating.members.iter().enumerate().map(|(index, seated)| {
             let here = seat(index, seating.own, seating.seats);
             let dish = plate(index, seating.own, seating.seats);
-            let is_own = |place: &Place| matches!(place, Place::Stage { peer, .. } if *peer == member.peer);
-            let millis = legs.iter().filter(|leg| is_own(&leg.place)).map(Leg::millis).sum();
+            let is_own = |kind: &StepKind| matches!(kind, StepKind::Stage { peer, .. } if *peer == seated.member.peer);
+            let millis = steps.iter().filter(|step| is_own(&step.kind)).map(PathStep::millis).sum();
             let slow = slowest.is_some_and(is_own);
-            seat_view(member.clone(), here, dish, radius, Pace { millis, slow }, selected)
+            seat_view(seated.clone(), here, dish, radius, Pace { millis, slow }, selected)
         });
         let drawn = drawn.collect_view();
         let empty = seating.missing.clone().map(|missing| {
@@ -95,7 +116,7 @@ pub fn TableSvg(
             <circle class="art-table" cx=CENTRE.x cy=CENTRE.y r=TABLE />
             <circle class="art-rim" cx=CENTRE.x cy=CENTRE.y r=TABLE - 7.0 />
             <StageLine seating />
-            <Ways seating legs />
+            <Hops seating steps />
             <g class="table-pot">
                 <circle class="art-pot" cx=CENTRE.x cy=CENTRE.y r="25" />
                 <circle class="art-soup" cx=CENTRE.x cy=CENTRE.y r="18" />
@@ -111,50 +132,44 @@ pub fn TableSvg(
 struct Pace {
     /// Milliseconds; 0 without a stage.
     millis: f64,
-    /// Nothing on a token's way takes longer.
+    /// It is the slowest step of a token's path.
     slow: bool,
 }
 
 fn seat_view(
-    member: Member,
+    Seated { member, is_self, part }: Seated,
     here: Point,
     dish: Point,
     radius: f64,
     pace: Pace,
-    selected: RwSignal<Option<String>>,
+    selected: RwSignal<Option<PeerId>>,
 ) -> impl IntoView {
-    let works = matches!(member.state, MemberState::Ready | MemberState::Loading);
-    let share = if member.lent > 0 { member.used as f64 / member.lent as f64 } else { 0.0 };
-    let class = match (member.state, member.hidden) {
-        (MemberState::Failed, _) => "seat seat-failed",
-        (MemberState::Silent, _) => "seat seat-silent",
-        (MemberState::Loading, _) => "seat seat-loading",
+    let works = matches!(member.status, MemberStatus::Ready | MemberStatus::Loading);
+    let lent = member.lent.unwrap_or_default();
+    let share = if lent.0 > 0 { member.used.0 as f64 / lent.0 as f64 } else { 0.0 };
+    let class = match (member.status, member.hidden) {
+        (MemberStatus::Failed, _) => "seat seat-failed",
+        (MemberStatus::Silent, _) => "seat seat-silent",
+        (MemberStatus::Loading, _) => "seat seat-loading",
         (_, true) => "seat seat-slow",
-        (MemberState::Ready, _) => "seat seat-ready",
-        (MemberState::Spare, _) => "seat seat-spare",
-        (MemberState::Guest | MemberState::Asking, _) => "seat seat-guest",
+        (MemberStatus::Ready, _) => "seat seat-ready",
+        (MemberStatus::Spare, _) => "seat seat-spare",
+        (MemberStatus::Guest | MemberStatus::Asking, _) => "seat seat-guest",
     };
-    let blocks = member.holds.iter().find(|held| held.starts_with("block"));
-    let below = blocks
-        .or(member.holds.first())
-        .cloned()
-        .filter(|_| works)
-        .unwrap_or_else(|| state_words(member.state, member.hidden).to_owned());
+    let below = part.filter(|_| works).unwrap_or_else(|| texts().member.of(member.status, member.hidden).to_owned());
     let below = match pace {
         Pace { slow: true, millis } => format!("bottleneck · {}", duration_ms(millis)),
         Pace { millis, .. } if millis > 0.0 => format!("{below} · {}", duration_ms(millis)),
         _ => below,
     };
-    let name = if member.is_self { "You".to_owned() } else { short(&member.name, 15) };
+    let name = if is_self { "You".to_owned() } else { short(&member.name, 15) };
     let (name_y, words_y) = label(here, radius);
     let scale = radius / 30.0;
     let icon = format!("translate({:.1} {:.1}) scale({scale:.2}) translate(-12 -12)", here.x, here.y);
-    let peer = member.peer.clone();
-    let chosen_peer = member.peer.clone();
-    let select =
-        move |_| selected.update(|open| *open = (open.as_deref() != Some(peer.as_str())).then(|| peer.clone()));
+    let peer = member.peer;
+    let select = move |_| selected.update(|open| *open = (*open != Some(peer)).then_some(peer));
     view! {
-        <g class=class class:seat-slowest=pace.slow class:seat-chosen=move || selected.get().as_deref() == Some(chosen_peer.as_str()) on:click=select>
+        <g class=class class:seat-slowest=pace.slow class:seat-chosen=move || selected.get() == Some(peer) on:click=select>
             {works.then(|| view! {
                 <circle class="art-plate" cx=dish.x cy=dish.y r="14" />
                 <circle class="seat-dish" cx=dish.x cy=dish.y r="8.5" />
@@ -177,7 +192,7 @@ fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
     let (name_y, words_y) = label(here, radius);
     let cross = format!("M{0:.1} {2:.1}h16M{1:.1} {3:.1}v16", here.x - 8.0, here.x, here.y, here.y - 8.0);
     view! {
-        <g class="seat seat-empty" on:click=move |_| store.sheet.set(Some(crate::state::Sheet::Invite))>
+        <g class="seat seat-empty" on:click=move |_| store.screen.dialog.set(Some(crate::state::DialogKind::Invite))>
             <circle class="seat-ground" cx=here.x cy=here.y r=radius />
             <path class="seat-cross" d=cross />
             <text class="seat-name" x=here.x y=name_y>"Empty seat"</text>
@@ -188,28 +203,28 @@ fn EmptySeat(here: Point, radius: f64, missing: String) -> impl IntoView {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
-    use crate::table::fixtures::{member, plan_of, stage};
+    use crate::table::fixtures::{member, of_tab, plan_of, stage};
     use potluck_panel::{PlanReport, StageReport, Waiting};
 
-    fn status(state: PlanState, stages: Vec<StageReport>) -> Status {
+    fn status(state: PlanStatus, stages: Vec<StageReport>) -> Status {
         let waiting = Waiting { needed: 5_200_000_000, lent: 2_000_000_000, sentence: "More.".into() };
-        let waiting = (state == PlanState::Waiting).then_some(waiting);
+        let waiting = (state == PlanStatus::Waiting).then_some(waiting);
         let plan = PlanReport { state, stages, waiting, ..plan_of(&[]) };
-        Status { plan: Some(plan), peers: vec![member("a", false), member("b", true)], ..Status::default() }
+        Status { plan: Some(plan), peers: vec![member("a", false), member("b", true)], ..of_tab("b") }
     }
 
     #[test]
     fn an_empty_seat_says_what_is_missing() {
-        let seating = Seating::of(&status(PlanState::Waiting, vec![]));
+        let seating = Seating::of(&status(PlanStatus::Waiting, vec![]));
         assert_eq!(seating.missing.as_deref(), Some("3.2 GB more"));
         assert_eq!((seating.seats, seating.own), (3, 1));
     }
 
     #[test]
     fn a_token_visits_the_plates_of_its_stages() {
-        let status = status(PlanState::Up, vec![stage("b", 1.0), stage("a", 9.0), stage("gone", 1.0)]);
+        let status = status(PlanStatus::Up, vec![stage("b", 1.0), stage("a", 9.0), stage("x", 1.0)]);
         let seating = Seating::of(&status);
         assert_eq!(seating.missing, None);
         let stops = seating.stops(&status);
@@ -218,7 +233,7 @@ mod tests {
 
     #[test]
     fn a_lone_host_has_a_free_seat_beside_it() {
-        let mut alone = status(PlanState::Up, vec![stage("b", 1.0)]);
+        let mut alone = status(PlanStatus::Up, vec![stage("b", 1.0)]);
         alone.peers.remove(0);
         assert_eq!(Seating::of(&alone).seats, 2);
     }

@@ -12,13 +12,13 @@ pub fn TimelineCard() -> impl IntoView {
     let store = store();
     let open = RwSignal::new(false);
     // Drawn only while somebody looks.
-    let picture = move || open.get().then(|| store.history.with(|history| history.timeline.to_narrow_svg(TITLE)));
+    let picture = move || open.get().then(|| store.room.history.with(|history| history.timeline.to_narrow_svg(TITLE)));
     let save_picture = move |_| {
-        let svg = store.history.with_untracked(|history| history.timeline.to_svg(TITLE));
+        let svg = store.room.history.with_untracked(|history| history.timeline.to_svg(TITLE));
         browser::save_text("potluck-timeline.svg", "image/svg+xml", &svg);
     };
     let save_data = move |_| {
-        let json = store.history.with_untracked(|history| serde_json::to_string(&history.timeline));
+        let json = store.room.history.with_untracked(|history| serde_json::to_string(&history.timeline));
         // Plain numbers and texts can always be written.
         if let Ok(json) = json {
             browser::save_text("potluck-timeline.json", "application/json", &json);

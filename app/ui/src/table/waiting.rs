@@ -12,7 +12,7 @@ use crate::{
 #[component]
 pub fn Threshold() -> impl IntoView {
     let store = store();
-    let connection = Memo::new(move |_| store.status.with(|status| status.connection.clone()));
+    let connection = Memo::new(move |_| store.room.status.with(|status| status.connection.clone()));
     let name = move || store.own_name();
     // Who has the room's key is let in unasked.
     let has_key = move || store.session.with(|session| session.place.as_ref().is_some_and(|place| place.key.is_some()));
@@ -25,9 +25,9 @@ pub fn Threshold() -> impl IntoView {
                     <h2>{move || if has_key() { "Waiting for the host" } else { "Asking the host to let you in" }}</h2>
                     <p class="hint">
                         {move || if has_key() {
-                            "The table is set as soon as the host is here. Nothing more to do here.".into()
+                            "You join as soon as the host is here. There is nothing for you to do.".into()
                         } else {
-                            format!("They see “{} wants to come in”. Nothing more to do here.", name())
+                            format!("They see “{} wants to join”. There is nothing for you to do.", name())
                         }}
                     </p>
                 </div>
@@ -52,8 +52,8 @@ pub fn Threshold() -> impl IntoView {
             <section class="card threshold" aria-live="polite">
                 <Icon symbol=Symbol::Again />
                 <div>
-                    <h2>"The line to the relay is lost"</h2>
-                    <p class="hint">{format!("Trying again, attempt {attempt}. The answer goes on when the line is back.")}</p>
+                    <h2>"The connection to the relay is lost"</h2>
+                    <p class="hint">{format!("Trying again, attempt {attempt}. The answer continues once the connection is back.")}</p>
                 </div>
             </section>
         }

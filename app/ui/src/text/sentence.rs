@@ -1,6 +1,6 @@
 //! Short phrases about members and models.
 
-use potluck_panel::{CacheType, MemberState, Roles};
+use potluck_panel::{ModelCard, PeerId, PlanReport};
 
 use super::parameters;
 
@@ -8,17 +8,6 @@ use super::parameters;
 #[must_use]
 pub fn plural(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
-}
-
-/// How keys and values are stored, for people.
-#[must_use]
-pub const fn cache_name(cache: CacheType) -> &'static str {
-    match cache {
-        CacheType::F32 => "Exact (f32)",
-        CacheType::F16 => "Half (f16)",
-        CacheType::Q8 => "A quarter (q8_0)",
-        CacheType::Q4 => "An eighth (q4_0), less exact answers",
-    }
 }
 
 /// "30.5 B parameters, 3.3 B active" or "1.2 B parameters".
@@ -31,38 +20,43 @@ pub fn model_size(all: u64, active: u64) -> String {
     }
 }
 
-/// "host, lends its GPU".
+/// Blocks `first..end`: "block 12", "blocks 0–5".
 #[must_use]
-pub fn role_words(role: Roles) -> &'static str {
-    match (role.coordinator, role.worker) {
-        (true, true) => "host, lends its GPU",
-        (true, false) => "host",
-        (false, true) => "lends its GPU",
-        (false, false) => "guest",
+pub fn blocks(first: u16, end: u16) -> Option<String> {
+    match end.saturating_sub(first) {
+        0 => None,
+        1 => Some(format!("block {first}")),
+        _ => Some(format!("blocks {first}–{}", end - 1)),
     }
 }
 
-/// One or two words on how a member is.
+/// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "experts 5 of 128".
 #[must_use]
-pub fn state_words(state: MemberState, hidden: bool) -> &'static str {
-    match state {
-        MemberState::Asking => "asks to come in",
-        MemberState::Failed => "failed",
-        MemberState::Silent => "not heard of",
-        _ if hidden => "tab hidden, slower",
-        MemberState::Guest => "guest",
-        MemberState::Loading => "loading",
-        MemberState::Ready => "ready",
-        MemberState::Spare => "spare",
+pub fn held_by(peer: PeerId, plan: &PlanReport, model: Option<&ModelCard>) -> Vec<String> {
+    let mut parts = Vec::new();
+    for stage in plan.stages.iter().filter(|stage| stage.peer == peer) {
+        parts.extend(stage.embeds.then(|| "embedding".to_owned()));
+        parts.extend(blocks(stage.first_block, stage.end_block));
+        parts.extend(stage.head.then(|| "LM head".to_owned()));
     }
+    let holdings = plan.stages.iter().flat_map(|stage| &stage.expert_holders);
+    let experts: u32 = holdings.filter(|held| held.peer == peer).map(|held| held.experts).sum();
+    if experts > 0 {
+        let all = model.map_or(0, |model| u32::from(model.experts) * u32::from(model.blocks));
+        parts.push(format!("experts {experts} of {all}"));
+    }
+    parts
 }
 
 #[cfg(test)]
 mod tests {
+    use potluck_panel::{ExpertHolding, StageReport};
+
     use super::*;
+    use crate::table::fixtures::{peer, plan_of, stage};
 
     #[test]
-    fn active_parameters_are_told_only_when_they_differ() {
+    fn active_parameters_are_shown_only_when_they_differ() {
         assert_eq!(model_size(30_500_000_000, 3_300_000_000), "30.5 B parameters, 3.3 B active");
         assert_eq!(model_size(1_200_000_000, 1_200_000_000), "1.2 B parameters");
     }
@@ -74,8 +68,21 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_tab_is_said_unless_something_worse_is() {
-        assert_eq!(state_words(MemberState::Ready, true), "tab hidden, slower");
-        assert_eq!(state_words(MemberState::Failed, true), "failed");
+    fn the_parts_a_peer_holds_read_in_the_order_of_a_token() {
+        let (first, last) = (stage("a", 0.0), stage("b", 0.0));
+        let plan = PlanReport {
+            stages: vec![
+                StageReport {
+                    embeds: true,
+                    end_block: 12,
+                    expert_holders: vec![ExpertHolding { peer: peer("b"), experts: 2 }],
+                    ..first
+                },
+                StageReport { first_block: 12, end_block: 13, head: true, ..last },
+            ],
+            ..plan_of(&[])
+        };
+        assert_eq!(held_by(peer("a"), &plan, None), ["embedding", "blocks 0–11"]);
+        assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "LM head", "experts 2 of 0"]);
     }
 }

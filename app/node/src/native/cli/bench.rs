@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use potluck_panel::{BenchChoice, BenchEvent, BenchReport, BenchWorkload, ModelSource, ToNode, ToPage};
+use potluck_panel::{BenchChoice, BenchEvent, BenchReport, BenchWorkload, Bytes, ModelSource, ToNode, ToPage};
 
 use super::{Options, Session};
 use crate::native::open_model_files;
@@ -19,7 +19,7 @@ pub struct BenchOptions {
     /// Runs that count.
     pub runs: u32,
     /// How keys and values are stored.
-    pub cache: potluck_panel::CacheType,
+    pub cache: potluck_panel::KvCacheType,
     /// By the kernels that are quickest here.
     pub tuned: bool,
 }
@@ -29,7 +29,7 @@ impl Default for BenchOptions {
     fn default() -> Self {
         let workloads = [(25, 128), (25, 1024), (1024, 128), (512, 128)];
         let workloads = workloads.map(|(prompt, answer)| BenchWorkload { prompt, answer }).into();
-        Self { workloads, depths: vec![0, 2048], runs: 5, cache: potluck_panel::CacheType::F32, tuned: true }
+        Self { workloads, depths: vec![0, 2048], runs: 5, cache: potluck_panel::KvCacheType::F32, tuned: true }
     }
 }
 
@@ -57,7 +57,7 @@ pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
     let choice = BenchChoice {
         model: ModelSource::File {
             name: files.first().map(|file| file.name()).unwrap_or_default(),
-            bytes: files.first().map_or(0, |file| file.len()),
+            bytes: Bytes(files.first().map_or(0, |file| file.len())),
         },
         workloads,
         depths,

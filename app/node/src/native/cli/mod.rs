@@ -7,7 +7,7 @@ mod session;
 use std::path::Path;
 use std::process::ExitCode;
 
-use potluck_panel::{ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
+use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
 pub use options::{Command, HELP, Options, UsageError, parse, parse_bytes, parse_link};
@@ -64,14 +64,14 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
     let files = open_model_files(model)?;
     let source = ModelSource::File {
         name: files.first().map(|file| file.name()).unwrap_or_default(),
-        bytes: files.first().map_or(0, |file| file.len()),
+        bytes: Bytes(files.first().map_or(0, |file| file.len())),
     };
     let mut session = Session::start("http://localhost", &options);
     let command = HostCommand {
-        source: crate::convert::source(source),
+        source: source,
         key: String::new(),
         context: options.context,
-        kv_cache: options.cache_type.map(crate::convert::state),
+        kv_cache: options.cache_type,
         sharing: options.share,
         last_epoch: Default::default(),
         in_advance: true,
@@ -96,7 +96,7 @@ async fn host(
         }
         let files = open_model_files(path)?;
         let name = files.first().map(|file| file.name()).unwrap_or_default();
-        (ModelSource::File { name, bytes: files.first().map_or(0, |file| file.len()) }, files)
+        (ModelSource::File { name, bytes: Bytes(files.first().map_or(0, |file| file.len())) }, files)
     } else if model.contains("://") {
         (ModelSource::Link { url: model.to_owned() }, Vec::new())
     } else {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lexopt::prelude::{Long, Short, Value, ValueExt};
 use potluck_engine::Tier;
-use potluck_panel::{CacheType, Sharing};
+use potluck_panel::{KvCacheType, Sharing};
 use potluck_planner::measures::Measure;
 use thiserror::Error;
 
@@ -102,7 +102,7 @@ pub struct Options {
     /// Positions of context.
     pub context: u32,
     /// How keys and values are stored; nothing for the largest type that fits.
-    pub cache_type: Option<CacheType>,
+    pub cache_type: Option<KvCacheType>,
     /// How work is shared.
     pub share: Sharing,
     /// What others see.
@@ -202,7 +202,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
             Long("untuned") => options.benchmark.tuned = false,
             Long("kv") => {
                 let value = parser.value()?.string()?;
-                let Some(cache) = CacheType::named(&value) else {
+                let Ok(cache) = value.parse::<KvCacheType>() else {
                     return Err(UsageError::Bad { what: "type of keys and values (f32, f16, q8_0 or q4_0)", value });
                 };
                 options.benchmark.cache = cache;

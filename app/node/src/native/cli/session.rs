@@ -8,9 +8,11 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use potluck_engine::GpuOptions;
 use potluck_panel::{
-    AnswerEnd, AnswerEvent, AnswerTimings, Connection, Message, NoticeLevel, PlanState, Prompt, RequestId, Role,
-    SamplingChoice, Status, ToNode, ToPage,
+    AnswerPart, AnswerStop, Connection, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role, Sampling,
+    Status, Timings, ToNode, ToPage,
 };
+
+use potluck_text::texts;
 
 use super::Options;
 use crate::events::Inputs;
@@ -53,7 +55,7 @@ impl Session {
         session.page(ToNode::Start {
             build: potluck_panel::BUILD.to_owned(),
             relay: relay.to_owned(),
-            peer: potluck_plan::PeerId(peer).to_string(),
+            peer: potluck_plan::PeerId(peer),
             name: options.name.clone(),
             kind: Options::KIND,
         });
@@ -102,8 +104,8 @@ impl Session {
                 "The relay does not answer; trying again.".to_owned()
             }
             _ if self.status.connection == Connection::WaitingForHost => "Waiting for the host.".to_owned(),
-            Some(loading) if loading.total > 0 => format!("{} {}", loading.phase, potluck_plan::Bytes(loading.total)),
-            Some(loading) => loading.phase.clone(),
+            Some(loading) if loading.total.0 > 0 => format!("{} {}", texts().phase.of(loading.phase), loading.total),
+            Some(loading) => texts().phase.of(loading.phase).to_owned(),
             None => self.status.plan.as_ref().map(|plan| plan.reason.clone()).unwrap_or_default(),
         };
         if phase != self.phase {
@@ -126,10 +128,10 @@ impl Session {
                 ToPage::Notice(notice) if notice.level == NoticeLevel::Error => return Err(notice.sentence),
                 ToPage::Status(status) => {
                     let Some(plan) = status.plan else { continue };
-                    if plan.state == PlanState::Up {
+                    if plan.state == PlanStatus::Up {
                         return Ok(());
                     }
-                    let lent = status.peers.iter().any(|member| member.lent > 0);
+                    let lent = status.peers.iter().any(|member| member.lent.is_some());
                     if let Some(waiting) = plan.waiting.filter(|_| lent && status.peers.len() == 1) {
                         return Err(waiting.sentence);
                     }
@@ -177,15 +179,15 @@ impl Session {
     pub async fn chat(
         &mut self,
         request: RequestId,
-        prompt: Prompt,
+        prompt: PromptRequest,
         print: bool,
-    ) -> Result<(String, Vec<u32>, AnswerTimings), String> {
-        self.page(ToNode::Prompt(Prompt { request, ..prompt }));
+    ) -> Result<(String, Vec<u32>, Timings), String> {
+        self.page(ToNode::Prompt(PromptRequest { request, ..prompt }));
         let (mut text, mut all) = (String::new(), Vec::new());
         loop {
             match self.next().await? {
                 ToPage::Answer { request: of, event } if of == request => match event {
-                    AnswerEvent::Text { delta, tokens } => {
+                    AnswerPart::Text { delta, tokens, .. } => {
                         if print {
                             print!("{delta}");
                             // A closed pipe is noticed by the next print.
@@ -194,10 +196,11 @@ impl Session {
                         text.push_str(&delta);
                         all.extend(tokens);
                     }
-                    AnswerEvent::Recovering { reason } => eprintln!("{reason}"),
-                    AnswerEvent::End { end: AnswerEnd::Failed(sentence), .. } => return Err(sentence),
-                    AnswerEvent::End { timings, .. } => return Ok((text, all, timings)),
-                    AnswerEvent::Queued { .. } | AnswerEvent::Reading { .. } => {}
+                    AnswerPart::Recovering(reason) => eprintln!("{reason}"),
+                    AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => return Err(sentence),
+                    AnswerPart::End { timings, .. } => return Ok((text, all, timings)),
+                    AnswerPart::Unknown => return Err(texts().answer.question_lost.to_owned()),
+                    AnswerPart::Queued(_) | AnswerPart::Reading(..) => {}
                 },
                 _ => {}
             }
@@ -210,7 +213,7 @@ impl Session {
     /// The room ended, or the answer failed: one sentence.
     pub async fn stay(&mut self, options: &Options) -> Result<(), String> {
         if options.prompt.is_some() {
-            while self.status.plan.as_ref().is_none_or(|plan| plan.state != PlanState::Up) {
+            while self.status.plan.as_ref().is_none_or(|plan| plan.state != PlanStatus::Up) {
                 self.next().await?;
             }
             self.ask(options).await?;
@@ -242,10 +245,10 @@ impl Drop for Session {
     }
 }
 
-fn prompt(options: &Options) -> Prompt {
-    let sampling = SamplingChoice { temperature: options.temperature, seed: options.seed, ..SamplingChoice::default() };
+fn prompt(options: &Options) -> PromptRequest {
+    let sampling = Sampling { temperature: options.temperature, seed: options.seed, ..Sampling::default() };
     let content = options.prompt.clone().unwrap_or_default();
-    Prompt {
+    PromptRequest {
         request: REQUEST,
         conversation: "terminal".to_owned(),
         messages: vec![Message { role: Role::User, content }],
@@ -255,7 +258,7 @@ fn prompt(options: &Options) -> Prompt {
     }
 }
 
-fn bench(text: &str, tokens: &[u32], timings: &AnswerTimings) -> String {
+fn bench(text: &str, tokens: &[u32], timings: &Timings) -> String {
     let per_second = |count: u32, millis: f64| if millis > 0.0 { f64::from(count) * 1000.0 / millis } else { 0.0 };
     serde_json::json!({
         "text": text,
