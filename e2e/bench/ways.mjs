@@ -41,7 +41,7 @@ try {
 /** Runs in a tab: a worker, introduced by the page's shared worker as a node is. */
 async function start([code, url]) {
   const worker = new Worker(URL.createObjectURL(new Blob([code])));
-  const { port } = new SharedWorker('/neighbours.js?v=ways');
+  const { port } = new SharedWorker('/same_browser.js?v=ways');
   const heard = () => new Promise((done) => (worker.onmessage = ({ data }) => done(data)));
   window.measure = (asked) => {
     worker.postMessage(asked);

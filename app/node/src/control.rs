@@ -1,96 +1,96 @@
-//! Text messages of the relay in a room (`relay/src/protocol.rs`).
+//! The relay's text messages in a room (`relay/src/protocol.rs`), and the route in front of binary ones.
 
 use serde::{Deserialize, Serialize};
 
-/// The route that means everyone else in the room.
+/// The route of a broadcast: everyone else in the room.
 pub const EVERYONE: u32 = u32::MAX;
 
-/// From the relay. Types we do not know are ignored.
+/// A message from the relay. Unknown types are ignored.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Control {
-    /// We are in.
+    /// This peer is in the room.
     Welcome {
-        /// As whom.
+        /// Its own route.
         route: u32,
-        /// Who else is.
+        /// The routes of the other members.
         members: Vec<u32>,
     },
-    /// Somebody came.
+    /// A member joined.
     Join {
         /// Its route.
         route: u32,
     },
-    /// Somebody went.
+    /// A member left.
     Leave {
         /// Its route.
         route: u32,
     },
-    /// A message of ours was for nobody.
+    /// A message of this peer went to a route that does not exist.
     Undeliverable {
-        /// The route it named.
+        /// That route.
         route: u32,
     },
-    /// A message of ours was dropped.
+    /// The relay dropped a message of this peer.
     BadFrame {
-        /// One sentence.
+        /// The reason, in one sentence.
         message: String,
     },
-    /// We send too fast; the relay waits with reading.
+    /// This peer sends too fast; the relay stops reading for a while.
     Limited {
-        /// How long.
+        /// For how long, in milliseconds.
         wait_ms: u64,
     },
-    /// We are not in.
+    /// The relay refused this peer.
     Refused {
-        /// Why, in one word.
+        /// The reason, in one word.
         reason: String,
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         message: String,
     },
-    /// We were in.
+    /// The relay evicted this peer.
     Evicted {
-        /// Why, in one sentence.
+        /// The reason, in one sentence.
         message: String,
     },
-    /// The relay stops.
+    /// The relay shuts down.
     Shutdown {
-        /// One sentence.
+        /// The reason, in one sentence.
         message: String,
     },
-    /// Anything else.
+    /// Any other message.
     #[serde(other)]
     Unknown,
 }
 
-/// To the relay.
+/// A message to the relay.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Request {
-    /// How the room is listed; also right after it was made again, because such a room starts hidden.
+    /// How the room is listed. Repeated after the room was created again, because a new room starts hidden.
     Listing {
-        /// The secret of `POST /rooms`.
+        /// The owner secret from `POST /rooms`.
         owner: String,
-        /// Its name.
+        /// Its title.
         title: String,
-        /// Whether others see it on their door.
+        /// Whether it is shown on others' start pages.
         visible: bool,
     },
 }
 
 impl Control {
-    /// Reads a text message; `None` if it is not of the relay's protocol.
+    /// Parses a text message; `None` if it is not part of the relay's protocol.
     pub fn parse(text: &str) -> Option<Self> {
         serde_json::from_str(text).ok()
     }
 }
 
-/// Splits a binary message into the sender's route and the frame.
+/// Splits a binary message into the sender's route (u32, big-endian) and the frame.
 pub fn split_route(message: &[u8]) -> Option<(u32, &[u8])> {
     message.split_first_chunk().map(|(route, frame)| (u32::from_be_bytes(*route), frame))
 }
 
-/// Puts the receiver's route before a frame.
+/// Prepends the receiver's route (u32, big-endian) to a frame.
 pub fn with_route(route: u32, frame: &[u8]) -> Vec<u8> {
     let mut message = Vec::with_capacity(frame.len() + 4);
     message.extend_from_slice(&route.to_be_bytes());
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_relays_words_are_understood_and_new_ones_ignored() {
+    fn known_messages_are_parsed_and_unknown_ones_ignored() {
         let welcome = r#"{"type":"welcome","version":1,"room":"k3v9","route":17,"members":[15,16],"limits":{}}"#;
         assert_eq!(Control::parse(welcome), Some(Control::Welcome { route: 17, members: vec![15, 16] }));
         let leave = r#"{"type":"leave","route":18,"reason":"closed"}"#;
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_route_goes_before_the_frame_and_a_short_message_is_nobodys() {
+    fn a_route_precedes_the_frame_and_short_messages_are_refused() {
         let message = with_route(0x0102_0304, b"frame");
         assert_eq!(&message[..4], [1, 2, 3, 4]);
         assert_eq!(split_route(&message), Some((0x0102_0304, b"frame".as_slice())));

@@ -1,15 +1,15 @@
-//! Checking pieces of a file against its BLAKE3 root, with the relay's list of group hashes.
+//! Verifies pieces of a file against its BLAKE3 root, with the relay's list of group hashes.
 //!
-//! A group is a subtree of BLAKE3's tree (64 KiB), the list holds the subtrees' chaining values; see
-//! `relay/src/models/groups.rs`, which makes it.
+//! A group is a 64 KiB subtree of BLAKE3's tree, and the list holds the chaining values of these subtrees. The relay creates it
+//! in `relay/src/models/groups.rs`.
 
 use blake3::Hash;
 use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 
-/// Bytes of a group.
+/// Bytes in a group.
 pub const GROUP_BYTES: u64 = 64 * 1024;
 
-/// The group hashes of a file, proven to belong to its root.
+/// The group hashes of a file, verified against its root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupHashes {
     list: Vec<[u8; 32]>,
@@ -17,7 +17,7 @@ pub struct GroupHashes {
 }
 
 impl GroupHashes {
-    /// Checks a list as the relay sends it; `None` if it does not belong to the file of `bytes` bytes with this root.
+    /// Verifies a list from the relay; `None` if it does not belong to the file of `bytes` bytes with this root.
     pub fn prove(list: &[u8], bytes: u64, root: &[u8; 32]) -> Option<Self> {
         let (list, rest) = list.as_chunks::<32>();
         let expected = bytes.div_ceil(GROUP_BYTES).max(1);
@@ -34,13 +34,13 @@ impl GroupHashes {
         (merged == Hash::from_bytes(*root)).then(|| Self { list: list.to_vec(), bytes })
     }
 
-    /// The smallest run of whole groups around some bytes of the file, as `start..end`.
+    /// The smallest range of whole groups around some bytes of the file, as `start..end`.
     pub fn around(&self, offset: u64, len: u64) -> std::ops::Range<u64> {
         let end = (offset + len).next_multiple_of(GROUP_BYTES).min(self.bytes);
         (offset / GROUP_BYTES * GROUP_BYTES).min(end)..end
     }
 
-    /// Checks whole groups that start at `offset` of the file, a multiple of [`GROUP_BYTES`].
+    /// Verifies whole groups that start at `offset` in the file, a multiple of [`GROUP_BYTES`].
     pub fn check(&self, offset: u64, bytes: &[u8]) -> bool {
         let aligned = offset.is_multiple_of(GROUP_BYTES);
         aligned
@@ -70,14 +70,14 @@ fn subtree(list: &[[u8; 32]]) -> [u8; 32] {
     }
 }
 
-/// Groups in the left subtree of `count` of them (at least two): the largest power of two below.
+/// Groups in the left subtree of `count` groups (at least two): the largest power of two below `count`.
 fn left_groups(count: usize) -> usize {
     count.next_power_of_two() / 2
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn file(bytes: usize) -> Vec<u8> {
