@@ -195,7 +195,7 @@ impl Connector {
         incoming.push(messages.map(Incoming::FromRelay).chain(closed).boxed_local());
         while let Some(message) = incoming.next().await {
             match message {
-                Incoming::FromRelay(SocketMessage::Binary(bytes)) => self.from_relay(&bytes),
+                Incoming::FromRelay(SocketMessage::Binary(bytes)) => self.on_relay_message(&bytes),
                 Incoming::FromRelay(SocketMessage::Text(text)) => match Control::parse(&text) {
                     Some(Control::Welcome { route, members }) => {
                         in_room.set(true);
@@ -218,7 +218,7 @@ impl Connector {
                     self.links(|links| links.opened(route, socket.sender));
                     incoming.push(socket.messages.map(move |message| Incoming::FromTab(route, message)).boxed_local());
                 }
-                Incoming::FromTab(route, message) => self.from_tab(route, message),
+                Incoming::FromTab(route, message) => self.on_tab_message(route, message),
             }
         }
         Ended::Lost
@@ -252,7 +252,7 @@ impl Connector {
         None
     }
 
-    fn from_relay(&self, message: &[u8]) {
+    fn on_relay_message(&self, message: &[u8]) {
         let Some((route, message)) = split_route(message) else { return };
         match self.links(|links| links.relayed(route, message)) {
             Some(Frames::One(frame)) => self.frame(route, frame),
@@ -261,7 +261,7 @@ impl Connector {
         }
     }
 
-    fn from_tab(&self, route: u32, message: SocketMessage) {
+    fn on_tab_message(&self, route: u32, message: SocketMessage) {
         let is_frame = matches!(message, SocketMessage::Binary(_));
         self.direct_frames.update(|frames| frames + u64::from(is_frame));
         let frames = self.links(|links| links.on_channel(route, message)).unwrap_or_default();

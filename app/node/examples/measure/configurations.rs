@@ -11,11 +11,11 @@ use potluck_planner::measures::Measure;
 pub struct Device {
     /// Share of the whole model's weights and KV cache that fits on it.
     pub room: f64,
-    /// It repeats its work so often: 2 is half the speed.
+    /// How many times it runs its work: 2 is half the speed.
     pub slow: u32,
-    /// Its line is so many milliseconds longer than that of others, one way.
+    /// Extra one-way latency of its line, in milliseconds.
     pub far_ms: f64,
-    /// Bytes a second that its line carries; none: as many as this machine does.
+    /// Bytes a second of its line; `None` for no limit.
     pub rate: Option<f64>,
 }
 

@@ -98,7 +98,7 @@ pub fn run(case: &Case, model: &Measured, settings: &Settings) -> Result<Outcome
     on_a_thread(in_room(case, model, settings, SETTLED))
 }
 
-/// Opens a room and waits until its devices have timed themselves; what they found is kept in the cache.
+/// Opens a room and waits until its devices have timed themselves; the times are stored in the cache.
 ///
 /// # Errors
 /// One sentence.
@@ -189,7 +189,7 @@ fn contributing(status: &Status) -> usize {
 
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let plan = |host: &Session| host.status.plan.clone().ok_or_else(|| "There is no plan.".to_owned());
-    write(host).await?;
+    type_prompt(host).await?;
     let before = plan(host)?;
     let (gaps, forecast, timings) = ask(host, RequestId(1), tokens.max(OBSERVED_TOKENS as u32 + 2)).await?;
     listen(host, SNAPSHOT_AGE).await?;
@@ -204,8 +204,8 @@ async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     Ok(Outcome { before, after, forecast, timings, round_trips, gaps, tokens })
 }
 
-/// Writes a question for as long as a person does at least, and tells so as the page does.
-async fn write(host: &mut Session) -> Result<(), String> {
+/// Types a prompt for as long as a person does at least, and says so as the page does.
+async fn type_prompt(host: &mut Session) -> Result<(), String> {
     for _ in 0..TYPING_SECONDS {
         host.page(ToNode::Writing);
         listen(host, Duration::from_secs(1)).await?;
@@ -232,7 +232,7 @@ fn token(line: &serde_json::Value) -> Option<Token> {
     Some(Token { at: line["millis"].as_f64()?, stages })
 }
 
-/// Hears what the host tells for a while.
+/// Handles the host's messages for a while.
 async fn listen(host: &mut Session, millis: Duration) -> Result<(), String> {
     let until = Instant::now() + millis;
     while let Some(left) = until.checked_duration_since(Instant::now()) {
@@ -243,8 +243,7 @@ async fn listen(host: &mut Session, millis: Duration) -> Result<(), String> {
     Ok(())
 }
 
-/// Asks for so many tokens, each in a message of its own; milliseconds between them, the forecast, and what the
-/// answer took.
+/// Asks for `tokens` tokens, each in a message of its own. Returns the milliseconds between them, the forecast and the timings.
 async fn ask(
     host: &mut Session,
     request: RequestId,

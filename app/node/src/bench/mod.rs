@@ -264,16 +264,16 @@ impl Benchmark {
     fn method(&self) -> Vec<String> {
         let runs = self.choice.repeats;
         vec![
-            format!("Each workload ran {} times; the first run is dropped, figures are medians of {runs}.", runs + 1),
-            "Prefill: tokens of the prompt over the wall time from the first submit to the answer's first token."
+            format!("Each workload ran {} times. The first run does not count; figures are medians of {runs}.", runs + 1),
+            "Prefill: prompt tokens divided by the wall time from the first submission to the answer's first token."
                 .to_owned(),
-            "Decode: tokens of the answer but the first over the wall time from the first token to the last; greedy, tokens submitted ahead."
+            "Decode: answer tokens without the first, divided by the wall time from the first token to the last. Greedy, multi-step."
                 .to_owned(),
-            "The prompt is fixed token ids, so no tokenizer and no cached state help; an end of the answer is not looked for."
+            "The prompt consists of fixed token ids, without a tokenizer or a reused KV cache. An end-of-answer token does not end an answer."
                 .to_owned(),
-            "Loading again: the weights come from this device's storage once more, until the GPU has the last byte; beside it the same pieces only read, and only uploaded."
+            "Loading again: loads the weights from this device's storage once more, until the GPU has the last byte; also reads and uploads the same pieces separately."
                 .to_owned(),
-            "Share of streaming: bytes a token cannot avoid to read (weights it passes, keys and values before it) over what a plain kernel reads in the same time."
+            "Share of streaming: the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."
                 .to_owned(),
         ]
     }
@@ -286,10 +286,10 @@ fn check(choice: &BenchChoice) -> Result<(), BenchError> {
             Err(BenchError::Choice("There is nothing to measure: choose a workload and a depth."))
         }
         () if tokens.clone().any(|tokens| tokens == 0) => {
-            Err(BenchError::Choice("A prompt and an answer have at least one token."))
+            Err(BenchError::Choice("A prompt and an answer need at least one token."))
         }
         () if tokens.chain(choice.depths.iter().copied()).any(|tokens| tokens > MAX_TOKENS) => {
-            Err(BenchError::Choice("No prompt, answer or context has more than a million tokens."))
+            Err(BenchError::Choice("A prompt, answer or context can have at most a million tokens."))
         }
         () if choice.repeats == 0
             || [choice.repeats as usize, choice.workloads.len(), choice.depths.len()]

@@ -78,6 +78,9 @@ impl Drop for Testing<'_> {
 }
 
 /// An engine for a small model without weights.
+///
+/// # Errors
+/// A sentence: the engine cannot be created.
 pub(super) fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, String> {
     let sentence = |error: &dyn std::error::Error| error.to_string();
     let header = Synthetic::default().header().map_err(|error| sentence(&error))?;

@@ -22,6 +22,9 @@ const WAITING_WRITES: usize = 2;
 
 impl Load {
     /// Uploads the runs and writes them to the cache. The upload waits for the cache only when [`WAITING_WRITES`] pieces queue.
+    ///
+    /// # Errors
+    /// Bytes cannot be read, or the GPU is lost.
     pub(super) async fn pipeline(&self, runs: Vec<Vec<Job>>, cache: bool, ahead: usize) -> Result<(), LoadError> {
         let storing = Cell::new(cache);
         let (queue, writes) = mpsc::channel(WAITING_WRITES);

@@ -24,6 +24,9 @@ impl Uploader {
     }
 
     /// Uploads the bytes of a job.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub async fn push(&mut self, job: &Job, bytes: &[u8]) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
@@ -38,6 +41,9 @@ impl Uploader {
     }
 
     /// Uploads a job's bytes from the cache.
+    ///
+    /// # Errors
+    /// The cache cannot be read, or the device is lost.
     pub async fn pull(&mut self, store: &dyn BlobStore, model: ModelId, job: &Job) -> Result<(), LoadError> {
         let reader = job.blob.reader(store, model).await?;
         let mut done = 0;
@@ -53,6 +59,9 @@ impl Uploader {
     }
 
     /// Uploads whatever the staging buffers contain instead of a job's bytes. For measurements only.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub async fn blank(&mut self, job: &Job) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
@@ -64,12 +73,18 @@ impl Uploader {
     }
 
     /// All pieces of the unit have been pushed.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub fn end(&mut self, unit: WeightUnit) -> Result<(), EngineError> {
         self.ended.push(unit);
         if self.open.is_none() { self.finish() } else { Ok(()) }
     }
 
     /// Uploads the open buffer.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         if let Some(staging) = self.open.take() {
             self.engine.upload(staging, &self.pieces)?;

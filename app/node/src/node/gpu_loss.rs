@@ -16,7 +16,8 @@ impl Node {
         self.tasks.abort_load();
         self.compute.close();
         if contributes {
-            let sentence = "The browser lost this device's GPU. It is opened again and its part is loaded anew.";
+            let sentence =
+                "The browser lost this device's GPU. It is being opened again, then its part is loaded again.";
             self.notice(NoticeLevel::Warning, sentence.to_owned());
             self.event(Event::DeviceLost(sentence.to_owned()));
             self.event(Event::StopContributing);

@@ -122,12 +122,18 @@ pub struct Entry {
 
 impl Entry {
     /// Its length.
+    ///
+    /// # Errors
+    /// The browser's exception.
     pub async fn size(&self) -> Result<u64, JsValue> {
         size(self.handle.clone()).await
     }
 }
 
 /// The files of a model.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn list(model: ModelId) -> Result<Vec<Entry>, JsValue> {
     match folder(&weights().await?, &model.to_string(), false).await {
         Ok(folder) => Ok(entries(&folder).await?.into_iter().map(|(name, handle)| Entry { name, handle }).collect()),
@@ -137,6 +143,9 @@ pub async fn list(model: ModelId) -> Result<Vec<Entry>, JsValue> {
 }
 
 /// The length of a blob; 0 if it does not exist.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn len(key: BlobKey) -> Result<u64, JsValue> {
     match file(key.model, &key.name.to_string(), false).await {
         Ok(handle) => size(handle.into()).await,
@@ -146,12 +155,18 @@ pub async fn len(key: BlobKey) -> Result<u64, JsValue> {
 }
 
 /// The models with a folder.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn models() -> Result<Vec<ModelId>, JsValue> {
     let names = entries(&weights().await?).await?;
     Ok(names.iter().filter_map(|(name, _)| ModelId::from_hex(name)).collect())
 }
 
 /// Deletes a file, if it exists.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn delete(model: ModelId, name: &str) -> Result<(), JsValue> {
     let removed = match folder(&weights().await?, &model.to_string(), false).await {
         Ok(folder) => JsFuture::from(folder.remove_entry(name)).await,
@@ -161,6 +176,9 @@ pub async fn delete(model: ModelId, name: &str) -> Result<(), JsValue> {
 }
 
 /// Deletes a model's folder, if it exists.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn delete_model(model: ModelId) -> Result<(), JsValue> {
     let options = FileSystemRemoveOptions::new();
     options.set_recursive(true);
@@ -176,6 +194,9 @@ fn forgive_missing(removed: Result<JsValue, JsValue>) -> Result<(), JsValue> {
 }
 
 /// How much of the origin's storage is used.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn usage() -> Result<Usage, JsValue> {
     let storage = js::get(&js::worker().navigator(), "storage");
     let estimate = js::await_promise(js::call(&storage, "estimate", &[])?).await?;
@@ -222,6 +243,9 @@ const SHARED: &str = "readwrite-unsafe";
 
 /// Opens a file of a model for synchronous reading or writing; workers only. A caller that stops waiting leaves no open file
 /// behind, which would lock out the next writer.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn open(model: ModelId, name: String, mode: Mode) -> Result<OpenFile, JsValue> {
     let (sender, opened) = oneshot::channel();
     wasm_bindgen_futures::spawn_local(async move {
@@ -257,11 +281,17 @@ impl OpenFile {
     }
 
     /// Its length.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn size(&self) -> Result<u64, StoreError> {
         Ok(self.0.get_size().map_err(|error| store_error(&error))? as u64)
     }
 
     /// Fills an array from `offset` on.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn fill(&self, offset: u64, into: &Uint8Array) -> Result<(), StoreError> {
         let options = FileSystemReadWriteOptions::new();
         options.set_at(offset as f64);
@@ -270,6 +300,9 @@ impl OpenFile {
     }
 
     /// Fills an array with the extents, one after the other.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn gather(&self, extents: &[Extent], into: &Uint8Array) -> Result<(), StoreError> {
         let mut at = 0;
         for extent in extents {
@@ -281,6 +314,9 @@ impl OpenFile {
     }
 
     /// All bytes from `offset` on.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn rest(&self, offset: u64) -> Result<Vec<u8>, StoreError> {
         let len = self.size()?.saturating_sub(offset);
         let bytes = Uint8Array::new_with_length(u32::try_from(len).map_err(|_| StoreError::ShortRead)?);
@@ -290,6 +326,9 @@ impl OpenFile {
 
     /// Makes `bytes` the end of the file, from `offset` on, and waits until they are on disk. After a failure the file ends at
     /// `offset`.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn append(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
         if self.size()? > offset {
             // Bytes without a record.
@@ -304,6 +343,9 @@ impl OpenFile {
 
     /// Overwrites bytes and waits until they are on disk. The returned count is checked: full storages were observed to return
     /// 4294967288 instead of an exception.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn write(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
         let failed = |error: JsValue| store_error(&error);
         let options = FileSystemReadWriteOptions::new();

@@ -41,6 +41,9 @@ struct Open {
 
 impl Packs {
     /// Appends bytes to a unit that has `offset` bytes.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn append(
         &mut self,
         model: ModelId,
@@ -89,6 +92,9 @@ impl Packs {
     }
 
     /// Drops the stored bytes of a unit.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn forget(&mut self, model: ModelId, unit: WeightUnit) -> Result<(), StoreError> {
         let _lock = lock(model).await;
         match self.open(model, false).await? {
@@ -98,6 +104,9 @@ impl Packs {
     }
 
     /// Reads bytes of a unit.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn read(
         &mut self,
         model: ModelId,
@@ -113,6 +122,9 @@ impl Packs {
 
     /// The bytes of a model's journal after the first `known` bytes, if it has the given generation, otherwise all; with the
     /// offset of the first. Empty if there is no journal.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn journal(
         &mut self,
         model: ModelId,
@@ -213,6 +225,9 @@ pub async fn lock(model: ModelId) -> Option<WebLock> {
 
 /// Lists the files of a model. Deletes packs of other generations, and units in files of their own, which an earlier version
 /// wrote. The caller must hold the model's lock.
+///
+/// # Errors
+/// The storage failed.
 pub async fn tidy(model: ModelId, generation: Option<u32>) -> Result<Vec<Entry>, StoreError> {
     let mut known = Vec::new();
     for entry in opfs::list(model).await.map_err(|error| store_error(&error))? {

@@ -1,5 +1,6 @@
 //! The page half: starts the node worker, replaces a dead one, and does what a worker cannot.
 
+mod identity;
 mod replay_log;
 mod wake_lock;
 
@@ -15,7 +16,7 @@ use web_sys::{ErrorEvent, File, MessageEvent, VisibilityState, Window, Worker};
 
 use self::replay_log::ReplayLog;
 use self::wake_lock::WakeLock;
-use super::locks::{self, LockRequest, WebLock};
+use super::locks::WebLock;
 use super::node::{PING, PONG, UP};
 use super::{js, logging, same_browser};
 
@@ -26,8 +27,6 @@ const MAX_MISSED: u32 = 5;
 /// Deaths within [`DEATH_SPAN`] milliseconds after which it is not restarted.
 const MAX_DEATHS: usize = 4;
 const DEATH_SPAN: f64 = 120_000.0;
-/// Attempts to claim the tab's id after a reload, and the milliseconds between them: the previous page may still hold it.
-const CLAIMS: (u32, i32) = (4, 250);
 
 /// The page's handle of its node. Cheap to clone.
 #[derive(Clone)]
@@ -251,34 +250,6 @@ impl PageHalf {
             log::warn!("the worker cannot be asked: {}", js::error_text(&error));
         }
     }
-
-    /// A duplicated tab has its original's id in the session storage. Each tab holds a lock named after its id; a tab that
-    /// finds the lock taken uses a new id instead.
-    async fn claim(&self, start: ToNode) -> ToNode {
-        let ToNode::Start { build, relay, mut peer, name, kind } = start else { return start };
-        if self.0.identity.borrow().is_none() {
-            let (tries, pause) = CLAIMS;
-            for attempt in 0..tries {
-                match locks::request(&navigator(), &format!("potluck-peer-{peer}"), LockRequest::IfAvailable).await {
-                    Ok(Some(lock)) => {
-                        *self.0.identity.borrow_mut() = Some(lock);
-                        break;
-                    }
-                    Ok(None) if attempt + 1 < tries => pause_for(pause).await,
-                    Ok(None) => {
-                        peer = fresh_peer().unwrap_or(peer);
-                        log::info!("this tab is a duplicate and gets a new id");
-                        break;
-                    }
-                    Err(error) => {
-                        log::info!("no locks here: {}", js::error_text(&error));
-                        break;
-                    }
-                }
-            }
-        }
-        ToNode::Start { build, relay, peer, name, kind }
-    }
 }
 
 fn post(worker: &Worker, message: &ToNode, file: Option<&File>) -> Result<(), String> {
@@ -302,23 +273,4 @@ fn window() -> Option<Window> {
 /// The page's navigator; undefined outside of a page.
 fn navigator() -> JsValue {
     window().map_or(JsValue::UNDEFINED, |window| window.navigator().into())
-}
-
-async fn pause_for(millis: i32) {
-    let promise = Promise::new(&mut |resolve, _| {
-        let waiting = window()
-            .ok_or(JsValue::UNDEFINED)
-            .and_then(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
-        if waiting.is_err() {
-            log::warn!("no timers here");
-        }
-    });
-    // A timer is never rejected.
-    let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
-}
-
-fn fresh_peer() -> Option<String> {
-    let mut bytes = [0; 16];
-    window()?.crypto().ok()?.get_random_values_with_u8_array(&mut bytes).ok()?;
-    Some(potluck_plan::PeerId(bytes).to_string())
 }

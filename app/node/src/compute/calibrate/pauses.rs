@@ -26,6 +26,9 @@ enum Meanwhile {
 
 impl Compute {
     /// Times tokens after pauses, with a keep-alive if that makes them faster.
+    ///
+    /// # Errors
+    /// The device is lost, or the work failed.
     pub(super) async fn time_pauses(
         &self,
         trial: &mut Trial,

@@ -50,6 +50,9 @@ pub fn forward(class: KernelClass, count: u32, width: usize, blocks: BlockRange,
 impl Compute {
     /// Runs the tasks in turn, so that whatever else the device does meanwhile affects all of them alike. Returns the
     /// milliseconds of each, or `None` if the engine must make room for a load.
+    ///
+    /// # Errors
+    /// The device is lost, or the work failed.
     pub(super) async fn rounds(
         &self,
         trial: &mut Trial,
@@ -80,6 +83,9 @@ impl Compute {
     }
 
     /// Runs a task for a moment so that the GPU's clock rises.
+    ///
+    /// # Errors
+    /// The device is lost, or the work failed.
     pub(super) async fn warm_up(&self, trial: &mut Trial, task: &Task) -> Result<(), CalibrateError> {
         let started = self.platform.clock.now().0;
         while self.platform.clock.now().0 - started < WARM_UP_MILLIS {
@@ -89,6 +95,9 @@ impl Compute {
     }
 
     /// Runs a task; returns its milliseconds.
+    ///
+    /// # Errors
+    /// The device is lost, or the work failed.
     pub(super) async fn run_timed(&self, trial: &mut Trial, task: Task) -> Result<f64, CalibrateError> {
         let ticket = self.slow_down.trial_ticket();
         let head_start = self.slow_down.repeat_task(&trial.engine, &task, self.platform.clock.as_ref());

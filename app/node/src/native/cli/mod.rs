@@ -3,6 +3,7 @@
 mod bench;
 mod options;
 mod session;
+mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,8 +11,9 @@ use std::process::ExitCode;
 use potluck_panel::{ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
-pub use options::{Command, Options, UsageError, help, parse, parse_bytes, parse_link};
+pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
+pub use values::{parse_bytes, parse_link};
 
 use super::open_model_files;
 use crate::node::Input;
