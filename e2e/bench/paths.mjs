@@ -51,7 +51,7 @@ try {
 /** Runs in a tab: starts a worker that the page's shared worker connects to others, as it does with nodes. */
 async function start([code, url]) {
   const worker = new Worker(URL.createObjectURL(new Blob([code])));
-  const { port } = new SharedWorker('/neighbours.js?v=paths');
+  const { port } = new SharedWorker('/same_browser.js?v=ways');
   const heard = () => new Promise((done) => (worker.onmessage = ({ data }) => done(data)));
   window.measure = (asked) => {
     worker.postMessage(asked);

@@ -1,23 +1,23 @@
-//! Names of what the cache holds: one folder a model, one file a weight unit.
+//! Names in the cache: one folder per model, one blob per weight unit.
 
 use std::fmt;
 
 use potluck_plan::{BlockIndex, ExpertId, ModelId, WeightUnit};
 use serde::{Deserialize, Serialize};
 
-/// A blob of a model.
+/// Identifies a blob of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BlobKey {
-    /// Of which model.
+    /// The model.
     pub model: ModelId,
-    /// Which blob.
+    /// The blob of that model.
     pub name: BlobName,
 }
 
 impl BlobKey {
-    /// What is kept of the device itself, in a folder that is no model's.
+    /// Measurements of the device itself, in a folder that belongs to no model.
     pub const DEVICE: BlobKey = BlobKey { model: ModelId([0; 32]), name: BlobName::About };
-    /// How its kernels are tuned, likewise.
+    /// The tuning of its kernels, in the same folder.
     pub const TUNING: BlobKey = BlobKey { model: ModelId([0; 32]), name: BlobName::Tuning };
 }
 
@@ -26,18 +26,18 @@ impl BlobKey {
 pub enum BlobName {
     /// Name and size of the model as JSON, for the list of stored models.
     About,
-    /// The header of a file of the model, so that a second visit asks the network for nothing.
+    /// The header of a file of the model, so that a second visit needs no network.
     Header(u16),
-    /// How long the model's blocks take on this device, as JSON.
+    /// The times of the model's blocks on this device, as JSON.
     Calibration,
-    /// Which kernels are quickest for which shapes on this device, as JSON.
+    /// The fastest kernels for each shape on this device, as JSON.
     Tuning,
-    /// The tensors of a unit, end to end in the order of `UnitMap::tensors`.
+    /// The tensors of a unit, concatenated in the order of `UnitMap::tensors`.
     Unit(WeightUnit),
 }
 
 impl fmt::Display for BlobName {
-    /// The file's name.
+    /// The file name. Part of the on-disk format, so it keeps older words: `head` is the LM head, `mixer` the token mixer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::About => write!(f, "about"),
@@ -56,7 +56,7 @@ impl fmt::Display for BlobName {
 }
 
 impl BlobName {
-    /// Reads a file's name; `None` for a file that is none of ours.
+    /// Parses a file name; `None` if it is not a blob's.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let kind = parts.next()?;
@@ -97,7 +97,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn every_name_reads_back_and_others_are_refused() {
+    fn names_round_trip_and_others_are_refused() {
         let units = every_kind(BlockIndex(47), ExpertId(127));
         let names = units.map(BlobName::Unit).into_iter().chain([
             BlobName::About,

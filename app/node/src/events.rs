@@ -1,4 +1,4 @@
-//! The one channel into the driver's loop.
+//! The channel into the driver's loop.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -8,16 +8,16 @@ use potluck_swarm::Event;
 
 use crate::node::Input;
 
-/// More waiting inputs than this mean that the loop cannot keep up; it is said once.
-const MANY: usize = 10_000;
+/// If more inputs wait than this, the loop cannot keep up; a warning is logged once.
+const TOO_MANY: usize = 10_000;
 
-/// Sends to the driver's loop. The channel has no bound (nothing in it may be lost), but it is counted: a loop that falls
-/// behind is seen.
+/// Sends to the driver's loop. The channel is unbounded, because no input may be lost, but counted, so that a loop that falls
+/// behind is noticed.
 #[derive(Clone)]
 pub struct Inputs {
     sender: UnboundedSender<Input>,
     waiting: Rc<Cell<usize>>,
-    most: Rc<Cell<usize>>,
+    max: Rc<Cell<usize>>,
 }
 
 /// The loop's end of the channel.
@@ -26,23 +26,23 @@ pub struct InputQueue {
     waiting: Rc<Cell<usize>>,
 }
 
-/// Both ends.
+/// Creates the channel.
 pub fn channel() -> (Inputs, InputQueue) {
     let (sender, receiver) = unbounded();
     let waiting = Rc::new(Cell::new(0));
-    (Inputs { sender, waiting: waiting.clone(), most: Rc::default() }, InputQueue { receiver, waiting })
+    (Inputs { sender, waiting: waiting.clone(), max: Rc::default() }, InputQueue { receiver, waiting })
 }
 
 impl Inputs {
-    /// Queues an input; does nothing once the loop has ended.
+    /// Queues an input. Does nothing once the loop has ended.
     pub fn send(&self, input: Input) {
         if self.sender.unbounded_send(input).is_ok() {
             let waiting = self.waiting.get() + 1;
             self.waiting.set(waiting);
-            if waiting > self.most.get() {
-                self.most.set(waiting);
-                if waiting == MANY {
-                    log::warn!("{MANY} events wait to be handled: this device is too slow for the room");
+            if waiting > self.max.get() {
+                self.max.set(waiting);
+                if waiting == TOO_MANY {
+                    log::warn!("{TOO_MANY} events wait to be handled: this device is too slow for the room");
                 }
             }
         }
@@ -58,9 +58,9 @@ impl Inputs {
         !self.sender.is_closed()
     }
 
-    /// The most inputs that ever waited at once.
-    pub fn most_waiting(&self) -> usize {
-        self.most.get()
+    /// The maximum number of inputs that waited at once.
+    pub fn max_waiting(&self) -> usize {
+        self.max.get()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The language side of a model, with `potluck-model`.
+//! The text side of a model: tokenizer and chat template of `potluck-model`.
 
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use thiserror::Error;
 /// Why a model's text side cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LanguageError {
-    /// The vocabulary.
+    /// The vocabulary is not valid.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// Not even ChatML could be set up.
+    /// Not even the ChatML template can be used.
     #[error(transparent)]
     Template(#[from] TemplateError),
 }
 
-/// Tokenizer, chat template and rules of one model.
+/// Tokenizer, chat template and stop tokens of a model.
 pub struct ModelLanguage {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
@@ -31,7 +31,7 @@ pub struct ModelLanguage {
 }
 
 impl ModelLanguage {
-    /// Reads them from a file's metadata. Also gives sentences worth showing: what was guessed or replaced.
+    /// Reads them from a file's metadata. Also returns sentences for people about what was assumed or replaced.
     ///
     /// # Errors
     /// The vocabulary cannot be read.
@@ -51,7 +51,7 @@ impl ModelLanguage {
 }
 
 impl Language for ModelLanguage {
-    /// A conversation that ends with the assistant's own words is continued: they follow the start of its answer.
+    /// Continues a conversation that ends with a message of the assistant: the message follows the start of its answer.
     fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
         let (messages, begun) = match messages.split_last() {
             Some((last, before)) if last.role == Role::Assistant => (before, last.content.as_str()),
@@ -120,7 +120,7 @@ impl TextStream for Stream {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use potluck_gguf::synthetic::Synthetic;
 

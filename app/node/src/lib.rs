@@ -1,16 +1,19 @@
-//! The driver of a peer: it runs [`potluck_swarm::Peer`] and does what it asks, with web and native adapters.
+//! The driver of a peer: it runs [`potluck_swarm::Peer`] and performs its actions, with web and native adapters.
 //!
-//! - [`node`]: the loop. Everything that happens comes through one counted channel ([`events`]), on one thread.
-//! - [`platform`]: five small traits (`Transport`, `Neighbours`, `BlobStore`, `Clock`, `Spawn`) are all it needs of the world.
-//! - [`source`], [`hashes`], [`open`]: where a model's bytes come from, how they are checked, how a header is read.
+//! - [`node`]: the event loop. Every input comes through one counted channel ([`events`]), on one thread.
+//! - [`platform`]: small traits (`Transport`, `SameBrowser`, `BlobStore`, `Clock`, `Spawn`) are all the driver needs of the world.
+//! - [`source`], [`hashes`], [`open`]: where a model's bytes come from, how they are verified, how a header is read.
 //! - [`loader`]: weight units to the GPU, through the cache. [`compute`]: the GPU and the engine on it.
-//! - `bench`: a model measured on this device alone.
-//! - [`room`], [`control`], [`relay`]: the line to a room and the relay's forms. [`direct`]: past the relay to tabs of this browser.
+//! - `bench`: measures a model on this device alone.
+//! - [`room`], [`control`], [`relay`]: the connection to a room, and the relay's messages. [`direct`]: frames to tabs of this
+//!   browser that bypass the relay.
 //! - [`status`], [`convert`]: the page's view.
-//! - [`pack`]: where weight units lie in a browser's storage.
+//! - [`pack`]: how weight units are laid out in a browser's storage.
 //! - `native` and `web`: the adapters. A browser tab has three contexts: page half, node worker, storage worker.
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
+mod backoff;
 mod bench;
 pub mod blob;
 pub mod compute;

@@ -1,33 +1,33 @@
-//! Where the units of a model lie in the cache of a browser: one file a block, the **pack**, that grows at its end, and one
-//! **journal** a model that says which bytes of which pack are whose. Opening and closing a file takes a browser
+//! How the units of a model are laid out in a browser's cache: one file per block, the **pack**, which grows at its end, and one
+//! **journal** per model, which records the bytes of each unit in the packs. Opening and closing a file takes a browser
 //! milliseconds, and a model can have thousands of units.
 //!
-//! A record is written to the journal after the bytes it tells of are on the disk, so a unit that was being written when a
-//! tab died counts as far as it was told of. Bytes that no record tells of are written over; all others never change, so
-//! reading needs no lock. Where a unit was dropped only the same unit is written again, so whoever still reads it by an older
-//! journal finds what it should be. The journal begins with a generation, which is part of the packs' names: whoever knows an
-//! older journal finds no file, instead of other bytes.
+//! A record is appended to the journal after its bytes are on disk. If a tab dies while it writes a unit, the unit counts up to
+//! its last record. Bytes without a record are overwritten; all others never change, so readers need no lock. The space of a
+//! dropped unit is reused only for the same unit, so a reader with an older journal still finds the right bytes. The journal
+//! begins with a generation, which is part of the packs' names: a reader with a journal of an older generation finds no file
+//! instead of wrong bytes.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
 
-/// The journal's file.
+/// The journal's file name.
 pub const JOURNAL: &str = "units";
 
-/// Bytes of a record.
+/// Bytes in a record.
 pub const RECORD: usize = 32;
 
-/// Bytes of a record's check: the first ones of its BLAKE3 hash.
+/// Bytes of a record's checksum: the first bytes of its BLAKE3 hash.
 const CHECK: usize = 8;
 
-/// A file of the cache with units in it.
+/// A file of the cache that contains units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pack {
-    /// Of which journal.
+    /// The journal's generation.
     pub generation: u32,
-    /// Whose units; none for embedding and head.
+    /// The block of its units; `None` for embedding and LM head.
     pub block: Option<BlockIndex>,
 }
 
@@ -37,7 +37,7 @@ impl Pack {
         Self { generation, block: unit.block() }
     }
 
-    /// Reads a file's name; `None` for a file that is no pack.
+    /// Parses a file name; `None` if it is not a pack's.
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.split('-');
         let block = match parts.next()? {
@@ -60,12 +60,12 @@ impl fmt::Display for Pack {
     }
 }
 
-/// Bytes that lie together in a pack.
+/// Contiguous bytes in a pack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// Where they begin.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub len: u64,
 }
 
@@ -75,7 +75,7 @@ impl Extent {
         self.offset + self.len
     }
 
-    /// What is left before and behind another one.
+    /// What remains before and after another extent.
     fn without(self, other: Extent) -> impl Iterator<Item = Extent> {
         let before = Extent { offset: self.offset, len: other.offset.clamp(self.offset, self.end()) - self.offset };
         let from = other.end().clamp(self.offset, self.end());
@@ -85,22 +85,22 @@ impl Extent {
     }
 }
 
-/// One step of a journal.
+/// An entry of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record {
     /// The journal begins.
     Begin {
-        /// A number that no journal before it had.
+        /// A number that no earlier journal had.
         generation: u32,
     },
     /// These bytes of its pack continue a unit.
     Grown(WeightUnit, Extent),
-    /// What is stored of a unit counts no more.
+    /// The stored bytes of a unit are no longer valid.
     Dropped(WeightUnit),
 }
 
 impl Record {
-    /// As it stands in the file: kind, unit, offset, length, check; numbers are little-endian.
+    /// The bytes in the file: kind, unit, offset, length, checksum; numbers are little-endian.
     pub fn to_bytes(self) -> [u8; RECORD] {
         let mut bytes = [0; RECORD];
         let (kind, unit, first, second) = match self {
@@ -174,22 +174,22 @@ fn unit(part: u8, block: BlockIndex, expert: ExpertId) -> Option<WeightUnit> {
     })
 }
 
-/// What a journal says.
+/// The contents of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
     generation: Option<u32>,
     units: BTreeMap<WeightUnit, Vec<Extent>>,
-    /// Where units were before they were dropped, as far as they were not written there again.
+    /// Space of dropped units that was not reused yet.
     dropped: BTreeMap<WeightUnit, Vec<Extent>>,
-    /// Ends of the packs, of dropped units too: somebody may still read those.
+    /// Ends of the packs, including dropped units: somebody may still read them.
     ends: BTreeMap<Option<BlockIndex>, u64>,
-    /// Bytes of the journal that were understood.
+    /// Bytes of the journal that were read.
     read: u64,
 }
 
 impl Index {
-    /// Takes the journal's bytes from [`Index::next`] on, up to the first that are no record: a record may be on its way,
-    /// or was never written to its end.
+    /// Reads the journal's bytes from [`Index::next`] on, up to the first invalid record: a record may be incomplete or still
+    /// being written.
     pub fn read(&mut self, bytes: &[u8]) {
         for bytes in bytes.as_chunks::<RECORD>().0 {
             match Record::parse(bytes) {
@@ -199,7 +199,7 @@ impl Index {
         }
     }
 
-    /// Takes a record that was written to [`Index::next`].
+    /// Adds a record that was written at [`Index::next`].
     pub fn add(&mut self, record: Record) {
         match record {
             Record::Begin { generation } => self.generation = Some(generation),
@@ -223,18 +223,18 @@ impl Index {
         self.read += RECORD as u64;
     }
 
-    /// The journal's generation; none if there is no journal.
+    /// The journal's generation; `None` if there is no journal.
     pub fn generation(&self) -> Option<u32> {
         self.generation
     }
 
-    /// Where the next record goes in the journal.
+    /// Offset of the next record in the journal.
     pub fn next(&self) -> u64 {
         self.read
     }
 
-    /// Where the next `len` bytes of a unit go in its pack, in their order: where the unit was before it was dropped, and
-    /// behind everything else.
+    /// Where the next `len` bytes of a unit go in its pack, in order: into the space of the unit before it was dropped, then at
+    /// the end.
     pub fn room(&self, unit: WeightUnit, len: u64) -> Vec<Extent> {
         let (mut room, mut left) = (Vec::new(), len);
         for old in self.dropped.get(&unit).into_iter().flatten() {
@@ -247,36 +247,36 @@ impl Index {
         room
     }
 
-    /// Stored units that a pack of only `size` bytes does not have whole: something cut it. Once more is written behind them,
-    /// zeros would be read in their place.
+    /// Stored units that a pack truncated to `size` bytes lacks a part of. If more were appended, zeros would be read in their
+    /// place.
     pub fn cut_off(&self, pack: Option<BlockIndex>, size: u64) -> Vec<WeightUnit> {
         let reaches = |extents: &[Extent]| extents.iter().any(|extent| extent.end() > size);
         let units = self.units.iter().filter(|(unit, extents)| unit.block() == pack && reaches(extents));
         units.map(|(unit, _)| *unit).collect()
     }
 
-    /// Where the pack of a unit ends.
+    /// End of the pack of a unit.
     pub fn end(&self, unit: WeightUnit) -> u64 {
         self.ends.get(&unit.block()).copied().unwrap_or(0)
     }
 
-    /// Stored bytes of a unit.
+    /// Number of stored bytes of a unit.
     pub fn len(&self, unit: WeightUnit) -> u64 {
         self.units.get(&unit).map_or(0, |extents| extents.iter().map(|extent| extent.len).sum())
     }
 
-    /// The stored units and their bytes.
+    /// The stored units and their lengths.
     pub fn units(&self) -> impl Iterator<Item = (WeightUnit, u64)> {
         self.units.keys().map(|&unit| (unit, self.len(unit)))
     }
 
-    /// Where some bytes of a unit lie in its pack, in their order; `None` if not all of them are stored.
+    /// The extents of some bytes of a unit in its pack, in order; `None` if not all of them are stored.
     pub fn extents(&self, unit: WeightUnit, offset: u64, len: u64) -> Option<Vec<Extent>> {
         slice(self.units.get(&unit)?, offset, len)
     }
 }
 
-/// The extents of some of the bytes that `extents` hold; `None` if they hold fewer.
+/// The extents of some of the bytes in `extents`; `None` if these have fewer bytes.
 pub fn slice(extents: &[Extent], offset: u64, len: u64) -> Option<Vec<Extent>> {
     let (end, mut start) = (offset.checked_add(len)?, 0);
     let mut found = Vec::new();

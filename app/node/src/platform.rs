@@ -1,5 +1,5 @@
-//! What the driver needs of the world, as five small traits with a web and a native adapter each. Everything runs on one
-//! thread, so nothing here is `Send`.
+//! What the driver needs of the world: small traits, each with a web and a native adapter. Everything runs on one thread, so
+//! nothing here is `Send`.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use crate::blob::{BlobKey, BlobName};
 pub struct Platform {
     /// The network.
     pub transport: Rc<dyn Transport>,
-    /// Other nodes that can be reached without the network.
-    pub neighbours: Rc<dyn Neighbours>,
-    /// The cache of weights.
+    /// Finds other tabs of this browser.
+    pub same_browser: Rc<dyn SameBrowser>,
+    /// The cache of models.
     pub store: Rc<dyn BlobStore>,
     /// Time.
     pub clock: Rc<dyn Clock>,
@@ -43,50 +43,56 @@ impl Platform {
 
 /// Time on this device.
 pub trait Clock {
-    /// Milliseconds since some moment, never backwards.
+    /// Milliseconds since some fixed moment; monotonic.
     fn now(&self) -> Millis;
 
     /// Seconds since 1970.
     fn unix_seconds(&self) -> u64;
 
-    /// Resolves after so many milliseconds.
+    /// Resolves after `millis` milliseconds.
     fn sleep(&self, millis: f64) -> LocalBoxFuture<'static, ()>;
 }
 
 /// Tasks on this thread.
 pub trait Spawn {
-    /// Runs a task until it ends by itself.
+    /// Runs a task to its end.
     fn spawn(&self, task: LocalBoxFuture<'static, ()>);
 }
 
 /// The network: WebSockets and HTTP requests.
 pub trait Transport {
     /// Opens a WebSocket.
+    ///
+    /// # Errors
+    /// The server cannot be reached.
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>>;
 
-    /// Makes a request and reads the whole answer. An answer of any status is an answer.
+    /// Makes a request and reads the whole reply, whatever its status.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or the connection broke.
     fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>>;
 }
 
-/// Nodes that this one can reach without the relay: tabs of one browser.
-pub trait Neighbours {
-    /// Says in which room this node is and by which route, and gives channels to those who say the same room, now and later,
-    /// each with the route that it says; none where nothing of the kind exists. What they say is not checked here. This node
-    /// is no longer met once the stream is dropped.
-    fn meet(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)>;
+/// Same-browser discovery: finds nodes in other tabs of this browser, which can be reached without the relay.
+pub trait SameBrowser {
+    /// Announces this node's room and route, and yields a channel to each node that announces the same room, now and later,
+    /// with the route it claims. Claims are not verified here. Empty where discovery does not exist. Dropping the stream
+    /// withdraws the announcement.
+    fn discover(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)>;
 }
 
-/// An open WebSocket, or a channel to a neighbour.
+/// An open WebSocket, or a channel to another tab of this browser.
 pub struct Socket {
-    /// Sends; messages wait inside, bounded by what the relay lets through.
+    /// Sends messages. They queue inside, limited by what the relay lets through.
     pub sender: Rc<dyn SocketSender>,
-    /// What arrives; ends when the connection does.
+    /// Messages that arrive; ends with the connection.
     pub messages: LocalBoxStream<'static, SocketMessage>,
 }
 
 /// The sending half of a [`Socket`].
 pub trait SocketSender {
-    /// Sends a message; dropped if the connection has ended (the receiving half tells).
+    /// Sends a message. Dropped if the connection has ended, which the receiving half reports.
     fn send(&self, message: SocketMessage);
 
     /// Ends the connection.
@@ -96,18 +102,18 @@ pub trait SocketSender {
 /// One message of a [`Socket`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SocketMessage {
-    /// The relay's own words, or those of [`crate::direct`].
+    /// A control message of the relay or of [`crate::direct`].
     Text(String),
     /// A frame, through the relay with its route.
     Binary(Vec<u8>),
 }
 
-/// What to do with a resource.
+/// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Read it.
     Get,
-    /// Ask for its length.
+    /// Read its length.
     Head,
     /// Send JSON to it.
     Post,
@@ -116,11 +122,11 @@ pub enum Method {
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// What to do.
+    /// The method.
     pub method: Method,
-    /// Absolute address.
+    /// The absolute URL.
     pub url: String,
-    /// Which bytes, or all.
+    /// The byte range; all bytes if `None`.
     pub range: Option<Range<u64>>,
     /// JSON, for [`Method::Post`].
     pub body: Option<String>,
@@ -132,12 +138,7 @@ impl HttpRequest {
         Self { method: Method::Get, url: url.into(), range: None, body: None }
     }
 
-    /// Reads some bytes of a resource.
-    pub fn get_range(url: impl Into<String>, range: Range<u64>) -> Self {
-        Self { range: Some(range), ..Self::get(url) }
-    }
-
-    /// Asks for a resource's length.
+    /// Reads a resource's length.
     pub fn head(url: impl Into<String>) -> Self {
         Self { method: Method::Head, ..Self::get(url) }
     }
@@ -148,12 +149,12 @@ impl HttpRequest {
     }
 }
 
-/// An answer.
+/// The reply to a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpReply {
     /// The status, 200 to 599.
     pub status: u16,
-    /// `Content-Length`, if it may be read.
+    /// `Content-Length`, if it is readable.
     pub length: Option<u64>,
     /// `Retry-After`, in seconds.
     pub retry_after: Option<u32>,
@@ -161,24 +162,24 @@ pub struct HttpReply {
     pub body: Vec<u8>,
 }
 
-/// No answer, or no connection.
+/// Why there is no reply or no connection.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetError {
     /// The other side cannot be reached, or the connection broke.
-    #[error("{host} cannot be reached ({reason}); check the network.")]
+    #[error("{host} cannot be reached ({reason}). Check the network.")]
     Unreachable {
-        /// Which host.
+        /// The host.
         host: String,
-        /// What the system says.
+        /// The reason that the system gives.
         reason: String,
     },
-    /// An address that is none.
-    #[error("\"{0}\" is not an address that can be opened.")]
+    /// The URL is not valid.
+    #[error("\"{0}\" is not a valid address.")]
     BadUrl(String),
 }
 
 impl NetError {
-    /// Names the host of a URL.
+    /// The host of `url` cannot be reached.
     pub fn unreachable(url: &str, reason: impl ToString) -> Self {
         Self::Unreachable { host: host_of(url).to_owned(), reason: reason.to_string() }
     }
@@ -190,28 +191,31 @@ pub fn host_of(url: &str) -> &str {
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
 }
 
-/// The cache: blobs that grow from the front, one folder a model. A blob is never sparse: an offset would cost quota.
+/// The cache: blobs that grow at their end, in one folder per model. A blob is never sparse, because gaps would use quota.
+///
+/// # Errors
+/// Every method fails with [`StoreError`] if the storage does.
 pub trait BlobStore {
-    /// The blobs of a model with the bytes each has.
+    /// The blobs of a model and their lengths.
     fn list(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<BlobName, u64>, StoreError>>;
 
-    /// The units of a model with the bytes each has: a part of [`BlobStore::list`] that takes less time.
+    /// The cached units of a model and their lengths: the part of [`BlobStore::list`] that is fast.
     fn units(&self, model: ModelId) -> LocalBoxFuture<'static, Result<BTreeMap<WeightUnit, u64>, StoreError>>;
 
-    /// The length of a blob, 0 if it is not there.
+    /// The length of a blob; 0 if it does not exist.
     fn len(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<u64, StoreError>>;
 
-    /// Adds bytes to the end of a blob, which must be `offset` bytes long (0 makes it). After an error the blob is as long
-    /// as before.
+    /// Appends bytes to a blob, which must be `offset` bytes long (0 creates it). After an error the blob is as long as
+    /// before.
     fn append(&self, key: BlobKey, offset: u64, bytes: Vec<u8>) -> LocalBoxFuture<'static, Result<(), StoreError>>;
 
-    /// Reads bytes; all of them or an error.
+    /// Reads exactly `len` bytes.
     fn read(&self, key: BlobKey, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, StoreError>>;
 
-    /// Opens a blob to be read piece by piece. Nobody can write to it or delete it until the reader is dropped.
+    /// Opens a blob to read it piece by piece. It cannot be written or deleted until the reader is dropped.
     fn reader(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<Rc<dyn BlobReader>, StoreError>>;
 
-    /// Deletes one blob, if it is there.
+    /// Deletes a blob, if it exists.
     fn delete(&self, key: BlobKey) -> LocalBoxFuture<'static, Result<(), StoreError>>;
 
     /// Deletes a model's folder.
@@ -220,23 +224,26 @@ pub trait BlobStore {
     /// The models that have a folder.
     fn models(&self) -> LocalBoxFuture<'static, Result<Vec<ModelId>, StoreError>>;
 
-    /// How full the storage is.
+    /// How much of the storage is used.
     fn usage(&self) -> LocalBoxFuture<'static, Result<Usage, StoreError>>;
 
-    /// Waits until nobody else on this device (another tab of the profile) holds the lock of this name; held until the
-    /// guard is dropped.
+    /// Waits for the lock of this name, which is shared with other tabs of the browser profile. Held until the guard is
+    /// dropped.
     fn lock(&self, name: String) -> LocalBoxFuture<'static, Result<LockGuard, StoreError>>;
 
-    /// Whether somebody waits for the lock of this name. False where nobody can tell.
+    /// True if somebody waits for the lock of this name; false if that cannot be known.
     fn is_awaited(&self, name: String) -> LocalBoxFuture<'static, bool> {
         let _ = name;
         Box::pin(std::future::ready(false))
     }
 }
 
-/// An open blob; closes when dropped.
+/// An open blob; closed on drop.
 pub trait BlobReader {
-    /// Reads `len` bytes from `offset` on straight into a staging buffer, to `at`; all of them or an error.
+    /// Reads exactly `len` bytes from `offset` into a staging buffer at `at`, without a copy between.
+    ///
+    /// # Errors
+    /// Not all bytes could be read.
     fn read<'a>(
         &'a self,
         offset: u64,
@@ -249,24 +256,24 @@ pub trait BlobReader {
 /// Holds a lock until it is dropped.
 pub type LockGuard = Box<dyn Any>;
 
-/// How full a storage is.
+/// How much of a storage is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Bytes used.
     pub used: u64,
     /// Bytes allowed.
     pub quota: u64,
-    /// They will not be evicted.
+    /// The browser will not evict them.
     pub persistent: bool,
 }
 
-/// Why the storage did not do it.
+/// Why the storage failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error, Serialize, Deserialize)]
 pub enum StoreError {
     /// The storage is full, or the browser allows no more.
     #[error("This browser's storage is full or refused: free some space in the settings of this site.")]
     Full,
-    /// Fewer bytes were written than asked.
+    /// Fewer bytes were written than requested.
     #[error("The storage took {written} of {wanted} bytes: it is probably full.")]
     ShortWrite {
         /// Bytes written.
@@ -274,21 +281,21 @@ pub enum StoreError {
         /// Bytes to write.
         wanted: u64,
     },
-    /// Fewer bytes are there than should be.
-    #[error("A stored piece of the model is shorter than it should be; delete the stored model and load it again.")]
+    /// Fewer bytes are stored than expected.
+    #[error("A stored piece of the model is incomplete. Delete the stored model and load it again.")]
     ShortRead,
-    /// Somebody else has it open.
-    #[error("The storage is in use by another tab of this browser: try again in a moment.")]
+    /// Another tab has the file open.
+    #[error("Another tab of this browser uses the storage. Try again in a moment.")]
     Busy,
-    /// There is no storage here (private browsing, or an old browser).
+    /// There is no storage (private browsing, or an old browser).
     #[error("This browser offers no storage for weights ({0}), so they are downloaded again next time.")]
     Unavailable(String),
-    /// Anything else.
+    /// Any other error.
     #[error("The storage failed: {0}")]
     Failed(String),
 }
 
-/// A file on this device that its owner chose.
+/// A file on this device that its owner selected.
 pub trait LocalFile {
     /// Its name.
     fn name(&self) -> String;
@@ -296,12 +303,15 @@ pub trait LocalFile {
     /// Its length in bytes.
     fn len(&self) -> u64;
 
-    /// True if it has no bytes.
+    /// True if it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads bytes, all of them or an error of one sentence.
+    /// Reads exactly `len` bytes.
+    ///
+    /// # Errors
+    /// A sentence on why they cannot be read.
     fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>>;
 }
 
@@ -312,7 +322,7 @@ mod tests {
     #[test]
     fn an_error_names_the_host_only() {
         let error = NetError::unreachable("https://relay.example:8787/models/a?b#c", "timed out");
-        assert_eq!(error.to_string(), "relay.example:8787 cannot be reached (timed out); check the network.");
+        assert_eq!(error.to_string(), "relay.example:8787 cannot be reached (timed out). Check the network.");
         assert_eq!(host_of("localhost/x"), "localhost");
     }
 }

@@ -1,4 +1,5 @@
-//! The line to a room: dials, dials again with back-off, and turns what the relay and tabs of this browser say into events.
+//! The connection to a room: connects, reconnects with back-off, and turns messages of the relay and of tabs of this browser
+//! into events.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -10,6 +11,7 @@ use potluck_plan::PeerId;
 use potluck_protocol::{FrameError, decode, encode};
 use potluck_swarm::{Destination, Event, RelayRoute};
 
+use crate::backoff::Backoff;
 use crate::control::{Control, EVERYONE, Request, split_route};
 use crate::direct::{DirectLinks, Frames};
 use crate::events::Inputs;
@@ -17,100 +19,100 @@ use crate::node::Input;
 use crate::platform::{Platform, Socket, SocketMessage, SocketSender};
 use crate::relay::Relay;
 
-/// First and longest wait between two tries, in milliseconds.
-const BACK_OFF: (f64, f64) = (500.0, 8_000.0);
+/// Waits between attempts to connect.
+const BACKOFF: Backoff = Backoff::new(500.0, 8_000.0);
 
-/// How the line stands.
+/// The state of the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineState {
-    /// Dialling for the first time.
+    /// Connecting for the first time.
     Connecting,
     /// In the room.
     Connected,
-    /// Lost; trying again.
+    /// Lost; connecting again.
     Reconnecting {
-        /// Which try.
+        /// Which attempt, from 1.
         attempt: u32,
     },
-    /// Ended for good: one sentence.
+    /// Closed for good, with a sentence that says why.
     Closed(String),
 }
 
-/// How the host's room is to be listed.
+/// How the relay lists the host's room.
 #[derive(Clone, Debug)]
 pub struct Listing {
-    /// The secret of `POST /rooms`.
+    /// The owner secret from `POST /rooms`.
     pub owner: String,
-    /// Its name.
+    /// Its title.
     pub title: String,
-    /// On everyone's door.
+    /// Shown on everyone's start page.
     pub visible: bool,
 }
 
-/// The line to a room; ends when dropped.
+/// The connection to a room; closed on drop.
 pub struct RoomLine {
     connection: Rc<RefCell<Option<Connection>>>,
-    direct: Rc<Cell<u64>>,
+    direct_frames: Rc<Cell<u64>>,
     abort: AbortHandle,
-    me: PeerId,
+    own_id: PeerId,
 }
 
-/// What there is while the relay is connected.
+/// Exists while the relay is connected.
 struct Connection {
     relay: Rc<dyn SocketSender>,
     links: DirectLinks,
 }
 
-/// What a line needs.
+/// The parameters of a connection.
 pub struct LineOptions {
     /// The relay.
     pub relay: Relay,
     /// The room's id.
     pub room: String,
-    /// Make the room if the relay does not know it. Set for the host; a guest may once it was in.
+    /// Create the room if the relay does not know it. Set for the host; a guest may do so once it has been in the room.
     pub create: bool,
-    /// The host's listing, said again after each connection.
+    /// The host's listing, repeated after each reconnect.
     pub listing: Option<Listing>,
 }
 
 impl RoomLine {
-    /// Starts dialling. States come as [`Input::Line`], everything else as events.
-    pub fn open(platform: &Platform, me: PeerId, options: LineOptions, inputs: Inputs) -> Self {
-        let (connection, direct) = (Rc::default(), Rc::default());
+    /// Starts connecting. State changes arrive as [`Input::Line`], everything else as events.
+    pub fn open(platform: &Platform, own_id: PeerId, options: LineOptions, inputs: Inputs) -> Self {
+        let (connection, direct_frames) = (Rc::default(), Rc::default());
         let (abort, registration) = AbortHandle::new_pair();
-        let dialler = Dialler {
+        let connector = Connector {
             platform: platform.clone(),
             options,
             inputs,
             connection: Rc::clone(&connection),
-            direct: Rc::clone(&direct),
+            direct_frames: Rc::clone(&direct_frames),
         };
-        let task = Abortable::new(dialler.run(), registration);
+        let task = Abortable::new(connector.run(), registration);
         platform.spawn.spawn(Box::pin(async move {
-            // Aborted means that the line was dropped: nobody wants to know.
+            // Aborted means that the line was dropped on purpose.
             let _ = task.await;
         }));
-        Self { connection, direct, abort, me }
+        Self { connection, direct_frames, abort, own_id }
     }
 
-    /// Sends a frame; it is lost if the line is down, as frames on the way would be.
+    /// Sends a frame. While disconnected it is lost, like frames in flight.
     ///
     /// # Errors
-    /// The frame is too long for any receiver.
+    /// The frame exceeds the maximum length.
     pub fn send(&self, to: Destination, frame: &potluck_protocol::Frame) -> Result<(), FrameError> {
         let route = match to {
             Destination::Route(RelayRoute(route)) => route,
             Destination::Everyone => EVERYONE,
         };
         if let Some(connection) = self.connection.borrow_mut().as_mut() {
-            connection.links.send(route, encode(self.me, frame)?);
+            connection.links.send(route, encode(self.own_id, frame)?);
         }
         Ok(())
     }
 
-    /// Frames that came straight from other tabs of this browser.
+    /// How many frames came directly from other tabs of this browser.
     pub fn direct_frames(&self) -> u64 {
-        self.direct.get()
+        self.direct_frames.get()
     }
 }
 
@@ -123,34 +125,33 @@ impl Drop for RoomLine {
     }
 }
 
-struct Dialler {
+struct Connector {
     platform: Platform,
     options: LineOptions,
     inputs: Inputs,
     connection: Rc<RefCell<Option<Connection>>>,
-    direct: Rc<Cell<u64>>,
+    direct_frames: Rc<Cell<u64>>,
 }
 
-/// What comes while the relay is connected.
+/// What arrives while the relay is connected.
 enum Incoming {
-    Relay(SocketMessage),
-    /// The relay's connection ended.
-    Ended,
-    /// A channel to a tab of this browser that says it has this route.
-    Neighbour(u32, Socket),
-    /// A message on it.
-    Direct(u32, SocketMessage),
+    FromRelay(SocketMessage),
+    RelayClosed,
+    /// A channel to a tab of this browser that claims this route.
+    SameBrowser(u32, Socket),
+    /// A message on such a channel.
+    FromTab(u32, SocketMessage),
 }
 
-/// How a connection ended.
+/// Why a connection ended.
 enum Ended {
-    /// It broke: try again.
+    /// It broke: connect again.
     Lost,
-    /// Trying again makes no sense.
+    /// The relay refuses, so connecting again is pointless.
     Refused(String),
 }
 
-impl Dialler {
+impl Connector {
     async fn run(self) {
         let mut attempt = 0;
         let welcomed = Cell::new(false);
@@ -160,7 +161,7 @@ impl Dialler {
             let url = self.options.relay.room_url(&self.options.room, create);
             let ended = match self.platform.transport.connect(url).await {
                 Ok(socket) => {
-                    let before = welcomed.replace(false);
+                    let welcomed_before = welcomed.replace(false);
                     let relay = socket.sender.clone();
                     let links = DirectLinks::new(relay.clone(), self.platform.random);
                     *self.connection.borrow_mut() = Some(Connection { relay, links });
@@ -170,7 +171,7 @@ impl Dialler {
                         attempt = 0;
                         self.inputs.event(Event::Disconnected);
                     } else {
-                        welcomed.set(before);
+                        welcomed.set(welcomed_before);
                     }
                     ended
                 }
@@ -184,41 +185,40 @@ impl Dialler {
             }
             attempt += 1;
             self.state(LineState::Reconnecting { attempt });
-            self.platform.clock.sleep(back_off(attempt)).await;
+            self.platform.clock.sleep(BACKOFF.wait(attempt)).await;
         }
     }
 
     async fn listen(&self, messages: LocalBoxStream<'static, SocketMessage>, in_room: &Cell<bool>) -> Ended {
         let mut incoming = SelectAll::new();
-        let ended = once(async { Incoming::Ended });
-        incoming.push(messages.map(Incoming::Relay).chain(ended).boxed_local());
-        while let Some(came) = incoming.next().await {
-            match came {
-                Incoming::Relay(SocketMessage::Binary(bytes)) => self.relayed(&bytes),
-                Incoming::Relay(SocketMessage::Text(text)) => match serde_json::from_str(&text) {
+        let closed = once(async { Incoming::RelayClosed });
+        incoming.push(messages.map(Incoming::FromRelay).chain(closed).boxed_local());
+        while let Some(message) = incoming.next().await {
+            match message {
+                Incoming::FromRelay(SocketMessage::Binary(bytes)) => self.on_relay_message(&bytes),
+                Incoming::FromRelay(SocketMessage::Text(text)) => match serde_json::from_str(&text) {
                     Ok(Control::Welcome { route, members, .. }) => {
                         in_room.set(true);
-                        self.list();
+                        self.send_listing();
                         self.state(LineState::Connected);
                         let members = members.into_iter().map(|route| RelayRoute(route.0)).collect();
                         self.inputs.event(Event::Connected { members });
-                        let neighbours = self.platform.neighbours.meet(&self.options.room, route.0);
-                        incoming
-                            .push(neighbours.map(|(route, socket)| Incoming::Neighbour(route, socket)).boxed_local());
+                        let tabs = self.platform.same_browser.discover(&self.options.room, route.0);
+                        incoming.push(tabs.map(|(route, socket)| Incoming::SameBrowser(route, socket)).boxed_local());
                     }
                     Ok(control) => {
                         if let Some(ended) = self.control(control) {
                             return ended;
                         }
                     }
-                    Err(_) => log::warn!("a text message that is not of the relay's protocol was ignored"),
+                    Err(_) => log::warn!("a text message that is not part of the relay's protocol was ignored"),
                 },
-                Incoming::Ended => break,
-                Incoming::Neighbour(route, socket) => {
+                Incoming::RelayClosed => break,
+                Incoming::SameBrowser(route, socket) => {
                     self.links(|links| links.opened(route, socket.sender));
-                    incoming.push(socket.messages.map(move |message| Incoming::Direct(route, message)).boxed_local());
+                    incoming.push(socket.messages.map(move |message| Incoming::FromTab(route, message)).boxed_local());
                 }
-                Incoming::Direct(route, message) => self.heard(route, message),
+                Incoming::FromTab(route, message) => self.on_tab_message(route, message),
             }
         }
         Ended::Lost
@@ -232,9 +232,11 @@ impl Dialler {
                 self.inputs.event(Event::RouteLeft(RelayRoute(route.0)));
             }
             Control::BadFrame { message, .. } => log::error!("the relay dropped a frame: {message}"),
-            Control::Limited { wait_ms } => log::warn!("the relay waits {wait_ms} ms: this device sends too fast"),
+            Control::Limited { wait_ms } => {
+                log::warn!("the relay stops reading for {wait_ms} ms: this device sends too fast")
+            }
             Control::Refused { reason, message } => {
-                // A relay that stops or is full for a moment may take us in a little later.
+                // A relay that restarts or is full may accept this peer a little later.
                 return Some(if reason.is_temporary() { Ended::Lost } else { Ended::Refused(message) });
             }
             Control::Evicted { message, .. } => {
@@ -247,7 +249,7 @@ impl Dialler {
         None
     }
 
-    fn relayed(&self, message: &[u8]) {
+    fn on_relay_message(&self, message: &[u8]) {
         let Some((route, message)) = split_route(message) else { return };
         match self.links(|links| links.relayed(route, message)) {
             Some(Frames::One(frame)) => self.frame(route, frame),
@@ -256,10 +258,10 @@ impl Dialler {
         }
     }
 
-    fn heard(&self, route: u32, message: SocketMessage) {
+    fn on_tab_message(&self, route: u32, message: SocketMessage) {
         let is_frame = matches!(message, SocketMessage::Binary(_));
-        self.direct.update(|frames| frames + u64::from(is_frame));
-        let frames = self.links(|links| links.heard(route, message)).unwrap_or_default();
+        self.direct_frames.update(|frames| frames + u64::from(is_frame));
+        let frames = self.links(|links| links.on_channel(route, message)).unwrap_or_default();
         frames.iter().for_each(|frame| self.frame(route, frame));
     }
 
@@ -273,12 +275,12 @@ impl Dialler {
         }
     }
 
-    /// `None` once the line was dropped.
+    /// `None` once disconnected.
     fn links<T>(&self, work: impl FnOnce(&mut DirectLinks) -> T) -> Option<T> {
         self.connection.borrow_mut().as_mut().map(|connection| work(&mut connection.links))
     }
 
-    fn list(&self) {
+    fn send_listing(&self) {
         let connection = self.connection.borrow();
         let (Some(listing), Some(connection)) = (&self.options.listing, connection.as_ref()) else { return };
         let Listing { owner, title, visible } = listing.clone();
@@ -289,22 +291,5 @@ impl Dialler {
 
     fn state(&self, state: LineState) {
         self.inputs.send(Input::Line(state));
-    }
-}
-
-/// Milliseconds before the n-th try, from 1.
-fn back_off(attempt: u32) -> f64 {
-    let (first, longest) = BACK_OFF;
-    (first * f64::from(2u32.saturating_pow(attempt.saturating_sub(1).min(16)))).min(longest)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_double_up_to_the_longest() {
-        let waits: Vec<f64> = (1..=7).map(back_off).collect();
-        assert_eq!(waits, [500.0, 1_000.0, 2_000.0, 4_000.0, 8_000.0, 8_000.0, 8_000.0]);
     }
 }

@@ -1,5 +1,5 @@
-//! What can go wrong, each with one sentence that says what to do; nothing hangs.
-#![allow(clippy::unwrap_used)]
+//! Every failure gives one sentence that says what to do, and nothing hangs.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -15,7 +15,7 @@ fn small() -> Synthetic {
     Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 5, ..Synthetic::default() }
 }
 
-/// The first sentence about something that does not work.
+/// The first notice about a failure.
 async fn complaint(session: &mut Session) -> String {
     loop {
         match session.next().await.unwrap() {
@@ -33,7 +33,7 @@ async fn refused(name: &str, bytes: &[u8]) -> String {
 }
 
 #[test]
-fn broken_files_are_named_by_what_is_wrong() {
+fn a_broken_file_is_refused_with_the_reason() {
     test(async {
         let whole = small().to_bytes().unwrap();
         let header = small().header().unwrap();
@@ -61,7 +61,7 @@ fn broken_files_are_named_by_what_is_wrong() {
 }
 
 #[test]
-fn a_model_too_large_for_the_room_says_by_how_much() {
+fn a_model_too_large_for_the_room_says_how_much_is_missing() {
     test(async {
         let model = small();
         let path = write(&model, &folder("large"), "large");
@@ -80,7 +80,7 @@ fn a_model_too_large_for_the_room_says_by_how_much() {
 }
 
 #[test]
-fn a_room_that_does_not_exist_ends_in_a_sentence() {
+fn joining_an_unknown_room_fails_with_a_sentence() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
         let mut session = peer("lost", &relay.origin, folder("lost"));
@@ -96,7 +96,7 @@ fn a_room_that_does_not_exist_ends_in_a_sentence() {
 }
 
 #[test]
-fn a_missing_model_and_a_missing_relay_are_said() {
+fn a_missing_model_and_a_missing_relay_are_reported() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
         let mut session = peer("host", &relay.origin, folder("host"));
@@ -121,7 +121,7 @@ fn a_missing_model_and_a_missing_relay_are_said() {
 }
 
 #[test]
-fn a_relay_that_comes_back_finds_the_room_again() {
+fn a_room_survives_a_restart_of_the_relay() {
     test(async {
         let (models, model) = (folder("models"), small());
         let path = write(&model, &models, "model");
@@ -149,7 +149,7 @@ fn a_relay_that_comes_back_finds_the_room_again() {
     });
 }
 
-/// The same port again.
+/// Starts a relay on the same port again.
 async fn restart(models: &Path, port: u16) -> RunningRelay {
     relay(models, port).await
 }

@@ -1,5 +1,5 @@
-//! Two lines to one room of a real relay, in a browser that is not one: its channels are queues of this program.
-#![allow(clippy::unwrap_used)]
+//! Two connections to one room of a real relay. The browser is simulated: its channels are queues in this process.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -12,7 +12,7 @@ use futures::channel::mpsc;
 use futures::stream::LocalBoxStream;
 use potluck_node::events::{InputQueue, channel};
 use potluck_node::node::Input;
-use potluck_node::platform::{Neighbours, Socket, SocketMessage, SocketSender};
+use potluck_node::platform::{SameBrowser, Socket, SocketMessage, SocketSender};
 use potluck_node::relay::Relay;
 use potluck_node::room::{LineOptions, RoomLine};
 use potluck_plan::PeerId;
@@ -21,16 +21,16 @@ use potluck_swarm::{Destination, Event, RelayRoute};
 
 type Met = mpsc::UnboundedSender<(u32, Socket)>;
 
-/// Introduces everyone who comes to everyone who is there.
+/// Connects every newcomer with everyone who is there.
 #[derive(Clone, Default)]
 struct Browser(Rc<RefCell<Vec<(u32, Met)>>>);
 
-impl Neighbours for Browser {
-    fn meet(&self, _: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
+impl SameBrowser for Browser {
+    fn discover(&self, _: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
         let (sender, met) = mpsc::unbounded();
         for (other, there) in self.0.borrow().iter() {
             let (mine, theirs) = pair();
-            // Who is gone does not hear.
+            // Fails if the tab is gone.
             let _ = there.unbounded_send((route, theirs));
             let _ = sender.unbounded_send((*other, mine));
         }
@@ -52,7 +52,7 @@ struct Queue(mpsc::UnboundedSender<SocketMessage>);
 
 impl SocketSender for Queue {
     fn send(&self, message: SocketMessage) {
-        // The other end may be gone.
+        // Fails if the other end is gone.
         let _ = self.0.unbounded_send(message);
     }
 
@@ -67,9 +67,9 @@ struct Tab {
 }
 
 impl Tab {
-    fn open(number: u8, origin: &str, room: &str, neighbours: Rc<dyn Neighbours>) -> Self {
+    fn open(number: u8, origin: &str, room: &str, same_browser: Rc<dyn SameBrowser>) -> Self {
         let platform = potluck_node::native::platform(folder("direct"), false);
-        let platform = potluck_node::platform::Platform { neighbours, ..platform };
+        let platform = potluck_node::platform::Platform { same_browser, ..platform };
         let (inputs, events) = channel();
         let relay = Relay::new(platform.clone(), origin);
         let options = LineOptions { relay, room: room.to_owned(), create: true, listing: None };
@@ -98,9 +98,9 @@ impl Tab {
     }
 }
 
-/// Two tabs that are in one room, and the routes they know each other by.
-async fn room(origin: &str, neighbours: [Rc<dyn Neighbours>; 2]) -> ([Tab; 2], [RelayRoute; 2]) {
-    let [first, second] = neighbours;
+/// Two tabs in one room, and the route of each as the other sees it.
+async fn room(origin: &str, same_browser: [Rc<dyn SameBrowser>; 2]) -> ([Tab; 2], [RelayRoute; 2]) {
+    let [first, second] = same_browser;
     let mut host = Tab::open(1, origin, "directly234567ab", first);
     assert!(matches!(host.event().await, Event::Connected { members } if members.is_empty()));
     let mut guest = Tab::open(2, origin, "directly234567ab", second);
@@ -110,7 +110,7 @@ async fn room(origin: &str, neighbours: [Rc<dyn Neighbours>; 2]) -> ([Tab; 2], [
 }
 
 #[test]
-fn frames_keep_their_order_when_they_begin_to_go_directly_and_the_relay_hears_no_more_of_them() {
+fn frames_stay_in_order_when_they_switch_to_the_channel_and_then_bypass_the_relay() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
         let browser = Browser::default();
@@ -121,7 +121,7 @@ fn frames_keep_their_order_when_they_begin_to_go_directly_and_the_relay_hears_no
             let everyone = number % 10 == 9;
             host.send(if everyone { Destination::Everyone } else { Destination::Route(route) }, number);
             if number % 50 == 0 {
-                // The channel and the relay have a turn.
+                // Lets the channel and the relay run.
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
         }
@@ -143,7 +143,7 @@ fn frames_keep_their_order_when_they_begin_to_go_directly_and_the_relay_hears_no
 }
 
 #[test]
-fn a_tab_that_goes_is_gone_and_one_that_comes_back_is_met_again() {
+fn a_tab_that_leaves_and_returns_is_discovered_again() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
         let browser = Browser::default();
@@ -172,21 +172,21 @@ fn a_tab_that_goes_is_gone_and_one_that_comes_back_is_met_again() {
     });
 }
 
-/// It introduces, and then nothing comes through.
+/// Discovers tabs, but drops everything sent on their channels.
 struct Deaf(Browser);
 
-impl Neighbours for Deaf {
-    fn meet(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
+impl SameBrowser for Deaf {
+    fn discover(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
         let nothing = || futures::stream::pending().boxed_local();
         self.0
-            .meet(room, route)
+            .discover(room, route)
             .map(move |(route, socket)| (route, Socket { messages: nothing(), ..socket }))
             .boxed_local()
     }
 }
 
 #[test]
-fn a_tab_that_does_not_answer_directly_is_served_by_the_relay() {
+fn a_tab_that_does_not_answer_on_its_channel_is_reached_through_the_relay() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
         let browser = Browser::default();

@@ -1,5 +1,5 @@
-//! Where bytes come from: checked against hashes, kept, resumed, and used without being kept.
-#![allow(clippy::unwrap_used)]
+//! Downloads: verified against hashes, cached, resumed, and used without a cache.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -38,7 +38,7 @@ fn everything(file: &HttpFile) -> FileRange {
 }
 
 #[test]
-fn any_piece_is_checked_and_foreign_bytes_are_refused() {
+fn every_piece_is_verified_and_wrong_bytes_are_refused() {
     test(async {
         let models = folder("models");
         let bytes = std::fs::read(write(&model(1), &models, "one")).unwrap();
@@ -57,7 +57,7 @@ fn any_piece_is_checked_and_foreign_bytes_are_refused() {
         let behind = good.read(FileRange { file: 0, offset: one.bytes, len: 1 }).await;
         assert_eq!(behind, Err(SourceError::TooShort { len: one.bytes, wanted: one.bytes + 1 }));
 
-        // The right hashes, the wrong bytes; then hashes that do not belong to the root.
+        // First the right hashes with wrong bytes, then hashes that do not belong to the root.
         let foreign = HttpFile { url: two.url.clone(), ..one.clone() };
         let refused = source(foreign).read(everything(&one)).await;
         assert!(matches!(refused, Err(SourceError::Hash(_))), "{refused:?}");
@@ -70,7 +70,7 @@ fn any_piece_is_checked_and_foreign_bytes_are_refused() {
 }
 
 #[test]
-fn a_download_that_was_cut_off_goes_on_where_it_was() {
+fn an_interrupted_download_resumes_where_it_stopped() {
     test(async {
         let (models, cache) = (folder("models"), folder("cache"));
         let path = write(&model(1), &models, "model");
@@ -105,12 +105,12 @@ fn blobs(cache: &Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn a_storage_that_refuses_is_told_and_gone_without() {
+fn a_failing_storage_is_reported_and_done_without() {
     test(async {
         let models = folder("models");
         let path = write(&model(1), &models, "model");
         let expected = alone(&path, TEXT, 8).await;
-        // The cache's folder cannot be made where a file is.
+        // The cache's folder cannot be created where a file is.
         let cache = folder("blocked").join("cache");
         std::fs::write(&cache, b"in the way").unwrap();
         let relay = relay(&models, 0).await;
@@ -129,7 +129,7 @@ fn a_storage_that_refuses_is_told_and_gone_without() {
 }
 
 #[test]
-fn a_relay_with_its_own_certificate_is_reached_only_when_asked_to() {
+fn a_self_signed_relay_is_reached_only_with_insecure() {
     test(async {
         let models = folder("models");
         write(&model(1), &models, "model");

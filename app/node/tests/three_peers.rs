@@ -1,5 +1,5 @@
-//! A relay, a host and joiners in one process, every part real: the answer of several devices is that of one.
-#![allow(clippy::unwrap_used)]
+//! A relay, a host and joiners in one process, all real: several devices answer exactly like one.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -12,12 +12,12 @@ use potluck_panel::{Bytes, Message, ModelSource, PeerId, PlanStatus, PromptReque
 
 const TEXT: &str = "Once upon a time there was a";
 
-/// Six blocks, so that three devices with room for two and a table each are needed.
+/// Six blocks, so that three devices with room for two blocks and the embedding table each are needed.
 fn layered() -> Synthetic {
     Synthetic { architecture: Architecture::Llama, blocks: 6, seed: 3, ..Synthetic::default() }
 }
 
-/// Room for two blocks and a table, not for three.
+/// A budget for two blocks and a table, but not for three.
 fn two_blocks(model: &Synthetic) -> u64 {
     let (shape, overhead) = sizes(model);
     let block = &shape.blocks[0];
@@ -64,7 +64,7 @@ fn three_stages_answer_like_one_and_a_second_visit_downloads_nothing() {
         assert!(peers.iter().all(|peer| peers.iter().filter(|other| *other == peer).count() == 1), "{peers:?}");
         assert_eq!(answer(&mut first, question(1, TEXT, 24), |_| {}).await, expected);
 
-        // A guest asks too, and hears the same.
+        // A guest asks too, and gets the same answer.
         let mut guest = peer("guest", &relay.origin, cache.clone());
         join_room(&guest, &link, None);
         until(&mut guest, "the guest", |status| is_up(status, 3)).await;
@@ -85,7 +85,7 @@ fn three_stages_answer_like_one_and_a_second_visit_downloads_nothing() {
 }
 
 #[test]
-fn conversations_side_by_side_answer_like_one_device_each_and_follow_ups_reuse_what_is_there() {
+fn parallel_conversations_answer_like_one_device_each_and_follow_ups_reuse_the_kv_cache() {
     test(async {
         let (models, model) = (folder("models"), layered());
         let path = write(&model, &models, "model");
@@ -109,7 +109,7 @@ fn conversations_side_by_side_answer_like_one_device_each_and_follow_ups_reuse_w
         let (text, timings) = text_and_timings(&mut first, ask.clone()).await;
         let messages = vec![said(Role::User, TEXT), said(Role::Assistant, &text), said(Role::User, "Go on")];
         let (_, again) = text_and_timings(&mut first, PromptRequest { request: RequestId(7), messages, ..ask }).await;
-        // Nobody knows which tokens of the answer its text becomes: this model writes halves of characters, too.
+        // The text of an answer may become other tokens: this model also writes halves of characters.
         let (reused, known) = (again.reused_tokens, timings.prompt_tokens);
         assert!(reused + 1 >= known, "{reused} of {known} tokens of the prompt are reused for {text:?}");
         drop((first, joiners));
@@ -118,7 +118,7 @@ fn conversations_side_by_side_answer_like_one_device_each_and_follow_ups_reuse_w
 }
 
 #[test]
-fn a_killed_stage_is_replaced_and_the_answer_is_the_undisturbed_one() {
+fn a_killed_stage_is_replaced_and_the_answer_stays_the_same() {
     test(async {
         let (models, model) = (folder("models"), layered());
         let path = write(&model, &models, "model");
@@ -149,7 +149,7 @@ fn a_killed_stage_is_replaced_and_the_answer_is_the_undisturbed_one() {
     });
 }
 
-/// Everyone has a cache of its own, so the relay counts what anybody downloads.
+/// Every peer has a cache of its own, so the relay counts every download.
 #[test]
 fn a_warm_standby_takes_over_without_a_download() {
     test(async {
@@ -201,7 +201,7 @@ fn experts_on_other_peers_answer_like_one_device() {
         let models = folder("models");
         let path = write(&model, &models, "model");
         let expected = alone(&path, TEXT, 16).await;
-        // Room for a block's experts, but not for its mixer and state too: experts live elsewhere than their block.
+        // Room for a block's experts, but not for its token mixer and KV cache too: experts are on another device than their block.
         let (shape, overhead) = sizes(&model);
         let block = &shape.blocks[0];
         let experts = block.expert_bytes().0 * u64::from(block.expert_count());
@@ -221,7 +221,7 @@ fn experts_on_other_peers_answer_like_one_device() {
 }
 
 #[test]
-fn a_file_on_the_hosts_disk_reaches_the_others_through_the_room() {
+fn a_file_on_the_hosts_disk_is_sent_to_the_others_through_the_room() {
     test(async {
         let (folder_of_host, model) = (folder("disk"), layered());
         let path = write(&model, &folder_of_host, "mine");

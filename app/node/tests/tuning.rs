@@ -1,5 +1,5 @@
-//! What was measured of the kernels is kept between visits, and believed only if it is whole.
-#![allow(clippy::unwrap_used)]
+//! Kernel tuning is stored between visits, and used only if it is complete.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -13,7 +13,7 @@ use potluck_node::native::open_model_files;
 use potluck_node::node::Input;
 use potluck_panel::{BenchChoice, BenchEvent, BenchWorkload, KvCacheType, ModelSource, ToNode, ToPage};
 
-/// The shapes of a model and how they are computed, as the bench shows them.
+/// The shapes of a model and their kernels, as the bench shows them.
 async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)> {
     let options = Options { cache: Some(cache.to_path_buf()), tier: Some(Tier::Full), ..Options::default() };
     let mut session = Session::start("http://localhost", &options);
@@ -41,28 +41,28 @@ async fn shapes(model: &Path, cache: &Path, tuned: bool) -> Vec<(String, String)
     }
 }
 
-/// The file that keeps what was measured.
-fn kept(folder: &Path) -> Option<PathBuf> {
+/// The file with the stored tuning.
+fn stored_tuning(folder: &Path) -> Option<PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
     entries.flatten().find_map(|entry| {
         let path = entry.path();
-        if path.is_dir() { kept(&path) } else { path.ends_with("tuning").then_some(path) }
+        if path.is_dir() { stored_tuning(&path) } else { path.ends_with("tuning").then_some(path) }
     })
 }
 
 #[test]
-fn a_second_visit_measures_nothing_again() {
+fn a_second_visit_does_not_measure_again() {
     test(async {
         let (models, cache) = (folder("models"), folder("cache"));
         let model = Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 3, ..Synthetic::default() };
         let path = write(&model, &models, "model");
         assert!(shapes(&path, &cache, false).await.is_empty(), "nobody asked for it");
-        assert_eq!(kept(&cache), None);
+        assert_eq!(stored_tuning(&cache), None);
 
         let first = shapes(&path, &cache, true).await;
         assert!(!first.is_empty());
-        let file = kept(&cache).expect("it is kept");
-        // The second visit shows what is kept, to the last digit: gains are measured, so a new measurement would differ.
+        let file = stored_tuning(&cache).expect("it is kept");
+        // The second visit shows the stored gains to the last digit; a new measurement would differ.
         let text = std::fs::read_to_string(&file).unwrap();
         let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
         for line in json["shapes"].as_array_mut().unwrap() {
@@ -75,7 +75,7 @@ fn a_second_visit_measures_nothing_again() {
         let marks = second.iter().filter(|(_, how)| how.ends_with("7.25 times as fast")).count();
         assert!(marks >= first.len(), "{second:?}");
 
-        // Half a file, another build's and another device's are measured anew.
+        // A truncated file, and files of another build or device, lead to a new measurement.
         for broken in [
             marked[..marked.len() / 2].to_owned(),
             marked.replace("7.250", "NaN"),

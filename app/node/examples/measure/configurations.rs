@@ -9,13 +9,13 @@ use potluck_planner::measures::Measure;
 /// One device of a room.
 #[derive(Clone, Copy, Debug)]
 pub struct Device {
-    /// Share of the whole model's weights and state that fits on it.
+    /// Share of the whole model's weights and KV cache that fits on it.
     pub room: f64,
-    /// It repeats its work so often: 2 is half the speed.
+    /// How many times it runs its work: 2 is half the speed.
     pub slow: u32,
-    /// Its line is so many milliseconds longer than that of others, one way.
+    /// Extra one-way latency of its line, in milliseconds.
     pub far_ms: f64,
-    /// Bytes a second that its line carries; none: as many as this machine does.
+    /// Bytes a second of its line; `None` for no limit.
     pub rate: Option<f64>,
 }
 
@@ -24,7 +24,7 @@ pub struct Device {
 pub enum Cut {
     /// The planner, within the budgets of the configuration.
     Found,
-    /// As many blocks on each device: each lends what they take and no more.
+    /// As many blocks on each device: each contributes what they need and no more.
     Equal,
 }
 
@@ -33,7 +33,7 @@ pub enum Cut {
 pub struct Configuration {
     /// Its name.
     pub name: &'static str,
-    /// Who lends what.
+    /// Who contributes what.
     pub devices: &'static [Device],
     /// One way from peer to peer, milliseconds; half of it on each leg.
     pub one_way_ms: f64,
@@ -155,7 +155,7 @@ const THREE_LARGE: [Device; 3] = [device(1.1, 1), device(1.1, 1), device(1.1, 1)
 
 /// A host that needs one other device, and three of them: one is slow, one far away, one behind a thin line.
 const TRAPS: [Device; 4] = [device(0.5, 1), device(0.65, 4), far(0.65, 40.0), thin(0.65, 4e5)];
-/// A host that needs one other device; the slower one is nearer and lends more.
+/// A host that needs one other device; the slower one is nearer and contributes more.
 const SPEEDS_APART: [Device; 3] = [device(0.5, 1), Device { far_ms: 0.5, ..device(0.6, 2) }, device(0.9, 4)];
 const TRAPS_ROOM: Configuration = fastest("slow, far and thin", &TRAPS, 0.0);
 const SPEEDS_ROOM: Configuration = fastest("near and slow", &SPEEDS_APART, 0.0);

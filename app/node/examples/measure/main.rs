@@ -13,32 +13,15 @@ mod room;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use lexopt::prelude::{Long, Short, ValueExt};
+use clap::Parser;
 
 use configurations::{Case, Cut, Set};
 use potluck_planner::measures::Measure;
 
-const HELP: &str = "\
-measure --model FILE.gguf [options]
+/// Prints the devices' log to standard error.
+struct StderrLog;
 
-  --set NAME       prediction (default): predicted against measured times; ablation: plans without one of the measures;
-                   scaling: one to four devices; sizes: three devices, with several models
-  --model FILE     again for each further model; all of them run everything
-  --without NAME   all of it again, planned without compute, memory, latency, bandwidth or pauses; again for each further one
-  --list           print what would be run and end
-  --only TEXT      only configurations whose name contains this
-  --part K/N       only every Nth run, from the Kth on
-  --equal          as many blocks on each device, whatever it can do, besides the plans that are found
-  --rounds N       go through all of them so often, one after the other (1)
-  --tokens N       tokens of an answer in all; after 15 of them the others are foretold (80)
-  --gpu NAME       part of the adapter's name; of several adapters with it each device gets another one
-  --out FILE.json  where the results go, besides the table on standard output
-  --cache FOLDER   where devices keep weights and measurements (a new temporary folder)";
-
-/// What the devices remark, on standard error.
-struct Remarks;
-
-impl log::Log for Remarks {
+impl log::Log for StderrLog {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
         metadata.target().starts_with("potluck")
     }
@@ -52,85 +35,63 @@ impl log::Log for Remarks {
     fn flush(&self) {}
 }
 
+#[derive(Parser)]
+#[command(
+    about = "Predicted and measured time per token over rooms of unequal devices",
+    override_usage = "measure --model FILE.gguf [options]"
+)]
 struct Options {
+    /// Model file; repeat it for further models: all of them run everything
+    #[arg(long = "model", value_name = "FILE")]
     models: Vec<PathBuf>,
+    /// prediction: predicted against measured times; ablation: plans without one of the measures;
+    /// scaling: one to four devices; sizes: three devices, with several models
+    #[arg(long, value_name = "NAME", default_value = "prediction", value_parser = set)]
     set: Set,
+    /// Run everything again, planned without compute, memory, latency, bandwidth or pauses; repeat it for further ones
+    #[arg(long, value_name = "NAME")]
     without: Vec<Measure>,
+    /// Print what would run and end
+    #[arg(long)]
     list: bool,
+    /// Only configurations with this text in their name
+    #[arg(long, value_name = "TEXT")]
     only: Option<String>,
+    /// Only every Nth run, from the Kth on
+    #[arg(long, value_name = "K/N", default_value = "1/1", value_parser = part)]
     part: (usize, usize),
+    /// Besides the plans that are found, run the same number of blocks on each device
+    #[arg(long)]
     equal: bool,
+    /// How many times to run all of them, one after the other
+    #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: u32,
+    #[command(flatten)]
     settings: room::Settings,
+    /// File for the results, besides the table on standard output
+    #[arg(long, value_name = "FILE.json")]
     out: Option<PathBuf>,
 }
 
-fn read() -> Result<Option<Options>, lexopt::Error> {
-    let cache = std::env::temp_dir().join(format!("potluck-measure-{}", std::process::id()));
-    let settings = room::Settings { tokens: 80, gpu: None, cache };
-    let mut options = Options {
-        models: Vec::new(),
-        set: Set::Prediction,
-        without: Vec::new(),
-        list: false,
-        only: None,
-        part: (1, 1),
-        equal: false,
-        rounds: 1,
-        settings,
-        out: None,
-    };
-    let mut parser = lexopt::Parser::from_env();
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(None),
-            Long("model") => options.models.push(parser.value()?.into()),
-            Long("set") => options.set = set(&parser.value()?.string()?)?,
-            Long("without") => options.without.push(parser.value()?.string()?.parse()?),
-            Long("list") => options.list = true,
-            Long("only") => options.only = Some(parser.value()?.string()?),
-            Long("part") => options.part = part(&parser.value()?.string()?)?,
-            Long("equal") => options.equal = true,
-            Long("rounds") => options.rounds = parser.value()?.parse()?,
-            Long("tokens") => options.settings.tokens = parser.value()?.parse()?,
-            Long("gpu") => options.settings.gpu = Some(parser.value()?.string()?),
-            Long("out") => options.out = Some(parser.value()?.into()),
-            Long("cache") => options.settings.cache = parser.value()?.into(),
-            other => return Err(other.unexpected()),
-        }
-    }
-    Ok(Some(options))
-}
-
-fn set(name: &str) -> Result<Set, lexopt::Error> {
+fn set(name: &str) -> Result<Set, String> {
     let names = Set::NAMES.map(|(name, _)| name).join(", ");
-    Set::named(name).ok_or_else(|| format!("\"{name}\" is no set; there are {names}.").into())
+    Set::named(name).ok_or_else(|| format!("expected one of {names}"))
 }
 
-/// `2/3`: the second of three parts.
-fn part(text: &str) -> Result<(usize, usize), lexopt::Error> {
+/// Parses `2/3`: the second of three parts.
+fn part(text: &str) -> Result<(usize, usize), String> {
     let numbers = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     match numbers {
         Some((k, n)) if 1 <= k && k <= n => Ok((k, n)),
-        _ => Err(format!("\"{text}\" is no part; write 1/2 for the first half").into()),
+        _ => Err("expected a part, such as 1/2 for the first half".to_owned()),
     }
 }
 
 fn main() -> ExitCode {
-    if log::set_logger(&Remarks).is_ok() {
+    if log::set_logger(&StderrLog).is_ok() {
         log::set_max_level(log::LevelFilter::Info);
     }
-    let options = match read() {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            println!("{HELP}");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("{error}\n\n{HELP}");
-            return ExitCode::from(2);
-        }
-    };
+    let options = Options::parse();
     match measure(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(sentence) => {
@@ -140,7 +101,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What is run in each round, for each model.
+/// What runs in each round, for each model.
 fn cases(options: &Options) -> Vec<Case> {
     let wanted = |case: &Case| options.only.as_ref().is_none_or(|part| case.configuration.name.contains(part.as_str()));
     let further = |case: Case| {
@@ -167,7 +128,7 @@ fn measure(options: &Options) -> Result<(), String> {
     }
     let timing = options.set.timing();
     for model in &models {
-        println!("{}: {} of weights and state, {} besides on each device", model.name, model.whole, model.overhead);
+        println!("{}: {} of weights and KV cache, {} besides on each device", model.name, model.whole, model.overhead);
         if let Err(sentence) = room::time(&timing, model, &options.settings) {
             println!("{}: {sentence}", timing.configuration.name);
         }

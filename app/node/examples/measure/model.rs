@@ -19,9 +19,9 @@ pub struct Measured {
     pub name: String,
     /// The folder that the relay serves.
     pub folder: PathBuf,
-    /// Weights and state of the whole model.
+    /// Weights and KV cache of the whole model.
     pub whole: Bytes,
-    /// Weights and state of each block.
+    /// Weights and KV cache of each block.
     pub blocks: Vec<u64>,
     /// Weights of embedding and head.
     pub ends: Bytes,
@@ -57,7 +57,7 @@ impl Measured {
         }
     }
 
-    /// The bytes that one of `devices` lends so that each gets as many blocks (the first ones one more, if they do not
+    /// The bytes that one of `devices` contributes so that each gets as many blocks (the first ones one more, if they do not
     /// divide), and both ends find room. With blocks of one size no other cut fits.
     pub fn equal_budget(&self, index: usize, devices: usize) -> u64 {
         let (count, rest) = (self.blocks.len() / devices.max(1), self.blocks.len() % devices.max(1));
@@ -66,7 +66,7 @@ impl Measured {
         self.overhead.0 + self.ends.0 + count as u64 * block
     }
 
-    /// The bytes that a device lends which holds a share of the model.
+    /// The bytes that a device contributes to hold a share of the model.
     pub fn budget(&self, share: f64) -> u64 {
         self.overhead.0 + (self.whole.0 as f64 * share) as u64
     }

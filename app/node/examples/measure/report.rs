@@ -79,9 +79,9 @@ impl fmt::Display for Measurement {
             write!(f, "{:18} ", self.variant())?;
         }
         match (&self.result, self.errors()) {
-            (Ok(outcome), Some((before, foretold))) => write!(
+            (Ok(outcome), Some((before, forecast))) => write!(
                 f,
-                "blocks {:12} hops {}  predicted {:7.2} ms, foretold {:7.2} ms, measured {:7.2} ms  errors {before:5.1}% {foretold:5.1}%",
+                "blocks {:12} hops {}  predicted {:7.2} ms, forecast {:7.2} ms, measured {:7.2} ms  errors {before:5.1}% {forecast:5.1}%",
                 blocks(outcome),
                 outcome.before.network_hops,
                 outcome.before.token_ms,
@@ -98,12 +98,12 @@ impl fmt::Display for Measurement {
 pub fn summary(results: &[Measurement]) -> String {
     // A forced cut is there to be compared with; how it is predicted counts as well.
     let counted = results.iter().filter(|result| result.hidden.is_none());
-    let (before, foretold): (Vec<f64>, Vec<f64>) = counted.filter_map(Measurement::errors).unzip();
+    let (before, forecast): (Vec<f64>, Vec<f64>) = counted.filter_map(Measurement::errors).unzip();
     let (ran, failed) = (results.len(), results.iter().filter(|result| result.result.is_err()).count());
     let mut lines = vec![format!(
-        "{ran} runs, {failed} failed; absolute percentage error {} before a plan ran, {} of what was foretold after 15 tokens",
+        "{ran} runs, {failed} failed; absolute percentage error {} before a plan ran, {} of the forecast after 15 tokens",
         mean_and_median(before),
-        mean_and_median(foretold)
+        mean_and_median(forecast)
     )];
     lines.extend(results.iter().filter(|result| result.cut == Cut::Equal).filter_map(|equal| gain(equal, results)));
     lines.join("\n")

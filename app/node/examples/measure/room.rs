@@ -1,4 +1,4 @@
-//! One room: relay, lines, peers, one answer, and when each of its tokens came.
+//! Runs one room: relay, delayed lines, peers, one answer, and the time of each of its tokens.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,36 +19,44 @@ use crate::forwarder::{self, Line};
 use crate::model::{CONTEXT, Measured};
 
 /// A room that is not up, or an answer that is not complete by then, has failed.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// The plan has not changed for so long: everyone is in, and GPUs rest. One that was loaded or timed just now keeps its highest
-/// clock for three seconds, which no question of a person would meet.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// How long the plan must not have changed: everyone is in, and GPUs are idle. A GPU that was just loaded or timed keeps its
+/// highest clock for three seconds, which no person's prompt would meet.
 const SETTLED: Duration = Duration::from_millis(4_500);
-/// A question is written for so many seconds.
-const WRITTEN_SECONDS: u32 = 2;
-/// The host's picture of the room is this old at most.
-const TOLD: Duration = Duration::from_millis(1_300);
-/// Tokens that the coordinator looks at before it foretells the others.
-pub const LOOKED_AT: usize = 15;
+/// How many seconds a person types a prompt.
+const TYPING_SECONDS: u32 = 2;
+/// Maximum age of the host's snapshot of the room.
+const SNAPSHOT_AGE: Duration = Duration::from_millis(1_300);
+/// Tokens that the coordinator observes before it forecasts the others.
+pub const OBSERVED_TOKENS: usize = 15;
 const TEXT: &str = "Once upon a time there was a small kitchen in which everybody brought something to the table.";
 
-/// What all rooms share.
+/// The settings of all rooms.
+#[derive(clap::Args)]
 pub struct Settings {
-    /// Tokens of an answer.
+    /// Tokens of an answer in all; after 15 of them the others are forecast
+    #[arg(long, value_name = "N", default_value_t = 80)]
     pub tokens: u32,
-    /// Part of the adapter's name.
+    /// Part of the adapter's name; of several adapters with it each device gets another one
+    #[arg(long, value_name = "NAME")]
     pub gpu: Option<String>,
-    /// Devices keep weights and measurements here.
+    /// Folder where devices keep weights and measurements (default: a new temporary folder)
+    #[arg(long, value_name = "FOLDER", default_value_os_t = new_cache(), hide_default_value = true)]
     pub cache: PathBuf,
 }
 
-/// What came of a room.
+fn new_cache() -> PathBuf {
+    std::env::temp_dir().join(format!("potluck-measure-{}", std::process::id()))
+}
+
+/// The result of a room.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The plan before it ever ran.
     pub before: PlanReport,
     /// The plan at the end.
     pub after: PlanReport,
-    /// What the coordinator foretold after the first tokens, and what it measured of them.
+    /// The coordinator's forecast after the first tokens, and what it measured.
     pub forecast: ForecastView,
     /// What the answer took, with what was expected of its first token.
     pub timings: Timings,
@@ -70,9 +78,9 @@ pub struct Token {
 }
 
 impl Outcome {
-    /// Mean milliseconds of the tokens that were foretold.
+    /// Mean milliseconds of the tokens that were forecast.
     pub fn measured(&self) -> f64 {
-        let rest = self.gaps.get(LOOKED_AT..).unwrap_or_default();
+        let rest = self.gaps.get(OBSERVED_TOKENS..).unwrap_or_default();
         rest.iter().sum::<f64>() / rest.len().max(1) as f64
     }
 
@@ -90,7 +98,7 @@ pub fn run(case: &Case, model: &Measured, settings: &Settings) -> Result<Outcome
     on_a_thread(in_room(case, model, settings, SETTLED))
 }
 
-/// Opens a room and waits until its devices have timed themselves; what they found is kept in the cache.
+/// Opens a room and waits until its devices have timed themselves; the times are stored in the cache.
 ///
 /// # Errors
 /// One sentence.
@@ -103,7 +111,7 @@ fn on_a_thread(room: impl Future<Output = Result<Outcome, String>>) -> Result<Ou
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
     let limited =
-        async { tokio::time::timeout(PATIENCE, room).await.unwrap_or_else(|_| Err("It took too long.".to_owned())) };
+        async { tokio::time::timeout(TIMEOUT, room).await.unwrap_or_else(|_| Err("It took too long.".to_owned())) };
     let outcome = tokio::task::LocalSet::new().block_on(&runtime, limited);
     runtime.shutdown_background();
     outcome
@@ -156,12 +164,12 @@ fn line(configuration: &Configuration, device: &Device) -> Line {
     Line { delay: Duration::from_secs_f64(millis / 1e3), rate: device.rate }
 }
 
-/// Waits until everyone lends and the plan has been up and the same for a while.
+/// Waits until everyone contributes and the plan has been up and the same for a while.
 async fn settle(host: &mut Session, devices: usize, settled: Duration) -> Result<(), String> {
     let mut since: Option<(potluck_plan::PlanEpoch, Instant)> = None;
     loop {
         let status = &host.status;
-        let plan = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up && lending(status) == devices);
+        let plan = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up && contributing(status) == devices);
         since = plan.map(|plan| match since {
             Some((epoch, at)) if epoch == plan.epoch => (epoch, at),
             _ => (plan.epoch, Instant::now()),
@@ -169,35 +177,36 @@ async fn settle(host: &mut Session, devices: usize, settled: Duration) -> Result
         if since.is_some_and(|(_, at)| at.elapsed() >= settled) {
             return Ok(());
         }
-        if let Ok(told) = tokio::time::timeout(Duration::from_millis(200), host.next()).await {
-            told?;
+        if let Ok(message) = tokio::time::timeout(Duration::from_millis(200), host.next()).await {
+            message?;
         }
     }
 }
 
-fn lending(status: &Status) -> usize {
-    status.peers.iter().filter(|member| member.lent.is_some_and(|lent| lent.0 > 0)).count()
+fn contributing(status: &Status) -> usize {
+    status.peers.iter().filter(|member| member.lent.is_some()).count()
 }
 
 async fn answer(host: &mut Session, tokens: u32) -> Result<Outcome, String> {
     let plan = |host: &Session| host.status.plan.clone().ok_or_else(|| "There is no plan.".to_owned());
-    write(host).await?;
+    type_prompt(host).await?;
     let before = plan(host)?;
-    let (gaps, foretold, timings) = ask(host, RequestId(1), tokens.max(LOOKED_AT as u32 + 2)).await?;
-    listen(host, TOLD).await?;
+    let (gaps, forecast, timings) = ask(host, RequestId(1), tokens.max(OBSERVED_TOKENS as u32 + 2)).await?;
+    listen(host, SNAPSHOT_AGE).await?;
     let after = plan(host)?;
-    let round_trips =
-        host.status.peers.iter().map(|member| member.round_trip_ms).filter(|millis| *millis > 0.0).collect();
-    // If another plan came since, what was told of the first one counts.
-    let forecast =
-        after.forecast.or(foretold).ok_or("Nothing was foretold: a plan came too early, or experts are elsewhere.")?;
+    let round_trips = host.status.peers.iter().map(|member| member.round_trip_ms).collect();
+    // If the plan changed since, the forecast of the first plan counts.
+    let forecast = after
+        .forecast
+        .or(forecast)
+        .ok_or("There is no forecast: the plan changed too early, or experts are elsewhere.")?;
     let tokens = recording(host).await?;
     Ok(Outcome { before, after, forecast, timings, round_trips, gaps, tokens })
 }
 
-/// Writes a question for as long as a person does at least, and tells so as the page does.
-async fn write(host: &mut Session) -> Result<(), String> {
-    for _ in 0..WRITTEN_SECONDS {
+/// Types a prompt for as long as a person does at least, and says so as the page does.
+async fn type_prompt(host: &mut Session) -> Result<(), String> {
+    for _ in 0..TYPING_SECONDS {
         host.page(ToNode::Writing);
         listen(host, Duration::from_secs(1)).await?;
     }
@@ -223,19 +232,18 @@ fn token(line: &serde_json::Value) -> Option<Token> {
     Some(Token { at: line["millis"].as_f64()?, stages })
 }
 
-/// Hears what the host tells for a while.
+/// Handles the host's messages for a while.
 async fn listen(host: &mut Session, millis: Duration) -> Result<(), String> {
     let until = Instant::now() + millis;
     while let Some(left) = until.checked_duration_since(Instant::now()) {
-        if let Ok(told) = tokio::time::timeout(left, host.next()).await {
-            told?;
+        if let Ok(message) = tokio::time::timeout(left, host.next()).await {
+            message?;
         }
     }
     Ok(())
 }
 
-/// Asks for so many tokens, each in a message of its own; milliseconds between them, what was foretold meanwhile, and what the
-/// answer took.
+/// Asks for `tokens` tokens, each in a message of its own. Returns the milliseconds between them, the forecast and the timings.
 async fn ask(
     host: &mut Session,
     request: RequestId,
@@ -250,11 +258,11 @@ async fn ask(
         // Not greedy: neither tokens ahead nor drafts, so that every token is one pass through the plan.
         sampling: Sampling { temperature: 2.0, top_k: 0, top_p: 1.0, min_p: 0.0, seed: 1, ..Sampling::default() },
     }));
-    let (mut last, mut gaps, mut foretold) = (None, Vec::new(), None);
+    let (mut last, mut gaps, mut forecast) = (None, Vec::new(), None);
     loop {
-        let told = host.next().await?;
-        foretold = host.status.plan.as_ref().and_then(|plan| plan.forecast).or(foretold);
-        let ToPage::Answer { event, .. } = told else { continue };
+        let message = host.next().await?;
+        forecast = host.status.plan.as_ref().and_then(|plan| plan.forecast).or(forecast);
+        let ToPage::Answer { event, .. } = message else { continue };
         match event {
             AnswerPart::Text { tokens, .. } => {
                 let now = Instant::now();
@@ -268,7 +276,7 @@ async fn ask(
             AnswerPart::End { .. } if gaps.len() + 1 < tokens as usize => {
                 return Err(format!("The answer has only {} tokens.", gaps.len() + 1));
             }
-            AnswerPart::End { timings, .. } => return Ok((gaps, foretold, timings)),
+            AnswerPart::End { timings, .. } => return Ok((gaps, forecast, timings)),
             _ => {}
         }
     }
@@ -291,7 +299,7 @@ impl Joiner {
                 let mut session = Session::start(&origin, &options);
                 session.page(ToNode::Join { room, key });
                 session.page(ToNode::Contribute(ContributeChoice { budget }));
-                let stay = async { while let Ok(_told) = session.next().await {} };
+                let stay = async { while let Ok(_message) = session.next().await {} };
                 tokio::select! { () = stay => {}, _ = stopped => {} }
             });
             runtime.shutdown_background();

@@ -1,4 +1,4 @@
-//! A benchmark: one model on this device alone, without room and chat.
+//! Measures a model on this device alone, without a room or a chat.
 
 mod device;
 mod report;
@@ -18,10 +18,10 @@ use crate::loader::{Load, LoadError, Progress};
 use crate::open::{Model, OpenError, Opener, settings};
 use crate::platform::{LocalFile, Platform};
 
-/// Most runs of a workload, and most of workloads and depths: far above any use.
-const MOST: usize = 100;
+/// Maximum runs of a workload, and maximum number of workloads and of depths: far above any use.
+const MAX_COUNT: usize = 100;
 /// Largest token count of a workload, and deepest context.
-const MOST_TOKENS: u32 = 1 << 20;
+const MAX_TOKENS: u32 = 1 << 20;
 
 /// Why a benchmark ended, in one sentence.
 #[derive(Debug, Error)]
@@ -29,23 +29,23 @@ pub enum BenchError {
     /// There is no GPU, or it is in use.
     #[error("{0}")]
     NoGpu(String),
-    /// The choice makes no sense.
+    /// The choice cannot be measured.
     #[error("{0}")]
     Choice(&'static str),
-    /// The model.
+    /// The model cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Its weights.
+    /// Its weights cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The engine.
+    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
 /// One benchmark.
 pub struct Benchmark {
-    /// The adapters.
+    /// The platform adapters.
     pub platform: Platform,
     /// The GPU.
     pub compute: Rc<Compute>,
@@ -55,11 +55,11 @@ pub struct Benchmark {
     pub files: Vec<Rc<dyn LocalFile>>,
     /// What to measure.
     pub choice: BenchChoice,
-    /// Hears how far it is.
-    pub tell: Rc<dyn Fn(BenchEvent)>,
+    /// Receives the progress.
+    pub report: Rc<dyn Fn(BenchEvent)>,
 }
 
-/// A loaded model; what it has on the GPU goes with it.
+/// A loaded model; dropping it frees its GPU memory.
 struct Loaded {
     bench: Bench,
     card: ModelCard,
@@ -74,14 +74,14 @@ impl Drop for Loaded {
 
 /// Counts the steps for the page.
 struct Steps<'a> {
-    tell: &'a dyn Fn(BenchEvent),
+    report: &'a dyn Fn(BenchEvent),
     done: Cell<u32>,
     total: u32,
 }
 
 impl Steps<'_> {
     fn next(&self, what: String) {
-        (self.tell)(BenchEvent::Running { what, done: self.done.get(), total: self.total });
+        (self.report)(BenchEvent::Running { what, done: self.done.get(), total: self.total });
         self.done.set(self.done.get() + 1);
     }
 }
@@ -102,10 +102,10 @@ impl Benchmark {
         let depths: Vec<u32> = self.depths().filter(|depth| possible.iter().any(|w| w.depth == *depth)).collect();
         let kernel_steps = if self.choice.kernels { 2 * depths.len() as u32 } else { 0 };
         let total = 1 + possible.len() as u32 * per_workload + kernel_steps;
-        let steps = Steps { tell: self.tell.as_ref(), done: Cell::new(0), total };
+        let steps = Steps { report: self.report.as_ref(), done: Cell::new(0), total };
 
         steps.next("How fast this device streams memory".to_owned());
-        self.breathe().await;
+        self.yield_now().await;
         let streaming = loaded.bench.engine().streaming_rate().await? * 1e9;
         let gpu = self.compute.gpu_for_bench().map_err(BenchError::NoGpu)?;
         let mut out = BenchReport {
@@ -125,19 +125,19 @@ impl Benchmark {
             }
             if self.choice.kernels {
                 steps.next(format!("Kernels of one token after {depth}"));
-                self.breathe().await;
+                self.yield_now().await;
                 let times = loaded.bench.decode_kernels(depth).await?;
                 out.kernels.push(report::kernels("decode", depth, 1, times, streaming));
                 steps.next(format!("Kernels of a prompt after {depth}"));
-                self.breathe().await;
-                let (rows, times) = loaded.bench.prefill_kernels(depth).await?;
-                out.kernels.push(report::kernels("prefill", depth, rows, times, streaming));
+                self.yield_now().await;
+                let (tokens, times) = loaded.bench.prefill_kernels(depth).await?;
+                out.kernels.push(report::kernels("prefill", depth, tokens, times, streaming));
             }
         }
         Ok(out)
     }
 
-    /// One run that does not count, then those that do.
+    /// One warm-up run, then the runs that count.
     async fn workload(
         &self,
         bench: &Bench,
@@ -152,12 +152,12 @@ impl Benchmark {
             format!("{prompt} / {answer} tokens")
         };
         steps.next(format!("{name}, warming up"));
-        self.breathe().await;
+        self.yield_now().await;
         bench.run(workload).await?;
         let mut runs = Vec::new();
         for number in 1..=self.choice.repeats {
             steps.next(format!("{name}, run {number} of {}", self.choice.repeats));
-            self.breathe().await;
+            self.yield_now().await;
             runs.push(bench.run(workload).await?);
         }
         let decode = report::median(runs.iter().map(Run::decode_rate));
@@ -182,8 +182,8 @@ impl Benchmark {
         })
     }
 
-    /// Lets others on this thread run: the page's messages, a stop.
-    async fn breathe(&self) {
+    /// Lets other tasks of this thread run: the page's messages, a stop.
+    async fn yield_now(&self) {
         self.platform.clock.sleep(0.0).await;
     }
 
@@ -192,12 +192,12 @@ impl Benchmark {
         let started = self.platform.clock.now().0;
         let used = Rc::new(Cell::new(Bytes::ZERO));
         let progress = {
-            let (tell, used) = (self.tell.clone(), used.clone());
+            let (report, used) = (self.report.clone(), used.clone());
             Rc::new(Progress::new(
                 self.platform.clone(),
-                Box::new(move |report, bytes| {
+                Box::new(move |progress, bytes| {
                     used.set(bytes);
-                    tell(BenchEvent::Loading(report));
+                    report(BenchEvent::Loading(progress));
                 }),
             ))
         };
@@ -212,7 +212,7 @@ impl Benchmark {
         let answers = Answers::default();
         let Model { card, spec, units, source } = model;
         let engine = Engine::new(&gpu, spec, units.clone(), self.settings(&possible), answers.receiver())?;
-        // From here on the engine's memory goes when this future does.
+        // From here on dropping this future frees the engine's memory.
         let mut loaded = Loaded { bench: Bench::new(engine.clone(), answers), card, load: BenchLoad::default() };
         let wanted = units.units().collect();
         let load = Load {
@@ -225,7 +225,7 @@ impl Benchmark {
             progress,
             notice: Box::new(|sentence| log::warn!("{sentence}")),
         };
-        let weights = load.hold(&wanted)?;
+        let weights = load.reserve(&wanted)?;
         load.run(true).await?;
         let millis = self.platform.clock.now().0 - started;
         let rates = load.rates(&wanted).await?.map(|rates| report::rates(&rates));
@@ -240,7 +240,7 @@ impl Benchmark {
         depths.into_iter()
     }
 
-    /// What fits the model's context, and sentences on what does not.
+    /// The workloads that fit the model's context, and sentences about those that do not.
     fn possible(&self, context: u32) -> (Vec<Workload>, Vec<String>) {
         let all = self.depths().flat_map(|depth| {
             self.choice.workloads.iter().map(move |w| Workload { depth, prompt: w.prompt, answer: w.answer })
@@ -263,16 +263,16 @@ impl Benchmark {
     fn method(&self) -> Vec<String> {
         let runs = self.choice.repeats;
         vec![
-            format!("Each workload ran {} times; the first run is dropped, figures are medians of {runs}.", runs + 1),
-            "Prefill: tokens of the prompt over the wall time from the first submit to the answer's first token."
+            format!("Each workload ran {} times. The first run does not count; figures are medians of {runs}.", runs + 1),
+            "Prefill: prompt tokens divided by the wall time from the first submission to the answer's first token."
                 .to_owned(),
-            "Decode: tokens of the answer but the first over the wall time from the first token to the last; greedy, tokens submitted ahead."
+            "Decode: answer tokens without the first, divided by the wall time from the first token to the last. Greedy, multi-step."
                 .to_owned(),
-            "The prompt is fixed token ids, so no tokenizer and no cached state help; an end of the answer is not looked for."
+            "The prompt consists of fixed token ids, without a tokenizer or a reused KV cache. An end-of-answer token does not end an answer."
                 .to_owned(),
-            "Loading again: the weights come from this device's storage once more, until the GPU has the last byte; beside it the same pieces only read, and only uploaded."
+            "Loading again: loads the weights from this device's storage once more, until the GPU has the last byte; also reads and uploads the same pieces separately."
                 .to_owned(),
-            "Share of streaming: bytes a token cannot avoid to read (weights it passes, keys and values before it) over what a plain kernel reads in the same time."
+            "Share of streaming: the bytes a token must read (its weights and the KV cache before it), divided by what a plain read-only kernel reads in the same time."
                 .to_owned(),
         ]
     }
@@ -285,13 +285,15 @@ fn check(choice: &BenchChoice) -> Result<(), BenchError> {
             Err(BenchError::Choice("There is nothing to measure: choose a workload and a depth."))
         }
         () if tokens.clone().any(|tokens| tokens == 0) => {
-            Err(BenchError::Choice("A prompt and an answer have at least one token."))
+            Err(BenchError::Choice("A prompt and an answer need at least one token."))
         }
-        () if tokens.chain(choice.depths.iter().copied()).any(|tokens| tokens > MOST_TOKENS) => {
-            Err(BenchError::Choice("No prompt, answer or context has more than a million tokens."))
+        () if tokens.chain(choice.depths.iter().copied()).any(|tokens| tokens > MAX_TOKENS) => {
+            Err(BenchError::Choice("A prompt, answer or context can have at most a million tokens."))
         }
         () if choice.repeats == 0
-            || [choice.repeats as usize, choice.workloads.len(), choice.depths.len()].iter().any(|n| *n > MOST) =>
+            || [choice.repeats as usize, choice.workloads.len(), choice.depths.len()]
+                .iter()
+                .any(|n| *n > MAX_COUNT) =>
         {
             Err(BenchError::Choice("Choose between 1 and 100 runs, workloads and depths."))
         }
@@ -301,7 +303,7 @@ fn check(choice: &BenchChoice) -> Result<(), BenchError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
     use potluck_panel::{BenchWorkload, KvCacheType};
 

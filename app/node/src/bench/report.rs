@@ -27,7 +27,7 @@ pub fn rates(rates: &LoadRates) -> BenchRates {
 }
 
 /// The kernels of one piece of work, the longest class first; `streaming` in bytes a second.
-pub fn kernels(phase: &str, depth: u32, rows: u32, times: KernelTimes, streaming: f64) -> BenchKernels {
+pub fn kernels(phase: &str, depth: u32, tokens: u32, times: KernelTimes, streaming: f64) -> BenchKernels {
     let clock = match times.clocked {
         Clocked::Timestamps => "timestamps",
         Clocked::WallTime => "wall time",
@@ -47,7 +47,7 @@ pub fn kernels(phase: &str, depth: u32, rows: u32, times: KernelTimes, streaming
         .collect();
     classes.sort_by(|left, right| right.millis.total_cmp(&left.millis));
     let millis = classes.iter().map(|class| class.millis).sum();
-    BenchKernels { phase: phase.to_owned(), depth, rows, clock: clock.to_owned(), millis, classes }
+    BenchKernels { phase: phase.to_owned(), depth, rows: tokens, clock: clock.to_owned(), millis, classes }
 }
 
 /// The middle value; of an even number the mean of the two in the middle; 0 of none.

@@ -1,4 +1,4 @@
-//! Measuring what this device can do, for the planner.
+//! Measures what this device can do, for the planner.
 
 use futures::StreamExt;
 use futures::channel::mpsc;
@@ -10,32 +10,34 @@ use potluck_plan::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Compute, MEASURED_SECONDS, adapter, probe};
+use super::self_test::probe;
+use super::{Compute, MEASUREMENT_SECONDS, adapter};
 use crate::blob::BlobKey;
 
-/// Tiny pieces of work that measure what a submit with its readback costs.
-const SYNC_TRIES: usize = 5;
-/// If it cannot be measured.
+/// How many empty pieces of work are timed to measure a submission with its readback.
+const SYNC_SAMPLES: usize = 5;
+/// Assumed if it cannot be measured, in milliseconds.
 const SYNC_MILLIS: f64 = 3.0;
+
 /// What this device can do, measured.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Bytes a second a kernel streams.
+    /// Bytes a second that a kernel streams from GPU memory.
     pub bandwidth: f64,
-    /// Milliseconds of a submit with its readback.
+    /// Milliseconds of a submission with its readback.
     pub sync_millis: f64,
 }
 
 impl Measured {
-    /// The same device when it does everything `times` times.
+    /// The same device if it does everything `times` times.
     fn slowed(self, times: u32) -> Self {
         Self { bandwidth: self.bandwidth / f64::from(times), sync_millis: self.sync_millis * f64::from(times) }
     }
 }
 
-/// A measurement that is kept, so that the next visit plans alike: another cut of the blocks would mean other downloads.
+/// A stored measurement. The next visit must lead to the same plan: another split of the blocks would mean other downloads.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredMeasurement {
     adapter: String,
     build: String,
     unix_seconds: u64,
@@ -43,10 +45,10 @@ struct Kept {
 }
 
 impl Compute {
-    /// What this device can do; measured once for each device and build, and kept between visits.
+    /// What this device can do; measured once per device and build, and stored between visits.
     ///
     /// # Errors
-    /// One sentence: there is no GPU, or it failed.
+    /// A sentence: there is no GPU, or it failed.
     pub async fn measure(&self) -> Result<Measured, String> {
         if let Some(measured) = self.measured.get() {
             return Ok(measured);
@@ -54,41 +56,41 @@ impl Compute {
         let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
         self.recall_tuning().await;
         let adapter = adapter(gpu.capabilities());
-        let measured = match self.kept(&adapter).await {
+        let measured = match self.stored_measurement(&adapter).await {
             Some(measured) => measured,
             None => {
                 let measured = self.measure_now(&gpu).await?;
-                self.keep(adapter, measured).await;
+                self.store_measurement(adapter, measured).await;
                 measured
             }
         };
-        let measured = measured.slowed(self.slow);
+        let measured = measured.slowed(self.slow_down.factor());
         self.measured.set(Some(measured));
         Ok(measured)
     }
 
-    async fn kept(&self, adapter: &str) -> Option<Measured> {
+    async fn stored_measurement(&self, adapter: &str) -> Option<Measured> {
         let store = &self.platform.store;
         let len = store.len(BlobKey::DEVICE).await.ok().filter(|len| *len > 0)?;
         let json = store.read(BlobKey::DEVICE, 0, len).await.ok()?;
-        let kept: Kept = serde_json::from_slice(&json).ok()?;
-        let age = self.platform.clock.unix_seconds().saturating_sub(kept.unix_seconds);
-        let same = kept.adapter == adapter && kept.build == potluck_panel::BUILD;
-        (same && age < MEASURED_SECONDS).then_some(kept.measured)
+        let stored: StoredMeasurement = serde_json::from_slice(&json).ok()?;
+        let age = self.platform.clock.unix_seconds().saturating_sub(stored.unix_seconds);
+        let same = stored.adapter == adapter && stored.build == potluck_panel::BUILD;
+        (same && age < MEASUREMENT_SECONDS).then_some(stored.measured)
     }
 
     /// Best effort: without it the next visit measures again.
-    async fn keep(&self, adapter: String, measured: Measured) {
+    async fn store_measurement(&self, adapter: String, measured: Measured) {
         let unix_seconds = self.platform.clock.unix_seconds();
-        let kept = Kept { adapter, build: potluck_panel::BUILD.to_owned(), unix_seconds, measured };
-        let Ok(json) = serde_json::to_vec(&kept) else { return };
+        let stored = StoredMeasurement { adapter, build: potluck_panel::BUILD.to_owned(), unix_seconds, measured };
+        let Ok(json) = serde_json::to_vec(&stored) else { return };
         let store = &self.platform.store;
-        let kept = match store.delete(BlobKey::DEVICE).await {
+        let result = match store.delete(BlobKey::DEVICE).await {
             Ok(()) => store.append(BlobKey::DEVICE, 0, json).await,
             Err(error) => Err(error),
         };
-        if let Err(error) = kept {
-            log::info!("the measurement is not kept: {error}");
+        if let Err(error) = result {
+            log::info!("the measurement cannot be stored: {error}");
         }
     }
 
@@ -100,11 +102,11 @@ impl Compute {
         })?;
         let bandwidth = probe.bandwidth().await.map_err(|error| error.to_string())? * 1e9;
         let mut waits = Vec::new();
-        for ticket in 0..SYNC_TRIES {
-            if probe.submit(nothing(ticket as u64)).is_err() {
+        for ticket in 0..SYNC_SAMPLES {
+            if probe.submit(empty_work(ticket as u64)).is_err() {
                 break;
             }
-            let Some(computed) = self.answer(&probe, &mut answers).await else { break };
+            let Some(computed) = self.next_result(&probe, &mut answers).await else { break };
             waits.push(computed.millis);
         }
         probe.destroy();
@@ -113,27 +115,27 @@ impl Compute {
         Ok(Measured { bandwidth, sync_millis })
     }
 
-    async fn answer(&self, probe: &Engine, answers: &mut mpsc::UnboundedReceiver<Computed>) -> Option<Computed> {
+    async fn next_result(&self, probe: &Engine, answers: &mut mpsc::UnboundedReceiver<Computed>) -> Option<Computed> {
         let waiting = async {
             loop {
                 #[cfg(not(target_arch = "wasm32"))]
-                probe.poll_for(super::PATIENCE);
+                probe.poll_for(super::POLL_TIMEOUT);
                 #[cfg(target_arch = "wasm32")]
                 probe.poll();
                 self.platform.clock.sleep(1.0).await;
             }
         };
-        let patience = self.platform.clock.sleep(2_000.0);
+        let timeout = self.platform.clock.sleep(2_000.0);
         let waiting = std::pin::pin!(waiting);
-        match select(answers.next(), select(waiting, patience)).await {
+        match select(answers.next(), select(waiting, timeout)).await {
             Either::Left((computed, _)) => computed,
             Either::Right(_) => None,
         }
     }
 }
 
-/// One row through no block at all: a submit and a readback.
-fn nothing(ticket: u64) -> Work {
+/// One token through no block at all: a submission and a readback.
+fn empty_work(ticket: u64) -> Work {
     let hidden = Synthetic::default().hidden as usize;
     let task = Task::Forward {
         batch: vec![BatchToken { conversation: ConversationId(0), position: Position(0) }],

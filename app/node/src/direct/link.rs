@@ -1,28 +1,30 @@
-//! One member of the room that is a tab of this browser: which way frames go to it, and in which order those that come on
-//! two ways are read.
+//! The state of one room member that is a tab of this browser: which path frames take to it, and in which order frames from
+//! two paths are read.
 //!
-//! **Trust.** Anything of this page's origin can open a channel and say any route. So each side draws a number and says it on
-//! the channel and, to the route that the other side claims, through the relay, which writes the true sender's route on it.
-//! A channel is used once the two numbers of the other side are the same and it said that it is ready: then a frame on it is
-//! as surely of its route as one of the relay's, and is read by nobody to whom the relay would not have brought it.
+//! **Trust.** Any script of this page's origin can open a channel and claim any route. So each side draws a nonce and sends it
+//! twice: on the channel, and through the relay to the route that the other side claims. The relay stamps the true sender's
+//! route on it. A side uses the channel once both nonces of the other side match and the other side said that it is ready.
+//! From then on a frame on the channel is as surely from its route as one through the relay, and nobody reads it to whom the
+//! relay would not have delivered it.
 //!
-//! **Order.** Each way keeps its own order. A side that changes its way says so as the last thing on the old one; the other
-//! side reads the old way up to there and holds meanwhile what comes on the new one. What goes to everyone goes through the
-//! relay; who reads the channel gets a copy there and passes over the relay's.
+//! **Order.** Each path keeps its own order. A side that switches paths says so as the last message on the old one. The other
+//! side reads the old path up to that message and holds back what arrives on the new one. Broadcasts go through the relay; a
+//! member that reads the channel gets a copy there and skips the relay's.
 //!
-//! **Backpressure.** A tab that takes nothing (it is frozen) gets at most [`Limits::window`] bytes; what follows goes through the
-//! relay, which puts out who does not take it. Who is gone is always the relay's word.
+//! **Backpressure.** A tab that consumes nothing (it is frozen) gets at most [`Limits::window`] bytes on the channel. The rest
+//! goes through the relay, which evicts members that do not read. Only the relay decides who has left.
 
 use std::collections::VecDeque;
 
-use super::words::{Mark, Nonce, Word};
+use super::messages::{ChannelControl, Nonce, RelayControl};
 
-/// Bytes that may wait somewhere.
+/// How many bytes may wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// On the channel, not taken by the other side yet: two of the longest frames.
+    /// On the channel, not consumed by the other side yet: two frames of the maximum length.
     pub window: u64,
-    /// Of one way while the other one is read: a window and what the relay would queue. Only who breaks the rules has more.
+    /// Held back from one path while the other is read: a window plus what the relay queues. Only a peer that breaks the
+    /// rules exceeds it.
     pub held: u64,
 }
 
@@ -32,279 +34,291 @@ impl Default for Limits {
     }
 }
 
-/// What was taken is told so often in a window.
-const TOLD: u64 = 8;
+/// How often consumption is acknowledged while one window is read.
+const ACKS_PER_WINDOW: u64 = 8;
 
-/// What is to be sent to the member.
+/// A message to the member.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Out {
+pub enum Outgoing {
     /// A frame on the channel.
     Direct(Vec<u8>),
     /// A frame through the relay.
     Relayed(Vec<u8>),
-    /// On the channel.
-    Word(Word),
-    /// Through the relay.
-    Mark(Mark),
+    /// A control message on the channel.
+    ChannelControl(ChannelControl),
+    /// A control message through the relay.
+    RelayControl(RelayControl),
 }
 
-/// What something that came leads to.
+/// What follows from a message that arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
-    /// Frames that are now in turn.
+pub struct LinkOutput {
+    /// Frames to read now, in order.
     pub frames: Vec<Vec<u8>>,
-    /// What is to be sent.
-    pub out: Vec<Out>,
+    /// Messages to send.
+    pub outgoing: Vec<Outgoing>,
 }
 
-/// The other side breaks the rules: the channel is of no use.
+/// The other side broke the protocol; its channel must be closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Broken;
+pub struct ProtocolViolation;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Path {
     Relay,
     Channel,
 }
 
-enum Item {
-    Frame(Vec<u8>),
-    /// This way pauses: the other one goes on.
-    Turn,
-}
-
-impl Item {
-    /// What it takes of [`Limits::held`]; empty ones are not free.
-    fn cost(&self) -> u64 {
+impl Path {
+    fn other(self) -> Self {
         match self {
-            Self::Frame(frame) => frame.len() as u64 + 64,
-            Self::Turn => 64,
+            Self::Relay => Self::Channel,
+            Self::Channel => Self::Relay,
         }
     }
 }
 
-/// The two ways to and from one member.
+enum Held {
+    Frame(Vec<u8>),
+    /// The sender switched to the other path here.
+    Switch,
+}
+
+impl Held {
+    /// Its share of [`Limits::held`]. An empty frame also costs something, so that nobody can send them without end.
+    fn cost(&self) -> u64 {
+        match self {
+            Self::Frame(frame) => frame.len() as u64 + 64,
+            Self::Switch => 64,
+        }
+    }
+}
+
+/// Both paths to and from one member.
 pub struct Link {
     nonce: Nonce,
     limits: Limits,
-    /// The channel is there.
+    /// The channel exists.
     open: bool,
-    /// What the other end of the channel said it is.
-    said: Option<Nonce>,
-    /// What the holder of the route said it is.
-    proved: Option<Nonce>,
-    /// The other side reads the channel and knows who this one is.
+    /// The nonce that came on the channel.
+    channel_nonce: Option<Nonce>,
+    /// The nonce that came through the relay.
+    relay_nonce: Option<Nonce>,
+    /// The other side reads the channel and has verified this side.
     ready: bool,
-    sending: Way,
+    sending: Path,
+    /// Bytes sent on the channel, and how many of them the other side acknowledged.
     sent: u64,
-    taken: u64,
-    reading: Way,
-    /// What comes through the relay comes on the channel as well.
-    copies: bool,
-    /// What came on the way that is not being read.
-    held: VecDeque<Item>,
+    acknowledged: u64,
+    reading: Path,
+    /// Frames through the relay are broadcasts, of which a copy comes on the channel.
+    skip_relayed: bool,
+    /// What arrived on the path that is not being read.
+    held: VecDeque<Held>,
     held_bytes: u64,
+    /// Bytes read from the channel, and how many of them this side acknowledged.
     read: u64,
-    told: u64,
+    read_acknowledged: u64,
 }
 
 impl Link {
-    /// Everything goes through the relay.
+    /// A link without a channel: everything goes through the relay.
     pub fn new(nonce: Nonce, limits: Limits) -> Self {
         Self {
             nonce,
             limits,
             open: false,
-            said: None,
-            proved: None,
+            channel_nonce: None,
+            relay_nonce: None,
             ready: false,
-            sending: Way::Relay,
+            sending: Path::Relay,
             sent: 0,
-            taken: 0,
-            reading: Way::Relay,
-            copies: false,
+            acknowledged: 0,
+            reading: Path::Relay,
+            skip_relayed: false,
             held: VecDeque::new(),
             held_bytes: 0,
             read: 0,
-            told: 0,
+            read_acknowledged: 0,
         }
     }
 
-    /// There is a channel to who says that it is this member.
-    pub fn opened(&mut self) -> Vec<Out> {
+    /// A channel opened to someone who claims to be this member.
+    pub fn opened(&mut self) -> Vec<Outgoing> {
         self.open = true;
-        vec![Out::Word(Word::Hello(self.nonce)), Out::Mark(Mark::Proof(self.nonce))]
+        vec![
+            Outgoing::ChannelControl(ChannelControl::Hello(self.nonce)),
+            Outgoing::RelayControl(RelayControl::Proof(self.nonce)),
+        ]
     }
 
     /// Sends a frame to this member alone.
-    pub fn send(&mut self, frame: Vec<u8>) -> Vec<Out> {
-        let mut out = self.turn(frame.len());
+    pub fn send(&mut self, frame: Vec<u8>) -> Vec<Outgoing> {
+        let mut outgoing = self.choose_path(frame.len());
         match self.sending {
-            Way::Relay => out.push(Out::Relayed(frame)),
-            Way::Channel => {
+            Path::Relay => outgoing.push(Outgoing::Relayed(frame)),
+            Path::Channel => {
                 self.sent += frame.len() as u64;
-                out.push(Out::Direct(frame));
+                outgoing.push(Outgoing::Direct(frame));
             }
         }
-        out
+        outgoing
     }
 
-    /// To be sent to this member before a frame of so many bytes goes to everyone through the relay.
-    pub fn before_everyone(&mut self, bytes: usize) -> Vec<Out> {
-        self.turn(bytes)
+    /// What to send to this member before a frame of `bytes` bytes is broadcast through the relay.
+    pub fn before_broadcast(&mut self, bytes: usize) -> Vec<Outgoing> {
+        self.choose_path(bytes)
     }
 
-    /// To be sent after it: who reads the channel passes over the relay's frame.
-    pub fn after_everyone(&mut self, frame: &[u8]) -> Option<Out> {
-        (self.sending == Way::Channel).then(|| {
+    /// What to send to this member after it: a member that reads the channel skips the relay's frame.
+    pub fn after_broadcast(&mut self, frame: &[u8]) -> Option<Outgoing> {
+        (self.sending == Path::Channel).then(|| {
             self.sent += frame.len() as u64;
-            Out::Direct(frame.to_vec())
+            Outgoing::Direct(frame.to_vec())
         })
     }
 
-    /// Chooses the way for the next bytes.
-    fn turn(&mut self, bytes: usize) -> Vec<Out> {
-        let under_way = self.sent - self.taken;
-        let fits = under_way + bytes as u64 <= self.limits.window;
+    /// Chooses the path for the next bytes.
+    fn choose_path(&mut self, bytes: usize) -> Vec<Outgoing> {
+        let in_flight = self.sent - self.acknowledged;
+        let fits = in_flight + bytes as u64 <= self.limits.window;
         match self.sending {
-            // Not before half of it was taken, or a tab that takes too little would be sent back and forth.
-            Way::Relay if self.verified() && self.ready && fits && under_way <= self.limits.window / 2 => {
-                self.sending = Way::Channel;
-                vec![Out::Mark(Mark::Directly)]
+            // Half of the window must be free first; otherwise a slow tab would make the link switch back and forth.
+            Path::Relay if self.is_verified() && self.ready && fits && in_flight <= self.limits.window / 2 => {
+                self.sending = Path::Channel;
+                vec![Outgoing::RelayControl(RelayControl::Directly)]
             }
-            Way::Channel if !fits => {
-                self.sending = Way::Relay;
-                vec![Out::Word(Word::ByRelay), Out::Mark(Mark::ByRelay)]
+            Path::Channel if !fits => {
+                self.sending = Path::Relay;
+                vec![Outgoing::ChannelControl(ChannelControl::ByRelay), Outgoing::RelayControl(RelayControl::ByRelay)]
             }
             _ => Vec::new(),
         }
     }
 
-    /// Something was said of who the other side is.
-    fn known(&self) -> Result<Step, Broken> {
-        match (self.said, self.proved) {
-            (Some(said), Some(proved)) if said != proved => Err(Broken),
-            _ if self.verified() => Ok(Step { out: vec![Out::Word(Word::Ready)], ..Step::default() }),
-            _ => Ok(Step::default()),
+    /// Compares the two nonces of the other side.
+    fn check_nonces(&self) -> Result<LinkOutput, ProtocolViolation> {
+        match (self.channel_nonce, self.relay_nonce) {
+            (Some(on_channel), Some(by_relay)) if on_channel != by_relay => Err(ProtocolViolation),
+            _ if self.is_verified() => {
+                let ready = Outgoing::ChannelControl(ChannelControl::Ready);
+                Ok(LinkOutput { outgoing: vec![ready], ..LinkOutput::default() })
+            }
+            _ => Ok(LinkOutput::default()),
         }
     }
 
-    fn verified(&self) -> bool {
-        self.open && self.said.is_some() && self.said == self.proved
+    fn is_verified(&self) -> bool {
+        self.open && self.channel_nonce.is_some() && self.channel_nonce == self.relay_nonce
     }
 
-    /// Whether a frame that came through the relay is in turn at once; otherwise it is held, or a copy.
+    /// True if a frame that came through the relay is to be read now. Otherwise it is held back, or is a copy.
     ///
     /// # Errors
-    /// More is held than anybody may send.
-    pub fn relayed(&mut self, frame: &[u8]) -> Result<bool, Broken> {
-        match (self.copies, self.reading) {
+    /// More is held back than a correct peer can send.
+    pub fn relayed(&mut self, frame: &[u8]) -> Result<bool, ProtocolViolation> {
+        match (self.skip_relayed, self.reading) {
             (true, _) => Ok(false),
-            (false, Way::Relay) => Ok(true),
-            (false, Way::Channel) => self.hold(Item::Frame(frame.to_vec())).map(|()| false),
+            (false, Path::Relay) => Ok(true),
+            (false, Path::Channel) => self.hold(Held::Frame(frame.to_vec())).map(|()| false),
         }
     }
 
-    /// A mark came through the relay.
+    /// A control message came through the relay.
     ///
     /// # Errors
-    /// It makes no sense.
-    pub fn marked(&mut self, mark: Mark) -> Result<Step, Broken> {
-        match mark {
-            Mark::Proof(nonce) if self.proved.is_none() => {
-                self.proved = Some(nonce);
-                return self.known();
+    /// It is not valid in this state.
+    pub fn on_relay_control(&mut self, control: RelayControl) -> Result<LinkOutput, ProtocolViolation> {
+        match control {
+            RelayControl::Proof(nonce) if self.relay_nonce.is_none() => {
+                self.relay_nonce = Some(nonce);
+                return self.check_nonces();
             }
-            // Who says this has heard that this side is ready.
-            Mark::Directly if !self.copies && self.verified() => {
-                self.copies = true;
-                return self.turned(Way::Relay);
+            // Whoever sends this has heard that this side is ready.
+            RelayControl::Directly if !self.skip_relayed && self.is_verified() => {
+                self.skip_relayed = true;
+                return self.switched_away_from(Path::Relay);
             }
-            Mark::ByRelay if self.copies => self.copies = false,
-            _ => return Err(Broken),
+            RelayControl::ByRelay if self.skip_relayed => self.skip_relayed = false,
+            _ => return Err(ProtocolViolation),
         }
-        Ok(Step::default())
+        Ok(LinkOutput::default())
     }
 
-    /// A word came on the channel.
+    /// A control message came on the channel.
     ///
     /// # Errors
-    /// It makes no sense, or the channel's other end is not who it says it is.
-    pub fn told(&mut self, word: Word) -> Result<Step, Broken> {
-        match word {
-            Word::Hello(nonce) if self.said.is_none() => {
-                self.said = Some(nonce);
-                return self.known();
+    /// It is not valid in this state, or the other end is not the member it claims to be.
+    pub fn on_channel_control(&mut self, control: ChannelControl) -> Result<LinkOutput, ProtocolViolation> {
+        match control {
+            ChannelControl::Hello(nonce) if self.channel_nonce.is_none() => {
+                self.channel_nonce = Some(nonce);
+                return self.check_nonces();
             }
-            Word::Ready if self.said.is_some() => self.ready = true,
-            Word::ByRelay if self.verified() => return self.turned(Way::Channel),
-            Word::Taken(bytes) if (self.taken..=self.sent).contains(&bytes) => self.taken = bytes,
-            _ => return Err(Broken),
+            ChannelControl::Ready if self.channel_nonce.is_some() => self.ready = true,
+            ChannelControl::ByRelay if self.is_verified() => return self.switched_away_from(Path::Channel),
+            ChannelControl::Taken(bytes) if (self.acknowledged..=self.sent).contains(&bytes) => {
+                self.acknowledged = bytes;
+            }
+            _ => return Err(ProtocolViolation),
         }
-        Ok(Step::default())
+        Ok(LinkOutput::default())
     }
 
     /// A frame came on the channel.
     ///
     /// # Errors
-    /// More is held than anybody may send, or the channel's other end is not who it says it is.
-    pub fn direct(&mut self, frame: Vec<u8>) -> Result<Step, Broken> {
-        // Nobody sends any before it has heard that this side is ready.
-        if !self.verified() {
-            return Err(Broken);
+    /// More is held back than a correct peer can send, or the other end is not the member it claims to be.
+    pub fn direct(&mut self, frame: Vec<u8>) -> Result<LinkOutput, ProtocolViolation> {
+        // A correct peer sends frames only after it heard that this side is ready.
+        if !self.is_verified() {
+            return Err(ProtocolViolation);
         }
-        if self.reading == Way::Relay {
-            return self.hold(Item::Frame(frame)).map(|()| Step::default());
+        if self.reading == Path::Relay {
+            return self.hold(Held::Frame(frame)).map(|()| LinkOutput::default());
         }
-        let out = self.take(&frame);
-        Ok(Step { frames: vec![frame], out: out.into_iter().collect() })
+        let outgoing = self.count_read(&frame);
+        Ok(LinkOutput { frames: vec![frame], outgoing: outgoing.into_iter().collect() })
     }
 
-    fn hold(&mut self, item: Item) -> Result<(), Broken> {
-        self.held_bytes += item.cost();
-        self.held.push_back(item);
-        if self.held_bytes > self.limits.held { Err(Broken) } else { Ok(()) }
+    fn hold(&mut self, held: Held) -> Result<(), ProtocolViolation> {
+        self.held_bytes += held.cost();
+        self.held.push_back(held);
+        if self.held_bytes > self.limits.held { Err(ProtocolViolation) } else { Ok(()) }
     }
 
-    /// A frame of the channel is read.
-    fn take(&mut self, frame: &[u8]) -> Option<Out> {
+    /// Counts a frame read from the channel, and acknowledges from time to time.
+    fn count_read(&mut self, frame: &[u8]) -> Option<Outgoing> {
         self.read += frame.len() as u64;
-        (self.read - self.told >= self.limits.window / TOLD).then(|| {
-            self.told = self.read;
-            Out::Word(Word::Taken(self.read))
+        (self.read - self.read_acknowledged >= self.limits.window / ACKS_PER_WINDOW).then(|| {
+            self.read_acknowledged = self.read;
+            Outgoing::ChannelControl(ChannelControl::Taken(self.read))
         })
     }
 
-    /// A way says that the other one goes on: now, or once it is being read up to there.
-    fn turned(&mut self, way: Way) -> Result<Step, Broken> {
-        let mut step = Step::default();
-        if way != self.reading {
-            return self.hold(Item::Turn).map(|()| step);
+    /// The sender left `path`: read the other one now, or once everything before this message was read.
+    fn switched_away_from(&mut self, path: Path) -> Result<LinkOutput, ProtocolViolation> {
+        let mut output = LinkOutput::default();
+        if path != self.reading {
+            return self.hold(Held::Switch).map(|()| output);
         }
-        // All that is held is of the other way: it is in turn up to where that way pauses again.
-        self.reading = other(way);
-        while let Some(item) = self.held.pop_front() {
-            self.held_bytes -= item.cost();
-            match item {
-                Item::Frame(frame) => {
-                    if self.reading == Way::Channel {
-                        step.out.extend(self.take(&frame));
+        // Everything held is from the other path; it is read up to where the sender left that one again.
+        self.reading = path.other();
+        while let Some(held) = self.held.pop_front() {
+            self.held_bytes -= held.cost();
+            match held {
+                Held::Frame(frame) => {
+                    if self.reading == Path::Channel {
+                        output.outgoing.extend(self.count_read(&frame));
                     }
-                    step.frames.push(frame);
+                    output.frames.push(frame);
                 }
-                Item::Turn => {
-                    self.reading = way;
+                Held::Switch => {
+                    self.reading = path;
                     break;
                 }
             }
         }
-        Ok(step)
-    }
-}
-
-fn other(way: Way) -> Way {
-    match way {
-        Way::Relay => Way::Channel,
-        Way::Channel => Way::Relay,
+        Ok(output)
     }
 }

@@ -1,17 +1,17 @@
-//! Frames between tabs of one browser, past the relay: a channel from worker to worker takes less than half of its time.
-//! Nobody above the [line to the room](crate::room) sees a difference: the same frames come from the same routes in the same
-//! order, and who is in the room is the relay's word.
+//! Frames between tabs of one browser that bypass the relay. A channel from worker to worker takes less than half of the
+//! relay's time. Nothing above the [connection to the room](crate::room) sees a difference: the same frames come from the same
+//! routes in the same order, and only the relay decides who is in the room.
 
 mod link;
+mod messages;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-pub use self::link::{Broken, Limits, Link, Out, Step};
-pub use self::words::{Mark, Nonce, Word};
+pub use self::link::{Limits, Link, LinkOutput, Outgoing, ProtocolViolation};
+pub use self::messages::{ChannelControl, Nonce, RelayControl};
 use crate::control::{EVERYONE, with_route};
 use crate::platform::{SocketMessage, SocketSender};
 
@@ -36,7 +36,7 @@ impl Drop for Member {
 }
 
 impl DirectLinks {
-    /// None yet; `relay` sends through the relay.
+    /// No links yet; `relay` sends through the relay.
     pub fn new(relay: Rc<dyn SocketSender>, random: fn(&mut [u8])) -> Self {
         Self { relay, random, members: BTreeMap::new() }
     }
@@ -44,97 +44,98 @@ impl DirectLinks {
     /// Sends a frame to a member, or to [`EVERYONE`].
     pub fn send(&mut self, route: u32, frame: Vec<u8>) {
         if route == EVERYONE {
-            return self.send_everyone(&frame);
+            return self.broadcast(&frame);
         }
         match self.members.get_mut(&route) {
             Some(member) => {
-                let out = member.link.send(frame);
-                self.put(route, out);
+                let outgoing = member.link.send(frame);
+                self.transmit(route, outgoing);
             }
             None => self.relay.send(SocketMessage::Binary(with_route(route, &frame))),
         }
     }
 
-    fn send_everyone(&mut self, frame: &[u8]) {
+    fn broadcast(&mut self, frame: &[u8]) {
         let routes: Vec<u32> = self.members.keys().copied().collect();
         for route in &routes {
-            let out = self.members.get_mut(route).map(|member| member.link.before_everyone(frame.len()));
-            self.put(*route, out.into_iter().flatten());
+            let outgoing = self.members.get_mut(route).map(|member| member.link.before_broadcast(frame.len()));
+            self.transmit(*route, outgoing.into_iter().flatten());
         }
         self.relay.send(SocketMessage::Binary(with_route(EVERYONE, frame)));
         for route in routes {
-            let out = self.members.get_mut(&route).and_then(|member| member.link.after_everyone(frame));
-            self.put(route, out);
+            let outgoing = self.members.get_mut(&route).and_then(|member| member.link.after_broadcast(frame));
+            self.transmit(route, outgoing);
         }
     }
 
-    /// There is a channel to who says that it has this route. Of two for one route the first counts.
+    /// A channel opened to someone who claims this route. A second channel for one route is closed.
     pub fn opened(&mut self, route: u32, channel: Rc<dyn SocketSender>) {
         let member = self.member(route);
         if member.channel.is_some() {
             return channel.close();
         }
         member.channel = Some(channel);
-        let out = member.link.opened();
-        self.put(route, out);
+        let outgoing = member.link.opened();
+        self.transmit(route, outgoing);
     }
 
-    /// The frames that are in turn after something came from this route through the relay.
+    /// Handles a message that came from this route through the relay; returns the frames to read now.
     pub fn relayed<'a>(&mut self, route: u32, message: &'a [u8]) -> Frames<'a> {
-        let stepped = match (Mark::read(message), self.members.get_mut(&route)) {
-            (Some(mark), _) => self.member(route).link.marked(mark),
+        let result = match (RelayControl::read(message), self.members.get_mut(&route)) {
+            (Some(control), _) => self.member(route).link.on_relay_control(control),
             (None, None) => return Frames::One(message),
             (None, Some(member)) => match member.link.relayed(message) {
                 Ok(true) => return Frames::One(message),
                 Ok(false) => return Frames::Many(Vec::new()),
-                Err(broken) => Err(broken),
+                Err(violation) => Err(violation),
             },
         };
-        Frames::Many(self.stepped(route, stepped))
+        Frames::Many(self.finish(route, result))
     }
 
-    /// The frames that are in turn after something came on the channel of this route.
-    pub fn heard(&mut self, route: u32, message: SocketMessage) -> Vec<Vec<u8>> {
-        // Something on a channel that was closed meanwhile.
+    /// Handles a message that came on the channel of this route; returns the frames to read now.
+    pub fn on_channel(&mut self, route: u32, message: SocketMessage) -> Vec<Vec<u8>> {
+        // The channel may have been closed meanwhile.
         let Some(member) = self.members.get_mut(&route) else { return Vec::new() };
-        let stepped = match message {
+        let result = match message {
             SocketMessage::Binary(frame) => member.link.direct(frame),
-            SocketMessage::Text(text) => match Word::read(&text) {
-                Some(word) => member.link.told(word),
-                None => Err(Broken),
+            SocketMessage::Text(text) => match ChannelControl::read(&text) {
+                Some(control) => member.link.on_channel_control(control),
+                None => Err(ProtocolViolation),
             },
         };
-        self.stepped(route, stepped)
+        self.finish(route, result)
     }
 
-    /// The relay says that nobody has this route any more.
+    /// The relay says that this route is gone.
     pub fn left(&mut self, route: u32) {
         self.members.remove(&route);
     }
 
-    fn stepped(&mut self, route: u32, stepped: Result<Step, Broken>) -> Vec<Vec<u8>> {
-        match stepped {
-            Ok(step) => {
-                self.put(route, step.out);
-                step.frames
+    fn finish(&mut self, route: u32, result: Result<LinkOutput, ProtocolViolation>) -> Vec<Vec<u8>> {
+        match result {
+            Ok(LinkOutput { frames, outgoing }) => {
+                self.transmit(route, outgoing);
+                frames
             }
-            Err(Broken) => {
-                log::warn!("the channel to route {route} does not keep to the rules and is closed");
+            Err(ProtocolViolation) => {
+                log::warn!("the channel to route {route} broke the protocol and is closed");
                 self.members.remove(&route);
                 Vec::new()
             }
         }
     }
 
-    fn put(&self, route: u32, out: impl IntoIterator<Item = Out>) {
+    fn transmit(&self, route: u32, outgoing: impl IntoIterator<Item = Outgoing>) {
         let channel = self.members.get(&route).and_then(|member| member.channel.as_ref());
         let on_channel = |message| channel.inspect(|channel| channel.send(message));
-        for out in out {
-            match out {
-                Out::Direct(frame) => drop(on_channel(SocketMessage::Binary(frame))),
-                Out::Word(word) => drop(on_channel(SocketMessage::Text(word.write()))),
-                Out::Relayed(frame) => self.relay.send(SocketMessage::Binary(with_route(route, &frame))),
-                Out::Mark(mark) => self.relay.send(SocketMessage::Binary(with_route(route, &mark.write()))),
+        let by_relay = |bytes: &[u8]| self.relay.send(SocketMessage::Binary(with_route(route, bytes)));
+        for message in outgoing {
+            match message {
+                Outgoing::Direct(frame) => drop(on_channel(SocketMessage::Binary(frame))),
+                Outgoing::ChannelControl(control) => drop(on_channel(SocketMessage::Text(control.write()))),
+                Outgoing::Relayed(frame) => by_relay(&frame),
+                Outgoing::RelayControl(control) => by_relay(&control.write()),
             }
         }
     }
@@ -148,9 +149,9 @@ impl DirectLinks {
     }
 }
 
-/// Frames of one member that are in turn.
+/// Frames of one member to read now, in order.
 pub enum Frames<'a> {
-    /// The one that came.
+    /// Exactly the one that came.
     One(&'a [u8]),
     /// Others, or none.
     Many(Vec<Vec<u8>>),

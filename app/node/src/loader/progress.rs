@@ -1,4 +1,4 @@
-//! How far a load is.
+//! Reports the progress of a load.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,10 +7,10 @@ use potluck_protocol::{LoadPhase, LoadReport};
 
 use crate::platform::Platform;
 
-/// Reports are at least so far apart, in milliseconds.
-const PAUSE: f64 = 200.0;
+/// Minimum time between two reports, in milliseconds.
+const REPORT_INTERVAL: f64 = 200.0;
 
-/// A running mean of bytes a second.
+/// A moving average of bytes a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rate {
     last: Option<(f64, u64)>,
@@ -18,14 +18,14 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// `done` bytes at a moment, in milliseconds; readings less than 100 ms apart are put together.
+    /// Adds a reading: `done` bytes in all by `now`. Readings less than 100 ms apart are merged. Returns the average.
     pub fn add(&mut self, now: Millis, done: u64) -> f64 {
         match self.last {
             None => self.last = Some((now.0, done)),
             Some((then, before)) if now.0 - then >= 100.0 => {
                 let seconds = (now.0 - then) / 1000.0;
                 let rate = done.saturating_sub(before) as f64 / seconds;
-                // A time constant of about two seconds, whatever the distance of the readings.
+                // A time constant of two seconds, however far apart the readings are.
                 let weight = 1.0 - (-seconds / 2.0).exp();
                 self.mean = if self.mean == 0.0 { rate } else { self.mean + weight * (rate - self.mean) };
                 self.last = Some((now.0, done));
@@ -36,25 +36,25 @@ impl Rate {
     }
 }
 
-/// Hears how far a load is, and how many bytes it uses on the GPU.
+/// Receives the progress of a load, and how many bytes it uses on the GPU.
 pub type Listener = Box<dyn Fn(LoadReport, Bytes)>;
 
-/// Reports a load's progress.
+/// Tracks and reports a load's progress.
 pub struct Progress {
     platform: Platform,
     listener: Listener,
     report: RefCell<LoadReport>,
     rate: Cell<Rate>,
     used: Cell<Bytes>,
-    told: Cell<f64>,
-    /// What goes on beside the bytes.
+    last_report: Cell<f64>,
+    /// What runs in parallel with the transfer.
     beside: Cell<Option<LoadPhase>>,
-    /// All bytes are there.
+    /// The transfer is complete.
     complete: Cell<bool>,
 }
 
 impl Progress {
-    /// Of one load.
+    /// For one load.
     pub fn new(platform: Platform, listener: Listener) -> Self {
         let report =
             LoadReport { phase: LoadPhase::Find, done: Bytes(0), total: Bytes(0), rate: 0.0, cached: Bytes(0) };
@@ -64,30 +64,30 @@ impl Progress {
             report: RefCell::new(report),
             rate: Cell::default(),
             used: Cell::default(),
-            told: Cell::new(f64::MIN),
+            last_report: Cell::new(f64::MIN),
             beside: Cell::default(),
             complete: Cell::default(),
         }
     }
 
-    /// A phase without bytes.
+    /// A phase without bytes begins.
     pub fn phase(&self, phase: LoadPhase) {
         {
             let mut report = self.report.borrow_mut();
             *report = LoadReport { phase, done: Bytes(0), total: Bytes(0), rate: 0.0, ..*report };
         }
-        self.tell();
+        self.report_now();
     }
 
-    /// The phase with all the bytes.
+    /// The transfer begins.
     pub fn start(&self, phase: LoadPhase, total: Bytes, cached: Bytes) {
         *self.report.borrow_mut() = LoadReport { phase, done: Bytes(0), total, rate: 0.0, cached };
         self.rate.set(Rate::default());
         self.complete.set(false);
-        self.tell();
+        self.report_now();
     }
 
-    /// A phase beside that with the bytes: of interest once they are all there.
+    /// A phase begins in parallel with the transfer. It is reported once the transfer is complete.
     pub fn beside(&self, phase: LoadPhase) {
         self.beside.set(Some(phase));
         if self.complete.get() {
@@ -95,7 +95,7 @@ impl Progress {
         }
     }
 
-    /// All bytes are there; what goes on beside them is what is waited for.
+    /// The transfer is complete; from now on what runs in parallel is reported.
     pub fn complete(&self) {
         self.complete.set(true);
         if let Some(phase) = self.beside.get() {
@@ -103,7 +103,7 @@ impl Progress {
         }
     }
 
-    /// More bytes are there.
+    /// More bytes were transferred.
     pub fn done(&self, bytes: u64) {
         let now = self.platform.clock.now();
         {
@@ -113,18 +113,18 @@ impl Progress {
             report.rate = rate.add(now, report.done.0);
             self.rate.set(rate);
         }
-        if now.0 - self.told.get() >= PAUSE {
-            self.tell();
+        if now.0 - self.last_report.get() >= REPORT_INTERVAL {
+            self.report_now();
         }
     }
 
-    /// Bytes on the GPU.
+    /// Sets how many bytes the load uses on the GPU.
     pub fn used(&self, used: Bytes) {
         self.used.set(used);
     }
 
-    fn tell(&self) {
-        self.told.set(self.platform.clock.now().0);
+    fn report_now(&self) {
+        self.last_report.set(self.platform.clock.now().0);
         let (report, used) = (*self.report.borrow(), self.used.get());
         (self.listener)(report, used);
     }
@@ -153,16 +153,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_goes_on_beside_the_bytes_is_told_when_they_are_there() {
-        let told: Rc<RefCell<Vec<LoadPhase>>> = Rc::default();
-        let heard = told.clone();
+    async fn a_parallel_phase_is_reported_once_the_transfer_is_complete() {
+        let reported: Rc<RefCell<Vec<LoadPhase>>> = Rc::default();
+        let sink = reported.clone();
         let platform = crate::native::platform(std::env::temp_dir(), false);
-        let progress = Progress::new(platform, Box::new(move |report, _| heard.borrow_mut().push(report.phase)));
+        let progress = Progress::new(platform, Box::new(move |report, _| sink.borrow_mut().push(report.phase)));
         progress.start(LoadPhase::Upload, Bytes(10), Bytes(10));
         progress.beside(LoadPhase::Kernels);
-        assert_eq!(*told.borrow(), [LoadPhase::Upload], "bytes tell more");
+        assert_eq!(*reported.borrow(), [LoadPhase::Upload], "the transfer says more");
         progress.complete();
         progress.beside(LoadPhase::SelfTest);
-        assert_eq!(*told.borrow(), [LoadPhase::Upload, LoadPhase::Kernels, LoadPhase::SelfTest]);
+        assert_eq!(*reported.borrow(), [LoadPhase::Upload, LoadPhase::Kernels, LoadPhase::SelfTest]);
     }
 }

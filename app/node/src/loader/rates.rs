@@ -1,4 +1,4 @@
-//! How fast weights come from the cache, beside what reading and uploading alone would take.
+//! Measures how fast weights load from the cache, and how fast reading and uploading alone are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,18 +6,19 @@ use potluck_model::FileRange;
 use potluck_plan::{Bytes, WeightUnit};
 use potluck_protocol::LoadPhase;
 
-use super::jobs::{Job, blob_bytes, blobs, runs};
+use super::jobs::{Job, runs};
+use super::layout::{blob_bytes, blobs};
 use super::uploader::Uploader;
 use super::{Load, LoadError};
 
-/// Bytes a second of a load whose bytes are all on this device, measured in one go with its two halves.
+/// Rates of a load whose bytes are all on this device, in bytes a second, measured in one go with its two halves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadRates {
-    /// Bytes that were loaded.
+    /// Bytes loaded.
     pub bytes: Bytes,
-    /// The whole load: looking what is stored, opening, reading, uploading, until the GPU has the last byte.
+    /// The whole load: look up, open, read, upload, until the GPU has the last byte.
     pub load: f64,
-    /// Reading the same pieces into a mapped staging buffer that is never uploaded; blobs are open before.
+    /// Reading the same pieces into a mapped staging buffer that is never uploaded; opening does not count.
     pub read: f64,
     /// Uploading the same pieces through the staging buffers without reading anything into them.
     pub upload: f64,
@@ -31,29 +32,28 @@ impl LoadRates {
 }
 
 impl Load {
-    /// Measures a load of units that are loaded already: they are loaded again into the memory they have, since new memory
-    /// beside what the device has not freed yet would be twice of what the model takes. None if not every byte is on this
-    /// device.
+    /// Measures a load of units that are loaded already. They are loaded again into the memory they have: new memory, while
+    /// the device has not freed the old, would need twice the size of the model. `None` if not every byte is on this device.
     ///
     /// # Errors
     /// As [`Load::run`].
     pub async fn rates(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Option<LoadRates>, LoadError> {
-        let manners = self.source.manners();
-        let stored = if manners.keep { self.stored().await } else { BTreeMap::new() };
+        let policy = self.source.fetch_policy();
+        let stored = if policy.cache { self.stored().await } else { BTreeMap::new() };
         let bytes = |blob| blob_bytes(&self.units, blob);
         let whole = |blob: WeightUnit| stored.get(&blob).is_some_and(|&len| len >= bytes(blob));
-        if manners.keep && !blobs(&self.units, wanted.iter().copied()).into_iter().all(whole) {
+        if policy.cache && !blobs(&self.units, wanted.iter().copied()).into_iter().all(whole) {
             return Ok(None);
         }
         self.progress.phase(LoadPhase::Upload);
         self.engine.invalidate_weights();
-        let jobs = || self.jobs(|blob| manners.keep.then(|| bytes(blob)));
-        let read = if manners.keep { self.read_blobs(jobs()?).await? } else { self.read_file(jobs()?).await? };
+        let jobs = || self.jobs(|blob| policy.cache.then(|| bytes(blob)));
+        let read = if policy.cache { self.read_blobs(jobs()?).await? } else { self.read_file(jobs()?).await? };
         let (bytes, upload) = self.upload_blanks(jobs()?).await?;
         self.engine.invalidate_weights();
         let load = self
             .timed(async {
-                self.hold(wanted)?;
+                self.reserve(wanted)?;
                 self.run(false).await.map(drop)
             })
             .await?;
@@ -67,7 +67,7 @@ impl Load {
         Ok(Some(rates))
     }
 
-    /// Milliseconds of some work, until the GPU has what was uploaded.
+    /// Milliseconds that some work takes until the GPU has what was uploaded.
     async fn timed(&self, work: impl Future<Output = Result<(), LoadError>>) -> Result<f64, LoadError> {
         let started = self.platform.clock.now().0;
         work.await?;
@@ -75,12 +75,12 @@ impl Load {
         Ok(self.platform.clock.now().0 - started)
     }
 
-    /// Reads every piece from the cache: bytes and milliseconds.
+    /// Reads every piece from the cache; returns bytes and milliseconds.
     async fn read_blobs(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
         let mut staging = self.engine.staging().await?;
         let (mut bytes, mut millis) = (0, 0.0);
         for job in jobs {
-            let reader = job.state.reader(self.platform.store.as_ref(), self.model).await?;
+            let reader = job.blob.reader(self.platform.store.as_ref(), self.model).await?;
             let started = self.platform.clock.now().0;
             let mut done = 0;
             while done < job.len {
@@ -90,18 +90,18 @@ impl Load {
             }
             millis += self.platform.clock.now().0 - started;
             bytes += job.len;
-            if job.state.done() {
-                job.state.close().await;
+            if job.blob.job_done() {
+                job.blob.close().await;
             }
         }
         Ok((bytes, millis))
     }
 
-    /// Reads every run from the file: bytes and milliseconds.
+    /// Reads every run from the file; returns bytes and milliseconds.
     async fn read_file(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
         let mut staging = self.engine.staging().await?;
         let (mut bytes, started) = (0, self.platform.clock.now().0);
-        for run in runs(jobs, self.source.manners().bytes.min(staging.len())) {
+        for run in runs(jobs, self.source.fetch_policy().max_bytes.min(staging.len())) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else { continue };
             let len = last.offset + last.len - first.offset;
             staging.write(0, &self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?);
@@ -110,7 +110,7 @@ impl Load {
         Ok((bytes, self.platform.clock.now().0 - started))
     }
 
-    /// Uploads every piece without reading it: bytes and milliseconds.
+    /// Uploads every piece without reading it; returns bytes and milliseconds.
     async fn upload_blanks(&self, jobs: Vec<Job>) -> Result<(u64, f64), LoadError> {
         let mut bytes = 0;
         let work = async {
@@ -118,8 +118,8 @@ impl Load {
             for job in jobs {
                 uploader.blank(&job).await?;
                 bytes += job.len;
-                if job.wanted.done() {
-                    uploader.end(job.wanted.unit)?;
+                if job.unit.job_done() {
+                    uploader.end(job.unit.unit)?;
                 }
             }
             Ok(uploader.flush()?)

@@ -1,4 +1,4 @@
-//! Filling staging buffers with the pieces of many units, and uploading them when they are full.
+//! Packs the pieces of many units into staging buffers, and uploads full buffers.
 
 use potluck_engine::{Engine, EngineError, Piece, Staging};
 use potluck_plan::{ModelId, WeightUnit};
@@ -13,17 +13,20 @@ pub struct Uploader {
     open: Option<Staging>,
     filled: u64,
     pieces: Vec<Piece>,
-    /// Units all of whose pieces are in buffers; finished with the next upload.
+    /// Units with every piece in a buffer; they are finished with the next upload.
     ended: Vec<WeightUnit>,
 }
 
 impl Uploader {
-    /// Uploads to this engine.
+    /// An uploader to this engine.
     pub fn new(engine: Engine) -> Self {
         Self { engine, open: None, filled: 0, pieces: Vec::new(), ended: Vec::new() }
     }
 
     /// Uploads the bytes of a job.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub async fn push(&mut self, job: &Job, bytes: &[u8]) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
@@ -38,8 +41,11 @@ impl Uploader {
     }
 
     /// Uploads a job's bytes from the cache.
+    ///
+    /// # Errors
+    /// The cache cannot be read, or the device is lost.
     pub async fn pull(&mut self, store: &dyn BlobStore, model: ModelId, job: &Job) -> Result<(), LoadError> {
-        let reader = job.state.reader(store, model).await?;
+        let reader = job.blob.reader(store, model).await?;
         let mut done = 0;
         while done < job.len {
             let (at, len) = self.room(job.len - done).await?;
@@ -52,7 +58,10 @@ impl Uploader {
         Ok(())
     }
 
-    /// Uploads whatever lies in the staging buffers in place of a job's bytes: for measuring only.
+    /// Uploads whatever the staging buffers contain instead of a job's bytes. For measurements only.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub async fn blank(&mut self, job: &Job) -> Result<(), LoadError> {
         let mut done = 0;
         while done < job.len {
@@ -63,13 +72,19 @@ impl Uploader {
         Ok(())
     }
 
-    /// All pieces of the unit are in.
+    /// All pieces of the unit have been pushed.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub fn end(&mut self, unit: WeightUnit) -> Result<(), EngineError> {
         self.ended.push(unit);
         if self.open.is_none() { self.finish() } else { Ok(()) }
     }
 
-    /// Uploads what is in the open buffer.
+    /// Uploads the open buffer.
+    ///
+    /// # Errors
+    /// The device is lost.
     pub fn flush(&mut self) -> Result<(), EngineError> {
         if let Some(staging) = self.open.take() {
             self.engine.upload(staging, &self.pieces)?;
@@ -82,8 +97,8 @@ impl Uploader {
         self.ended.drain(..).try_for_each(|unit| self.engine.finish(unit))
     }
 
-    /// Room for up to `wanted` bytes: where, and how many. Pieces start at multiples of 4, and one that is cut is cut at
-    /// such a multiple because buffers end at one.
+    /// Finds room for up to `wanted` bytes; returns the offset in the buffer and the number of bytes. Pieces start at
+    /// multiples of 4. A piece that is cut is cut at such a multiple too, because buffers end at one.
     async fn room(&mut self, wanted: u64) -> Result<(u64, u64), LoadError> {
         let at = self.filled.next_multiple_of(4);
         match &self.open {
@@ -102,6 +117,6 @@ impl Uploader {
     fn add(&mut self, job: &Job, done: u64, at: u64, len: u64) {
         let tensor_offset = job.tensor_offset + done;
         self.filled = at + len;
-        self.pieces.push(Piece { unit: job.wanted.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
+        self.pieces.push(Piece { unit: job.unit.unit, tensor: job.tensor, tensor_offset, staging_offset: at, len });
     }
 }

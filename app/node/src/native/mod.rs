@@ -19,11 +19,11 @@ use crate::platform::Platform;
 
 /// The native adapters. Must be called inside a `LocalSet` of a current-thread runtime.
 ///
-/// `cache` is the folder of downloaded weights. `insecure` takes any TLS certificate: the relay's own is self-signed.
+/// `cache` is the folder of downloaded weights. `insecure` accepts any TLS certificate: the relay's own is self-signed.
 pub fn platform(cache: PathBuf, insecure: bool) -> Platform {
     Platform {
         transport: Rc::new(NativeTransport::new(insecure)),
-        neighbours: Rc::new(net::Nobody),
+        same_browser: Rc::new(net::NoSameBrowser),
         store: Rc::new(FolderStore::new(cache)),
         clock: Rc::new(MonotonicClock::default()),
         spawn: Rc::new(LocalSpawn),

@@ -13,19 +13,19 @@ use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 
 use super::tls::any_certificate;
 use crate::platform::{
-    HttpReply, HttpRequest, Method, Neighbours, NetError, Socket, SocketMessage, SocketSender, Transport,
+    HttpReply, HttpRequest, Method, NetError, SameBrowser, Socket, SocketMessage, SocketSender, Transport,
 };
 
-/// Longest wait for a connection or an answer's head.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Longest answer; weights come in pieces far below.
-const LONGEST_ANSWER: u64 = 1 << 30;
+/// Timeout of a connection and of a reply's headers.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Maximum length of a reply; pieces of weights are far smaller.
+const MAX_REPLY: u64 = 1 << 30;
 
-/// Programs do not look for each other on a machine.
-pub struct Nobody;
+/// Discovery for programs: there is none.
+pub struct NoSameBrowser;
 
-impl Neighbours for Nobody {
-    fn meet(&self, _: &str, _: u32) -> LocalBoxStream<'static, (u32, Socket)> {
+impl SameBrowser for NoSameBrowser {
+    fn discover(&self, _: &str, _: u32) -> LocalBoxStream<'static, (u32, Socket)> {
         futures::stream::empty().boxed_local()
     }
 }
@@ -37,14 +37,14 @@ pub struct NativeTransport {
 }
 
 impl NativeTransport {
-    /// `insecure` takes any TLS certificate.
+    /// `insecure` accepts any TLS certificate.
     pub fn new(insecure: bool) -> Self {
         let tls = ureq::tls::TlsConfig::builder().disable_verification(insecure).build();
         let config = ureq::Agent::config_builder()
             .tls_config(tls)
             .http_status_as_error(false)
-            .timeout_connect(Some(PATIENCE))
-            .timeout_recv_response(Some(PATIENCE))
+            .timeout_connect(Some(TIMEOUT))
+            .timeout_recv_response(Some(TIMEOUT))
             .max_idle_connections_per_host(8)
             .build();
         Self { agent: config.into(), insecure }
@@ -61,7 +61,7 @@ impl Transport for NativeTransport {
             };
             let config = WebSocketConfig::default().max_message_size(Some(32 << 20)).max_frame_size(Some(32 << 20));
             let dial = connect_async_tls_with_config(&url, Some(config), true, connector);
-            let dialled = tokio::time::timeout(PATIENCE, dial).await;
+            let dialled = tokio::time::timeout(TIMEOUT, dial).await;
             let (socket, _) = dialled
                 .map_err(|_| NetError::unreachable(&url, "no answer in time"))?
                 .map_err(|error| NetError::unreachable(&url, error))?;
@@ -120,7 +120,7 @@ fn answer(agent: &ureq::Agent, request: HttpRequest) -> Result<HttpReply, NetErr
     let body = match method {
         Method::Head => Vec::new(),
         _ => {
-            let body = reply.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec();
+            let body = reply.body_mut().with_config().limit(MAX_REPLY).read_to_vec();
             body.map_err(|error| NetError::unreachable(&url, error))?
         }
     };
@@ -135,7 +135,7 @@ impl SocketSender for Sender {
             SocketMessage::Text(text) => Message::text(text),
             SocketMessage::Binary(bytes) => Message::binary(bytes),
         };
-        // A broken connection is told by the receiving half.
+        // Fails if the connection broke, which the receiving half reports.
         let _ = self.0.unbounded_send(message);
     }
 

@@ -196,7 +196,7 @@ impl BoxedGuard for LocalBoxFuture<'static, Result<File, StoreError>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
 
     fn store(test: &str) -> (FolderStore, PathBuf) {

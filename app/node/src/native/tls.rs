@@ -1,4 +1,4 @@
-//! TLS settings: ordinary ones, or such that take any certificate.
+//! A TLS configuration that accepts any certificate.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signat
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
 
-/// Takes every certificate: for a relay in the same house whose certificate nobody signed. Frames are then safe from
-/// listeners only.
+/// Accepts every certificate: for a relay on the local network with a self-signed one. This protects against eavesdropping
+/// only, not against an active attacker.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -47,7 +47,7 @@ impl ServerCertVerifier for AnyCertificate {
     }
 }
 
-/// Settings that take any certificate.
+/// The configuration.
 ///
 /// # Errors
 /// The TLS library has no common protocol version.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use futures::future::{AbortHandle, Abortable};
+use futures::future::Abortable;
 use potluck_panel::{BenchChoice, BenchEvent, ToPage};
 
 use super::Node;
@@ -12,16 +12,16 @@ use crate::platform::LocalFile;
 impl Node {
     pub(super) fn start_bench(&mut self, choice: BenchChoice, files: Vec<Rc<dyn LocalFile>>) {
         self.stop_bench();
-        let Some(opener) = self.opener() else { return };
-        let page = self.page.clone();
-        let tell = {
+        let Some(identity) = &self.identity else { return };
+        let opener = self.models.opener(identity.relay.clone());
+        let page = self.page.sender();
+        let report = {
             let page = page.clone();
             Rc::new(move |event| page(ToPage::Bench(event))) as Rc<dyn Fn(BenchEvent)>
         };
         let benchmark =
-            Benchmark { platform: self.platform.clone(), compute: self.compute.clone(), opener, files, choice, tell };
-        let (abort, registration) = AbortHandle::new_pair();
-        self.bench = Some(abort);
+            Benchmark { platform: self.platform.clone(), compute: self.compute.clone(), opener, files, choice, report };
+        let registration = self.tasks.new_bench();
         self.platform.spawn.spawn(Box::pin(async move {
             let event = match Abortable::new(benchmark.run(), registration).await {
                 Ok(Ok(report)) => BenchEvent::Done(Box::new(report)),
@@ -33,8 +33,6 @@ impl Node {
     }
 
     pub(super) fn stop_bench(&mut self) {
-        if let Some(bench) = self.bench.take() {
-            bench.abort();
-        }
+        self.tasks.abort_bench();
     }
 }

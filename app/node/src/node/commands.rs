@@ -1,13 +1,13 @@
-//! What the page asks.
+//! The page's commands.
 
 use std::rc::Rc;
 
 use potluck_panel::{HostChoice, NoticeLevel, ToNode, ToPage};
-use potluck_plan::PeerId;
+use potluck_plan::{PeerId, PlanEpoch};
 use potluck_swarm::{Event, HostCommand};
 
-use super::{Hosted, Input, Node, Start, epoch_after_reload};
-use crate::platform::LocalFile;
+use super::{Input, Node, NodeIdentity};
+use crate::platform::{LocalFile, Platform};
 use crate::relay::{Relay, RelayError};
 use crate::room::{LineOptions, Listing};
 use crate::status::RoomName;
@@ -20,11 +20,11 @@ impl Node {
             ToNode::Join { room, key } => self.join(room, key),
             ToNode::Contribute(choice) => self.contribute(choice.budget),
             ToNode::StopContributing => {
-                self.budget = None;
+                self.contribution.withdraw();
                 self.event(Event::StopContributing);
             }
             ToNode::Leave => {
-                self.budget = None;
+                self.contribution.withdraw();
                 self.event(Event::Leave);
             }
             ToNode::Rename(name) => self.event(Event::Rename(name)),
@@ -44,7 +44,7 @@ impl Node {
     }
 
     fn start(&mut self, build: &str, relay: &str, peer: PeerId, name: String, kind: potluck_panel::DeviceKind) {
-        (self.page)(ToPage::Ready { build: potluck_panel::BUILD.to_owned() });
+        self.page.send(ToPage::Ready { build: potluck_panel::BUILD.to_owned() });
         if build != potluck_panel::BUILD {
             let sentence = "The page and its worker are of different versions. Reload the page.";
             return self.notice(NoticeLevel::Error, sentence.to_owned());
@@ -52,7 +52,7 @@ impl Node {
         if self.identity.is_some() {
             return;
         }
-        self.identity = Some(Start { peer, name, kind, relay: Relay::new(self.platform.clone(), relay) });
+        self.identity = Some(NodeIdentity { peer, name, kind, relay: Relay::new(self.platform.clone(), relay) });
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             compute.open().await;
@@ -61,9 +61,9 @@ impl Node {
     }
 
     fn host(&mut self, choice: HostChoice, files: Vec<Rc<dyn LocalFile>>) {
-        let Some(start) = &self.identity else { return };
-        self.host = Some(Hosted { files, context: choice.context });
-        let (relay, title, inputs) = (start.relay.clone(), start.name.clone(), self.inputs.clone());
+        let Some(identity) = &self.identity else { return };
+        self.hosting.start(files, choice.context);
+        let (relay, title, inputs) = (identity.relay.clone(), identity.name.clone(), self.inputs.clone());
         let key = hex(&self.platform.random_bytes::<16>());
         self.platform.spawn.spawn(Box::pin(async move {
             let visible = choice.visible;
@@ -83,7 +83,7 @@ impl Node {
             Ok(room) => room,
             Err(error) => return self.notice(NoticeLevel::Error, error.to_string()),
         };
-        let Some(relay) = self.identity.as_ref().map(|start| start.relay.clone()) else { return };
+        let Some(relay) = self.identity.as_ref().map(|identity| identity.relay.clone()) else { return };
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let command = HostCommand {
@@ -94,30 +94,30 @@ impl Node {
             sharing: choice.sharing,
             last_epoch,
             in_advance: true,
-            hidden: self.hidden.clone(),
+            hidden: self.hosting.hidden(),
         };
         let options = LineOptions { relay, room: room.id.clone(), create: true, listing };
-        self.room = Some(room);
+        self.membership.enter(room);
         self.event(Event::Host(command));
         self.open_line(options);
         if choice.budget > 0 {
             self.contribute(choice.budget);
         }
-        self.changed = true;
+        self.page.mark_changed();
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
-        self.host = Some(Hosted { files, context: command.context });
+        self.hosting.start(files, command.context);
         self.event(Event::Host(command));
         self.contribute(budget);
     }
 
     fn join(&mut self, room: String, key: Option<String>) {
-        let Some(relay) = self.identity.as_ref().map(|start| start.relay.clone()) else { return };
-        self.room = Some(RoomName { id: room.clone(), key: key.clone(), visible: false });
+        let Some(relay) = self.identity.as_ref().map(|identity| identity.relay.clone()) else { return };
+        self.membership.enter(RoomName { id: room.clone(), key: key.clone(), visible: false });
         self.event(Event::Join { key });
         self.open_line(LineOptions { relay, room, create: false, listing: None });
-        self.changed = true;
+        self.page.mark_changed();
     }
 
     fn self_test(&mut self) {
@@ -128,16 +128,23 @@ impl Node {
             }
             inputs.send(Input::Changed);
         }));
-        self.changed = true;
+        self.page.mark_changed();
     }
 
     fn trace(&self) {
         let Some(peer) = &self.peer else { return };
         match serde_json::to_string(&peer.trace()) {
-            Ok(json) => (self.page)(ToPage::Trace(json)),
+            Ok(json) => self.page.send(ToPage::Trace(json)),
             Err(error) => self.notice(NoticeLevel::Error, format!("The recording cannot be written: {error}.")),
         }
     }
+}
+
+/// The epoch that a room continues above when it is hosted again after a reload. Plans are made less often than once a second,
+/// so the clock's seconds are above every epoch the room had.
+fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
+    const SINCE: u64 = 1_767_225_600;
+    PlanEpoch(u32::try_from(platform.clock.unix_seconds().saturating_sub(SINCE)).unwrap_or(u32::MAX / 2))
 }
 
 fn hex(bytes: &[u8]) -> String {

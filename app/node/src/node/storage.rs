@@ -1,4 +1,4 @@
-//! What the cache holds, for the page's settings.
+//! Lists and deletes cached models, for the page's settings.
 
 use potluck_panel::{StoredModel, ToPage};
 use potluck_plan::ModelId;
@@ -9,14 +9,14 @@ use super::{Input, Node};
 use crate::blob::{BlobKey, BlobName};
 use crate::platform::{Platform, StoreError};
 
-/// What a model's folder says of itself.
+/// The name and size of a model, kept in its folder.
 #[derive(Serialize, Deserialize)]
 struct About {
     name: String,
     bytes: u64,
 }
 
-/// Writes down whose folder it is. Best effort: without it the list shows the id.
+/// Stores the name of a model in its folder. Best effort: without it the list shows the id.
 pub(super) async fn remember(platform: &Platform, card: &ModelCard) {
     let key = BlobKey { model: card.id, name: BlobName::About };
     let about = About { name: card.name.clone(), bytes: card.bytes.0 };
@@ -24,13 +24,13 @@ pub(super) async fn remember(platform: &Platform, card: &ModelCard) {
     if platform.store.len(key).await == Ok(0)
         && let Err(error) = platform.store.append(key, 0, json).await
     {
-        log::info!("the model's name is not kept: {error}");
+        log::info!("the model's name cannot be stored: {error}");
     }
 }
 
 impl Node {
     pub(super) fn list_storage(&self) {
-        let (platform, page, inputs) = (self.platform.clone(), self.page.clone(), self.inputs.clone());
+        let (platform, page, inputs) = (self.platform.clone(), self.page.sender(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             match list(&platform).await {
                 Ok(message) => page(message),
@@ -40,7 +40,7 @@ impl Node {
     }
 
     pub(super) fn delete_stored(&self, model: ModelId) {
-        let (platform, page, inputs) = (self.platform.clone(), self.page.clone(), self.inputs.clone());
+        let (platform, page, inputs) = (self.platform.clone(), self.page.sender(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             let deleted = platform.store.delete_model(model).await;
             let listed = match deleted {

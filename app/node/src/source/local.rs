@@ -1,20 +1,20 @@
-//! Bytes of files on this device.
+//! Reads a model from files on this device.
 
 use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use potluck_model::FileRange;
 
-use super::{Manners, Source, SourceError};
+use super::{FetchPolicy, Source, SourceError};
 use crate::platform::LocalFile;
 
-/// A model in files of this device.
+/// A model in files on this device.
 pub struct LocalSource {
     files: Vec<Rc<dyn LocalFile>>,
 }
 
 impl LocalSource {
-    /// The files of a model in their order.
+    /// The files of a model, in order.
     pub fn new(files: Vec<Rc<dyn LocalFile>>) -> Self {
         Self { files }
     }
@@ -36,7 +36,7 @@ impl Source for LocalSource {
         })
     }
 
-    fn manners(&self) -> Manners {
-        Manners { bytes: 8 << 20, parallel: 2, keep: false }
+    fn fetch_policy(&self) -> FetchPolicy {
+        FetchPolicy { max_bytes: 8 << 20, parallel: 2, cache: false }
     }
 }

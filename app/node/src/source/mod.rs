@@ -1,6 +1,6 @@
-//! Where a model's bytes come from: HTTP ranges, a file of this device, or the host's file through the room.
+//! Where a model's bytes come from: HTTP range requests, a file on this device, or the host's file through the room.
 
-mod edges;
+mod chunk_cache;
 mod http;
 mod local;
 mod pieces;
@@ -13,69 +13,74 @@ use crate::platform::NetError;
 
 pub use http::{HttpFile, HttpSource, Traffic};
 pub use local::LocalSource;
-pub use pieces::{PieceDesk, PieceSource};
+pub use pieces::{PendingRequests, PieceSource};
 
-/// The files of a model.
+/// The bytes of a model's files.
 pub trait Source {
-    /// The length of a file, where it is known before its header is read.
+    /// The length of a file, if it is known before its header is read.
     fn file_len(&self, file: u16) -> Option<u64>;
 
-    /// Reads bytes: all of them and checked where they can be, or an error.
+    /// Reads all bytes of a range, verified where hashes exist.
+    ///
+    /// # Errors
+    /// The bytes cannot be had, or do not match their hash.
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>>;
 
-    /// How to read: it is asked in pieces of at most `bytes`, `parallel` of them at a time.
-    fn manners(&self) -> Manners;
+    /// How to read from it.
+    fn fetch_policy(&self) -> FetchPolicy;
 }
 
-/// How a source wants to be asked.
+/// How to read from a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manners {
-    /// Largest piece, a multiple of 4.
-    pub bytes: u64,
-    /// Pieces at a time.
+pub struct FetchPolicy {
+    /// Largest read in bytes, a multiple of 4.
+    pub max_bytes: u64,
+    /// Reads at a time.
     pub parallel: usize,
-    /// Worth keeping in the cache: it is not on this device.
-    pub keep: bool,
+    /// The bytes are not on this device, so they belong in the cache.
+    pub cache: bool,
 }
 
 /// Why bytes cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SourceError {
-    /// The network.
+    /// A network error.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// The server does not give them.
-    #[error("{host} does not give the model's bytes: {reason}")]
+    /// The server refuses.
+    #[error("{host} does not send the model: {reason}")]
     Status {
-        /// Who.
+        /// Its host.
         host: String,
         /// The server's sentence, or its status.
         reason: String,
     },
-    /// The server ignores ranges.
-    #[error("{0} sends whole files only; a server that answers ranges is needed.")]
+    /// The server ignores range requests.
+    #[error("{0} sends whole files only. Use a server that supports range requests.")]
     NoRanges(String),
-    /// Other bytes than the model's hash says.
-    #[error("Bytes of the model from {0} do not match its hash; the file changed or the connection alters it.")]
+    /// The bytes do not match the model's hash.
+    #[error("The model from {0} does not match its hash: the file changed, or the connection corrupts it.")]
     Hash(String),
     /// The file ends too early.
-    #[error("The model's file ends after {len} bytes, byte {wanted} was needed.")]
+    #[error("The model's file ends after {len} bytes, but byte {wanted} was needed.")]
     TooShort {
         /// Its length.
         len: u64,
-        /// One past the last byte asked for.
+        /// One past the last byte requested.
         wanted: u64,
     },
     /// Not a file of the model.
-    #[error("The model is split, and its file number {0} is not here; use one file, or the relay's folder of models.")]
+    #[error(
+        "The model is split and its file {0} is missing. Use a single file, or put all files in the relay's models folder."
+    )]
     NoSuchFile(u16),
-    /// A file of this device.
+    /// A file on this device cannot be read.
     #[error("The file cannot be read: {0}")]
     File(String),
-    /// The host does not give them.
-    #[error("The host cannot give a piece of its file: {0}")]
+    /// The host refuses.
+    #[error("The host cannot send a piece of its file: {0}")]
     Host(String),
     /// The host does not answer.
-    #[error("The host has not sent a piece of its file for {0} seconds; is its tab still open?")]
+    #[error("The host has not sent a piece of its file for {0} seconds. Is its tab still open?")]
     HostSilent(u32),
 }

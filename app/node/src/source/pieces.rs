@@ -1,5 +1,5 @@
-//! Bytes of the host's file, asked for piece by piece through the room. Asking is the credit: few requests are open at a
-//! time, so that tokens never wait behind them.
+//! Reads the host's file piece by piece through the room. The number of open requests is the flow control: it stays small, so
+//! that tokens never queue behind pieces.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -11,76 +11,79 @@ use potluck_model::FileRange;
 use potluck_protocol::PieceRequest;
 use potluck_swarm::Event;
 
-use super::{Manners, Source, SourceError, Traffic};
+use super::{FetchPolicy, Source, SourceError, Traffic};
 use crate::events::Inputs;
 use crate::platform::Platform;
 
-/// Requests open at a time.
-const OPEN: usize = 4;
-/// Seconds until a piece is asked for again: the host may have lost its connection.
-const PATIENCE_SECONDS: u32 = 10;
-/// Tries of a piece before it is given up.
-const TRIES: u32 = 6;
+/// Open requests at a time.
+const PARALLEL: usize = 4;
+/// Seconds until a piece is requested again: the host may have lost its connection.
+const TIMEOUT_SECONDS: u32 = 10;
+/// Attempts before a piece fails.
+const MAX_ATTEMPTS: u32 = 6;
+/// Milliseconds to wait after the host refused a piece.
+const RETRY_MILLIS: f64 = 1_000.0;
 
-type Waiting = HashMap<u64, oneshot::Sender<Result<Vec<u8>, String>>>;
+type Piece = Result<Vec<u8>, String>;
 
-/// Remembers who waits for which piece.
+/// The requests for pieces that the host has not answered yet.
 #[derive(Clone)]
-pub struct PieceDesk {
+pub struct PendingRequests {
     inputs: Inputs,
-    waiting: Rc<RefCell<Waiting>>,
-    next: Rc<Cell<u64>>,
+    by_id: Rc<RefCell<HashMap<u64, oneshot::Sender<Piece>>>>,
+    next_id: Rc<Cell<u64>>,
 }
 
-impl PieceDesk {
-    /// A desk that asks through these events.
+impl PendingRequests {
+    /// No requests yet; they are sent as events through `inputs`.
     pub fn new(inputs: Inputs) -> Self {
-        Self { inputs, waiting: Rc::default(), next: Rc::default() }
+        Self { inputs, by_id: Rc::default(), next_id: Rc::default() }
     }
 
-    /// A piece has come.
-    pub fn deliver(&self, id: u64, bytes: Result<Vec<u8>, String>) {
-        if let Some(waiting) = self.waiting.borrow_mut().remove(&id) {
-            // The load that asked may have been replaced meanwhile.
-            let _ = waiting.send(bytes);
+    /// The answer to a request arrived.
+    pub fn deliver(&self, id: u64, piece: Piece) {
+        if let Some(requester) = self.by_id.borrow_mut().remove(&id) {
+            // Fails if the load that requested it was replaced meanwhile.
+            let _ = requester.send(piece);
         }
     }
 
-    fn ask(&self, range: FileRange, len: u32) -> (u64, oneshot::Receiver<Result<Vec<u8>, String>>) {
+    fn send(&self, range: FileRange, len: u32) -> (u64, oneshot::Receiver<Piece>) {
         let (sender, receiver) = oneshot::channel();
-        let id = self.next.get();
-        self.next.set(id + 1);
-        let mut waiting = self.waiting.borrow_mut();
-        waiting.retain(|_, waiting| !waiting.is_canceled());
-        waiting.insert(id, sender);
+        let id = self.next_id.get();
+        self.next_id.set(id + 1);
+        let mut by_id = self.by_id.borrow_mut();
+        by_id.retain(|_, requester| !requester.is_canceled());
+        by_id.insert(id, sender);
         self.inputs.event(Event::PieceWanted(PieceRequest { id, file: range.file, offset: range.offset, len }));
         (id, receiver)
     }
 }
 
-/// The host's file.
+/// The host's file, read through the room.
 pub struct PieceSource {
     platform: Platform,
-    desk: PieceDesk,
+    requests: PendingRequests,
     /// Length of the first file.
     bytes: u64,
     traffic: Traffic,
-    open: futures::lock::Mutex<()>,
+    /// Held by a read of more than one piece.
+    long_read: futures::lock::Mutex<()>,
 }
 
 impl PieceSource {
-    /// The host's file of `bytes` bytes.
-    pub fn new(platform: Platform, desk: PieceDesk, bytes: u64, traffic: Traffic) -> Self {
-        Self { platform, desk, bytes, traffic, open: futures::lock::Mutex::new(()) }
+    /// The host's file, which has `bytes` bytes.
+    pub fn new(platform: Platform, requests: PendingRequests, bytes: u64, traffic: Traffic) -> Self {
+        Self { platform, requests, bytes, traffic, long_read: futures::lock::Mutex::new(()) }
     }
 
     async fn piece(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
         let len = u32::try_from(range.len).unwrap_or(u32::MAX).min(PieceRequest::MAX_LEN);
-        let mut failure = SourceError::HostSilent(PATIENCE_SECONDS * TRIES);
-        for _ in 0..TRIES {
-            let (id, receiver) = self.desk.ask(range, len);
-            let patience = self.platform.clock.sleep(f64::from(PATIENCE_SECONDS) * 1000.0);
-            match select(receiver, patience).await {
+        let mut failure = SourceError::HostSilent(TIMEOUT_SECONDS * MAX_ATTEMPTS);
+        for _ in 0..MAX_ATTEMPTS {
+            let (id, receiver) = self.requests.send(range, len);
+            let timeout = self.platform.clock.sleep(f64::from(TIMEOUT_SECONDS) * 1000.0);
+            match select(receiver, timeout).await {
                 Either::Left((Ok(Ok(bytes)), _)) if bytes.len() as u64 == range.len => {
                     self.traffic.add(range.len);
                     return Ok(bytes);
@@ -91,10 +94,10 @@ impl PieceSource {
                 }
                 Either::Left((Ok(Err(sentence)), _)) => {
                     failure = SourceError::Host(sentence);
-                    self.platform.clock.sleep(1000.0).await;
+                    self.platform.clock.sleep(RETRY_MILLIS).await;
                 }
                 Either::Left((Err(_), _)) | Either::Right(_) => {
-                    self.desk.waiting.borrow_mut().remove(&id);
+                    self.requests.by_id.borrow_mut().remove(&id);
                 }
             }
         }
@@ -109,23 +112,23 @@ impl Source for PieceSource {
 
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>> {
         Box::pin(async move {
-            let most = u64::from(PieceRequest::MAX_LEN);
-            if range.len <= most {
+            let max = u64::from(PieceRequest::MAX_LEN);
+            if range.len <= max {
                 return self.piece(range).await;
             }
-            // Longer reads (headers) go one piece after the other, so that the number of open requests stays bounded.
-            let _alone = self.open.lock().await;
+            // Longer reads (headers) take one piece after the other, so that the number of open requests stays bounded.
+            let _turn = self.long_read.lock().await;
             let mut bytes = Vec::new();
             while (bytes.len() as u64) < range.len {
                 let offset = range.offset + bytes.len() as u64;
-                let len = (range.len - bytes.len() as u64).min(most);
+                let len = (range.len - bytes.len() as u64).min(max);
                 bytes.extend(self.piece(FileRange { offset, len, ..range }).await?);
             }
             Ok(bytes)
         })
     }
 
-    fn manners(&self) -> Manners {
-        Manners { bytes: u64::from(PieceRequest::MAX_LEN), parallel: OPEN, keep: true }
+    fn fetch_policy(&self) -> FetchPolicy {
+        FetchPolicy { max_bytes: u64::from(PieceRequest::MAX_LEN), parallel: PARALLEL, cache: true }
     }
 }

@@ -1,4 +1,4 @@
-//! A file that the page's owner chose.
+//! A file that the user selected.
 
 use futures::future::LocalBoxFuture;
 use js_sys::Uint8Array;
@@ -9,7 +9,7 @@ use super::js::{self, error_text};
 use super::streams;
 use crate::platform::LocalFile;
 
-/// A file of the picker.
+/// A file from the file picker.
 pub struct PickedFile(pub File);
 
 impl LocalFile for PickedFile {

@@ -7,18 +7,18 @@
 //! - the **storage worker** ([`storage`]): writes to OPFS, whose calls block. It is nested in the node worker: it lives
 //!   and dies with it, so a dead node never leaves an open file behind, and no third party has to introduce them.
 //!
-//! Node workers of several tabs reach each other past the relay ([`neighbours`]).
+//! Node workers of several tabs reach each other directly ([`same_browser`]).
 
 mod files;
 mod js;
 mod locks;
 mod logging;
-mod neighbours;
 mod net;
 pub mod node;
 mod opfs;
 mod packs;
 pub mod page;
+mod same_browser;
 pub mod storage;
 mod store;
 mod streams;
@@ -28,14 +28,14 @@ use std::rc::Rc;
 
 pub use page::PageHalf;
 
-use self::neighbours::Introducer;
+use self::same_browser::DiscoveryPort;
 use crate::platform::Platform;
 
 /// The adapters of the node worker.
-fn platform(introducer: &Introducer) -> Platform {
+fn platform(discovery: &DiscoveryPort) -> Platform {
     Platform {
         transport: Rc::new(net::WebTransport),
-        neighbours: Rc::new(introducer.clone()),
+        same_browser: Rc::new(discovery.clone()),
         store: Rc::new(store::OpfsStore::new()),
         clock: Rc::new(time::WorkerClock),
         spawn: Rc::new(time::WorkerSpawn),

@@ -1,4 +1,4 @@
-//! WebSockets and HTTP of a browser's worker.
+//! WebSockets and HTTP in a browser's worker.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,17 +18,17 @@ use crate::platform::{
     Clock, HttpReply, HttpRequest, Method, NetError, Socket, SocketMessage, SocketSender, Transport,
 };
 
-/// Longest wait for a whole answer: 4 MiB over a slow line.
-const PATIENCE: f64 = 120_000.0;
-/// What a length told in advance may reserve at most.
+/// Timeout of a whole reply: 4 MiB over a slow line.
+const TIMEOUT: f64 = 120_000.0;
+/// Maximum memory that a declared length may reserve.
 const LONGEST_EXPECTED: u64 = 16 << 20;
-/// Longest wait for a WebSocket to open.
-const DIAL_PATIENCE: f64 = 20_000.0;
+/// Timeout for a WebSocket to open.
+const DIAL_TIMEOUT: f64 = 20_000.0;
 
 /// The network of a browser.
 pub struct WebTransport;
 
-/// A WebSocket with its handlers; closes when dropped.
+/// A WebSocket with its handlers; closed on drop.
 struct Handlers {
     socket: WebSocket,
     _message: Closure<dyn FnMut(MessageEvent)>,
@@ -46,7 +46,7 @@ impl Drop for Handlers {
     }
 }
 
-/// What came on a socket or on a channel; nothing of another kind is sent on either.
+/// The message of an event on a socket or a channel; `None` for types that are never sent.
 pub(super) fn message(event: &MessageEvent) -> Option<SocketMessage> {
     let data = event.data();
     match data.as_string() {
@@ -69,7 +69,7 @@ impl Transport for WebTransport {
                 let sender = sender.clone();
                 Closure::new(move |event: MessageEvent| {
                     if let Some(message) = message(&event) {
-                        // The receiving half may be gone already.
+                        // Fails if the receiving half was dropped.
                         let _ = sender.unbounded_send(message);
                     }
                 })
@@ -82,7 +82,7 @@ impl Transport for WebTransport {
                     }
                 })
             };
-            // A failed handshake closes too; then `opened` is dropped, which ends the wait.
+            // A failed handshake closes too: dropping `opened` ends the wait.
             let on_close = Closure::new(move |_: Event| {
                 opened.borrow_mut().take();
                 sender.close_channel();
@@ -91,7 +91,7 @@ impl Transport for WebTransport {
             socket.set_onopen(Some(on_open.as_ref().unchecked_ref()));
             socket.set_onclose(Some(on_close.as_ref().unchecked_ref()));
             let handlers = Handlers { socket: socket.clone(), _message: on_message, _open: on_open, _close: on_close };
-            match select(open, WorkerClock.sleep(DIAL_PATIENCE)).await {
+            match select(open, WorkerClock.sleep(DIAL_TIMEOUT)).await {
                 Either::Left((Ok(()), _)) => {}
                 Either::Left((Err(_), _)) => return Err(NetError::unreachable(&url, "the connection was refused")),
                 Either::Right(_) => return Err(NetError::unreachable(&url, "no answer in time")),
@@ -107,7 +107,7 @@ impl Transport for WebTransport {
         Box::pin(async move {
             let url = request.url.clone();
             let answer = fetch(request).boxed_local();
-            match select(answer, WorkerClock.sleep(PATIENCE)).await {
+            match select(answer, WorkerClock.sleep(TIMEOUT)).await {
                 Either::Left((Ok(reply), _)) => Ok(reply),
                 Either::Left((Err(error), _)) => Err(NetError::unreachable(&url, js::error_text(&error))),
                 Either::Right(_) => Err(NetError::unreachable(&url, "no answer in time")),
@@ -123,7 +123,7 @@ async fn fetch(request: HttpRequest) -> Result<HttpReply, JsValue> {
         Method::Head => "HEAD",
         Method::Post => "POST",
     });
-    // Weights are kept in OPFS; a second copy in the browser's own cache would only take quota.
+    // Weights are stored in OPFS. A second copy in the browser's HTTP cache would only use quota.
     init.set_cache(RequestCache::NoStore);
     let headers = Headers::new()?;
     if let Some(range) = &request.range {

@@ -1,4 +1,4 @@
-//! The node worker's program.
+//! The program of the node worker.
 
 use std::rc::Rc;
 
@@ -9,36 +9,36 @@ use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{File, MessageEvent, MessagePort};
 
 use super::files::PickedFile;
-use super::neighbours::{INTRODUCER, Introducer};
+use super::same_browser::{DISCOVERY_PORT, DiscoveryPort};
 use super::{js, logging, platform};
 use crate::node::{Input, Node, NodeOptions};
 use crate::platform::LocalFile;
 
-/// What the worker says when it can hear.
+/// The worker's first message: it listens.
 pub(super) const UP: &str = "up";
-/// The page asks whether the worker lives.
+/// The page's liveness check.
 pub(super) const PING: &str = "ping";
-/// It does.
+/// The reply to it.
 pub(super) const PONG: &str = "pong";
 
 /// Runs a node in this worker. Messages are JSON of `ToNode` and `ToPage` as text (64-bit numbers survive it), or
-/// `{ json, file }` where a file goes along; before them `{ introducer }`, a port to the shared worker.
+/// `{ json, file }` if a file goes along, and before them `{ discovery }`, a port to the shared worker.
 pub fn run() {
     logging::start();
     let page = Rc::new(|message: ToPage| match serde_json::to_string(&message) {
         Ok(json) => say(&json),
         Err(error) => log::error!("a message to the page cannot be written: {error}"),
     });
-    let introducer = Introducer::default();
+    let discovery = DiscoveryPort::default();
     let (node, queue, inputs) =
-        Node::new(platform(&introducer), NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new() });
+        Node::new(platform(&discovery), NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new() });
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {
             Some(text) if text == PING => return say(PONG),
             Some(json) => (Some(json), None),
             None => {
-                if let Ok(port) = js::get(&event.data(), INTRODUCER).dyn_into::<MessagePort>() {
-                    return introducer.found(port);
+                if let Ok(port) = js::get(&event.data(), DISCOVERY_PORT).dyn_into::<MessagePort>() {
+                    return discovery.set(port);
                 }
                 (js::get(&event.data(), "json").as_string(), js::get(&event.data(), "file").dyn_into::<File>().ok())
             }
@@ -57,6 +57,6 @@ pub fn run() {
 
 fn say(text: &str) {
     if let Err(error) = js::worker().post_message(&JsValue::from_str(text)) {
-        log::error!("the page does not hear: {}", js::error_text(&error));
+        log::error!("the page cannot be reached: {}", js::error_text(&error));
     }
 }

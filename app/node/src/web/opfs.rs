@@ -1,4 +1,4 @@
-//! The origin's private file system: `weights/<model id>/<file>`, where a file is a small blob, a pack of units or their
+//! The origin private file system (OPFS): `weights/<model id>/<file>`, where a file is a small blob, a pack of units or their
 //! journal.
 
 use std::cell::RefCell;
@@ -20,13 +20,13 @@ use crate::platform::{Clock, StoreError, Usage};
 use potluck_plan::ModelId;
 
 const FOLDER: &str = "weights";
-/// The exception that tells of another open file.
+/// The exception if another context has the file open.
 const LOCKED: &str = "NoModificationAllowedError";
-/// How often a file that somebody else has open is tried again, and the milliseconds between two tries.
-const TRIES: u32 = 20;
-const TRY_PAUSE: f64 = 50.0;
+/// Attempts to open a file that another context has open, and the milliseconds between them.
+const MAX_ATTEMPTS: u32 = 20;
+const RETRY_MILLIS: f64 = 50.0;
 
-/// An exception as a typed error.
+/// Converts an exception to a typed error.
 pub fn store_error(error: &JsValue) -> StoreError {
     match error_name(error).as_str() {
         "QuotaExceededError" => StoreError::Full,
@@ -36,7 +36,7 @@ pub fn store_error(error: &JsValue) -> StoreError {
     }
 }
 
-/// There is no such file or folder.
+/// True if the exception says that there is no such file or folder.
 pub fn is_missing(error: &JsValue) -> bool {
     error_name(error) == "NotFoundError"
 }
@@ -44,7 +44,7 @@ pub fn is_missing(error: &JsValue) -> bool {
 async fn weights() -> Result<FileSystemDirectoryHandle, JsValue> {
     // Without a secure context there is no storage at all.
     let storage = js::get(&js::worker().navigator(), "storage");
-    let root = js::settle(js::call(&storage, "getDirectory", &[])?).await?;
+    let root = js::await_promise(js::call(&storage, "getDirectory", &[])?).await?;
     let root: FileSystemDirectoryHandle = root.unchecked_into();
     folder(&root, FOLDER, true).await
 }
@@ -61,8 +61,8 @@ async fn folder(
 }
 
 thread_local! {
-    /// The folder of the model whose blob was opened last: finding it takes three questions to the browser, and a model
-    /// can have thousands of blobs.
+    /// The folder of the model whose blob was opened last: finding it takes three calls into the browser, and a model can
+    /// have thousands of blobs.
     static LAST: RefCell<Option<(ModelId, FileSystemDirectoryHandle)>> = const { RefCell::new(None) };
 }
 
@@ -70,7 +70,7 @@ async fn file(model: ModelId, name: &str, create: bool) -> Result<FileSystemFile
     let known = LAST.with_borrow(|last| last.as_ref().filter(|(last, _)| *last == model).map(|(_, f)| f.clone()));
     if let Some(folder) = known {
         match file_in(&folder, name, create).await {
-            // The folder itself may be gone: somebody deleted the model.
+            // The folder may be gone: another tab deleted the model.
             Err(error) if is_missing(&error) => LAST.with_borrow_mut(|last| *last = None),
             found => return found,
         }
@@ -96,7 +96,7 @@ async fn entries(folder: &FileSystemDirectoryHandle) -> Result<Vec<(String, JsVa
     let iterator: JsValue = folder.entries().into();
     let mut found = Vec::new();
     loop {
-        let step = js::settle(js::call(&iterator, "next", &[])?).await?;
+        let step = js::await_promise(js::call(&iterator, "next", &[])?).await?;
         if js::get(&step, "done").is_truthy() {
             return Ok(found);
         }
@@ -122,12 +122,18 @@ pub struct Entry {
 
 impl Entry {
     /// Its length.
+    ///
+    /// # Errors
+    /// The browser's exception.
     pub async fn size(&self) -> Result<u64, JsValue> {
         size(self.handle.clone()).await
     }
 }
 
 /// The files of a model.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn list(model: ModelId) -> Result<Vec<Entry>, JsValue> {
     match folder(&weights().await?, &model.to_string(), false).await {
         Ok(folder) => Ok(entries(&folder).await?.into_iter().map(|(name, handle)| Entry { name, handle }).collect()),
@@ -136,7 +142,10 @@ pub async fn list(model: ModelId) -> Result<Vec<Entry>, JsValue> {
     }
 }
 
-/// The length of a blob, 0 if it is not there.
+/// The length of a blob; 0 if it does not exist.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn len(key: BlobKey) -> Result<u64, JsValue> {
     match file(key.model, &key.name.to_string(), false).await {
         Ok(handle) => size(handle.into()).await,
@@ -146,12 +155,18 @@ pub async fn len(key: BlobKey) -> Result<u64, JsValue> {
 }
 
 /// The models with a folder.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn models() -> Result<Vec<ModelId>, JsValue> {
     let names = entries(&weights().await?).await?;
     Ok(names.iter().filter_map(|(name, _)| ModelId::from_hex(name)).collect())
 }
 
-/// Deletes a file, if it is there.
+/// Deletes a file, if it exists.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn delete(model: ModelId, name: &str) -> Result<(), JsValue> {
     let removed = match folder(&weights().await?, &model.to_string(), false).await {
         Ok(folder) => JsFuture::from(folder.remove_entry(name)).await,
@@ -160,7 +175,10 @@ pub async fn delete(model: ModelId, name: &str) -> Result<(), JsValue> {
     forgive_missing(removed)
 }
 
-/// Deletes a model's folder, if it is there.
+/// Deletes a model's folder, if it exists.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn delete_model(model: ModelId) -> Result<(), JsValue> {
     let options = FileSystemRemoveOptions::new();
     options.set_recursive(true);
@@ -175,16 +193,19 @@ fn forgive_missing(removed: Result<JsValue, JsValue>) -> Result<(), JsValue> {
     }
 }
 
-/// How full the origin's storage is.
+/// How much of the origin's storage is used.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn usage() -> Result<Usage, JsValue> {
     let storage = js::get(&js::worker().navigator(), "storage");
-    let estimate = js::settle(js::call(&storage, "estimate", &[])?).await?;
-    let persistent = js::settle(js::call(&storage, "persisted", &[])?).await?.is_truthy();
+    let estimate = js::await_promise(js::call(&storage, "estimate", &[])?).await?;
+    let persistent = js::await_promise(js::call(&storage, "persisted", &[])?).await?.is_truthy();
     let number = |name: &str| js::get(&estimate, name).as_f64().unwrap_or(0.0) as u64;
     Ok(Usage { used: number("usage"), quota: number("quota"), persistent })
 }
 
-/// An open file; closes when dropped, because an open one locks everyone else out.
+/// An open file. Closed on drop, because an open file locks out everyone else.
 pub struct OpenFile(FileSystemSyncAccessHandle);
 
 impl Drop for OpenFile {
@@ -196,14 +217,14 @@ impl Drop for OpenFile {
 /// How to open a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Others may read as well. Browsers that do not know this open it for this context alone.
+    /// Others may read too. Browsers that do not support this open it exclusively.
     Read,
-    /// Alone; made if it is not there.
+    /// Exclusively; created if it does not exist.
     Write,
-    /// Others may read and write as well, and agree among themselves; made if it is not there and `create` is true. Browsers
-    /// that do not know this open it for this context alone ([`OpenFile::is_shared`]).
+    /// Others may read and write too and coordinate among themselves. Created if it does not exist and `create` is true.
+    /// Browsers that do not support this open it exclusively ([`OpenFile::is_shared`]).
     Shared {
-        /// Make it.
+        /// Create it if it does not exist.
         create: bool,
     },
 }
@@ -220,22 +241,25 @@ impl Mode {
 
 const SHARED: &str = "readwrite-unsafe";
 
-/// Opens a file of a model for synchronous reading or writing; workers only. Whoever gives up waiting leaves no open file
-/// behind: it would lock out the next writer.
+/// Opens a file of a model for synchronous reading or writing; workers only. A caller that stops waiting leaves no open file
+/// behind, which would lock out the next writer.
+///
+/// # Errors
+/// The browser's exception.
 pub async fn open(model: ModelId, name: String, mode: Mode) -> Result<OpenFile, JsValue> {
     let (sender, opened) = oneshot::channel();
     wasm_bindgen_futures::spawn_local(async move {
-        // A file that nobody waits for comes back in the error, and is closed.
+        // If nobody waits any more, the error contains the file, which is then closed.
         let _ = sender.send(open_patiently(model, &name, mode).await);
     });
     opened.await.unwrap_or_else(|_| Err(JsValue::from_str("the file was never opened")))
 }
 
-/// Where a browser opens files for one context alone, the others take turns.
+/// In browsers that open files exclusively, contexts take turns.
 async fn open_patiently(model: ModelId, name: &str, mode: Mode) -> Result<OpenFile, JsValue> {
-    for _ in 1..TRIES {
+    for _ in 1..MAX_ATTEMPTS {
         match open_now(model, name, mode).await {
-            Err(error) if error_name(&error) == LOCKED => WorkerClock.sleep(TRY_PAUSE).await,
+            Err(error) if error_name(&error) == LOCKED => WorkerClock.sleep(RETRY_MILLIS).await,
             opened => return opened,
         }
     }
@@ -246,22 +270,28 @@ async fn open_now(model: ModelId, name: &str, mode: Mode) -> Result<OpenFile, Js
     let handle = file(model, name, matches!(mode, Mode::Write | Mode::Shared { create: true })).await?;
     let options = js_sys::Object::new();
     js::set(&options, "mode", &mode.name().into());
-    let opened = js::settle(js::call(&handle, "createSyncAccessHandle", &[&options])?).await?;
+    let opened = js::await_promise(js::call(&handle, "createSyncAccessHandle", &[&options])?).await?;
     Ok(OpenFile(opened.unchecked_into()))
 }
 
 impl OpenFile {
-    /// Other contexts can open it at the same time, to read and to write.
+    /// True if other contexts can open it at the same time, to read and to write.
     pub fn is_shared(&self) -> bool {
         js::get(&self.0, "mode").as_string().as_deref() == Some(SHARED)
     }
 
     /// Its length.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn size(&self) -> Result<u64, StoreError> {
         Ok(self.0.get_size().map_err(|error| store_error(&error))? as u64)
     }
 
     /// Fills an array from `offset` on.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn fill(&self, offset: u64, into: &Uint8Array) -> Result<(), StoreError> {
         let options = FileSystemReadWriteOptions::new();
         options.set_at(offset as f64);
@@ -269,7 +299,10 @@ impl OpenFile {
         if read == f64::from(into.length()) { Ok(()) } else { Err(StoreError::ShortRead) }
     }
 
-    /// Fills an array with what lies in the extents, one after the other.
+    /// Fills an array with the extents, one after the other.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn gather(&self, extents: &[Extent], into: &Uint8Array) -> Result<(), StoreError> {
         let mut at = 0;
         for extent in extents {
@@ -281,6 +314,9 @@ impl OpenFile {
     }
 
     /// All bytes from `offset` on.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn rest(&self, offset: u64) -> Result<Vec<u8>, StoreError> {
         let len = self.size()?.saturating_sub(offset);
         let bytes = Uint8Array::new_with_length(u32::try_from(len).map_err(|_| StoreError::ShortRead)?);
@@ -288,11 +324,14 @@ impl OpenFile {
         Ok(bytes.to_vec())
     }
 
-    /// Makes `bytes` the file's end, from `offset` on, and waits until they are on the disk. What was written of a failed piece
-    /// is cut off.
+    /// Makes `bytes` the end of the file, from `offset` on, and waits until they are on disk. After a failure the file ends at
+    /// `offset`.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn append(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
         if self.size()? > offset {
-            // Bytes that nobody counted.
+            // Bytes without a record.
             self.0.truncate_with_f64(offset as f64).map_err(|error| store_error(&error))?;
         }
         let outcome = self.write(offset, bytes);
@@ -302,8 +341,11 @@ impl OpenFile {
         outcome
     }
 
-    /// Writes bytes over others, and waits until they are on the disk. The returned count is checked: full storages were seen
-    /// to answer 4294967288 instead of an exception.
+    /// Overwrites bytes and waits until they are on disk. The returned count is checked: full storages were observed to return
+    /// 4294967288 instead of an exception.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub fn write(&self, offset: u64, bytes: &Uint8Array) -> Result<(), StoreError> {
         let failed = |error: JsValue| store_error(&error);
         let options = FileSystemReadWriteOptions::new();
@@ -320,13 +362,13 @@ impl OpenFile {
         }
     }
 
-    /// Takes what was appended from `offset` on away again.
+    /// Removes what was appended from `offset` on.
     pub fn cut(&self, offset: u64) {
         if self.size().is_ok_and(|size| size <= offset) {
             return;
         }
         if let Err(error) = self.0.truncate_with_f64(offset as f64) {
-            log::error!("a broken piece stays in the storage: {}", error_text(&error));
+            log::error!("an incomplete piece remains in the storage: {}", error_text(&error));
         }
     }
 }

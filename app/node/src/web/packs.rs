@@ -1,6 +1,6 @@
-//! The packs of units and their journal ([`crate::pack`]), as the storage worker writes them.
+//! Writes the packs of units and their journal ([`crate::pack`]) in the storage worker.
 //!
-//! Files stay open for a moment after each use. Those who write, in all tabs of the profile, hold a lock meanwhile.
+//! Files stay open for a moment after each use. Writers, in all tabs of the profile, hold a lock meanwhile.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use js_sys::Uint8Array;
 use potluck_plan::{BlockIndex, ModelId, WeightUnit};
 use wasm_bindgen::JsValue;
 
-use super::locks::{self, Ask, WebLock};
+use super::locks::{self, LockRequest, WebLock};
 use super::opfs::{self, Entry, Mode, OpenFile, store_error};
 use super::time::WorkerClock;
 use super::{js, random};
@@ -18,12 +18,12 @@ use crate::blob::BlobName;
 use crate::pack::{Index, JOURNAL, Pack, Record};
 use crate::platform::{Clock, StoreError};
 
-/// Files that nobody used for so many milliseconds are closed: an open one can be deleted by nobody.
-const IDLE: f64 = 300.0;
-/// Packs that are open at a time.
-const MOST_OPEN: usize = 8;
+/// Milliseconds after which unused files are closed: an open file cannot be deleted.
+const IDLE_MILLIS: f64 = 300.0;
+/// Maximum number of open packs.
+const MAX_OPEN: usize = 8;
 
-/// The model whose units were used last.
+/// The open files of the model that was used last.
 #[derive(Default)]
 pub struct Packs {
     open: Option<Open>,
@@ -40,7 +40,10 @@ struct Open {
 }
 
 impl Packs {
-    /// Adds bytes to a unit that has `offset` bytes.
+    /// Appends bytes to a unit that has `offset` bytes.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn append(
         &mut self,
         model: ModelId,
@@ -88,7 +91,10 @@ impl Packs {
         noted
     }
 
-    /// Forgets what is stored of a unit.
+    /// Drops the stored bytes of a unit.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn forget(&mut self, model: ModelId, unit: WeightUnit) -> Result<(), StoreError> {
         let _lock = lock(model).await;
         match self.open(model, false).await? {
@@ -98,6 +104,9 @@ impl Packs {
     }
 
     /// Reads bytes of a unit.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn read(
         &mut self,
         model: ModelId,
@@ -111,8 +120,11 @@ impl Packs {
         open.pack(unit, false).await?.gather(&extents, into)
     }
 
-    /// The bytes of a model's journal that follow the first `known` ones, if its generation is that: where they begin, and
-    /// they. Nothing where there is no journal.
+    /// The bytes of a model's journal after the first `known` bytes, if it has the given generation, otherwise all; with the
+    /// offset of the first. Empty if there is no journal.
+    ///
+    /// # Errors
+    /// The storage failed.
     pub async fn journal(
         &mut self,
         model: ModelId,
@@ -131,7 +143,7 @@ impl Packs {
         self.open = None;
     }
 
-    /// The model's files, with what its journal says now; `None` if there is no journal and none is to be made.
+    /// The model's files with its current journal; `None` if there is no journal and none is to be created.
     async fn open(&mut self, model: ModelId, create: bool) -> Result<Option<&mut Open>, StoreError> {
         self.used = WorkerClock.now().0;
         if self.open.as_ref().is_none_or(|open| open.model != model) {
@@ -151,7 +163,7 @@ impl Packs {
 }
 
 impl Open {
-    /// Writes records behind the others.
+    /// Appends records to the journal.
     fn note(&mut self, records: &[Record]) -> Result<(), StoreError> {
         if records.is_empty() {
             return Ok(());
@@ -166,7 +178,7 @@ impl Open {
     async fn pack(&mut self, unit: WeightUnit, create: bool) -> Result<&OpenFile, StoreError> {
         let block = unit.block();
         if !self.packs.contains_key(&block) {
-            if self.packs.len() >= MOST_OPEN {
+            if self.packs.len() >= MAX_OPEN {
                 self.packs.clear();
             }
             let generation = self.index.generation().ok_or_else(nothing)?;
@@ -178,7 +190,7 @@ impl Open {
     }
 }
 
-/// Closes what is open once nobody has used it for a while.
+/// Closes the open files once they were not used for a while.
 pub fn close_when_idle(packs: &Rc<Mutex<Packs>>, open: &mut Packs) {
     if open.open.is_none() || std::mem::replace(&mut open.closing, true) {
         return;
@@ -186,9 +198,9 @@ pub fn close_when_idle(packs: &Rc<Mutex<Packs>>, open: &mut Packs) {
     let packs = packs.clone();
     wasm_bindgen_futures::spawn_local(async move {
         loop {
-            WorkerClock.sleep(IDLE).await;
+            WorkerClock.sleep(IDLE_MILLIS).await;
             let mut packs = packs.lock().await;
-            if WorkerClock.now().0 - packs.used >= IDLE {
+            if WorkerClock.now().0 - packs.used >= IDLE_MILLIS {
                 packs.close();
             }
             if packs.open.is_none() {
@@ -199,10 +211,10 @@ pub fn close_when_idle(packs: &Rc<Mutex<Packs>>, open: &mut Packs) {
     });
 }
 
-/// The lock of those who write to a model's packs. Without locks (an old browser) files are not shared either.
+/// The lock for writers of a model's packs. Browsers without locks do not share files either.
 pub async fn lock(model: ModelId) -> Option<WebLock> {
     let navigator: JsValue = js::worker().navigator().into();
-    match locks::request(&navigator, &format!("potluck-packs-{model}"), Ask::Wait).await {
+    match locks::request(&navigator, &format!("potluck-packs-{model}"), LockRequest::Wait).await {
         Ok(lock) => lock,
         Err(error) => {
             log::info!("no lock: {}", js::error_text(&error));
@@ -211,8 +223,11 @@ pub async fn lock(model: ModelId) -> Option<WebLock> {
     }
 }
 
-/// The files of a model. Packs of other generations are deleted, and units in files of their own, as an earlier version
-/// kept them. Only with the model's lock.
+/// Lists the files of a model. Deletes packs of other generations, and units in files of their own, which an earlier version
+/// wrote. The caller must hold the model's lock.
+///
+/// # Errors
+/// The storage failed.
 pub async fn tidy(model: ModelId, generation: Option<u32>) -> Result<Vec<Entry>, StoreError> {
     let mut known = Vec::new();
     for entry in opfs::list(model).await.map_err(|error| store_error(&error))? {
@@ -224,7 +239,7 @@ pub async fn tidy(model: ModelId, generation: Option<u32>) -> Result<Vec<Entry>,
         if !old {
             known.push(entry);
         } else if let Err(error) = opfs::delete(model, &entry.name).await {
-            log::info!("\"{}\" stays in the storage: {}", entry.name, js::error_text(&error));
+            log::info!("\"{}\" remains in the storage: {}", entry.name, js::error_text(&error));
         }
     }
     Ok(known)

@@ -1,7 +1,8 @@
-//! The page half: starts the node worker, restarts a dead one, and does what a worker cannot.
+//! The page half: starts the node worker, replaces a dead one, and does what a worker cannot.
 
-mod awake;
-mod memory;
+mod identity;
+mod replay_log;
+mod wake_lock;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,24 +14,21 @@ use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{ErrorEvent, File, MessageEvent, VisibilityState, Window, Worker};
 
-use self::awake::Awake;
-use self::memory::Memory;
-use super::locks::{self, Ask, WebLock};
+use self::replay_log::ReplayLog;
+use self::wake_lock::WakeLock;
+use super::locks::WebLock;
 use super::node::{PING, PONG, UP};
-use super::{js, logging, neighbours};
+use super::{js, logging, same_browser};
 
-/// Milliseconds between two questions whether the worker lives.
-const PING_PAUSE: i32 = 4_000;
-/// Unanswered questions after which it counts as dead: twenty seconds, longer than any work between two events.
-const MISSED: u32 = 5;
-/// Deaths within [`DEATH_SPAN`] milliseconds after which it is not started again.
-const DEATHS: usize = 4;
+/// Milliseconds between two liveness checks of the worker.
+const PING_INTERVAL: i32 = 4_000;
+/// Unanswered checks after which it counts as dead: twenty seconds, longer than any work between two events.
+const MAX_MISSED: u32 = 5;
+/// Deaths within [`DEATH_SPAN`] milliseconds after which it is not restarted.
+const MAX_DEATHS: usize = 4;
 const DEATH_SPAN: f64 = 120_000.0;
-/// Tries to get the tab's own id after a reload, and the wait between them in milliseconds: the page before may still
-/// hold it.
-const CLAIMS: (u32, i32) = (4, 250);
 
-/// The page's way to its node. Cheap to clone.
+/// The page's handle of its node. Cheap to clone.
 #[derive(Clone)]
 pub struct PageHalf(Rc<Page>);
 
@@ -39,19 +37,19 @@ type Receiver = Rc<dyn Fn(ToPage)>;
 struct Page {
     worker: RefCell<Option<Worker>>,
     up: Cell<bool>,
-    /// The tab's id is being claimed; what comes meanwhile waits.
+    /// The tab's id is being claimed; messages wait meanwhile.
     claiming: Cell<bool>,
     waiting: RefCell<VecDeque<(ToNode, Option<File>)>>,
     receiver: RefCell<Option<Receiver>>,
     early: RefCell<Vec<ToPage>>,
-    memory: RefCell<Memory>,
+    replay_log: RefCell<ReplayLog>,
     identity: RefCell<Option<WebLock>>,
     missed: Cell<u32>,
     deaths: RefCell<Vec<f64>>,
-    awake: Awake,
+    wake_lock: WakeLock,
 }
 
-/// Starts the node worker and the watch over it. To be called once in a page.
+/// Starts the node worker and its supervision. To be called once in a page.
 pub fn start() -> PageHalf {
     logging::start();
     let half = PageHalf(Rc::new(Page {
@@ -61,11 +59,11 @@ pub fn start() -> PageHalf {
         waiting: RefCell::default(),
         receiver: RefCell::default(),
         early: RefCell::default(),
-        memory: RefCell::default(),
+        replay_log: RefCell::default(),
         identity: RefCell::default(),
         missed: Cell::default(),
         deaths: RefCell::default(),
-        awake: Awake::default(),
+        wake_lock: WakeLock::default(),
     }));
     half.spawn();
     half.watch();
@@ -73,16 +71,16 @@ pub fn start() -> PageHalf {
 }
 
 impl PageHalf {
-    /// Sends a message to the node; a file goes along with `ToNode::Host` of `ModelSource::File`. What is sent before the
-    /// node is up waits.
+    /// Sends a message to the node, with a file if it is `ToNode::Host` of `ModelSource::File`. Messages wait until the node is
+    /// up.
     pub fn send(&self, message: ToNode, file: Option<File>) {
-        self.0.memory.borrow_mut().note(&message, file.as_ref());
+        self.0.replay_log.borrow_mut().command(&message, file.as_ref());
         if let ToNode::Start { .. } = message {
             self.0.claiming.set(true);
             let half = self.clone();
             wasm_bindgen_futures::spawn_local(async move {
                 let message = half.claim(message).await;
-                half.0.memory.borrow_mut().note(&message, None);
+                half.0.replay_log.borrow_mut().command(&message, None);
                 half.0.waiting.borrow_mut().push_front((message, None));
                 half.0.claiming.set(false);
                 half.flush();
@@ -100,9 +98,9 @@ impl PageHalf {
         std::mem::take(&mut *self.0.early.borrow_mut()).into_iter().for_each(|message| receiver(message));
     }
 
-    /// Keeps the screen awake, or lets it sleep again; taken anew each time the tab is shown.
-    pub fn keep_awake(&self, awake: bool) {
-        self.0.awake.want(awake);
+    /// Keeps the screen on, or lets it sleep.
+    pub fn keep_awake(&self, wake_lock: bool) {
+        self.0.wake_lock.set_wanted(wake_lock);
     }
 
     /// Asks the browser never to evict this site's storage; resolves to a boolean.
@@ -118,7 +116,7 @@ impl PageHalf {
         let worker = match Worker::new(&format!("/node_loader.js?v={BUILD}")) {
             Ok(worker) => worker,
             Err(error) => {
-                return self.tell(NoticeLevel::Error, "The page's worker cannot start.", &js::error_text(&error));
+                return self.notice(NoticeLevel::Error, "The page's worker cannot start.", &js::error_text(&error));
             }
         };
         let half = self.clone();
@@ -142,17 +140,17 @@ impl PageHalf {
             UP => {
                 self.0.up.set(true);
                 if let Some(worker) = &*self.0.worker.borrow() {
-                    neighbours::introduce(worker);
+                    same_browser::connect(worker);
                 }
                 self.flush();
             }
             PONG => {}
             json => match serde_json::from_str::<ToPage>(json) {
                 Ok(message) => {
-                    self.0.memory.borrow_mut().heard(&message);
-                    self.give(message);
+                    self.0.replay_log.borrow_mut().reply(&message);
+                    self.deliver(message);
                 }
-                Err(error) => self.tell(
+                Err(error) => self.notice(
                     NoticeLevel::Error,
                     "The page and its worker are of different versions. Reload the page.",
                     &error.to_string(),
@@ -161,7 +159,7 @@ impl PageHalf {
         }
     }
 
-    fn give(&self, message: ToPage) {
+    fn deliver(&self, message: ToPage) {
         let receiver = self.0.receiver.borrow().clone();
         match receiver {
             Some(receiver) => receiver(message),
@@ -169,8 +167,8 @@ impl PageHalf {
         }
     }
 
-    fn tell(&self, level: NoticeLevel, sentence: &str, details: &str) {
-        self.give(ToPage::Notice(Notice { level, sentence: sentence.to_owned(), details: details.to_owned() }));
+    fn notice(&self, level: NoticeLevel, sentence: &str, details: &str) {
+        self.deliver(ToPage::Notice(Notice { level, sentence: sentence.to_owned(), details: details.to_owned() }));
     }
 
     fn flush(&self) {
@@ -181,13 +179,13 @@ impl PageHalf {
         let Some(worker) = worker else { return };
         while let Some((message, file)) = self.0.waiting.borrow_mut().pop_front() {
             if let Err(error) = post(&worker, &message, file.as_ref()) {
-                log::error!("the worker does not hear: {error}");
+                log::error!("the worker cannot be reached: {error}");
             }
         }
     }
 
-    /// Another worker takes the dead one's place and is told what the page had asked for.
-    fn died(&self, why: &str) {
+    /// Replaces a dead worker, and repeats the commands that are in effect.
+    fn died(&self, reason: &str) {
         if let Some(worker) = self.0.worker.borrow_mut().take() {
             worker.terminate();
         }
@@ -199,14 +197,14 @@ impl PageHalf {
             deaths.push(now);
             deaths.len()
         };
-        if recent > DEATHS {
+        if recent > MAX_DEATHS {
             let sentence = "The page's worker stops again and again. Reload the page, or close other tabs.";
-            return self.tell(NoticeLevel::Error, sentence, why);
+            return self.notice(NoticeLevel::Error, sentence, reason);
         }
         let sentence = "The page's worker had stopped and was started again; an answer under way is lost.";
-        self.tell(NoticeLevel::Warning, sentence, why);
-        // The memory's messages hold what still waited, but for prompts: those are asked again by a person.
-        *self.0.waiting.borrow_mut() = self.0.memory.borrow().replay().into();
+        self.notice(NoticeLevel::Warning, sentence, reason);
+        // The replay contains everything that still waited, except prompts: a person must send those again.
+        *self.0.waiting.borrow_mut() = self.0.replay_log.borrow().replay().into();
         self.spawn();
     }
 
@@ -215,7 +213,7 @@ impl PageHalf {
         let half = self.clone();
         let ping = Closure::<dyn FnMut()>::new(move || half.ping());
         let pinging =
-            window.set_interval_with_callback_and_timeout_and_arguments_0(ping.as_ref().unchecked_ref(), PING_PAUSE);
+            window.set_interval_with_callback_and_timeout_and_arguments_0(ping.as_ref().unchecked_ref(), PING_INTERVAL);
         if pinging.is_err() {
             log::warn!("a dead worker will not be noticed");
         }
@@ -226,10 +224,10 @@ impl PageHalf {
         let on_change = Closure::<dyn FnMut()>::new(move || {
             let hidden = shown.visibility_state() == VisibilityState::Hidden;
             if !hidden {
-                half.0.awake.shown();
+                half.0.wake_lock.shown();
             }
             // The first message must be Start.
-            if half.0.memory.borrow().started() {
+            if half.0.replay_log.borrow().started() {
                 half.send(ToNode::Visibility { hidden }, None);
             }
         });
@@ -246,39 +244,11 @@ impl PageHalf {
         let Some(worker) = worker.filter(|_| self.0.up.get()) else { return };
         let missed = self.0.missed.get() + 1;
         self.0.missed.set(missed);
-        if missed > MISSED {
+        if missed > MAX_MISSED {
             self.died("it did not answer");
         } else if let Err(error) = worker.post_message(&PING.into()) {
             log::warn!("the worker cannot be asked: {}", js::error_text(&error));
         }
-    }
-
-    /// A duplicated tab has its original's id in the session storage. Each tab holds a lock of its id's name; who finds it
-    /// taken uses a fresh id instead.
-    async fn claim(&self, start: ToNode) -> ToNode {
-        let ToNode::Start { build, relay, mut peer, name, kind } = start else { return start };
-        if self.0.identity.borrow().is_none() {
-            let (tries, pause) = CLAIMS;
-            for attempt in 0..tries {
-                match locks::request(&navigator(), &format!("potluck-peer-{peer}"), Ask::IfAvailable).await {
-                    Ok(Some(lock)) => {
-                        *self.0.identity.borrow_mut() = Some(lock);
-                        break;
-                    }
-                    Ok(None) if attempt + 1 < tries => pause_for(pause).await,
-                    Ok(None) => {
-                        peer = fresh_peer().unwrap_or(peer);
-                        log::info!("this tab is a copy of another one and takes an id of its own");
-                        break;
-                    }
-                    Err(error) => {
-                        log::info!("no locks here: {}", js::error_text(&error));
-                        break;
-                    }
-                }
-            }
-        }
-        ToNode::Start { build, relay, peer, name, kind }
     }
 }
 
@@ -303,23 +273,4 @@ fn window() -> Option<Window> {
 /// The page's navigator; undefined outside of a page.
 fn navigator() -> JsValue {
     window().map_or(JsValue::UNDEFINED, |window| window.navigator().into())
-}
-
-async fn pause_for(millis: i32) {
-    let promise = Promise::new(&mut |resolve, _| {
-        let waiting = window()
-            .ok_or(JsValue::UNDEFINED)
-            .and_then(|window| window.set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, millis));
-        if waiting.is_err() {
-            log::warn!("no timers here");
-        }
-    });
-    // A timer is never rejected.
-    let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
-}
-
-fn fresh_peer() -> Option<PeerId> {
-    let mut bytes = [0; 16];
-    window()?.crypto().ok()?.get_random_values_with_u8_array(&mut bytes).ok()?;
-    Some(PeerId(bytes))
 }

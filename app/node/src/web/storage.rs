@@ -1,4 +1,4 @@
-//! The storage worker: writes to OPFS, lists and deletes. Requests and answers are `[JSON, buffer?]`.
+//! The storage worker: writes to OPFS, lists and deletes. Requests and replies are `[JSON, buffer?]`.
 
 use std::rc::Rc;
 
@@ -17,26 +17,26 @@ use crate::blob::{BlobKey, BlobName};
 use crate::pack::Index;
 use crate::platform::{StoreError, Usage};
 
-/// What the worker says when it can hear.
+/// The worker's first message: it listens.
 pub(super) const UP: &str = "up";
 
-/// To the storage worker.
+/// A request to the storage worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     pub id: u32,
     pub what: What,
 }
 
-/// What to do.
+/// The kind of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum What {
     /// The blobs of a model; the journal of its units is in the buffer.
     List(ModelId),
-    /// The journal of a model's units after so many bytes of this generation.
+    /// The journal of a model's units after this many bytes of this generation.
     Journal(ModelId, Option<u32>, u64),
-    /// The length of a blob that is no unit.
+    /// The length of a blob that is not a unit.
     Len(BlobKey),
-    /// Add so many first bytes of the buffer, which is given back.
+    /// Append this many bytes from the start of the buffer, which is returned.
     Append(BlobKey, u64, u32),
     /// Read bytes into a buffer.
     Read(BlobKey, u64, u64),
@@ -46,36 +46,36 @@ pub(super) enum What {
     DeleteModel(ModelId),
     /// The models.
     Models,
-    /// How full it is.
+    /// How much of the storage is used.
     Usage,
 }
 
-/// From the storage worker.
+/// A reply of the storage worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Reply {
     pub id: u32,
     pub result: Result<Done, StoreError>,
 }
 
-/// What was done.
+/// The result of a request.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Done {
     List(Vec<(BlobName, u64)>),
     Len(u64),
-    /// The journal from there on is in the buffer beside.
+    /// The journal from this offset on is in the buffer.
     Journal(u64),
     Models(Vec<ModelId>),
     Usage(Usage),
-    /// The bytes are in the buffer beside.
+    /// The bytes are in the buffer.
     Bytes,
     Nothing,
 }
 
-/// The storage worker's program.
+/// Runs the storage worker.
 pub fn run() {
     logging::start();
     let scope = js::worker();
-    // Writes must not overtake each other: every request waits for the one before it.
+    // Writes must stay in order: every request waits for the one before it.
     let turns: Rc<Mutex<Packs>> = Rc::default();
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let Ok(parts) = event.data().dyn_into::<Array>() else { return };
@@ -95,7 +95,7 @@ pub fn run() {
     // It lives as long as the worker.
     handler.forget();
     if let Err(error) = scope.post_message(&UP.into()) {
-        log::error!("the storage worker cannot speak: {}", js::error_text(&error));
+        log::error!("the storage worker cannot send: {}", js::error_text(&error));
     }
 }
 
@@ -168,7 +168,7 @@ async fn append(key: BlobKey, offset: u64, bytes: &Uint8Array, packs: &mut Packs
     file.append(offset, bytes)
 }
 
-/// The small blobs of a model with their lengths, and its journal. What no journal tells of is deleted.
+/// The small blobs of a model with their lengths, and its journal. Deletes packs that are not in the journal.
 async fn list(model: ModelId, packs: &mut Packs) -> Result<(Vec<(BlobName, u64)>, Vec<u8>), StoreError> {
     let _lock = lock(model).await;
     let (_, journal) = packs.journal(model, None, 0).await?;
@@ -195,6 +195,6 @@ fn reply(reply: &Reply, buffer: Option<ArrayBuffer>) {
         transfer.push(&buffer);
     }
     if let Err(error) = js::worker().post_message_with_transfer(&parts, &transfer) {
-        log::error!("the storage worker cannot answer: {}", js::error_text(&error));
+        log::error!("the storage worker cannot reply: {}", js::error_text(&error));
     }
 }

@@ -1,5 +1,5 @@
-//! Reading a stream of bytes through buffers that are used again. A whole answer as one `ArrayBuffer` would be left to the
-//! browser's collector, which lets a hundred megabytes of them lie around: a load reads thousands.
+//! Reads byte streams through reusable buffers. A whole reply as one `ArrayBuffer` would wait for the browser's garbage
+//! collector, which lets a hundred megabytes of them accumulate: a load reads thousands.
 
 use std::cell::RefCell;
 
@@ -8,17 +8,17 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use super::js;
 
-/// Bytes of a buffer: about what a browser has ready at a time.
+/// Bytes in a buffer: about what a browser has ready at a time.
 const BUFFER: u32 = 256 << 10;
-/// Buffers that are kept: as many as there are reads at a time.
+/// Buffers that are kept: the number of parallel reads.
 const KEPT: usize = 8;
 
 thread_local! {
     static BUFFERS: RefCell<Vec<ArrayBuffer>> = const { RefCell::new(Vec::new()) };
 }
 
-/// All bytes of the stream that a response or a file has, `expected` of them most likely. None where this browser reads no
-/// stream into a buffer that it is given; nothing was read then.
+/// Reads a response's or file's whole stream, which probably has `expected` bytes. `None`, with nothing read, if this browser
+/// cannot read a stream into a given buffer.
 ///
 /// # Errors
 /// The stream broke.
@@ -29,8 +29,8 @@ pub async fn read(stream: &JsValue, expected: usize) -> Result<Option<Vec<u8>>, 
     let mut bytes = Vec::with_capacity(expected);
     let mut buffer = BUFFERS.with_borrow_mut(Vec::pop).unwrap_or_else(|| ArrayBuffer::new(BUFFER));
     loop {
-        // The buffer goes with the call and comes back with the answer.
-        let step = js::settle(js::call(&reader, "read", &[&Uint8Array::new(&buffer)])?).await?;
+        // The buffer is transferred with the call and comes back with the result.
+        let step = js::await_promise(js::call(&reader, "read", &[&Uint8Array::new(&buffer)])?).await?;
         let Ok(filled) = js::get(&step, "value").dyn_into::<Uint8Array>() else { return Ok(Some(bytes)) };
         let at = bytes.len();
         bytes.resize(at + filled.length() as usize, 0);

@@ -1,5 +1,6 @@
-//! A relay, models from seeds, and peers on this machine's GPU (a software one will do).
-#![allow(dead_code, clippy::unwrap_used)]
+//! A relay, synthetic models, and peers on this machine's GPU (a software one will do).
+#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Positions of context in all tests.
 pub const CONTEXT: u32 = 256;
 
-/// Runs a test on one thread, with a limit.
+/// Runs a test on one thread, with a timeout.
 pub fn test(work: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let limited = async { tokio::time::timeout(PATIENCE, work).await.expect("the test ends in time") };
@@ -37,7 +38,7 @@ pub fn test(work: impl Future<Output = ()>) {
     runtime.shutdown_background();
 }
 
-/// A folder of its own for each test, emptied first.
+/// An empty folder for each test.
 pub fn folder(test: &str) -> PathBuf {
     static NUMBER: AtomicUsize = AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -83,7 +84,7 @@ impl RunningRelay {
         self.origin.rsplit(':').next().unwrap().parse().unwrap()
     }
 
-    /// Stops it and waits until it has.
+    /// Stops it and waits until it has stopped.
     pub async fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
         self.task.await.unwrap().unwrap();
@@ -99,7 +100,7 @@ impl RunningRelay {
     }
 }
 
-/// Sizes of a synthetic model, and what a device needs besides.
+/// Sizes of a synthetic model, and a device's fixed overhead.
 pub fn sizes(model: &Synthetic) -> (ModelShape, Bytes) {
     let (spec, units) = ModelSpec::from_gguf(&join([model.header().unwrap()]).unwrap()).unwrap();
     let overhead = potluck_engine::fixed_overhead(&spec, &settings(Bytes(u64::MAX), CONTEXT, KvCacheType::F32));
@@ -119,12 +120,12 @@ pub fn peer(name: &str, origin: &str, cache: PathBuf) -> Session {
     Session::start(origin, &options)
 }
 
-/// Opens a room; gives its link.
+/// Opens a room; returns its link.
 pub async fn host(session: &mut Session, origin: &str, source: ModelSource, budget: u64) -> String {
     host_with(session, origin, source, budget, Vec::new()).await
 }
 
-/// Opens a room with a model on this disk; gives its link.
+/// Opens a room with a model on this disk; returns its link.
 pub async fn host_with(
     session: &mut Session,
     origin: &str,
@@ -145,7 +146,7 @@ pub async fn host_with(
     format!("{origin}{}", session.link().await.unwrap())
 }
 
-/// Lends a device to the room of a link.
+/// Joins the room of a link and contributes a device.
 pub fn join_room(session: &Session, link: &str, budget: Option<u64>) {
     let (_, room, key) = parse_link(link).unwrap();
     session.page(ToNode::Join { room, key });
@@ -154,7 +155,7 @@ pub fn join_room(session: &Session, link: &str, budget: Option<u64>) {
     }
 }
 
-/// Waits until a snapshot is as wanted.
+/// Waits for a snapshot that meets a condition.
 pub async fn until(session: &mut Session, what: &str, wanted: impl Fn(&Status) -> bool) {
     while !wanted(&session.status) {
         if let Err(sentence) = session.next().await {
@@ -163,7 +164,7 @@ pub async fn until(session: &mut Session, what: &str, wanted: impl Fn(&Status) -
     }
 }
 
-/// The plan answers, with so many stages.
+/// True if the plan is up with this many stages.
 pub fn is_up(status: &Status, stages: usize) -> bool {
     status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up && plan.stages.len() == stages)
 }
@@ -180,7 +181,7 @@ pub fn question(request: u32, text: &str, max_tokens: u32) -> PromptRequest {
     }
 }
 
-/// The tokens of an answer. After each piece of text `at` hears how many there are.
+/// The tokens of an answer. `at` receives their number after each piece of text.
 pub async fn answer(session: &mut Session, prompt: PromptRequest, mut at: impl FnMut(usize)) -> Vec<u32> {
     let request = prompt.request;
     session.page(ToNode::Prompt(prompt));
@@ -200,7 +201,7 @@ pub async fn answer(session: &mut Session, prompt: PromptRequest, mut at: impl F
     }
 }
 
-/// The tokens of several answers that are given at once, in the order of the prompts.
+/// The tokens of several concurrent answers, in the order of the prompts.
 pub async fn answers(session: &mut Session, prompts: Vec<PromptRequest>) -> Vec<Vec<u32>> {
     let requests: Vec<RequestId> = prompts.iter().map(|prompt| prompt.request).collect();
     prompts.into_iter().for_each(|prompt| session.page(ToNode::Prompt(prompt)));
@@ -219,7 +220,7 @@ pub async fn answers(session: &mut Session, prompts: Vec<PromptRequest>) -> Vec<
     all
 }
 
-/// The text of an answer, and what it took.
+/// The text of an answer, and its timings.
 pub async fn text_and_timings(session: &mut Session, prompt: PromptRequest) -> (String, Timings) {
     session.page(ToNode::Prompt(prompt));
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Timing rows after pauses: a GPU that waits for other devices lowers its clock, unless it is kept warm meanwhile.
+//! Times tokens after pauses: a GPU that waits for other devices lowers its clock, unless a keep-alive keeps it busy.
 
 use potluck_engine::AdapterKind;
 use potluck_plan::Task;
@@ -6,46 +6,49 @@ use potluck_planner::measures::typical;
 use potluck_protocol::CalibrationRuns;
 
 use super::super::Compute;
-use super::super::warmth::{LASTING, WORTH};
-use super::{CalibrateError, Trial};
+use super::super::keep_alive::{MIN_SPEEDUP, TOKEN_MILLIS};
+use super::CalibrateError;
+use super::trial::Trial;
 
-/// Milliseconds without work before a row: what a stage waits while others compute, and while rows are on their way; and how
-/// many milliseconds such rows are timed. A clock falls after about two seconds of little use, and the later series begin with
-/// the clock of the one before.
+/// Milliseconds without work before a token (what a stage waits while others compute and hidden states travel), and for how
+/// many milliseconds such tokens are timed. A clock drops after about two seconds of low load, and each series begins with the
+/// clock of the one before.
 const PAUSES: [(f64, f64); 3] = [(10.0, 3_600.0), (30.0, 4_200.0), (90.0, 2_700.0)];
-/// So long rows are timed after each pause where the GPU is kept warm meanwhile, milliseconds: its clock rises within one second.
-const WARM_MILLIS: f64 = 1_800.0;
+/// How long tokens are timed after each pause with a keep-alive, in milliseconds: the clock rises within one second.
+const KEEP_ALIVE_MILLIS: f64 = 1_800.0;
 
-/// What becomes of the GPU between two rows.
+/// What the GPU does between two tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
-    /// Nothing.
-    Alone,
-    /// It is kept warm.
-    Warm,
+    Idle,
+    KeepAlive,
 }
 
 impl Compute {
-    /// Times rows after pauses: on a GPU that is left alone, or kept warm where that is worth it.
+    /// Times tokens after pauses, with a keep-alive if that makes them faster.
+    ///
+    /// # Errors
+    /// The device is lost, or the work failed.
     pub(super) async fn time_pauses(
         &self,
         trial: &mut Trial,
-        rows: &[Task],
+        tokens: &[Task],
         mut runs: CalibrationRuns,
     ) -> Result<Option<CalibrationRuns>, CalibrateError> {
-        let mut meanwhile = Meanwhile::Alone;
-        for (index, (pause, lasting)) in PAUSES.into_iter().enumerate() {
+        let mut meanwhile = Meanwhile::Idle;
+        for (index, (pause, duration)) in PAUSES.into_iter().enumerate() {
             let middle = index == CalibrationRuns::middle_pause(PAUSES.len());
-            let tasks = if middle { rows } else { &rows[..1] };
-            let lasting = if meanwhile == Meanwhile::Warm { WARM_MILLIS } else { lasting };
-            let Some(mut times) = self.after_pauses(trial, tasks, pause, lasting, meanwhile).await? else {
+            let tasks = if middle { tokens } else { &tokens[..1] };
+            let duration = if meanwhile == Meanwhile::KeepAlive { KEEP_ALIVE_MILLIS } else { duration };
+            let Some(mut times) = self.after_pauses(trial, tasks, pause, duration, meanwhile).await? else {
                 return Ok(None);
             };
             if index == 0 && self.has_clock() {
-                let kept = self.after_pauses(trial, tasks, pause, WARM_MILLIS, Meanwhile::Warm).await?;
-                let Some(kept) = kept else { return Ok(None) };
-                if settled(&times[0]) > WORTH * settled(&kept[0]) {
-                    (meanwhile, times) = (Meanwhile::Warm, kept);
+                let with_keep_alive =
+                    self.after_pauses(trial, tasks, pause, KEEP_ALIVE_MILLIS, Meanwhile::KeepAlive).await?;
+                let Some(with_keep_alive) = with_keep_alive else { return Ok(None) };
+                if settled_millis(&times[0]) > MIN_SPEEDUP * settled_millis(&with_keep_alive[0]) {
+                    (meanwhile, times) = (Meanwhile::KeepAlive, with_keep_alive);
                 }
             }
             let mut times = times.into_iter();
@@ -55,57 +58,56 @@ impl Compute {
                 runs.lm_head_paused = times.next().unwrap_or_default();
             }
         }
-        self.warmth.pays(meanwhile == Meanwhile::Warm);
+        self.keep_alive.set_enabled(meanwhile == Meanwhile::KeepAlive);
         Ok(Some(runs))
     }
 
-    /// False for adapters that compute on the processor: what keeps a GPU warm would only take its cores.
+    /// False for adapters that compute on the CPU: a keep-alive would only take its cores.
     fn has_clock(&self) -> bool {
         let gpu = self.gpu.borrow();
         gpu.as_ref().is_some_and(|gpu| gpu.capabilities().kind != AdapterKind::Software)
     }
 
-    /// Runs tasks in turn for `lasting` milliseconds, each time after a pause, in which the GPU is kept warm or left
-    /// alone. While the engine has other work to do nothing is timed.
+    /// Runs tasks in turn for `duration` milliseconds, each after a pause. While the engine has other work
+    /// nothing is timed.
     async fn after_pauses(
         &self,
         trial: &mut Trial,
         tasks: &[Task],
         pause: f64,
-        lasting: f64,
+        duration: f64,
         meanwhile: Meanwhile,
     ) -> Result<Option<Vec<Vec<f64>>>, CalibrateError> {
         let started = self.platform.clock.now().0;
         let mut times = vec![Vec::new(); tasks.len()];
-        while self.platform.clock.now().0 - started < lasting {
+        while self.platform.clock.now().0 - started < duration {
             for (task, times) in tasks.iter().zip(&mut times) {
-                self.rest(pause, meanwhile).await;
-                if trial.own && self.slot.borrow().is_some() {
+                self.pause(pause, meanwhile).await;
+                if self.must_make_room(trial) {
                     return Ok(None);
                 }
                 if trial.engine.pending() == 0 {
-                    times.push(self.run(trial, task.clone()).await?);
+                    times.push(self.run_timed(trial, task.clone()).await?);
                 }
             }
         }
-        // The next series may be one without.
-        self.end_warming();
+        // The next series may be one without a keep-alive.
+        self.stop_keep_alive();
         Ok(Some(times))
     }
 
-    /// Lets time pass without rows, the GPU kept warm meanwhile or left alone. It may be in the middle of that at the end, as it is
-    /// when a row comes from elsewhere.
-    async fn rest(&self, millis: f64, meanwhile: Meanwhile) {
-        let gpu = self.gpu.borrow().clone().filter(|_| meanwhile == Meanwhile::Warm);
+    /// Pauses. A keep-alive may be in the middle of its work at the end, as it is when a token arrives from another device.
+    async fn pause(&self, millis: f64, meanwhile: Meanwhile) {
+        let gpu = self.gpu.borrow().clone().filter(|_| meanwhile == Meanwhile::KeepAlive);
         if let Some(gpu) = gpu {
-            // Through the row that follows: what ends just before it would not be in its way.
-            gpu.keep_alive(millis + LASTING);
+            // It lasts through the token that follows; if it ended just before, it could not delay the token.
+            gpu.keep_alive(millis + TOKEN_MILLIS);
         }
         self.platform.clock.sleep(millis).await;
     }
 }
 
-/// What rows take once the clock has settled: the median of their last third.
-fn settled(times: &[f64]) -> f64 {
+/// Milliseconds of a token once the clock has settled: the median of the last third.
+fn settled_millis(times: &[f64]) -> f64 {
     typical(&times[times.len() * 2 / 3..])
 }

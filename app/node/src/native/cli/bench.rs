@@ -3,24 +3,36 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use potluck_panel::{BenchChoice, BenchEvent, BenchReport, BenchWorkload, Bytes, ModelSource, ToNode, ToPage};
+use clap::ArgAction;
+use potluck_panel::{BenchChoice, BenchEvent, BenchReport, BenchWorkload, KvCacheType, ModelSource, ToNode, ToPage};
 
 use super::{Options, Session};
 use crate::native::open_model_files;
 use crate::node::Input;
 
-/// What `--workloads`, `--depths` and `--runs` say, without the model.
-#[derive(Clone, Debug, PartialEq)]
+/// What a benchmark measures, without the model.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct BenchOptions {
-    /// Prompts and answers.
+    /// bench: tokens of prompt and answer
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "25/128,25/1024,1024/128,512/128",
+        value_parser = parse_workload
+    )]
     pub workloads: Vec<BenchWorkload>,
-    /// Positions before the prompt.
+    /// bench: positions before the prompt
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,2048", value_parser = parse_depth)]
     pub depths: Vec<u32>,
-    /// Runs that count.
+    /// bench: runs that count, after one warm-up run
+    #[arg(long, value_name = "N", default_value_t = 5)]
     pub runs: u32,
-    /// How keys and values are stored.
-    pub cache: potluck_panel::KvCacheType,
-    /// By the kernels that are quickest here.
+    /// The KV cache type; `--kv` sets it.
+    #[arg(skip = KvCacheType::F32)]
+    pub cache: KvCacheType,
+    /// bench: use the portable kernels, not those measured to be fastest here
+    #[arg(long = "untuned", action = ArgAction::SetFalse)]
     pub tuned: bool,
 }
 
@@ -29,28 +41,26 @@ impl Default for BenchOptions {
     fn default() -> Self {
         let workloads = [(25, 128), (25, 1024), (1024, 128), (512, 128)];
         let workloads = workloads.map(|(prompt, answer)| BenchWorkload { prompt, answer }).into();
-        Self { workloads, depths: vec![0, 2048], runs: 5, cache: potluck_panel::KvCacheType::F32, tuned: true }
+        Self { workloads, depths: vec![0, 2048], runs: 5, cache: KvCacheType::F32, tuned: true }
     }
 }
 
-/// `25/128,1024/128`.
-pub fn parse_workloads(text: &str) -> Option<Vec<BenchWorkload>> {
-    let workload = |text: &str| {
+fn parse_workload(text: &str) -> Result<BenchWorkload, String> {
+    let workload = || {
         let (prompt, answer) = text.trim().split_once('/')?;
         Some(BenchWorkload { prompt: prompt.parse().ok()?, answer: answer.parse().ok()? })
     };
-    text.split(',').map(workload).collect()
+    workload().ok_or_else(|| "expected a list of workloads, such as 25/128,1024/128".to_owned())
 }
 
-/// `0,2048`.
-pub fn parse_depths(text: &str) -> Option<Vec<u32>> {
-    text.split(',').map(|depth| depth.trim().parse().ok()).collect()
+fn parse_depth(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| "expected a list of depths, such as 0,2048".to_owned())
 }
 
-/// Measures a file on this device; the table and, as the last line, the JSON go to standard output.
+/// Measures a file on this device. Prints a table and, as the last line, the JSON to standard output.
 ///
 /// # Errors
-/// One sentence.
+/// A sentence on what failed.
 pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
     let files = open_model_files(model)?;
     let BenchOptions { workloads, depths, runs, cache, tuned } = options.benchmark.clone();
@@ -85,7 +95,7 @@ pub async fn bench(model: &Path, options: &Options) -> Result<(), String> {
     }
 }
 
-/// The report in lines of text.
+/// The report as text.
 fn table(report: &BenchReport) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
@@ -124,9 +134,9 @@ fn table(report: &BenchReport) -> String {
     }
     device.tuned.iter().for_each(|(name, value)| line(format!("{name}: {value}")));
     for kernels in &report.kernels {
-        let rows = if kernels.rows == 1 { "one row".to_owned() } else { format!("{} rows", kernels.rows) };
+        let tokens = if kernels.rows == 1 { "one token".to_owned() } else { format!("{} tokens", kernels.rows) };
         line(format!(
-            "\n{} of {rows} after {}: {:.3} ms in kernels ({})",
+            "\n{} of {tokens} after {}: {:.3} ms in kernels ({})",
             kernels.phase, kernels.depth, kernels.millis, kernels.clock
         ));
         for class in &kernels.classes {
@@ -145,19 +155,4 @@ fn table(report: &BenchReport) -> String {
     line(String::new());
     report.method.iter().for_each(|sentence| line(sentence.clone()));
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workloads_and_depths_are_read() {
-        let workloads = [(25, 128), (1024, 1)].map(|(prompt, answer)| BenchWorkload { prompt, answer });
-        assert_eq!(parse_workloads("25/128, 1024/1"), Some(workloads.into()));
-        assert_eq!(parse_workloads("25"), None);
-        assert_eq!(parse_workloads("25/many"), None);
-        assert_eq!(parse_depths("0,2048"), Some(vec![0, 2048]));
-        assert_eq!(parse_depths("deep"), None);
-    }
 }

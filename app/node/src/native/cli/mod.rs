@@ -3,6 +3,7 @@
 mod bench;
 mod options;
 mod session;
+mod values;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,19 +11,25 @@ use std::process::ExitCode;
 use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
-pub use options::{Command, HELP, Options, UsageError, parse, parse_bytes, parse_link};
+pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
+pub use values::{parse_bytes, parse_link};
 
 use super::open_model_files;
 use crate::node::Input;
 use crate::open::split_names;
 
-/// Runs the program; errors go to standard error.
+/// Runs the program. Errors go to standard error.
 pub fn main() -> ExitCode {
     let command = match parse(std::env::args_os().skip(1)) {
         Ok(command) => command,
+        Err(UsageError::Arguments(error)) => {
+            // Fails if the output was closed; nothing can be said then.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
         Err(error) => {
-            eprintln!("{error}\n\n{HELP}");
+            eprintln!("{error}\n\n{}", help());
             return ExitCode::from(2);
         }
     };
@@ -35,7 +42,7 @@ pub fn main() -> ExitCode {
     };
     let tasks = tokio::task::LocalSet::new();
     let done = tasks.block_on(&runtime, perform(command));
-    // Blocking reads of files and HTTP are not waited for.
+    // Does not wait for blocking reads of files and HTTP.
     runtime.shutdown_background();
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,14 +55,10 @@ pub fn main() -> ExitCode {
 
 async fn perform(command: Command) -> Result<(), String> {
     match command {
-        Command::Help => {
-            println!("{HELP}");
-            Ok(())
-        }
         Command::Run { model, options } if options.prompt.is_none() => bench::bench(&model, &options).await,
         Command::Run { model, options } => run(&model, options).await,
         Command::Host { model, relay, room, visible, options } => host(&model, &relay, room, visible, options).await,
-        Command::Join { link, lend, options } => join(&link, lend, options).await,
+        Command::Join { link, contribute, options } => join(&link, contribute, options).await,
     }
 }
 
@@ -92,7 +95,9 @@ async fn host(
     let path = Path::new(model);
     let (source, files) = if path.is_file() {
         if split_names(model).len() > 1 {
-            return Err("A split model on this disk cannot be sent to others; put it in the relay's folder.".to_owned());
+            return Err(
+                "A split model on this disk cannot be sent to others. Put it in the relay's models folder.".to_owned()
+            );
         }
         let files = open_model_files(path)?;
         let name = files.first().map(|file| file.name()).unwrap_or_default();
@@ -118,11 +123,11 @@ async fn host(
     session.stay(&options).await
 }
 
-async fn join(link: &str, lend: bool, options: Options) -> Result<(), String> {
+async fn join(link: &str, contribute: bool, options: Options) -> Result<(), String> {
     let (relay, room, key) = parse_link(link).ok_or_else(|| format!("\"{link}\" is not a room's link."))?;
     let mut session = Session::start(&relay, &options);
     session.page(ToNode::Join { room, key });
-    if lend {
+    if contribute {
         session.page(ToNode::Contribute(ContributeChoice { budget: options.budget }));
     }
     session.stay(&options).await

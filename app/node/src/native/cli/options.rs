@@ -1,59 +1,31 @@
-//! Reading the command line.
+//! The command line.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use lexopt::prelude::{Long, Short, Value, ValueExt};
+use clap::{CommandFactory, Parser, ValueEnum};
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
 use potluck_planner::measures::Measure;
 use thiserror::Error;
 
-use super::bench::{BenchOptions, parse_depths, parse_workloads};
+use super::bench::BenchOptions;
+use super::values::{parse_budget, parse_cache_type, parse_room, parse_sharing, parse_tier};
 
-/// What `--help` prints.
-pub const HELP: &str = "\
-potluck-node: a peer of a Potluck room without a browser
-
-potluck-node run MODEL.gguf --prompt TEXT    one device, no network; prints the answer
-potluck-node run MODEL.gguf --bench          measures the model on this device; a table and JSON
-potluck-node host MODEL --relay URL          opens a room; MODEL is a file, a name on the relay, or a link
-potluck-node join LINK                       lends this GPU to a room
-
-  --prompt TEXT        ask this and print the answer (join: the program ends then)
-  --max-tokens N       most tokens of the answer (256)
-  --temperature T      0 is greedy (0)
-  --seed N             the same seed gives the same answer (0)
-  --raw                the prompt is continued as it is, without the chat template
-  --bench              with a prompt: print timings as JSON on standard error
-  --workloads LIST     bench: tokens of prompt and answer (25/128,25/1024,1024/128,512/128)
-  --depths LIST        bench: positions before the prompt (0,2048)
-  --runs N             bench: runs that count; one more before does not (5)
-  --untuned            bench: with the kernels that are good everywhere, not those measured to be quickest here
-  --kv TYPE            keys and values as f32, f16, q8_0 or q4_0 (the largest that fits; bench: f32)
-  --budget BYTES       GPU memory to lend: 900M, 4G; 0 lends none (4G)
-  --context N          host, run: positions of context (4096)
-  --share WHO          host, run: fastest (default) or everyone
-  --room ID#KEY        host: open this room again
-  --visible            host: list the room on the relay's door
-  --guest              join: only ask, lend nothing
-  --name NAME          what others see
-  --gpu NAME           part of the adapter's name, if there are several
-  --gpu-index N        the so-many-th of the adapters with that name (0)
-  --cache FOLDER       where downloaded weights are kept
-  --insecure           take any TLS certificate: the relay's own is signed by nobody
-  --help";
+const USAGE: &str = "\
+potluck-node run MODEL.gguf --prompt TEXT    answer one prompt on this device, without a network
+       potluck-node run MODEL.gguf --bench          measure the model on this device; prints a table and JSON
+       potluck-node host MODEL --relay URL          open a room; MODEL is a file, a name on the relay, or a link
+       potluck-node join LINK                       contribute this GPU to a room";
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Print the help.
-    Help,
-    /// One prompt on this device alone.
+    /// Answer one prompt, or measure, on this device alone.
     Run {
         /// The file.
         model: PathBuf,
-        /// The rest.
+        /// The common options.
         options: Options,
     },
     /// Open a room.
@@ -64,66 +36,122 @@ pub enum Command {
         relay: String,
         /// Id and key of a room to open again.
         room: Option<(String, String)>,
-        /// List it.
+        /// List it on the relay's start page.
         visible: bool,
-        /// The rest.
+        /// The common options.
         options: Options,
     },
-    /// Take part in a room.
+    /// Enter a room.
     Join {
         /// The room's link.
         link: String,
-        /// Lend the GPU.
-        lend: bool,
-        /// The rest.
+        /// Contribute the GPU.
+        contribute: bool,
+        /// The common options.
         options: Options,
     },
 }
 
-/// What all commands share.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Verb {
+    Run,
+    Host,
+    Join,
+}
+
+/// The arguments as they are written. Every option may come with every verb and in any order; the last one counts.
+#[derive(Debug, Parser)]
+#[command(
+    name = "potluck-node",
+    about = "A peer of a Potluck room without a browser",
+    override_usage = USAGE,
+    args_override_self = true
+)]
+struct Arguments {
+    #[arg(hide = true)]
+    verb: Option<Verb>,
+    #[arg(hide = true)]
+    target: Option<String>,
+    /// host: the relay's address
+    #[arg(long, value_name = "URL")]
+    relay: Option<String>,
+    /// host: open this room again
+    #[arg(long, value_name = "ID#KEY", value_parser = parse_room)]
+    room: Option<(String, String)>,
+    /// host: list the room on the relay's start page
+    #[arg(long)]
+    visible: bool,
+    /// join: only chat, contribute nothing
+    #[arg(long)]
+    guest: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// The options of all commands.
+#[derive(Clone, Debug, PartialEq, clap::Args)]
 pub struct Options {
-    /// Asked once the room can answer.
+    /// Ask this and print the answer (join: the program ends then)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     pub prompt: Option<String>,
-    /// Most tokens to write.
+    /// Maximum tokens of the answer
+    #[arg(long, value_name = "N", default_value_t = 256)]
     pub max_tokens: u32,
-    /// 0 is greedy.
+    /// Sampling temperature; 0 is greedy
+    #[arg(long, value_name = "T", default_value_t = 0.0, allow_hyphen_values = true)]
     pub temperature: f32,
-    /// The same seed gives the same answer.
+    /// The same seed gives the same answer
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
-    /// Without the chat template.
+    /// Continue the prompt as it is, without the chat template
+    #[arg(long)]
     pub raw: bool,
-    /// Print timings, or measure if there is no prompt.
+    /// Measure the model; with a prompt: print timings as JSON on standard error
+    #[arg(long)]
     pub bench: bool,
-    /// What to measure.
+    /// What `--bench` measures.
+    #[command(flatten)]
     pub benchmark: BenchOptions,
-    /// Bytes to lend.
-    pub budget: u64,
-    /// Positions of context.
-    pub context: u32,
-    /// How keys and values are stored; nothing for the largest type that fits.
+    /// KV cache type: f32, f16, q8_0 or q4_0 (default: the largest that fits; bench: f32)
+    #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
-    /// How work is shared.
+    /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
+    #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = parse_budget)]
+    pub budget: u64,
+    /// host, run: positions of context
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub context: u32,
+    /// host, run: how work is shared, fastest or everyone
+    #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
-    /// What others see.
+    /// The name that others see
+    #[arg(long, default_value = "Native peer")]
     pub name: String,
-    /// Part of the adapter's name.
+    /// Part of the adapter's name, if there are several
+    #[arg(long, value_name = "NAME")]
     pub gpu: Option<String>,
-    /// Which of the adapters with that name.
+    /// Which of the adapters with that name, from 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
     pub gpu_index: usize,
-    /// Folder of downloaded weights.
+    /// Folder for downloaded weights
+    #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Take any certificate.
+    /// Accept any TLS certificate: the relay's own is self-signed
+    #[arg(long)]
     pub insecure: bool,
-    /// For measurements only, and not in the help: the device repeats its work so often, as a slower one would take longer.
+    /// For measurements: how many times the device runs its work, to act as a slower one
+    #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub slow: u32,
-    /// For measurements and tests only: treats the device as this, instead of by what it says of itself.
+    /// For measurements and tests: treat the device as this tier, whatever it reports
+    #[arg(long, hide = true, value_parser = parse_tier)]
     pub tier: Option<Tier>,
-    /// For measurements only: what the planner of a hosted room must not know.
+    /// For measurements: what the planner of a hosted room must not know
+    #[arg(skip)]
     pub hidden: Vec<Measure>,
 }
 
 impl Default for Options {
+    /// The options of an empty command line.
     fn default() -> Self {
         Self {
             prompt: None,
@@ -149,176 +177,67 @@ impl Default for Options {
     }
 }
 
-/// A command line that makes no sense.
+/// Why the command line cannot be used.
 #[derive(Debug, Error)]
 pub enum UsageError {
-    /// lexopt's own sentence.
-    #[error("{0}")]
-    Arguments(#[from] lexopt::Error),
-    /// Something is missing.
+    /// An argument is not valid, or help was requested.
+    #[error(transparent)]
+    Arguments(#[from] clap::Error),
+    /// An argument is missing.
     #[error("{0}")]
     Missing(&'static str),
-    /// A value that is none.
-    #[error("\"{value}\" is no {what}.")]
-    Bad {
-        /// What it should be.
-        what: &'static str,
-        /// What was given.
-        value: String,
-    },
 }
 
-/// Reads the arguments after the program's name.
+/// Parses the arguments after the program's name.
 ///
 /// # Errors
-/// One sentence on what is wrong.
+/// An argument is not valid or missing, or help was requested.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
-    let mut parser = lexopt::Parser::from_args(arguments);
-    let mut words: Vec<String> = Vec::new();
-    let mut options = Options::default();
-    let (mut relay, mut room, mut visible, mut lend) = (None, None, false, true);
-    while let Some(argument) = parser.next()? {
-        match argument {
-            Short('h') | Long("help") => return Ok(Command::Help),
-            Long("prompt") => options.prompt = Some(parser.value()?.string()?),
-            Long("max-tokens") => options.max_tokens = parser.value()?.parse()?,
-            Long("temperature") => options.temperature = parser.value()?.parse()?,
-            Long("seed") => options.seed = parser.value()?.parse()?,
-            Long("raw") => options.raw = true,
-            Long("bench") => options.bench = true,
-            Long("workloads") => {
-                let value = parser.value()?.string()?;
-                let workloads = parse_workloads(&value);
-                options.benchmark.workloads =
-                    workloads.ok_or(UsageError::Bad { what: "list of workloads, such as 25/128,1024/128", value })?;
-            }
-            Long("depths") => {
-                let value = parser.value()?.string()?;
-                let depths = parse_depths(&value);
-                options.benchmark.depths =
-                    depths.ok_or(UsageError::Bad { what: "list of depths, such as 0,2048", value })?;
-            }
-            Long("runs") => options.benchmark.runs = parser.value()?.parse()?,
-            Long("untuned") => options.benchmark.tuned = false,
-            Long("kv") => {
-                let value = parser.value()?.string()?;
-                let Ok(cache) = value.parse::<KvCacheType>() else {
-                    return Err(UsageError::Bad { what: "type of keys and values (f32, f16, q8_0 or q4_0)", value });
-                };
-                options.benchmark.cache = cache;
-                options.cache_type = Some(cache);
-            }
-            Long("budget") => {
-                let value = parser.value()?.string()?;
-                let bytes = parse_bytes(&value);
-                options.budget = bytes.ok_or(UsageError::Bad { what: "number of bytes, such as 900M or 4G", value })?;
-            }
-            Long("context") => options.context = parser.value()?.parse()?,
-            Long("share") => {
-                let value = parser.value()?.string()?;
-                options.share = match value.as_str() {
-                    "fastest" => Sharing::Fastest,
-                    "everyone" => Sharing::Everyone,
-                    _ => return Err(UsageError::Bad { what: "way to share (fastest or everyone)", value }),
-                };
-            }
-            Long("relay") => relay = Some(parser.value()?.string()?),
-            Long("room") => {
-                let value = parser.value()?.string()?;
-                let Some((id, key)) = value.split_once('#') else {
-                    return Err(UsageError::Bad { what: "room and key, ID#KEY", value });
-                };
-                room = Some((id.to_owned(), key.to_owned()));
-            }
-            Long("visible") => visible = true,
-            Long("guest") => lend = false,
-            Long("name") => options.name = parser.value()?.string()?,
-            Long("gpu") => options.gpu = Some(parser.value()?.string()?),
-            Long("gpu-index") => options.gpu_index = parser.value()?.parse()?,
-            Long("cache") => options.cache = Some(parser.value()?.into()),
-            Long("insecure") => options.insecure = true,
-            Long("tier") => {
-                let value = parser.value()?.string()?;
-                options.tier = match value.as_str() {
-                    "software" => Some(Tier::Software),
-                    "full" => Some(Tier::Full),
-                    _ => return Err(UsageError::Bad { what: "tier (software or full)", value }),
-                };
-            }
-            Long("slow") => {
-                let value = parser.value()?.string()?;
-                let times = value.parse().ok().filter(|times| *times >= 1);
-                options.slow = times.ok_or(UsageError::Bad { what: "number of repetitions", value })?;
-            }
-            Value(word) => words.push(word.string()?),
-            other => return Err(other.unexpected().into()),
-        }
-    }
-    let mut words = words.into_iter();
-    let (verb, target) = (words.next(), words.next());
-    if words.next().is_some() {
-        return Err(UsageError::Missing("Too many words; put quotes around a prompt."));
+    let program = std::iter::once(OsString::from("potluck-node"));
+    let Arguments { verb, target, relay, room, visible, guest, mut options } =
+        Arguments::try_parse_from(program.chain(arguments))?;
+    if let Some(cache) = options.cache_type {
+        options.benchmark.cache = cache;
     }
     let target = |missing| target.ok_or(UsageError::Missing(missing));
-    match verb.as_deref() {
-        Some("run") => {
+    match verb {
+        Some(Verb::Run) => {
             if options.prompt.is_none() && !options.bench {
                 return Err(UsageError::Missing("\"run\" needs a prompt: --prompt TEXT."));
             }
             Ok(Command::Run { model: target("\"run\" needs a model file.")?.into(), options })
         }
-        Some("host") => Ok(Command::Host {
+        Some(Verb::Host) => Ok(Command::Host {
             model: target("\"host\" needs a model: a file, a name on the relay, or a link.")?,
             relay: relay.ok_or(UsageError::Missing("\"host\" needs the relay's address: --relay URL."))?,
             room,
             visible,
             options,
         }),
-        Some("join") => Ok(Command::Join { link: target("\"join\" needs a room's link.")?, lend, options }),
-        _ => Err(UsageError::Missing("Say what to do: run, host or join.")),
+        Some(Verb::Join) => {
+            Ok(Command::Join { link: target("\"join\" needs a room's link.")?, contribute: !guest, options })
+        }
+        None => Err(UsageError::Missing("Say what to do: run, host or join.")),
     }
 }
 
-/// `900M`, `4G`, `1.5g`, `123456`.
-pub fn parse_bytes(text: &str) -> Option<u64> {
-    let unit = |letter: char| match letter.to_ascii_uppercase() {
-        'K' => Some(1e3),
-        'M' => Some(1e6),
-        'G' => Some(1e9),
-        _ => None,
-    };
-    let (number, factor) = match text.chars().last().and_then(unit) {
-        Some(factor) => (&text[..text.len() - 1], factor),
-        None => (text, 1.0),
-    };
-    let bytes = number.parse::<f64>().ok()? * factor;
-    (bytes.is_finite() && (0.0..9e18).contains(&bytes)).then_some(bytes as u64)
-}
-
-/// Origin, room and key of `https://host/r/ROOM#KEY`.
-pub fn parse_link(link: &str) -> Option<(String, String, Option<String>)> {
-    let (scheme, rest) = link.split_once("://")?;
-    let (host, path) = rest.split_once("/r/")?;
-    let (room, key) = match path.split_once('#') {
-        Some((room, key)) => (room, Some(key.to_owned()).filter(|key| !key.is_empty())),
-        None => (path, None),
-    };
-    let room = room.trim_end_matches('/');
-    let plain = !room.is_empty() && room.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-    (plain && !host.is_empty()).then(|| (format!("{scheme}://{host}"), room.to_owned(), key))
+/// The text of `--help`.
+pub fn help() -> String {
+    Arguments::command().render_help().to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
+    use potluck_panel::BenchWorkload;
 
     fn read(line: &[&str]) -> Result<Command, UsageError> {
         parse(line.iter().map(OsString::from))
     }
 
     #[test]
-    fn a_whole_line_is_read() {
+    fn options_and_defaults_are_read() {
         let line = [
             "host",
             "tiny",
@@ -334,29 +253,49 @@ mod tests {
         let Command::Host { model, relay, room, options, .. } = read(&line).unwrap() else { panic!("a host") };
         assert_eq!((model.as_str(), relay.as_str()), ("tiny", "http://localhost:1"));
         assert_eq!(room, Some(("abc".to_owned(), "k".to_owned())));
-        assert_eq!((options.budget, options.share), (1_500_000_000, Sharing::Everyone));
+        let expected = Options { budget: 1_500_000_000, share: Sharing::Everyone, ..Options::default() };
+        assert_eq!(options, expected, "everything else has its default");
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said() {
-        let said = |line: &[&str]| read(line).unwrap_err().to_string();
-        assert_eq!(said(&["run", "x.gguf"]), "\"run\" needs a prompt: --prompt TEXT.");
-        assert_eq!(said(&["host", "x"]), "\"host\" needs the relay's address: --relay URL.");
-        assert_eq!(said(&[]), "Say what to do: run, host or join.");
-        assert_eq!(said(&["join", "l", "--budget", "many"]), "\"many\" is no number of bytes, such as 900M or 4G.");
-        assert!(said(&["join", "l", "--frobnicate"]).contains("frobnicate"));
+    fn options_come_in_any_order_and_the_last_one_counts() {
+        let line = ["--seed", "1", "run", "--prompt", "- a list", "x.gguf", "--seed", "2", "--kv", "q8_0", "--untuned"];
+        let Command::Run { model, options } = read(&line).unwrap() else { panic!("a run") };
+        assert_eq!((model, options.seed), (PathBuf::from("x.gguf"), 2));
+        assert_eq!(options.prompt.as_deref(), Some("- a list"));
+        assert_eq!((options.cache_type, options.benchmark.cache), (Some(KvCacheType::Q8), KvCacheType::Q8));
+        assert!(!options.benchmark.tuned);
     }
 
     #[test]
-    fn links_and_sizes_are_understood() {
-        let link = parse_link("https://192.168.1.5:8787/r/k3v9#00ff").unwrap();
-        assert_eq!(link, ("https://192.168.1.5:8787".into(), "k3v9".into(), Some("00ff".into())));
-        assert_eq!(parse_link("http://h/r/k3v9").unwrap().2, None);
-        assert_eq!(parse_link("http://h/rooms/k3v9"), None);
-        assert_eq!(parse_link("http://h/r/a b"), None);
-        assert_eq!(parse_bytes("900M"), Some(900_000_000));
-        assert_eq!(parse_bytes("12"), Some(12));
-        assert_eq!(parse_bytes("-1G"), None);
-        assert_eq!(parse_bytes("G"), None);
+    fn workloads_and_depths_are_lists() {
+        let line = ["run", "x.gguf", "--bench", "--workloads", "25/128, 1024/1", "--depths", "0,4096", "--runs", "2"];
+        let Command::Run { options, .. } = read(&line).unwrap() else { panic!("a run") };
+        let workloads = [(25, 128), (1024, 1)].map(|(prompt, answer)| BenchWorkload { prompt, answer });
+        assert_eq!(options.benchmark.workloads, workloads);
+        assert_eq!((options.benchmark.depths, options.benchmark.runs), (vec![0, 4096], 2));
+        for wrong in [["--workloads", "25"], ["--workloads", "25/many"], ["--depths", "deep"], ["--slow", "0"]] {
+            assert!(read(&wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn missing_and_wrong_arguments_are_explained() {
+        let error = |line: &[&str]| read(line).unwrap_err().to_string();
+        assert_eq!(error(&["run", "x.gguf"]), "\"run\" needs a prompt: --prompt TEXT.");
+        assert_eq!(error(&["host", "x"]), "\"host\" needs the relay's address: --relay URL.");
+        assert_eq!(error(&[]), "Say what to do: run, host or join.");
+        assert!(error(&["join", "l", "--budget", "many"]).contains("a number of bytes, such as 900M or 4G"));
+        assert!(error(&["join", "l", "--frobnicate"]).contains("frobnicate"));
+    }
+
+    #[test]
+    fn the_help_names_every_public_option() {
+        let help = help();
+        for option in ["--prompt", "--workloads", "--kv", "--budget", "--room", "--guest", "--gpu-index", "--insecure"]
+        {
+            assert!(help.contains(option), "{option} is missing in\n{help}");
+        }
+        assert!(!help.contains("--slow") && !help.contains("--tier"), "for measurements only");
     }
 }

@@ -1,4 +1,4 @@
-//! A node in this program, and what it tells.
+//! A node in this process, and its messages.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const REQUEST: RequestId = RequestId(1);
 /// A running node.
 pub struct Session {
     inputs: Inputs,
-    told: mpsc::UnboundedReceiver<ToPage>,
+    messages: mpsc::UnboundedReceiver<ToPage>,
     task: tokio::task::JoinHandle<()>,
     /// The newest snapshot.
     pub status: Status,
@@ -37,7 +37,7 @@ impl Session {
     pub fn start(relay: &str, options: &Options) -> Self {
         let platform = platform(options.cache.clone().unwrap_or_else(default_cache), options.insecure);
         let peer: [u8; 16] = platform.random_bytes();
-        let (sender, told) = mpsc::unbounded();
+        let (sender, messages) = mpsc::unbounded();
         let gpu = GpuOptions {
             adapter_name: options.gpu.clone(),
             adapter_index: options.gpu_index,
@@ -45,13 +45,13 @@ impl Session {
             ..GpuOptions::default()
         };
         let page = Rc::new(move |message| {
-            // A session that ended does not listen any more.
+            // Fails if the session has ended.
             let _ = sender.unbounded_send(message);
         });
         let (node, queue, inputs) =
             Node::new(platform, NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone() });
         let task = tokio::task::spawn_local(node.run(queue));
-        let session = Self { inputs, told, task, status: Status::default(), phase: String::new() };
+        let session = Self { inputs, messages, task, status: Status::default(), phase: String::new() };
         session.page(ToNode::Start {
             build: potluck_panel::BUILD.to_owned(),
             relay: relay.to_owned(),
@@ -62,27 +62,27 @@ impl Session {
         session
     }
 
-    /// Ends the node at once, as a closed tab or a lost battery would: nobody is told.
+    /// Ends the node at once, without telling the others, like a closed tab or an empty battery.
     pub fn kill(&self) {
         self.task.abort();
     }
 
-    /// Gives the node an input.
+    /// Sends the node an input.
     pub fn send(&self, input: Input) {
         self.inputs.send(input);
     }
 
-    /// Gives the node a message, as a page would.
+    /// Sends the node a message of the page.
     pub fn page(&self, message: ToNode) {
         self.send(Input::Page(message, Vec::new()));
     }
 
-    /// The next thing the node tells. Snapshots are kept, progress and notices go to standard error.
+    /// The node's next message. Keeps snapshots, and prints progress and notices to standard error.
     ///
     /// # Errors
-    /// The node has ended, or was put out of the room: one sentence.
+    /// A sentence: the node has ended, or the room was closed.
     pub async fn next(&mut self) -> Result<ToPage, String> {
-        let message = self.told.next().await.ok_or("The node has ended.")?;
+        let message = self.messages.next().await.ok_or("The node has ended.")?;
         match &message {
             ToPage::Status(status) => {
                 self.status = (**status).clone();
@@ -109,7 +109,7 @@ impl Session {
             None => self.status.plan.as_ref().map(|plan| plan.reason.clone()).unwrap_or_default(),
         };
         if phase != self.phase {
-            // What is expected changes with every token: it is said with what is new besides.
+            // The expected time changes with every token, so it is printed only with a new phase.
             match self.status.plan.as_ref().filter(|plan| plan.reason == phase && plan.token_ms > 0.0) {
                 Some(plan) => eprintln!("{phase} About {:.0} ms a token expected.", plan.token_ms),
                 None => eprintln!("{phase}"),
@@ -121,7 +121,7 @@ impl Session {
     /// Waits until the room can answer.
     ///
     /// # Errors
-    /// It cannot: what the node says about it.
+    /// A sentence on why it cannot.
     pub async fn until_up(&mut self) -> Result<(), String> {
         loop {
             match self.next().await? {
@@ -144,7 +144,7 @@ impl Session {
     /// Waits for the room's link.
     ///
     /// # Errors
-    /// The relay does not open a room: its sentence.
+    /// The relay's sentence on why it does not open a room.
     pub async fn link(&mut self) -> Result<String, String> {
         loop {
             match self.next().await? {
@@ -159,10 +159,10 @@ impl Session {
         }
     }
 
-    /// Asks the prompt of the options and prints the answer as it comes.
+    /// Sends the prompt of the options and prints the answer as it arrives.
     ///
     /// # Errors
-    /// The answer failed: one sentence.
+    /// A sentence on why the answer failed.
     pub async fn ask(&mut self, options: &Options) -> Result<(), String> {
         let (text, tokens, timings) = self.chat(REQUEST, prompt(options), true).await?;
         println!();
@@ -172,10 +172,10 @@ impl Session {
         Ok(())
     }
 
-    /// Asks, and waits for the whole answer: text, tokens, timings.
+    /// Sends a prompt and waits for the whole answer: text, tokens, timings.
     ///
     /// # Errors
-    /// The answer failed: one sentence.
+    /// A sentence on why the answer failed.
     pub async fn chat(
         &mut self,
         request: RequestId,
@@ -190,7 +190,7 @@ impl Session {
                     AnswerPart::Text { delta, tokens, .. } => {
                         if print {
                             print!("{delta}");
-                            // A closed pipe is noticed by the next print.
+                            // The next print reports a closed pipe.
                             let _ = std::io::stdout().flush();
                         }
                         text.push_str(&delta);
@@ -210,7 +210,7 @@ impl Session {
     /// Stays in the room until Ctrl-C, or until the prompt of the options is answered.
     ///
     /// # Errors
-    /// The room ended, or the answer failed: one sentence.
+    /// A sentence: the room ended, or the answer failed.
     pub async fn stay(&mut self, options: &Options) -> Result<(), String> {
         if options.prompt.is_some() {
             while self.status.plan.as_ref().is_none_or(|plan| plan.state != PlanStatus::Up) {
@@ -221,19 +221,19 @@ impl Session {
         }
         loop {
             tokio::select! {
-                told = self.next() => drop(told?),
+                message = self.next() => drop(message?),
                 _ = tokio::signal::ctrl_c() => return self.leave().await,
             }
         }
     }
 
-    /// Leaves the room; the others are told.
+    /// Leaves the room and tells the others.
     async fn leave(&mut self) -> Result<(), String> {
         self.page(ToNode::Leave);
         while self.status.connection != Connection::Idle {
             self.next().await?;
         }
-        // What was sent last is on its way.
+        // Lets the last messages be sent.
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         Ok(())
     }
@@ -270,7 +270,7 @@ fn bench(text: &str, tokens: &[u32], timings: &Timings) -> String {
     .to_string()
 }
 
-/// Where downloaded weights are kept unless the owner says otherwise.
+/// The default folder for downloaded weights.
 fn default_cache() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = variable("XDG_CACHE_HOME")

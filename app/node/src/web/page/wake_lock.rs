@@ -1,4 +1,4 @@
-//! The screen's wake lock. The browser takes it away when the tab is hidden, so it is taken again when it is shown.
+//! The screen wake lock. The browser releases it when the tab is hidden, so it is requested again when the tab is shown.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -7,9 +7,9 @@ use wasm_bindgen::JsValue;
 
 use super::{js, navigator};
 
-/// The wish to stay awake, and the lock if there is one.
+/// Whether the screen should stay on, and the lock if there is one. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Awake(Rc<State>);
+pub struct WakeLock(Rc<State>);
 
 #[derive(Default)]
 struct State {
@@ -17,18 +17,18 @@ struct State {
     lock: RefCell<Option<JsValue>>,
 }
 
-impl Awake {
-    /// Stay awake from now on, or not.
-    pub fn want(&self, awake: bool) {
-        self.0.wanted.set(awake);
-        if awake {
+impl WakeLock {
+    /// Keeps the screen on, or lets it sleep.
+    pub fn set_wanted(&self, wanted: bool) {
+        self.0.wanted.set(wanted);
+        if wanted {
             self.take();
         } else if let Some(lock) = self.0.lock.borrow_mut().take() {
             release(&lock);
         }
     }
 
-    /// The tab is shown again.
+    /// The tab was shown again.
     pub fn shown(&self) {
         if self.0.wanted.get() {
             self.0.lock.borrow_mut().take();
@@ -44,7 +44,7 @@ impl Awake {
         wasm_bindgen_futures::spawn_local(async move {
             let manager = js::get(&navigator(), "wakeLock");
             let asked = match js::call(&manager, "request", &[&"screen".into()]) {
-                Ok(promise) => js::settle(promise).await,
+                Ok(promise) => js::await_promise(promise).await,
                 Err(error) => Err(error),
             };
             match asked {
@@ -59,6 +59,6 @@ impl Awake {
 
 fn release(lock: &JsValue) {
     if let Err(error) = js::call(lock, "release", &[]) {
-        log::info!("the screen stays awake: {}", js::error_text(&error));
+        log::info!("the screen stays wake_lock: {}", js::error_text(&error));
     }
 }

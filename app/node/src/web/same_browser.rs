@@ -1,7 +1,7 @@
-//! Tabs of this browser, met through a shared worker (`app/web/loaders/neighbours.js`): it knows who is in which room and
-//! gives each two of one room the ends of a channel, from worker to worker.
+//! Same-browser discovery through a shared worker (`app/web/loaders/same_browser.js`): it knows which node is in which room,
+//! and gives each two nodes of one room the ends of a channel, from worker to worker.
 //!
-//! Whoever runs here has this page's origin. What they say of themselves is checked by [`crate::direct`].
+//! Every script here has this page's origin. [`crate::direct`] verifies what nodes claim.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,96 +17,96 @@ use web_sys::{MessageEvent, MessagePort, SharedWorker, Worker};
 
 use super::js;
 use super::net::message;
-use crate::platform::{Neighbours, Socket, SocketMessage, SocketSender};
+use crate::platform::{SameBrowser, Socket, SocketMessage, SocketSender};
 
-/// The field of a message to the node worker that holds its port to the shared worker.
-pub(super) const INTRODUCER: &str = "introducer";
+/// The field with the port to the shared worker, in a message to the node worker.
+pub(super) const DISCOVERY_PORT: &str = "discovery";
 
-/// Page half: gives a node worker a port to the shared worker, which only a page can start. Without it, as on browsers that
-/// have none, everything goes through the relay.
-pub(super) fn introduce(worker: &Worker) {
-    // Tabs of another build may speak otherwise: they meet elsewhere.
-    let introduced = SharedWorker::new(&format!("/neighbours.js?v={BUILD}")).and_then(|shared| {
+/// Page half: gives a node worker a port to the shared worker, which only a page can start. In browsers without shared workers
+/// everything goes through the relay.
+pub(super) fn connect(worker: &Worker) {
+    // Tabs of another build may use another protocol, so they get a shared worker of their own.
+    let connected = SharedWorker::new(&format!("/same_browser.js?v={BUILD}")).and_then(|shared| {
         let (message, port) = (Object::new(), shared.port());
-        js::set(&message, INTRODUCER, &port);
+        js::set(&message, DISCOVERY_PORT, &port);
         worker.post_message_with_transfer(&message, &Array::of1(&port))
     });
-    if let Err(error) = introduced {
+    if let Err(error) = connected {
         log::info!("other tabs of this browser are reached through the relay: {}", js::error_text(&error));
     }
 }
 
-/// The node worker's way to the shared worker.
+/// The node worker's port to the shared worker, once the page sent it.
 #[derive(Clone, Default)]
-pub(super) struct Introducer(Rc<RefCell<Option<MessagePort>>>);
+pub(super) struct DiscoveryPort(Rc<RefCell<Option<MessagePort>>>);
 
-impl Introducer {
-    /// The page gave a port.
-    pub fn found(&self, port: MessagePort) {
+impl DiscoveryPort {
+    /// The page sent the port.
+    pub fn set(&self, port: MessagePort) {
         *self.0.borrow_mut() = Some(port);
     }
 }
 
-impl Neighbours for Introducer {
-    fn meet(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
-        let Some(introducer) = self.0.borrow().clone() else { return futures::stream::empty().boxed_local() };
-        let (met, meetings) = mpsc::unbounded();
+impl SameBrowser for DiscoveryPort {
+    fn discover(&self, room: &str, route: u32) -> LocalBoxStream<'static, (u32, Socket)> {
+        let Some(port) = self.0.borrow().clone() else { return futures::stream::empty().boxed_local() };
+        let (found, channels) = mpsc::unbounded();
         let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
             let route = js::get(&event.data(), "route").as_f64();
             let port = js::get(&event, "ports").dyn_into::<Array>().ok().and_then(|ports| ports.get(0).dyn_into().ok());
             if let (Some(route), Some(port)) = (route, port) {
-                // The stream may be gone already.
-                let _ = met.unbounded_send((route as u32, channel(port)));
+                // Fails if the stream was dropped.
+                let _ = found.unbounded_send((route as u32, channel(port)));
             }
         });
-        introducer.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
+        port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
         let here = Object::new();
         js::set(&here, "room", &room.into());
         js::set(&here, "route", &route.into());
-        say(&introducer, &here);
-        let meeting = Meeting { introducer, _on_message: on_message };
-        let meetings = meetings.inspect(move |_| {
-            let _keeps_it_open = &meeting;
+        post(&port, &here);
+        let announcement = Announcement { port, _on_message: on_message };
+        let channels = channels.inspect(move |_| {
+            let _keep = &announcement;
         });
-        meetings.boxed_local()
+        channels.boxed_local()
     }
 }
 
-/// While it lives, this node can be met.
-struct Meeting {
-    introducer: MessagePort,
+/// While it lives, other nodes can find this one.
+struct Announcement {
+    port: MessagePort,
     _on_message: Closure<dyn FnMut(MessageEvent)>,
 }
 
-impl Drop for Meeting {
+impl Drop for Announcement {
     fn drop(&mut self) {
-        self.introducer.set_onmessage(None);
-        say(&self.introducer, &JsValue::NULL);
+        self.port.set_onmessage(None);
+        post(&self.port, &JsValue::NULL);
     }
 }
 
-fn say(introducer: &MessagePort, message: &JsValue) {
-    if let Err(error) = introducer.post_message(message) {
-        log::warn!("other tabs of this browser do not hear of this one: {}", js::error_text(&error));
+fn post(port: &MessagePort, message: &JsValue) {
+    if let Err(error) = port.post_message(message) {
+        log::warn!("other tabs of this browser cannot find this one: {}", js::error_text(&error));
     }
 }
 
-/// A channel with its handler; closes when either half is dropped.
+/// A channel as a socket; it closes when either half is dropped.
 fn channel(port: MessagePort) -> Socket {
     let (sender, messages) = mpsc::unbounded();
     let ended = sender.clone();
     let on_message = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         if let Some(message) = message(&event) {
-            // The receiving half may be gone already.
+            // Fails if the receiving half was dropped.
             let _ = sender.unbounded_send(message);
         }
     });
-    // Setting the handler starts the port: what came before waited.
+    // Setting the handler starts the port; earlier messages have waited in it.
     port.set_onmessage(Some(on_message.as_ref().unchecked_ref()));
     let open = Rc::new(Channel { port, ended });
     let kept = (open.clone(), on_message);
     let messages = messages.inspect(move |_| {
-        let _keeps_the_channel_open = &kept;
+        let _keep = &kept;
     });
     Socket { sender: open, messages: messages.boxed_local() }
 }
@@ -121,7 +121,7 @@ impl SocketSender for Channel {
         let sent = match message {
             SocketMessage::Text(text) => self.port.post_message(&text.into()),
             SocketMessage::Binary(bytes) => {
-                // The one copy out of this program's memory goes to the other tab as it is.
+                // One copy out of the WebAssembly memory; the buffer itself is transferred to the other tab.
                 let buffer = Uint8Array::from(bytes.as_slice()).buffer();
                 self.port.post_message_with_transferable(&buffer, &Array::of1(&buffer))
             }

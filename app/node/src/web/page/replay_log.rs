@@ -1,40 +1,40 @@
-//! What the page asked of its node, so that another worker can be told the same.
+//! The commands that must be repeated to a new node worker when one dies.
 
 use potluck_panel::{ContributeChoice, HostChoice, ToNode, ToPage};
 use web_sys::File;
 
-/// The wishes that count until they are taken back.
+/// The page's commands that are still in effect.
 #[derive(Default)]
-pub struct Memory {
+pub struct ReplayLog {
     start: Option<ToNode>,
     room: Option<(ToNode, Option<File>)>,
-    lent: Option<ContributeChoice>,
+    contribution: Option<ContributeChoice>,
     hidden: bool,
 }
 
-impl Memory {
-    /// The page said this.
-    pub fn note(&mut self, message: &ToNode, file: Option<&File>) {
+impl ReplayLog {
+    /// Records a command of the page.
+    pub fn command(&mut self, message: &ToNode, file: Option<&File>) {
         match message {
             ToNode::Start { .. } => self.start = Some(message.clone()),
             ToNode::Host(_) | ToNode::Join { .. } => {
                 self.room = Some((message.clone(), file.cloned()));
-                self.lent = None;
+                self.contribution = None;
             }
-            ToNode::Contribute(choice) => self.lent = Some(choice.clone()),
-            ToNode::StopContributing => self.stop_lending(),
+            ToNode::Contribute(choice) => self.contribution = Some(choice.clone()),
+            ToNode::StopContributing => self.stop_contributing(),
             ToNode::Leave => {
                 self.room = None;
-                self.lent = None;
+                self.contribution = None;
             }
             ToNode::Rename(new) => {
                 if let Some(ToNode::Start { name, .. }) = &mut self.start {
                     new.clone_into(name);
                 }
             }
-            ToNode::SetSharing(share) => {
+            ToNode::SetSharing(sharing) => {
                 if let Some((ToNode::Host(choice), _)) = &mut self.room {
-                    choice.sharing = *share;
+                    choice.sharing = *sharing;
                 }
             }
             ToNode::Visibility { hidden } => self.hidden = *hidden,
@@ -42,28 +42,28 @@ impl Memory {
         }
     }
 
-    /// The node said this: a hosted room has an id and a key now, and is opened again with them.
-    pub fn heard(&mut self, message: &ToPage) {
+    /// Learns from a message of the node: once a hosted room has an id and a key, it is resumed with them.
+    pub fn reply(&mut self, message: &ToPage) {
         let ToPage::Status(status) = message else { return };
         let (Some((ToNode::Host(choice), _)), Some(room)) = (&mut self.room, &status.room) else { return };
         choice.resume = room.key.clone().map(|key| (room.id.clone(), key));
     }
 
-    /// The page has said who it is.
+    /// True once the page sent `Start`.
     pub fn started(&self) -> bool {
         self.start.is_some()
     }
 
-    /// What to tell another worker.
+    /// The commands for a new worker.
     pub fn replay(&self) -> Vec<(ToNode, Option<File>)> {
         let start = self.start.clone().map(|start| (start, None));
-        let lent = self.lent.clone().map(|choice| (ToNode::Contribute(choice), None));
+        let contribution = self.contribution.clone().map(|choice| (ToNode::Contribute(choice), None));
         let hidden = self.hidden.then_some((ToNode::Visibility { hidden: true }, None));
-        start.into_iter().chain(self.room.clone()).chain(lent).chain(hidden).collect()
+        start.into_iter().chain(self.room.clone()).chain(contribution).chain(hidden).collect()
     }
 
-    fn stop_lending(&mut self) {
-        self.lent = None;
+    fn stop_contributing(&mut self) {
+        self.contribution = None;
         if let Some((ToNode::Host(HostChoice { budget, .. }), _)) = &mut self.room {
             *budget = 0;
         }

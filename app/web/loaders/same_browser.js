@@ -1,5 +1,5 @@
 // A shared worker that introduces the tabs of one browser to each other: each two nodes of one room get the ends of a channel
-// (app/node/src/web/neighbours.rs). Ports travel through workers of this kind only, and one that is WebAssembly would miss the
+// (app/node/src/web/same_browser.rs). Ports travel through workers of this kind only, and one that is WebAssembly would miss the
 // first connection while it compiles.
 const nodes = new Map();
 

@@ -1,0 +1,93 @@
+//! The self-test of the kernels, as the page shows it.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use potluck_engine::{Engine, Gpu, Verdict};
+use potluck_gguf::join;
+use potluck_gguf::synthetic::Synthetic;
+use potluck_model::ModelSpec;
+use potluck_panel::{SelfTest, SelfTestState};
+use potluck_plan::{Bytes, Computed, KvCacheType};
+
+use super::Compute;
+use crate::open::settings;
+
+impl Compute {
+    /// Tests the kernels again: those of the loaded model, or of a small one.
+    ///
+    /// # Errors
+    /// A sentence: there is no GPU, or the test could not run.
+    pub async fn test_again(&self) -> Result<(), String> {
+        let _testing = self.testing();
+        let verdict = match self.engine() {
+            Some(engine) => engine.self_test().await,
+            None => {
+                let gpu = self.gpu.borrow().clone().ok_or_else(|| self.no_gpu())?;
+                let probe = probe(&gpu, |_| {})?;
+                let verdict = match probe.prepare().await {
+                    Ok(()) => probe.self_test().await,
+                    Err(error) => Err(error),
+                };
+                probe.destroy();
+                verdict
+            }
+        };
+        self.tested(&verdict.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// True if the kernels passed a self-test here.
+    pub fn is_tested(&self) -> bool {
+        matches!(self.self_test.borrow().state, SelfTestState::Passed | SelfTestState::Replaced)
+    }
+
+    /// A self-test begins. If the guard is dropped before [`Compute::tested`], none counts as run.
+    pub fn testing(&self) -> Testing<'_> {
+        *self.self_test.borrow_mut() = SelfTest { state: SelfTestState::Running, ..SelfTest::default() };
+        Testing(&self.self_test)
+    }
+
+    /// A self-test ended.
+    pub fn tested(&self, verdict: &Verdict) {
+        let state = match (verdict.usable, verdict.fallback) {
+            (false, _) => SelfTestState::Failed,
+            (true, true) => SelfTestState::Replaced,
+            (true, false) => SelfTestState::Passed,
+        };
+        let wrong = |replaced: bool| {
+            let kernels =
+                verdict.kernels.iter().filter(move |kernel| !kernel.ok && kernel.replaced_by.is_some() == replaced);
+            kernels.map(|kernel| kernel.name.clone()).collect()
+        };
+        let tested = u32::try_from(verdict.kernels.len()).unwrap_or(u32::MAX);
+        *self.self_test.borrow_mut() = SelfTest { state, tested, replaced: wrong(true), failed: wrong(false) };
+    }
+}
+
+/// A running self-test.
+pub struct Testing<'a>(&'a RefCell<SelfTest>);
+
+impl Drop for Testing<'_> {
+    fn drop(&mut self) {
+        let mut test = self.0.borrow_mut();
+        if test.state == SelfTestState::Running {
+            *test = SelfTest::default();
+        }
+    }
+}
+
+/// An engine for a small model without weights.
+///
+/// # Errors
+/// A sentence: the engine cannot be created.
+pub(super) fn probe(gpu: &Gpu, on_result: impl Fn(Computed) + 'static) -> Result<Engine, String> {
+    let sentence = |error: &dyn std::error::Error| error.to_string();
+    let header = Synthetic::default().header().map_err(|error| sentence(&error))?;
+    let model = join([header]).map_err(|error| sentence(&error))?;
+    let (spec, units) = ModelSpec::from_gguf(&model).map_err(|error| sentence(&error))?;
+    let engine = Engine::new(gpu, spec, units, settings(Bytes(u64::MAX), 64, KvCacheType::F32), Box::new(on_result));
+    let engine = engine.map_err(|error| sentence(&error))?;
+    engine.reserve(&BTreeSet::new()).map_err(|error| sentence(&error))?;
+    Ok(engine)
+}

@@ -1,0 +1,110 @@
+//! Control messages between two tabs: on the channel between them, and through the relay.
+
+use serde::{Deserialize, Serialize};
+
+/// An unguessable number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Nonce(pub [u8; 16]);
+
+/// A control message on the channel, as text. Binary messages are frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChannelControl {
+    /// The first message: the same nonce as in [`RelayControl::Proof`].
+    Hello(Nonce),
+    /// The sender reads the channel and has verified the receiver.
+    Ready,
+    /// The next frames come through the relay.
+    ByRelay,
+    /// How many bytes of frames the sender has consumed from the channel since it opened.
+    Taken(u64),
+}
+
+impl ChannelControl {
+    /// The JSON text.
+    pub fn write(self) -> String {
+        // Plain numbers always serialize.
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+
+    /// Parses a text message; `None` if it is not a control message.
+    pub fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+}
+
+/// A control message through the relay, from one member to another. Only tabs of one browser and one build send these to each
+/// other, so no other peer has to understand them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayControl {
+    /// The holder of the sender's route also holds the end of the channel that sent this nonce in [`ChannelControl::Hello`].
+    Proof(Nonce),
+    /// The next frames come on the channel, with a copy of each broadcast that comes through the relay.
+    Directly,
+    /// Frames through the relay count again.
+    ByRelay,
+}
+
+/// Stands where a frame has its protocol version; no version has this value.
+const NO_VERSION: [u8; 2] = [0xff; 2];
+
+impl RelayControl {
+    /// The bytes on the wire, without the route.
+    pub fn write(self) -> Vec<u8> {
+        let mut bytes = NO_VERSION.to_vec();
+        match self {
+            Self::Proof(Nonce(nonce)) => {
+                bytes.push(0);
+                bytes.extend_from_slice(&nonce);
+            }
+            Self::Directly => bytes.push(1),
+            Self::ByRelay => bytes.push(2),
+        }
+        bytes
+    }
+
+    /// Parses a message; `None` if it is a frame, or a message that this build does not know.
+    pub fn read(message: &[u8]) -> Option<Self> {
+        let (kind, rest) = message.strip_prefix(&NO_VERSION)?.split_first()?;
+        match (kind, rest) {
+            (0, nonce) => Some(Self::Proof(Nonce(nonce.try_into().ok()?))),
+            (1, []) => Some(Self::Directly),
+            (2, []) => Some(Self::ByRelay),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_plan::PeerId;
+    use potluck_protocol::{Frame, encode};
+
+    use super::*;
+
+    #[test]
+    fn control_messages_round_trip() {
+        let nonce = Nonce([7; 16]);
+        for control in [
+            ChannelControl::Hello(nonce),
+            ChannelControl::Ready,
+            ChannelControl::ByRelay,
+            ChannelControl::Taken(u64::MAX),
+        ] {
+            assert_eq!(ChannelControl::read(&control.write()), Some(control));
+        }
+        for control in [RelayControl::Proof(nonce), RelayControl::Directly, RelayControl::ByRelay] {
+            assert_eq!(RelayControl::read(&control.write()), Some(control));
+        }
+    }
+
+    #[test]
+    fn frames_and_garbage_are_not_control_messages() {
+        let frame = encode(PeerId([0xff; 16]), &Frame::Bye).unwrap();
+        for other in [frame.as_slice(), &[], &[0xff], &[0xff, 0xff], &[0xff, 0xff, 0, 1], &[0xff, 0xff, 1, 0]] {
+            assert_eq!(RelayControl::read(other), None, "{other:?}");
+        }
+        assert_eq!(ChannelControl::read("hello"), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! The pipeline of a load: fetch ahead, upload in order, and write to the cache meanwhile.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use futures::channel::mpsc;
+use futures::{SinkExt, StreamExt};
+use potluck_model::FileRange;
+
+use super::cached_blob::CachedBlob;
+use super::jobs::Job;
+use super::uploader::Uploader;
+use super::{Load, LoadError};
+use crate::blob::{BlobKey, BlobName};
+use crate::platform::StoreError;
+
+/// Bytes of a unit that are written to the cache at once, if it has that many: each write opens the file, which takes a
+/// browser 15 to 30 ms.
+const APPEND_BYTES: usize = 4 << 20;
+/// Pieces that may wait to be written. Bounds the memory that a slow storage holds up.
+const WAITING_WRITES: usize = 2;
+
+impl Load {
+    /// Uploads the runs and writes them to the cache. The upload waits for the cache only when [`WAITING_WRITES`] pieces queue.
+    ///
+    /// # Errors
+    /// Bytes cannot be read, or the GPU is lost.
+    pub(super) async fn pipeline(&self, runs: Vec<Vec<Job>>, cache: bool, ahead: usize) -> Result<(), LoadError> {
+        let storing = Cell::new(cache);
+        let (queue, writes) = mpsc::channel(WAITING_WRITES);
+        let write = writes.for_each(|write| self.write(write, &storing));
+        futures::join!(self.upload(runs, ahead, queue, &storing), write).0
+    }
+
+    async fn upload(
+        &self,
+        runs: Vec<Vec<Job>>,
+        ahead: usize,
+        mut queue: mpsc::Sender<BlobWrite>,
+        storing: &Cell<bool>,
+    ) -> Result<(), LoadError> {
+        let cache = storing.get();
+        let fetches = runs.into_iter().map(|run| self.fetch(run, cache));
+        let mut fetched = std::pin::pin!(futures::stream::iter(fetches).buffered(ahead));
+        let mut uploader = Uploader::new(self.engine.clone());
+        while let Some(done) = fetched.next().await {
+            let (run, found) = done?;
+            let start = run.first().map_or(0, |job| job.offset);
+            for job in run {
+                match &found {
+                    Fetched::InCache => self.upload_cached(&job, &mut uploader).await?,
+                    Fetched::Bytes(bytes) => {
+                        let from = (job.offset - start) as usize;
+                        let bytes = &bytes[from..from + job.len as usize];
+                        uploader.push(&job, bytes).await?;
+                        job.blob.close().await;
+                        if storing.get() {
+                            job.blob.buffer(job.blob_offset, bytes);
+                            BlobWrite::send_buffered(&job.blob, APPEND_BYTES, &mut queue).await;
+                        }
+                    }
+                }
+                self.progress.done(job.len);
+                if job.unit.job_done() {
+                    uploader.end(job.unit.unit)?;
+                }
+                if job.blob.job_done() {
+                    job.blob.close().await;
+                    BlobWrite::send_rest(&job.blob, &mut queue).await;
+                }
+            }
+        }
+        uploader.flush()?;
+        Ok(())
+    }
+
+    /// Fetches the bytes of a run of jobs unless they are cached (cached jobs are runs of their own). The first job of a unit
+    /// waits for the unit's lock: if two tabs share a cache, one downloads and the other then finds the bytes. A complete
+    /// blob is opened here, ahead of its turn.
+    async fn fetch(&self, run: Vec<Job>, cache: bool) -> Result<(Vec<Job>, Fetched), LoadError> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok((run, Fetched::InCache)) };
+        if cache && last.end_in_blob() > last.blob.stored() {
+            last.blob.lock(&self.platform, self.model).await;
+        }
+        if cache && last.end_in_blob() <= last.blob.stored() {
+            if last.blob.is_complete() {
+                // An error comes up again when it is read.
+                let _ = last.blob.reader(self.platform.store.as_ref(), self.model).await;
+            }
+            return Ok((run, Fetched::InCache));
+        }
+        let len = last.offset + last.len - first.offset;
+        let bytes = self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?;
+        Ok((run, Fetched::Bytes(bytes)))
+    }
+
+    async fn upload_cached(&self, job: &Job, uploader: &mut Uploader) -> Result<(), LoadError> {
+        match uploader.pull(self.platform.store.as_ref(), self.model, job).await {
+            Err(LoadError::Store(error)) => self.refetch(job, &error, uploader).await,
+            result => result,
+        }
+    }
+
+    /// Fetches a cached piece that cannot be read from the source instead, and deletes its blob if it is broken.
+    async fn refetch(&self, job: &Job, error: &StoreError, uploader: &mut Uploader) -> Result<(), LoadError> {
+        log::warn!("a cached piece cannot be read: {error}");
+        let key = BlobKey { model: self.model, name: BlobName::Unit(job.blob.unit) };
+        job.blob.close().await;
+        // A blob that another tab has open is not broken.
+        if *error != StoreError::Busy
+            && let Err(error) = self.platform.store.delete(key).await
+        {
+            log::warn!("it cannot be deleted either: {error}");
+        }
+        job.blob.stop_storing();
+        let bytes = self.source.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
+        uploader.push(job, &bytes).await
+    }
+
+    /// Writes a piece of a unit to the cache. After the first failure nothing is written any more.
+    async fn write(&self, write: BlobWrite, storing: &Cell<bool>) {
+        let BlobWrite { blob, piece, last } = write;
+        if let Some((offset, bytes)) = piece.filter(|_| storing.get()) {
+            let len = bytes.len() as u64;
+            let key = BlobKey { model: self.model, name: BlobName::Unit(blob.unit) };
+            match self.platform.store.append(key, offset, bytes).await {
+                Ok(()) => blob.written(len),
+                Err(error) => {
+                    storing.set(false);
+                    (self.notice)(format!("{error} The model is used without keeping it."));
+                }
+            }
+        }
+        if last {
+            blob.release();
+        }
+    }
+}
+
+/// The bytes of a run of jobs when its turn comes.
+enum Fetched {
+    /// They are in the cache.
+    InCache,
+    /// They came from the source.
+    Bytes(Vec<u8>),
+}
+
+/// A piece of a unit on its way to the cache.
+struct BlobWrite {
+    blob: Rc<CachedBlob>,
+    /// Offset and bytes.
+    piece: Option<(u64, Vec<u8>)>,
+    /// No piece of the unit follows.
+    last: bool,
+}
+
+impl BlobWrite {
+    /// Queues what is buffered of a unit if that is at least `min` bytes.
+    async fn send_buffered(blob: &Rc<CachedBlob>, min: usize, queue: &mut mpsc::Sender<BlobWrite>) {
+        if let Some(piece) = blob.take_buffered(min) {
+            // The receiver lives as long as the load.
+            let _ = queue.send(BlobWrite { blob: blob.clone(), piece: Some(piece), last: false }).await;
+        }
+    }
+
+    /// Queues the rest of a unit.
+    async fn send_rest(blob: &Rc<CachedBlob>, queue: &mut mpsc::Sender<BlobWrite>) {
+        let _ = queue.send(BlobWrite { blob: blob.clone(), piece: blob.take_buffered(0), last: true }).await;
+    }
+}

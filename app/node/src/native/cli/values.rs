@@ -1,0 +1,101 @@
+//! Values on the command line.
+
+use potluck_engine::Tier;
+use potluck_panel::{KvCacheType, Sharing};
+
+/// Parses `ID#KEY` into the room's id and key.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_room(text: &str) -> Result<(String, String), String> {
+    let (id, key) = text.split_once('#').ok_or("expected room and key, such as k3v9#00ff")?;
+    Ok((id.to_owned(), key.to_owned()))
+}
+
+/// Parses a KV cache type.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_cache_type(text: &str) -> Result<KvCacheType, String> {
+    KvCacheType::named(text).ok_or_else(|| "expected f32, f16, q8_0 or q4_0".to_owned())
+}
+
+/// Parses a budget: a number of bytes.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_budget(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "expected a number of bytes, such as 900M or 4G".to_owned())
+}
+
+/// Parses how work is shared.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_sharing(text: &str) -> Result<Sharing, String> {
+    match text {
+        "fastest" => Ok(Sharing::Fastest),
+        "everyone" => Ok(Sharing::Everyone),
+        _ => Err("expected fastest or everyone".to_owned()),
+    }
+}
+
+/// Parses a device tier.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_tier(text: &str) -> Result<Tier, String> {
+    match text {
+        "software" => Ok(Tier::Software),
+        "full" => Ok(Tier::Full),
+        _ => Err("expected software or full".to_owned()),
+    }
+}
+
+/// Parses a number of bytes: `900M`, `4G`, `1.5g`, `123456`.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let unit = |letter: char| match letter.to_ascii_uppercase() {
+        'K' => Some(1e3),
+        'M' => Some(1e6),
+        'G' => Some(1e9),
+        _ => None,
+    };
+    let (number, factor) = match text.chars().last().and_then(unit) {
+        Some(factor) => (&text[..text.len() - 1], factor),
+        None => (text, 1.0),
+    };
+    let bytes = number.parse::<f64>().ok()? * factor;
+    (bytes.is_finite() && (0.0..9e18).contains(&bytes)).then_some(bytes as u64)
+}
+
+/// Parses a room's link, `https://host/r/ROOM#KEY`, into origin, room and key.
+pub fn parse_link(link: &str) -> Option<(String, String, Option<String>)> {
+    let (scheme, rest) = link.split_once("://")?;
+    let (host, path) = rest.split_once("/r/")?;
+    let (room, key) = match path.split_once('#') {
+        Some((room, key)) => (room, Some(key.to_owned()).filter(|key| !key.is_empty())),
+        None => (path, None),
+    };
+    let room = room.trim_end_matches('/');
+    let plain = !room.is_empty() && room.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    (plain && !host.is_empty()).then(|| (format!("{scheme}://{host}"), room.to_owned(), key))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn links_and_sizes_are_parsed() {
+        let link = parse_link("https://192.168.1.5:8787/r/k3v9#00ff").unwrap();
+        assert_eq!(link, ("https://192.168.1.5:8787".into(), "k3v9".into(), Some("00ff".into())));
+        assert_eq!(parse_link("http://h/r/k3v9").unwrap().2, None);
+        assert_eq!(parse_link("http://h/rooms/k3v9"), None);
+        assert_eq!(parse_link("http://h/r/a b"), None);
+        assert_eq!(parse_bytes("900M"), Some(900_000_000));
+        assert_eq!(parse_bytes("12"), Some(12));
+        assert_eq!(parse_bytes("-1G"), None);
+        assert_eq!(parse_bytes("G"), None);
+    }
+}

@@ -1,0 +1,131 @@
+//! What this device contributes, and the measurement that precedes it.
+
+use potluck_panel::NoticeLevel;
+use potluck_plan::Bytes;
+use potluck_protocol::Contribution;
+use potluck_swarm::Event;
+
+use super::{Input, Node};
+use crate::compute::Measured;
+
+/// The contribution of this device. Each wish to contribute begins a generation; only the newest generation's measurement
+/// counts, and none while the GPU is being reopened.
+#[derive(Default)]
+pub(super) struct ContributionState {
+    /// GPU memory that the page wants to contribute.
+    budget: Option<Bytes>,
+    generation: u64,
+    /// The device is being measured for the newest generation, or its GPU is being reopened for it.
+    measuring: bool,
+    /// The GPU is lost and being reopened.
+    reopening: bool,
+}
+
+impl ContributionState {
+    pub fn is_measuring(&self) -> bool {
+        self.measuring
+    }
+
+    /// The page takes its contribution back.
+    pub fn withdraw(&mut self) {
+        self.budget = None;
+    }
+
+    /// The page contributes. Returns the generation to measure for, unless the GPU is being reopened.
+    fn offer(&mut self, budget: Bytes) -> Option<u64> {
+        self.budget = Some(budget);
+        if self.reopening {
+            return None;
+        }
+        self.generation += 1;
+        self.measuring = true;
+        Some(self.generation)
+    }
+
+    /// A measurement ended. Returns the budget to contribute if it was for the newest generation and was not withdrawn.
+    fn measured(&mut self, generation: u64) -> Option<Bytes> {
+        if generation != self.generation {
+            return None;
+        }
+        self.measuring = false;
+        self.budget
+    }
+
+    /// The GPU is lost. `None` if it is being reopened already; otherwise whether this device contributes.
+    pub fn gpu_lost(&mut self) -> Option<bool> {
+        if std::mem::replace(&mut self.reopening, true) {
+            return None;
+        }
+        // A measurement under way no longer counts.
+        self.generation += 1;
+        self.measuring = self.budget.is_some();
+        Some(self.measuring)
+    }
+
+    /// Reopening the GPU ended; returns what this device contributes. If it failed the contribution is withdrawn.
+    pub fn gpu_reopened(&mut self, failed: bool) -> Option<Bytes> {
+        self.reopening = false;
+        self.measuring = false;
+        if failed { self.budget.take() } else { self.budget }
+    }
+}
+
+impl Node {
+    /// Measures this device and then contributes `budget` bytes. If its GPU is being reopened, that happens afterwards.
+    pub(super) fn contribute(&mut self, budget: u64) {
+        let Some(generation) = self.contribution.offer(Bytes(budget)) else { return };
+        let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
+        self.platform.spawn.spawn(Box::pin(async move {
+            inputs.send(Input::Measured(generation, compute.measure().await));
+        }));
+    }
+
+    pub(super) fn measured(&mut self, generation: u64, measured: Result<Measured, String>) {
+        let Some(budget) = self.contribution.measured(generation) else { return };
+        match measured {
+            Ok(Measured { bandwidth, sync_millis }) => {
+                let binding = self.compute.binding().unwrap_or(Bytes(u64::MAX));
+                self.event(Event::Contribute(Contribution { budget, binding, bandwidth, sync_millis }));
+            }
+            Err(sentence) => self.notice(NoticeLevel::Error, sentence),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_newest_measurement_counts() {
+        let mut state = ContributionState::default();
+        let first = state.offer(Bytes(1)).unwrap_or_default();
+        let second = state.offer(Bytes(2)).unwrap_or_default();
+        assert_eq!(state.measured(first), None, "a newer one runs");
+        assert!(state.is_measuring());
+        assert_eq!(state.measured(second), Some(Bytes(2)));
+        assert!(!state.is_measuring());
+    }
+
+    #[test]
+    fn a_withdrawn_contribution_is_not_made() {
+        let mut state = ContributionState::default();
+        let generation = state.offer(Bytes(1)).unwrap_or_default();
+        state.withdraw();
+        assert_eq!(state.measured(generation), None);
+    }
+
+    #[test]
+    fn a_lost_gpu_delays_the_contribution_until_it_is_back() {
+        let mut state = ContributionState::default();
+        let generation = state.offer(Bytes(1)).unwrap_or_default();
+        assert_eq!(state.gpu_lost(), Some(true));
+        assert_eq!(state.gpu_lost(), None, "it is being reopened already");
+        assert_eq!(state.measured(generation), None, "this measurement was of the lost GPU");
+        assert_eq!(state.offer(Bytes(2)), None);
+        assert_eq!(state.gpu_reopened(false), Some(Bytes(2)));
+        assert_eq!(state.gpu_lost(), Some(true));
+        assert_eq!(state.gpu_reopened(true), Some(Bytes(2)), "what it contributed");
+        assert_eq!(state.gpu_lost(), Some(false), "nothing any more");
+    }
+}

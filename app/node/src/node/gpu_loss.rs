@@ -1,0 +1,48 @@
+//! Losing the GPU, and opening it again.
+
+use potluck_panel::NoticeLevel;
+use potluck_swarm::Event;
+
+use super::{Input, Node};
+
+impl Node {
+    /// Every piece of work under way reports a lost device; the first report counts. Until the GPU is open again this peer
+    /// contributes nothing, so that no plan uses it and no load of its own fails for lack of a GPU.
+    pub(super) fn device_lost(&mut self) {
+        if !self.compute.lost() {
+            return;
+        }
+        let Some(contributes) = self.contribution.gpu_lost() else { return };
+        self.tasks.abort_load();
+        self.compute.close();
+        if contributes {
+            let sentence =
+                "The browser lost this device's GPU. It is being opened again, then its part is loaded again.";
+            self.notice(NoticeLevel::Warning, sentence.to_owned());
+            self.event(Event::DeviceLost(sentence.to_owned()));
+            self.event(Event::StopContributing);
+        }
+        self.page.mark_changed();
+        let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
+        self.platform.spawn.spawn(Box::pin(async move {
+            compute.reopen().await;
+            inputs.send(Input::GpuReopened);
+        }));
+    }
+
+    /// Contributes again what it contributed before.
+    pub(super) fn gpu_reopened(&mut self) {
+        let trouble = self.compute.report().trouble;
+        let budget = self.contribution.gpu_reopened(trouble.is_some());
+        self.page.mark_changed();
+        match (trouble, budget) {
+            (Some(trouble), budget) => {
+                let consequence = if budget.is_some() { " This device no longer contributes." } else { "" };
+                let sentence = format!("The GPU did not come back. {trouble}{consequence}");
+                self.notice(NoticeLevel::Error, sentence);
+            }
+            (None, Some(budget)) => self.contribute(budget.0),
+            (None, None) => {}
+        }
+    }
+}

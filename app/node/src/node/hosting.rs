@@ -1,0 +1,56 @@
+//! What only a host has: the files of its model, the context, and what its planner must not know.
+
+use std::rc::Rc;
+
+use potluck_planner::measures::Measure;
+use potluck_protocol::ModelSource;
+
+use crate::platform::LocalFile;
+
+/// What this node hosts, if anything.
+pub(super) struct Hosting {
+    model: Option<HostedModel>,
+    /// For measurements only.
+    hidden: Vec<Measure>,
+}
+
+struct HostedModel {
+    files: Vec<Rc<dyn LocalFile>>,
+    context: u32,
+}
+
+impl Hosting {
+    pub fn new(hidden: Vec<Measure>) -> Self {
+        Self { model: None, hidden }
+    }
+
+    pub fn start(&mut self, files: Vec<Rc<dyn LocalFile>>, context: u32) {
+        self.model = Some(HostedModel { files, context });
+    }
+
+    pub fn end(&mut self) {
+        self.model = None;
+    }
+
+    /// Positions of context, if this node hosts.
+    pub fn context(&self) -> Option<u32> {
+        self.model.as_ref().map(|model| model.context)
+    }
+
+    /// The files on this device; none if the model is elsewhere.
+    pub fn files(&self) -> &[Rc<dyn LocalFile>] {
+        self.model.as_ref().map(|model| model.files.as_slice()).unwrap_or_default()
+    }
+
+    /// The files on this device that a source means.
+    pub fn files_of(&self, source: &ModelSource) -> Vec<Rc<dyn LocalFile>> {
+        match source {
+            ModelSource::File { .. } => self.files().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub fn hidden(&self) -> Vec<Measure> {
+        self.hidden.clone()
+    }
+}

@@ -1,0 +1,47 @@
+//! What reaches the driver's loop.
+
+use std::rc::Rc;
+
+use potluck_gguf::Metadata;
+use potluck_panel as panel;
+use potluck_protocol::FrameError;
+use potluck_swarm::{Event, HostCommand};
+
+use crate::compute::Measured;
+use crate::open::Model;
+use crate::platform::LocalFile;
+use crate::relay::RelayError;
+use crate::room::{LineState, Listing};
+use crate::status::RoomName;
+
+/// An input of the driver's loop.
+pub enum Input {
+    /// An event for the state machine.
+    Event(Event),
+    /// A message of the page, with the files it chose.
+    Page(panel::ToNode, Vec<Rc<dyn LocalFile>>),
+    /// Host a model on this device without a room, with a budget in bytes: for measurements, and for one prompt at a terminal.
+    Alone(HostCommand, u64, Vec<Rc<dyn LocalFile>>),
+    /// The connection to the relay changed.
+    Line(LineState),
+    /// A sentence for the page.
+    Notice(String),
+    /// A frame could not be decoded.
+    BadFrame(FrameError),
+    /// Opening the GPU ended, with or without success.
+    GpuOpened,
+    /// The GPU is lost.
+    DeviceLost,
+    /// Reopening the GPU ended, with or without success.
+    GpuReopened,
+    /// The measurement for the contribution of this generation ended.
+    Measured(u64, Result<Measured, String>),
+    /// A room to host in is ready, or could not be opened.
+    RoomReady(Box<panel::HostChoice>, Result<(RoomName, Option<Listing>), RelayError>),
+    /// The model to host was opened.
+    Opened(Rc<Model>, Box<Metadata>),
+    /// The page's snapshot changed.
+    Changed,
+    /// End the loop.
+    Quit,
+}
