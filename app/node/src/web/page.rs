@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use js_sys::{Object, Promise};
-use potluck_panel::{BUILD, Notice, NoticeLevel, PeerId, ToNode, ToPage};
+use potluck_panel::{BUILD, Notice, NoticeLevel, ToNode, ToPage};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{ErrorEvent, File, MessageEvent, VisibilityState, Window, Worker};

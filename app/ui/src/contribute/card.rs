@@ -55,8 +55,7 @@ fn Offer() -> impl IntoView {
 #[component]
 fn Lending() -> impl IntoView {
     let store = store();
-    let loading =
-        Memo::new(move |_| store.room.status.with(|status| status.loading.clone().filter(|_| !works(status))));
+    let loading = Memo::new(move |_| store.room.status.with(|status| status.loading.filter(|_| !works(status))));
     view! {
         <Show when=move || loading.with(Option::is_some)>
             {move || loading.get().map(|loading| view! { <Phases loading /> })}

@@ -88,9 +88,7 @@ fn ModelCard(model: Model, title: String, choice: Choice) -> impl IntoView {
     let broken = matches!(model.state, ModelState::Broken { .. });
     let facts = facts(&model);
     let state = match &model.state {
-        ModelState::Ready if model.is_bundled() => {
-            Some("Ready at once. Tiny, so good for small talk only.".to_owned())
-        }
+        ModelState::Ready if model.is_bundled() => Some("Ready at once. Tiny, so good for small talk only.".to_owned()),
         ModelState::Ready => None,
         ModelState::Hashing { done, total } => {
             Some(format!("The relay is checking the file: {}%", percent(*done, *total)))

@@ -67,7 +67,7 @@ pub fn SeatRow(
                     {move || about(|member| texts().member.of(member.status, member.hidden).to_owned())}
                 </span>
             </button>
-            <Show when=move || member.with(|member| member.as_ref().is_some_and(|member| lends(member)))>
+            <Show when=move || member.with(|member| member.as_ref().is_some_and(lends))>
                 <Bar
                     label=Signal::derive(move || about(lent_line))
                     done=Signal::derive(move || member.with(|member| member.as_ref().map_or(0, |member| member.used.0)))

@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use clap::ArgAction;
-use potluck_panel::{BenchChoice, BenchEvent, BenchReport, BenchWorkload, KvCacheType, ModelSource, ToNode, ToPage};
+use potluck_panel::{
+    BenchChoice, BenchEvent, BenchReport, BenchWorkload, Bytes, KvCacheType, ModelSource, ToNode, ToPage,
+};
 
 use super::{Options, Session};
 use crate::native::open_model_files;

@@ -71,7 +71,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
     };
     let mut session = Session::start("http://localhost", &options);
     let command = HostCommand {
-        source: source,
+        source,
         key: String::new(),
         context: options.context,
         kv_cache: options.cache_type,

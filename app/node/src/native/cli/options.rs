@@ -263,7 +263,7 @@ mod tests {
         let Command::Run { model, options } = read(&line).unwrap() else { panic!("a run") };
         assert_eq!((model, options.seed), (PathBuf::from("x.gguf"), 2));
         assert_eq!(options.prompt.as_deref(), Some("- a list"));
-        assert_eq!((options.cache_type, options.benchmark.cache), (Some(KvCacheType::Q8), KvCacheType::Q8));
+        assert_eq!((options.cache_type, options.benchmark.cache), (Some(KvCacheType::Q8_0), KvCacheType::Q8_0));
         assert!(!options.benchmark.tuned);
     }
 

@@ -17,7 +17,7 @@ pub fn parse_room(text: &str) -> Result<(String, String), String> {
 /// # Errors
 /// The expected form.
 pub fn parse_cache_type(text: &str) -> Result<KvCacheType, String> {
-    KvCacheType::named(text).ok_or_else(|| "expected f32, f16, q8_0 or q4_0".to_owned())
+    text.parse().map_err(|_| "expected f32, f16, q8_0 or q4_0".to_owned())
 }
 
 /// Parses a budget: a number of bytes.

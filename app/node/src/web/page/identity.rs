@@ -1,7 +1,7 @@
 //! The tab's peer id, unique among the tabs of a browser profile.
 
 use js_sys::Promise;
-use potluck_panel::ToNode;
+use potluck_panel::{PeerId, ToNode};
 use wasm_bindgen::JsValue;
 
 use super::super::js;
@@ -54,8 +54,8 @@ async fn pause_for(millis: i32) {
     let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
 }
 
-fn fresh_peer() -> Option<String> {
+fn fresh_peer() -> Option<PeerId> {
     let mut bytes = [0; 16];
     window()?.crypto().ok()?.get_random_values_with_u8_array(&mut bytes).ok()?;
-    Some(potluck_plan::PeerId(bytes).to_string())
+    Some(PeerId(bytes))
 }
