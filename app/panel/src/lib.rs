@@ -1,4 +1,4 @@
-//! Typed messages between the page and the node, with the build's id. Floor 0: plain data.
+//! Typed messages between the page and the node, with the build's id. Plain data, no I/O.
 //!
 //! What peers say to each other as well, such as members, answers and the model, keeps the protocol's types; only what a
 //! page needs besides has types here.

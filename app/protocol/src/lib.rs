@@ -1,4 +1,4 @@
-//! Frames between peers, byte for byte. Floor 0: encoding and bounds, no I/O.
+//! Frames between peers, byte for byte. Encoding and bounds, no I/O.
 //!
 //! A binary message on the relay is `route (4 bytes, the relay's) | frame`. A frame is
 //!

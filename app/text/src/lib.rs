@@ -1,4 +1,4 @@
-//! Sentences for people, by locale. Floor 1: plain functions of the panel's types, no I/O.
+//! Sentences for people, by language. Plain functions of the panel's types, no I/O.
 //!
 //! Code passes reasons and states as enums; their wording is in a [`Texts`] table, one for each language. Page and terminal
 //! read the same table, so one event never has two sentences.

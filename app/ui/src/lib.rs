@@ -1,4 +1,4 @@
-//! The page: door, table, host, contribute, chat, bench, settings. Floor 4.
+//! The page: door, table, host, contribute, chat, bench, settings.
 //!
 //! It knows `panel`, not `node`: everything it learns comes through a [`NodeLink`], everything it wants goes out by it.
 //! It never touches wgpu, sockets or files. [`mount`] is the only entry.

@@ -1,6 +1,6 @@
 //! The content security policy.
 //!
-//! Scripts come from this relay only; WebAssembly may be compiled. Trunk starts the page from an inline module script: its
+//! Scripts come from this relay only; WebAssembly may be compiled. The page starts from an inline module script: its
 //! hash goes into the policy of that HTML file, so no other inline script runs. Connections may go anywhere, because a
 //! person may paste the address of a GGUF file.
 
@@ -22,7 +22,7 @@ pub fn policy(html: &str) -> HeaderValue {
         "img-src 'self' data: blob:",
         "font-src 'self'",
         "manifest-src 'self'",
-        // Trunk writes a base element that names the relay itself.
+        // index.html has a base element that names the relay itself.
         "base-uri 'self'",
         "form-action 'none'",
         "frame-ancestors 'none'",

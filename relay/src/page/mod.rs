@@ -130,8 +130,8 @@ fn relative(path: &str) -> Option<PathBuf> {
     (plain && path.components().next().is_some()).then_some(path)
 }
 
-/// Whether Trunk put a hash of the content into the name, as in `page-0123456789abcdef.js` or `…_bg.wasm`. It writes 64
-/// bits without leading zeros, so a few digits may be missing.
+/// Whether the build put a hash of the content into the name, as in `page-0123456789abcdef.js` or `…_bg.wasm`:
+/// `xtask/bundle` writes all 16 digits, Trunk leaves out leading zeros.
 fn is_hashed(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default();
     let digits = |part: &str| part.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));

@@ -1,6 +1,6 @@
 //! Short work for a GPU that waits for its next row. Most GPUs lower their clock within a second or two where they are used
 //! less than about two fifths of the time, and the rows of a shared model then take several times as long: on an H200 a third of
-//! a model's blocks 8 instead of 2.4 ms (`e2e/bench/awake.mjs`, BENCHMARKS.md). One workgroup that counts is use enough.
+//! a model's blocks 8 instead of 2.4 ms (`e2e/bench/keep-alive.mjs`). One workgroup that counts is use enough.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl KeepAlive {
 
 impl Gpu {
     /// For so many milliseconds from now on short work that changes nothing keeps the GPU's clock up whenever nobody in this
-    /// program uses the adapter. Whoever began it ends it with [`Gpu::let_rest`].
+    /// program uses the adapter. Whoever began it ends it with [`Gpu::stop_keep_alive`].
     pub fn keep_alive(&self, millis: f64) {
         let keep_alive_loop = self.keep_alive_loop();
         keep_alive_loop.set(clock::now() + millis);

@@ -17,7 +17,7 @@ use crate::members::Members;
 /// Passes needed before a measured value counts.
 const ENOUGH: usize = 3;
 /// Milliseconds a hop takes in use beyond its idle link, until that is measured: devices, links and the relay sleep
-/// between tokens and wake up, frames are encoded and decoded (0.3 to 0.5 between native peers, BENCHMARKS.md).
+/// between tokens and wake up, frames are encoded and decoded (0.3 to 0.5 between native peers).
 const HOP_MILLIS: f64 = 0.4;
 /// Prefill speed is measured from chunks of at least this many tokens.
 const MIN_PREFILL_TOKENS: usize = 64;
