@@ -75,7 +75,7 @@ impl fmt::Display for KernelVariant {
 impl FromStr for KernelVariant {
     type Err = ();
 
-    /// Reads what [`Variant`] displays; only variants that there are kernels for.
+    /// Parses what [`KernelVariant`] displays. Only variants that have kernels are accepted.
     fn from_str(text: &str) -> Result<KernelVariant, ()> {
         let (shape, shuffle) = text.split_once('/').ok_or(())?;
         let (results, teams) = shape.split_once('x').ok_or(())?;
@@ -95,7 +95,7 @@ mod tests {
     use crate::Job;
 
     #[test]
-    fn the_portable_form_comes_first_and_needs_no_subgroups() {
+    fn the_portable_variant_comes_first_and_needs_no_subgroups() {
         for job in Job::ALL {
             for subgroup in [0, 1, 4, 8, 16, 32, 64, 128] {
                 let all = KernelVariant::candidates(job, subgroup);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_read_back_and_others_are_refused() {
+    fn variants_read_back_and_others_are_refused() {
         for variant in KernelVariant::candidates(Job::Added, 32) {
             assert_eq!(variant.to_string().parse(), Ok(variant));
         }

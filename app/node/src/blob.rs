@@ -1,4 +1,4 @@
-//! Names in the cache: one folder per model, one blob per weight unit.
+//! Names in the cache: one folder per model. Natively one blob per weight unit; in a browser units lie in packs (`pack.rs`).
 
 use std::fmt;
 

@@ -7,7 +7,7 @@
 //! - `bench`: measures a model on this device alone.
 //! - [`room`], [`control`], [`relay`]: the connection to a room, and the relay's messages. [`direct`]: frames to tabs of this
 //!   browser that bypass the relay.
-//! - [`status`], [`convert`]: the page's view.
+//! - [`status`]: the page's view.
 //! - [`pack`]: how weight units are laid out in a browser's storage.
 //! - `native` and `web`: the adapters. A browser tab has three contexts: page half, node worker, storage worker.
 #![forbid(unsafe_code)]
