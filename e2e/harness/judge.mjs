@@ -1,9 +1,7 @@
 // The judge's page: the engine alone in a browser, held against llama.cpp's answers.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { homedir } from 'node:os';
 import { extname, join, resolve } from 'node:path';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -20,10 +18,9 @@ export function build() {
   const target = 'wasm32-unknown-unknown';
   const quiet = { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] };
   execFileSync('cargo', ['build', '--quiet', '--profile', 'web', '--target', target, '-p', 'potluck-judge'], quiet);
-  const installed = join(process.env.CARGO_HOME ?? join(homedir(), '.cargo'), 'bin/wasm-bindgen');
-  const bindgen = existsSync(installed) ? installed : 'wasm-bindgen';
   const folder = process.env.CARGO_TARGET_DIR ?? join(root, 'target');
-  execFileSync(bindgen, ['--target', 'web', '--no-typescript', '--out-dir', out, join(folder, target, 'web/potluck-judge.wasm')], quiet);
+  const program = join(folder, target, 'web/potluck-judge.wasm');
+  execFileSync('cargo', ['run', '--quiet', '--package', 'potluck-bundle', '--', program, out], quiet);
 }
 
 /** Serves the judge's page. */

@@ -88,7 +88,7 @@ test('a model lies in one file a block and one for both ends', async () => {
   const packs = names.filter((name) => /^(block-\d+|ends)-[0-9a-f]{8}$/.test(name));
   assert.equal(packs.length, 5, names.join());
   assert.ok(names.includes('units'), names.join());
-  assert.deepEqual(names.filter((name) => /^(token_mixer-|dense-|embedding$|head$)/.test(name)), [], 'no unit has a file of its own');
+  assert.deepEqual(names.filter((name) => /^(mixer-|dense-|embedding$|head$)/.test(name)), [], 'no unit has a file of its own');
   assert.equal(await change({}), 0, 'and is found there');
 });
 
@@ -119,12 +119,12 @@ test('a file that is too short is noticed', async () => {
 
 test('files of an earlier version, and files without a journal, are deleted', async () => {
   const before = await files();
-  const old = { 'token_mixer-0': { more: 5000 }, 'expert-0-1': { more: 5000 }, units: { len: -1 } };
+  const old = { 'mixer-0': { more: 5000 }, 'expert-0-1': { more: 5000 }, units: { len: -1 } };
   assert.ok((await change(old)) > 2_000_000, 'everything is fetched again');
   const now = await files();
   const packs = (names) => Object.keys(names).filter((name) => /^(block|ends)/.test(name));
   assert.equal(packs(now).length, 5);
   assert.deepEqual(packs(now).filter((name) => name in before), [], 'the old files are gone');
-  assert.ok(!('token_mixer-0' in now) && !('expert-0-1' in now), Object.keys(now).join());
+  assert.ok(!('mixer-0' in now) && !('expert-0-1' in now), Object.keys(now).join());
   assert.equal(await change({}), 0);
 });

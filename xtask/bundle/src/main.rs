@@ -13,11 +13,18 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [index, compiled, out] = arguments.as_slice() else {
-        eprintln!("usage: potluck-bundle INDEX.HTML COMPILED_WASM_FOLDER OUTPUT_FOLDER");
-        return ExitCode::from(2);
+    let result = match arguments.as_slice() {
+        [index, compiled, out] => page::build(index, compiled, out),
+        [program, out] => page::module(program, out),
+        _ => {
+            eprintln!(
+                "usage: potluck-bundle INDEX.HTML COMPILED_WASM_FOLDER OUTPUT_FOLDER\n       \
+                 potluck-bundle PROGRAM.WASM OUTPUT_FOLDER    one program as a JavaScript module"
+            );
+            return ExitCode::from(2);
+        }
     };
-    match page::build(index, compiled, out) {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");

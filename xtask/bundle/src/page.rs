@@ -72,6 +72,16 @@ fn main(bin: &str, compiled: &Path, out: &Path) -> Result<String> {
     Ok(name)
 }
 
+/// Makes one program a JavaScript module in `out`, named after the program.
+///
+/// # Errors
+/// The program cannot be read, or is not for wasm-bindgen.
+pub fn module(program: &Path, out: &Path) -> Result<()> {
+    let name = program.file_stem().and_then(|name| name.to_str()).context("the program has no name")?;
+    let folder = program.parent().context("the program is in no folder")?;
+    bind(Bindgen::new().web(true)?, name, folder, out)
+}
+
 /// Runs wasm-bindgen: writes `BIN.js` and `BIN_bg.wasm`.
 fn bind(bindgen: &mut Bindgen, bin: &str, compiled: &Path, out: &Path) -> Result<()> {
     // As the wasm-bindgen program does by default.
