@@ -7,7 +7,7 @@
 //!
 //! - `runtime` is everything an answer needs: capabilities, memory layout, pipelines, encoding, submits and readback.
 //! - `lab` tests, tunes and measures the runtime: the self-test, the tuner, microbenchmarks, the benchmark and a CPU
-//! reference of the whole model.
+//!   reference of the whole model.
 //!
 //! `lab` may use anything in `runtime`, but `runtime` never uses `lab` (a test enforces this), so answers do not depend
 //! on it. They are modules rather than crates because the lab encodes, binds and times the runtime's own programs; a
