@@ -1,17 +1,17 @@
-//! The wgpu engine: runs a model's parts on one GPU, natively (Vulkan) and in a browser's worker (WebGPU).
+//! The wgpu engine: runs parts of a model on one GPU, natively (Vulkan) or in a browser worker (WebGPU).
 //!
-//! It knows neither peers nor files: weights are handed in through mapped staging buffers, work comes as
-//! [`potluck_plan::Work`], results leave as [`potluck_plan::Computed`].
+//! It knows neither peers nor files. Callers hand in weights through mapped staging buffers and work as
+//! [`potluck_plan::Work`]; the engine returns results as [`potluck_plan::Computed`].
 //!
 //! The crate has two halves:
 //!
-//! - `runtime` is all that an answer needs: capabilities, memory layout, pipelines, encoding, submits, readback.
-//! - `lab` tests, tunes and measures the runtime: the self-test, the tuner, microbenchmarks, the benchmark and the CPU
-//!   reference of a whole model.
+//! - `runtime` is everything an answer needs: capabilities, memory layout, pipelines, encoding, submits and readback.
+//! - `lab` tests, tunes and measures the runtime: the self-test, the tuner, microbenchmarks, the benchmark and a CPU
+//!   reference of the whole model.
 //!
-//! `lab` may use anything in `runtime`; `runtime` never uses `lab` (a test checks it), so an answer runs the same with
-//! or without it. They are modules and not crates because the lab encodes, binds and times the runtime's own programs:
-//! a crate boundary would make those internals public.
+//! `lab` may use anything in `runtime`, but `runtime` never uses `lab` (a test enforces this), so answers do not depend
+//! on it. They are modules rather than crates because the lab encodes, binds and times the runtime's own programs; a
+//! crate boundary would make those internals public.
 #![forbid(unsafe_code)]
 #![warn(missing_docs, clippy::missing_errors_doc)]
 

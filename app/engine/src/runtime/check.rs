@@ -1,4 +1,4 @@
-//! Checks of a task before anything is encoded for it.
+//! Validates a task before anything is encoded for it.
 
 use potluck_plan::{
     BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadTokens, LogitsRequest, Route, Task, Then, WeightUnit,
@@ -12,7 +12,7 @@ use crate::runtime::run::rows_of;
 use crate::runtime::sizes::lm_head_tokens;
 
 impl Core {
-    /// Checks a task against the model and the weights that are here. It does not look at the KV cache.
+    /// Validates a task against the model and the resident weights. It does not check the KV cache.
     pub fn check(&self, task: &Task) -> Result<(), EngineError> {
         let hidden = self.spec.hidden as usize;
         let rows = rows_of(task);
@@ -82,7 +82,7 @@ impl Core {
         }
     }
 
-    /// Everything of some blocks must be here.
+    /// Requires that all weights of the blocks are resident.
     fn need_blocks(&self, blocks: BlockRange) -> Result<(), EngineError> {
         for block in blocks.iter() {
             self.need(WeightUnit::TokenMixer(block))?;

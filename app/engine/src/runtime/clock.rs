@@ -1,6 +1,6 @@
-//! A monotonic clock in milliseconds, for measuring only.
+//! A monotonic clock in milliseconds, for measurements only.
 
-/// Milliseconds since some fixed moment.
+/// Milliseconds since a fixed moment.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn now() -> f64 {
     use std::sync::OnceLock;
@@ -9,7 +9,7 @@ pub fn now() -> f64 {
     START.get_or_init(Instant::now).elapsed().as_secs_f64() * 1e3
 }
 
-/// Milliseconds since the worker began.
+/// Milliseconds since the worker started.
 #[cfg(target_arch = "wasm32")]
 pub fn now() -> f64 {
     use wasm_bindgen::prelude::*;

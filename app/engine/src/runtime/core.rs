@@ -1,4 +1,4 @@
-//! The engine's inside: what is held, where it lies, and what is under way.
+//! The engine's internals: what it holds, where it lies, and what is in flight.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
@@ -23,30 +23,30 @@ use crate::runtime::settings::Settings;
 use crate::runtime::staging::StagingRing;
 use crate::runtime::submit::Programs;
 
-/// What happened on the device since the engine last looked.
+/// Device events since the engine last looked.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
-    /// A result is mapped, or could not be.
+    /// A readback buffer was mapped, or mapping failed.
     Readback(usize, bool),
-    /// A staging buffer is mapped again, or could not be.
+    /// A staging buffer was mapped again, or mapping failed.
     Staging(usize, bool),
 }
 
-/// Events that callbacks of the device leave behind.
+/// Events queued by device callbacks.
 pub type Inbox = Arc<Mutex<VecDeque<Event>>>;
 
-/// Everything behind an [`crate::Engine`].
+/// The state behind a [`crate::Engine`].
 pub struct Core {
     pub gpu: Gpu,
     pub spec: ModelSpec,
     pub units: UnitMap,
     pub settings: Settings,
     pub profile: Profile,
-    /// Kernels that might be quicker than those in use, and whether they are right here.
+    /// Kernels that may be faster than those in use, and whether they compute correctly on this device.
     pub tried: BTreeMap<Kernel, bool>,
     pub held: BTreeSet<WeightUnit>,
     pub resident: BTreeSet<WeightUnit>,
-    /// The embedding table's bytes are here, by way of `Embedding` or of a tied `Head`.
+    /// The embedding table is resident, uploaded as `Embedding` or through a tied `Head`.
     pub table_resident: bool,
     pub layout: Rc<Layout>,
     pub roles: HashMap<(WeightUnit, TensorRole), usize>,
@@ -64,20 +64,20 @@ pub struct Core {
     pub staging: StagingRing,
     pub pending: VecDeque<Pending>,
     pub waiting: VecDeque<Work>,
-    /// Results of work that was cut, as far as they are known.
+    /// Partial results of work that was cut into pieces.
     pub joining: HashMap<Ticket, Joining>,
-    /// Results that are ready to be handed out.
+    /// Results ready for delivery.
     pub answers: VecDeque<Computed>,
     pub inbox: Inbox,
-    /// Of the work submitted last.
+    /// Dispatches of the most recently submitted work.
     pub dispatches: u32,
-    /// Of steps that get poll kicks.
+    /// Times of the steps that get poll kicks.
     #[cfg(target_arch = "wasm32")]
     pub step_times: crate::runtime::poll_kick::StepTimes,
 }
 
 impl Core {
-    /// An engine that holds nothing yet.
+    /// Creates an engine that holds nothing yet.
     pub fn new(gpu: &Gpu, spec: ModelSpec, units: UnitMap, settings: Settings) -> Result<Self, EngineError> {
         let capabilities = gpu.capabilities();
         let limits = &capabilities.limits;
@@ -135,7 +135,7 @@ impl Core {
         Ok(core)
     }
 
-    /// Makes memory what `units` need. Units that stay keep their bytes.
+    /// Changes memory to what `units` need. Units that stay keep their bytes.
     pub fn hold(&mut self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
         self.check_alive()?;
         let limits = self.gpu.capabilities().limits.clone();
@@ -176,7 +176,7 @@ impl Core {
         Ok((*layout).clone())
     }
 
-    /// Copies experts that stay from their old slots to their new ones.
+    /// Copies the remaining experts from their old slots to their new ones.
     fn move_experts(
         &mut self,
         old: &Layout,
@@ -201,7 +201,7 @@ impl Core {
         self.gpu.queue.submit([encoder.finish()]);
     }
 
-    /// Writes rotary frequencies and slot tables.
+    /// Writes the RoPE tables and slot tables.
     fn write_tables(&mut self) {
         let tables = self.memory.slab(Key::Scratch(Scratch::Tables)).clone();
         let write = |offset: u64, values: &[u32]| {
@@ -224,7 +224,7 @@ impl Core {
         }
     }
 
-    /// Experts of a block, 0 if it has none.
+    /// Number of experts in a block, 0 if it has none.
     pub fn expert_count(&self, block: BlockIndex) -> u32 {
         match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
             Some(potluck_model::FeedForwardSpec::Experts { count, .. }) => *count,
@@ -232,7 +232,7 @@ impl Core {
         }
     }
 
-    /// The weight type that most held bytes have; `Q4_K` if nothing is held.
+    /// The weight format with the most held bytes; `Q4_K` if nothing is held.
     pub fn main_format(&self) -> Format {
         let mut bytes: BTreeMap<Format, u64> = BTreeMap::new();
         for place in self.layout.places.values() {
@@ -251,14 +251,14 @@ impl Core {
         self.held.difference(&self.resident).copied().collect()
     }
 
-    /// False if the tensor's bytes are here although its unit was not finished: a shared embedding table.
+    /// False if the tensor is resident although its unit is not finished, as with a shared embedding table.
     pub fn needs(&self, unit: WeightUnit, tensor: usize) -> bool {
         let is_table =
             self.units.tensors(unit).get(tensor).is_some_and(|tensor| tensor.role == TensorRole::TokenEmbedding);
         self.held.contains(&unit) && !self.resident.contains(&unit) && !(is_table && self.table_resident)
     }
 
-    /// Marks a unit as complete.
+    /// Marks a unit as completely uploaded.
     pub fn finish(&mut self, unit: WeightUnit) -> Result<(), EngineError> {
         if !self.held.contains(&unit) {
             return Err(EngineError::NotHeld(unit));
@@ -268,13 +268,13 @@ impl Core {
         Ok(())
     }
 
-    /// Held units count as missing again; their memory stays.
+    /// Marks all held units as missing; their memory stays.
     pub fn invalidate_weights(&mut self) {
         self.resident.clear();
         self.table_resident = false;
     }
 
-    /// Where a tensor of a held unit lies (experts lie in slots instead).
+    /// Location of a tensor of a held unit. Experts lie in slots instead.
     pub fn place<'a>(&self, layout: &'a Layout, unit: WeightUnit, role: TensorRole) -> Result<&'a Place, EngineError> {
         if !self.resident.contains(&unit) {
             return Err(EngineError::NotResident(unit));
@@ -285,18 +285,18 @@ impl Core {
             .ok_or(EngineError::NotResident(unit))
     }
 
-    /// A vector (a norm's gain, a bias) as it is bound.
+    /// Binding of a vector, such as a norm's gain or a bias.
     pub fn vector(&self, layout: &Layout, unit: WeightUnit, role: TensorRole) -> Result<Slice, EngineError> {
         let segment = self.place(layout, unit, role)?.segments[0];
         Ok(self.memory.slice(segment.key, segment.offset, segment.bytes))
     }
 
-    /// The whole buffer that a scratch vector lies in.
+    /// The whole buffer that contains a scratch vector.
     pub fn scratch(&self, scratch: Scratch) -> Slice {
         self.memory.whole(Key::Scratch(scratch.home()))
     }
 
-    /// What recording needs.
+    /// Borrows what recording needs.
     pub fn tools(&mut self) -> Tools<'_> {
         Tools {
             device: &self.gpu.device,
@@ -307,12 +307,12 @@ impl Core {
         }
     }
 
-    /// An error if the device is gone.
+    /// Returns an error if the device is lost.
     pub fn check_alive(&self) -> Result<(), EngineError> {
         if self.gpu.lost() { Err(EngineError::Lost) } else { Ok(()) }
     }
 
-    /// Records a result, or what one piece of the work contributes to it.
+    /// Records the result of a work, or of one piece of it.
     pub fn answer(&mut self, ticket: Ticket, outcome: Outcome, millis: f64) {
         let (outcome, millis) = match self.joining.get_mut(&ticket) {
             None => (outcome, millis),
@@ -325,7 +325,7 @@ impl Core {
         self.answers.push_back(Computed { ticket, outcome, millis });
     }
 
-    /// Frees everything on the device.
+    /// Frees all memory on the device.
     pub fn destroy(&mut self) {
         self.groups.clear();
         self.programs.clear();

@@ -1,6 +1,6 @@
-//! The commands of the next decode step, encoded while a device waits for its input. Where a model is shared out, a device
-//! rests between its step and the one for the next token, which passes the same program one position further on: then only
-//! its input is written before the submit, and encoding is off the token's way.
+//! Encodes the commands of the next decode step while the device waits for its input. In a shared model a device idles
+//! between its step and the one for the next token, which runs the same program one position further. Encoding ahead
+//! takes encoding off the critical path: only the input is written before the submit.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::runtime::submit::{Run, Submitter};
 /// Parts of a result: scratch buffer, first byte, bytes.
 pub type Parts = Vec<(Scratch, u64, u64)>;
 
-/// A decode step that is expected.
+/// The next decode step, if it comes as expected.
 #[derive(Debug)]
 struct Next {
     program: Rc<Program>,
@@ -21,7 +21,7 @@ struct Next {
     bytes: u64,
 }
 
-/// A decode step's commands with all that they depend on, besides what buffers hold.
+/// The commands of a decode step and everything they depend on except the contents of buffers.
 #[derive(Debug)]
 struct Encoded {
     program: Rc<Program>,
@@ -31,17 +31,17 @@ struct Encoded {
     commands: wgpu::CommandBuffer,
 }
 
-/// What is expected and what was encoded for it.
+/// The expected step and the commands encoded for it.
 #[derive(Debug, Default)]
 pub struct EncodeAhead {
     next: Option<Next>,
     encoded: Option<Encoded>,
-    /// Steps whose commands were there when their input came.
+    /// Steps whose commands were already encoded when their input arrived.
     pub used: u64,
 }
 
 impl EncodeAhead {
-    /// Expects the step after one of a kept program, whose longest row attended to `reach` positions.
+    /// Expects the step after one of a cached program whose longest batch row attended to `reach` positions.
     pub fn expect(&mut self, program: &Rc<Program>, reach: u32, parts: &Parts, bytes: u64) {
         self.next = program.home.is_some().then(|| Next {
             program: program.clone(),
@@ -51,7 +51,7 @@ impl EncodeAhead {
         });
     }
 
-    /// The commands of a step, if they are what was encoded. Others are dropped.
+    /// Returns the commands of a step if they match what was encoded. Otherwise they are dropped.
     pub fn take(
         &mut self,
         program: &Rc<Program>,
@@ -67,7 +67,7 @@ impl EncodeAhead {
         })
     }
 
-    /// Buffers or kernels changed, or other work comes first: nothing is expected.
+    /// Expects nothing: buffers or kernels changed, or other work comes first.
     pub fn clear(&mut self) {
         self.next = None;
         self.encoded = None;
@@ -75,7 +75,7 @@ impl EncodeAhead {
 }
 
 impl Core {
-    /// Encodes the step that is expected, if nothing else is to be done.
+    /// Encodes the expected step if there is nothing else to do.
     pub fn encode_next(&mut self) {
         if !self.pending.is_empty() || !self.waiting.is_empty() || self.gpu.lost() {
             return;
@@ -93,7 +93,7 @@ impl Core {
     }
 }
 
-/// Encodes the step that is expected once what was computed is on its way: in a turn of its own.
+/// Encodes the expected step in a later turn, once the computed result is on its way.
 #[cfg(target_arch = "wasm32")]
 pub fn encode_later(engine: std::rc::Weak<crate::runtime::engine::Inner>) {
     wasm_bindgen_futures::spawn_local(async move {

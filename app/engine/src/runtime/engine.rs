@@ -1,4 +1,4 @@
-//! The engine as others see it.
+//! The engine's public API.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -15,24 +15,24 @@ use crate::runtime::notify::Notify;
 use crate::runtime::settings::Settings;
 use crate::runtime::staging::{Piece, Staging};
 
-/// What clones of an engine share.
+/// State shared by all clones of an engine.
 pub struct Inner {
     pub(crate) core: RefCell<Core>,
     on_result: Box<dyn Fn(Computed)>,
     pub(crate) notify: Notify,
 }
 
-/// Runs a model's parts on one GPU. Clones share it; it stays on its thread.
+/// Runs parts of a model on one GPU. Clones share the engine, which stays on its thread.
 ///
-/// Natively [`Engine::poll`] has to be called while something is pending: it pumps the device and hands out results. On
-/// the web results come by themselves. `on_result` may call the engine.
+/// Natively, call [`Engine::poll`] while work is pending: it drives the device and delivers results. On the web results
+/// arrive without polling. `on_result` may call the engine.
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) inner: Rc<Inner>,
 }
 
 impl Inner {
-    /// Handles what the device reported, starts what waits and hands out results.
+    /// Handles device events, starts waiting work and delivers results.
     pub(crate) fn deliver(&self) {
         let mut answered = false;
         loop {
@@ -70,11 +70,11 @@ impl Inner {
 }
 
 impl Engine {
-    /// An engine for a model. It allocates results at once, staging when something is loaded, everything else in
-    /// [`Engine::reserve`].
+    /// Creates an engine for a model. Readback buffers are allocated immediately, staging buffers when a load begins,
+    /// and everything else in [`Engine::reserve`].
     ///
     /// # Errors
-    /// The model has shapes that no kernel takes, or its fixed buffers exceed the budget or a limit of the device.
+    /// The model has shapes that no kernel supports, or its fixed buffers exceed the budget or a device limit.
     pub fn new(
         gpu: &Gpu,
         spec: ModelSpec,
@@ -89,42 +89,43 @@ impl Engine {
         Ok(Engine { inner })
     }
 
-    /// Allocates what new units need, frees what dropped ones had; units that stay keep their bytes. Results under way
-    /// still arrive.
+    /// Allocates memory for new units and frees that of dropped ones. Units in both sets keep their bytes. Results in
+    /// flight still arrive.
     ///
     /// # Errors
-    /// The device is gone, or the units do not fit the budget or a limit of the device; nothing has changed then.
+    /// The device is lost, or the units exceed the budget or a device limit. On error nothing changes.
     pub fn reserve(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
         self.inner.core.borrow_mut().hold(units)
     }
 
-    /// From now on so many bytes may be used in all. What is held stays, even if that is more; the next
-    /// [`Engine::reserve`] keeps to it.
+    /// Sets the engine's total memory budget. Held units stay even if they exceed it; the next [`Engine::reserve`]
+    /// enforces it.
     pub fn set_budget(&self, budget: Bytes) {
         self.inner.core.borrow_mut().settings.budget = budget;
     }
 
-    /// Units asked for.
+    /// Units that were reserved.
     pub fn reserved(&self) -> BTreeSet<WeightUnit> {
         self.inner.core.borrow().held.clone()
     }
 
-    /// Units asked for that are not finished.
+    /// Reserved units that are not finished.
     pub fn missing(&self) -> Vec<WeightUnit> {
         self.inner.core.borrow().missing()
     }
 
-    /// False if a tensor's bytes are here already: of a finished unit, or a table that another unit brought.
+    /// False if the tensor's bytes are already resident: its unit is finished, or another unit uploaded the shared
+    /// table.
     pub fn needs(&self, unit: WeightUnit, tensor: usize) -> bool {
         self.inner.core.borrow().needs(unit, tensor)
     }
 
-    /// True once a unit is finished.
+    /// True once the unit is finished.
     pub fn is_resident(&self, unit: WeightUnit) -> bool {
         self.inner.core.borrow().resident.contains(&unit)
     }
 
-    /// All held units are to be brought again, into the memory they have: for measuring a load.
+    /// Marks all held units as missing but keeps their memory, so that a load can be measured.
     pub fn invalidate_weights(&self) {
         self.inner.core.borrow_mut().invalidate_weights();
     }
@@ -132,31 +133,31 @@ impl Engine {
     /// Waits for a free staging buffer.
     ///
     /// # Errors
-    /// The device is gone.
+    /// The device is lost.
     pub async fn staging(&self) -> Result<Staging, EngineError> {
         std::future::poll_fn(|context| {
-            // Registered before looking, so that a buffer that comes back in between is not missed.
+            // Register before looking, so that a buffer returned in between is not missed.
             self.inner.notify.wake_on_event(context.waker());
             self.try_staging().map_or(std::task::Poll::Pending, std::task::Poll::Ready)
         })
         .await
     }
 
-    /// A load is over: the staging buffers are freed, those under way as soon as their copies are done. The next
-    /// [`Engine::staging`] makes new ones.
+    /// Ends a load and frees the staging buffers; buffers in flight are freed when their copies finish. The next
+    /// [`Engine::staging`] creates new ones.
     pub fn close_staging(&self) {
         self.inner.core.borrow_mut().staging.close();
     }
 
-    /// Staging buffers that exist now.
+    /// Staging buffers that currently exist.
     pub fn staging_count(&self) -> usize {
         self.inner.core.borrow().staging.count()
     }
 
-    /// Waits until all uploads are done: every staging buffer is mapped again.
+    /// Waits until all uploads are done, that is, until every staging buffer is mapped again.
     ///
     /// # Errors
-    /// The device is gone.
+    /// The device is lost.
     pub async fn uploaded(&self) -> Result<(), EngineError> {
         std::future::poll_fn(|context| {
             self.inner.notify.wake_on_event(context.waker());
@@ -177,7 +178,8 @@ impl Engine {
         .await
     }
 
-    /// A free staging buffer. Natively nobody else moves the device, so its copies are waited for here.
+    /// Returns a free staging buffer. Natively it polls for pending copies itself, because nothing else drives the
+    /// device.
     fn try_staging(&self) -> Option<Result<Staging, EngineError>> {
         let take = || {
             self.deliver_staging();
@@ -202,7 +204,7 @@ impl Engine {
         taken
     }
 
-    /// Takes note of staging buffers that came back, and leaves results for [`Engine::poll`].
+    /// Handles returned staging buffers but leaves results for [`Engine::poll`].
     fn deliver_staging(&self) {
         let mut core = self.inner.core.borrow_mut();
         let Ok(events) = core.inbox.lock().map(|mut inbox| {
@@ -223,15 +225,15 @@ impl Engine {
         }
     }
 
-    /// Copies pieces of a staging buffer to where they belong.
+    /// Copies pieces of a staging buffer to their tensors.
     ///
     /// # Errors
-    /// The device is gone, a unit is not reserved, or a piece lies outside its tensor or the staging buffer.
+    /// The device is lost, a unit is not reserved, or a piece lies outside its tensor or the staging buffer.
     pub fn upload(&self, staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
         self.inner.core.borrow_mut().upload(staging, pieces)
     }
 
-    /// All bytes of a unit were uploaded: it can be used by work submitted from now on.
+    /// Marks a unit as completely uploaded; work submitted from now on can use it.
     ///
     /// # Errors
     /// The unit is not reserved.
@@ -239,17 +241,17 @@ impl Engine {
         self.inner.core.borrow_mut().finish(unit)
     }
 
-    /// Starts a piece of work, or puts it behind others. Its result comes through `on_result`.
+    /// Starts a piece of work, or queues it behind others. Its result arrives through `on_result`.
     ///
     /// # Errors
-    /// The work is malformed, needs weights or a KV cache that are not here, or the device is gone.
+    /// The work is malformed, needs weights or a KV cache that are not resident, or the device is lost.
     pub fn submit(&self, work: Work) -> Result<(), EngineError> {
         let submitted = self.inner.core.borrow_mut().submit(work, &self.inner.notify);
         self.inner.notify.wake();
         submitted
     }
 
-    /// Waits until something is under way: what moves the device natively sleeps here.
+    /// Waits until work is pending. The native task that polls the device sleeps here.
     pub async fn busy(&self) {
         std::future::poll_fn(|context| {
             self.inner.notify.wake_on_event(context.waker());
@@ -258,22 +260,22 @@ impl Engine {
         .await;
     }
 
-    /// Some conversation has a KV cache here: a room answers, or did.
+    /// True if any conversation has a KV cache here, which means that a room is, or was, answering.
     pub fn has_kv_cache(&self) -> bool {
         !self.inner.core.borrow().pages.is_empty()
     }
 
-    /// Dispatches of the work submitted last.
+    /// Dispatches of the most recently submitted work.
     pub fn dispatches(&self) -> u32 {
         self.inner.core.borrow().dispatches
     }
 
-    /// Decode steps so far whose commands had been encoded when their input came.
+    /// Decode steps so far whose commands were already encoded when their input arrived.
     pub fn encoded_in_advance(&self) -> u64 {
         self.inner.core.borrow().encode_ahead.used
     }
 
-    /// Drops work that has not begun; true if there was such. It is answered with `Cancelled`.
+    /// Cancels work that has not started; it is answered with `Cancelled`. Returns whether there was any.
     pub fn cancel(&self, ticket: Ticket) -> bool {
         let dropped = self.inner.core.borrow_mut().cancel(ticket);
         if dropped {
@@ -289,23 +291,23 @@ impl Engine {
         core.sampled_tokens.forget(conversation);
     }
 
-    /// Positions of a conversation that every held block knows.
+    /// Positions of a conversation that every held block has in its KV cache.
     pub fn kv_cache_len(&self, conversation: ConversationId) -> u32 {
         self.inner.core.borrow().pages.known(conversation)
     }
 
-    /// True once the device is gone; the engine is of no use then.
+    /// True once the device is lost; the engine is unusable from then on.
     pub fn lost(&self) -> bool {
         self.inner.core.borrow().gpu.lost()
     }
 
-    /// Pieces of work not answered yet.
+    /// Pieces of work that are not answered yet.
     pub fn pending(&self) -> usize {
         let core = self.inner.core.borrow();
         core.pending.len() + core.waiting.len()
     }
 
-    /// Natively: lets the device report, and hands out results. On the web nothing is needed.
+    /// Natively: polls the device and delivers results. Not needed on the web.
     pub fn poll(&self) {
         #[cfg(not(target_arch = "wasm32"))]
         {
@@ -317,7 +319,7 @@ impl Engine {
         self.inner.deliver();
     }
 
-    /// Natively: waits until the oldest work under way is done, at most `patience`, and hands out results.
+    /// Natively: waits up to `patience` for the oldest work in flight and delivers results.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn poll_for(&self, patience: std::time::Duration) {
         {
@@ -336,7 +338,7 @@ impl Engine {
         self.inner.deliver();
     }
 
-    /// Natively: waits until everything submitted is answered.
+    /// Natively: waits until all submitted work is answered.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wait(&self) {
         while self.pending() > 0 {
@@ -350,7 +352,7 @@ impl Engine {
         }
     }
 
-    /// Frees all memory on the device now. Work that waits is cancelled, results under way are dropped.
+    /// Frees all memory on the device immediately. Waiting work is cancelled; results in flight are dropped.
     pub fn destroy(&self) {
         let waiting: Vec<Ticket> = self.inner.core.borrow().waiting.iter().map(|work| work.ticket).collect();
         waiting.into_iter().for_each(|ticket| {

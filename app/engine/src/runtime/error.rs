@@ -1,4 +1,4 @@
-//! Errors. Each message is one sentence a person can act on.
+//! Errors. Each message is one sentence that a person can act on.
 
 use potluck_gguf::TensorType;
 use potluck_model::TensorRole;
@@ -10,18 +10,18 @@ pub enum GpuError {
     /// The browser has no WebGPU, or the page is not in a secure context.
     #[error("There is no WebGPU here: use a current browser and open the page over HTTPS or on localhost.")]
     NoWebGpu,
-    /// No adapter answers the request.
+    /// No adapter matches the request.
     #[error("No GPU adapter was found: check that a graphics driver is installed and that WebGPU is not blocked.")]
     NoAdapter,
-    /// The adapter gives no device.
+    /// The adapter refused to create a device.
     #[error("The GPU refused to open: {0}")]
     Device(String),
-    /// The adapter lacks something every kernel needs.
+    /// The adapter lacks something that every kernel needs.
     #[error("This GPU cannot run the kernels: it offers {available} {what}, {needed} are needed.")]
     TooSmall {
         /// Which limit.
         what: &'static str,
-        /// What it offers.
+        /// What the adapter offers.
         available: u64,
         /// What is needed.
         needed: u64,
@@ -31,7 +31,7 @@ pub enum GpuError {
 /// Why weights and KV cache cannot be laid out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// More than the owner set.
+    /// The units exceed the budget that the owner set.
     #[error("This share needs {needed} of GPU memory, {budget} are set: take fewer blocks or a shorter context.")]
     TooLarge {
         /// Bytes needed.
@@ -39,49 +39,49 @@ pub enum LayoutError {
         /// Bytes allowed.
         budget: Bytes,
     },
-    /// One thing does not fit into a buffer.
+    /// A single item does not fit into one buffer.
     #[error("{what} needs {needed} in one piece, this GPU binds {limit} at most.")]
     BufferLimit {
-        /// What.
+        /// Which item.
         what: String,
         /// Bytes needed.
         needed: Bytes,
         /// Bytes allowed.
         limit: Bytes,
     },
-    /// A weight type without kernels.
+    /// A weight type that no kernel supports.
     #[error("{role:?} of {unit:?} is stored as {kind:?}, which no kernel reads.")]
     UnsupportedType {
-        /// Of which unit.
+        /// The tensor's unit.
         unit: WeightUnit,
         /// Which tensor.
         role: TensorRole,
-        /// Its type.
+        /// Its weight type.
         kind: TensorType,
     },
-    /// A shape without kernels.
+    /// A shape that no kernel supports.
     #[error("{0}")]
     UnsupportedShape(String),
-    /// A tensor that is not what the model's description says.
+    /// A tensor that contradicts the model's description.
     #[error("{role:?} of {unit:?} has {rows} × {cols} values in {bytes} bytes, which does not fit the model.")]
     BadTensor {
-        /// Of which unit.
+        /// The tensor's unit.
         unit: WeightUnit,
         /// Which tensor.
         role: TensorRole,
         /// Its rows.
         rows: u32,
-        /// Values a row.
+        /// Values per row.
         cols: u32,
         /// Its bytes.
         bytes: u64,
     },
-    /// A unit that lacks a tensor, or does not exist.
+    /// A unit that lacks a tensor or does not exist.
     #[error("The model has no {role:?} for {unit:?}.")]
     MissingTensor {
         /// The unit.
         unit: WeightUnit,
-        /// What it lacks.
+        /// The missing tensor.
         role: TensorRole,
     },
     /// The model has no such unit.
@@ -89,13 +89,13 @@ pub enum LayoutError {
     UnknownUnit(WeightUnit),
 }
 
-/// Why the engine cannot do something.
+/// Why the engine rejected a request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum EngineError {
-    /// Weights that the work needs are not (completely) here.
+    /// The work needs weights that are not, or not completely, resident.
     #[error("The weights of {0:?} are not on this GPU.")]
     NotResident(WeightUnit),
-    /// The unit was never asked for with `hold`.
+    /// The unit was never reserved with `Engine::reserve`.
     #[error("{0:?} is not held here.")]
     NotHeld(WeightUnit),
     /// A block outside the model.
@@ -104,7 +104,7 @@ pub enum EngineError {
     /// A block without a router.
     #[error("Block {0:?} has no experts.")]
     NoExperts(BlockIndex),
-    /// A route names an expert the block does not have, or more experts than a token uses.
+    /// A route names an expert that the block does not have, or more experts than a token uses.
     #[error("A route of block {block:?} is wrong: {reason}.")]
     BadRoute {
         /// The block.
@@ -112,10 +112,10 @@ pub enum EngineError {
         /// What is wrong.
         reason: &'static str,
     },
-    /// An expert of a route is not here.
+    /// A route names an expert that is not held here.
     #[error("Expert {1:?} of block {0:?} is not on this GPU.")]
     ExpertNotHeld(BlockIndex, ExpertId),
-    /// The page pool is used up.
+    /// The page pool is exhausted.
     #[error(
         "The conversations need {needed} pages of context, {free} are free: forget a conversation or reserve more."
     )]
@@ -125,18 +125,18 @@ pub enum EngineError {
         /// Pages free.
         free: u32,
     },
-    /// More rows than were planned for.
+    /// More batch tokens than the engine planned for.
     #[error("{rows} rows were asked for at once, {max} is the most.")]
     TooManyRows {
-        /// Rows asked for.
+        /// Batch tokens requested.
         rows: usize,
-        /// The most.
+        /// The maximum.
         max: usize,
     },
-    /// Work without rows.
+    /// Work without batch tokens.
     #[error("The work has no rows.")]
     NoRows,
-    /// A hidden vector, token list or route list of the wrong length.
+    /// A hidden vector, token list or route list has the wrong length.
     #[error("The input has {got} values, {expected} are expected.")]
     HiddenLength {
         /// Values given.
@@ -150,20 +150,20 @@ pub enum EngineError {
     /// A token outside the vocabulary.
     #[error("Token {0} is outside the vocabulary.")]
     UnknownToken(u32),
-    /// A position that leaves a gap, or positions that are not consecutive.
+    /// A position leaves a gap, or positions are not consecutive.
     #[error("Conversation {conversation:?} knows {known} positions here, work starts at {wanted}.")]
     Gap {
-        /// The conversation.
+        /// Positions in the KV cache.
         conversation: ConversationId,
         /// Positions known.
         known: u32,
-        /// Position asked for.
+        /// First position of the work.
         wanted: u32,
     },
-    /// `Then::Route` of a block that does not follow the range.
+    /// `Then::Route` names a block that does not follow the range.
     #[error("Block {0:?} does not follow the blocks of this work.")]
     NotNext(BlockIndex),
-    /// A continuation of a row whose best candidate is not on the GPU.
+    /// A continuation of a position whose sampled token is not on the GPU.
     #[error("No token was chosen here for position {position} of conversation {conversation:?}.")]
     NothingChosen {
         /// The conversation.
@@ -171,22 +171,22 @@ pub enum EngineError {
         /// The position.
         position: u32,
     },
-    /// A continuation of no steps or too many.
+    /// A continuation with no steps or too many.
     #[error("{0} steps were asked for; 1 to 8 are possible.")]
     BadSteps(u16),
-    /// More candidates than the kernels give.
+    /// More candidates than the kernels can return.
     #[error("{0} candidates were asked for; 1 to 128 are possible.")]
     BadCandidateCount(u16),
-    /// A piece of an upload that lies outside its tensor or its staging buffer, or is not aligned to 4 bytes.
+    /// A piece of an upload lies outside its tensor or its staging buffer, or is not aligned to 4 bytes.
     #[error("A piece of an upload to {0:?} lies outside its tensor or is not aligned.")]
     BadPiece(WeightUnit),
-    /// Layout.
+    /// The weights and KV cache cannot be laid out.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The driver says no.
+    /// The driver reported an error.
     #[error("The GPU reports an error: {0}")]
     Gpu(String),
-    /// The device is gone.
+    /// The device is lost.
     #[error("The GPU device was lost: reload to open it again.")]
     Lost,
 }

@@ -1,4 +1,4 @@
-//! Opening a GPU and saying what it can do.
+//! Opens a GPU and reports its capabilities.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -15,66 +15,66 @@ use crate::runtime::usage::Usage;
 /// Which adapter to open.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
-    /// Natively: part of the adapter's name, for machines with several.
+    /// Natively: a substring of the adapter's name, for machines with several.
     pub adapter_name: Option<String>,
-    /// Natively: the index among the adapters with that name, from 0; it wraps around.
+    /// Natively: zero-based index among the adapters that match the name; wraps around.
     pub adapter_index: usize,
-    /// Ask for a software adapter.
+    /// Request a software adapter.
     pub fallback_adapter: bool,
-    /// Treat the device as this, instead of by what it says of itself.
+    /// Use this tier instead of the one derived from what the device reports.
     pub tier: Option<Tier>,
-    /// Bind no more bytes at a time than this, even where the device could: larger tensors are split.
+    /// Bind at most this many bytes at a time, even if the device could bind more. Larger tensors are split.
     pub binding_limit: Option<u64>,
 }
 
-/// What kind of hardware computes.
+/// The kind of hardware that computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdapterKind {
     /// A GPU with its own memory.
     Discrete,
     /// A GPU that shares the processor's memory.
     Integrated,
-    /// The processor pretends to be a GPU.
+    /// The CPU emulates a GPU.
     Software,
-    /// The browser does not say.
+    /// The browser does not report it.
     Unknown,
 }
 
 /// How the kernels treat the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tier {
-    /// Barriers are ruinous: every thread works on its own.
+    /// Barriers are prohibitively slow, so every thread works independently.
     Software,
-    /// A GPU with small bindings (under 256 MiB).
+    /// A GPU with a small binding limit (under 256 MiB).
     Modest,
-    /// A GPU.
+    /// A GPU with a binding limit of at least 256 MiB.
     Full,
 }
 
-/// What the device offers.
+/// Capabilities of the device.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
-    /// Name of the adapter, as far as it is told.
+    /// Name of the adapter, if reported.
     pub name: String,
-    /// Vendor, likewise.
+    /// Vendor, if reported.
     pub vendor: String,
-    /// Driver, likewise.
+    /// Driver, if reported.
     pub driver: String,
-    /// Natively: where it is plugged in; two GPUs of one name are told apart by it. Empty in a browser.
+    /// Natively: the bus slot, which distinguishes two GPUs of the same name. Empty in a browser.
     pub slot: String,
-    /// API underneath: `Vulkan` or `BrowserWebGpu`.
+    /// Underlying API: `Vulkan` or `BrowserWebGpu`.
     pub backend: String,
     /// Hardware or software.
     pub kind: AdapterKind,
     /// How the kernels treat it.
     pub tier: Tier,
-    /// Threads of its subgroups, where kernels are made for that number.
+    /// Subgroup size, if there are kernels for it.
     pub lanes: Option<Lanes>,
-    /// Threads that its subgroups have at least; 1 where it has none.
+    /// Minimum subgroup size; 1 without subgroups.
     pub subgroup: u32,
-    /// The device's limits (all of the adapter's).
+    /// The device's limits, which are all that the adapter offers.
     pub limits: wgpu::Limits,
-    /// Features the adapter has, by name. None of them is needed.
+    /// Names of the adapter's features. None is required.
     pub features: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Gpu {
     /// Opens the best adapter with its full limits. Works in a page and in a dedicated worker.
     ///
     /// # Errors
-    /// There is no WebGPU or no adapter, its limits are too small, or it gives no device.
+    /// There is no WebGPU or no adapter, the adapter's limits are too small, or it refuses to create a device.
     pub async fn open(options: GpuOptions) -> Result<Gpu, GpuError> {
         if !has_webgpu() {
             return Err(GpuError::NoWebGpu);
@@ -108,7 +108,7 @@ impl Gpu {
         let info = adapter.get_info();
         let limits = adapter.limits();
         check_limits(&limits)?;
-        // Timestamps to measure with; subgroups for the kernels that have them.
+        // Timestamps for measurements, subgroups for the kernels that use them.
         let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("potluck"),
@@ -157,39 +157,39 @@ impl Gpu {
         })
     }
 
-    /// What the device offers.
+    /// Capabilities of the device.
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    /// Work that keeps the GPU from lowering its clock.
+    /// The work that keeps the GPU from lowering its clock.
     pub(crate) fn keep_alive_loop(&self) -> &KeepAlive {
         &self.keep_alive_loop
     }
 
-    /// Who of this program uses the adapter.
+    /// This program's use of the adapter.
     pub(crate) fn usage(&self) -> &Arc<Usage> {
         &self.usage
     }
 
-    /// What was measured of its kernels. Engines take it over when they are made.
+    /// Kernel measurements on this device. An engine copies them when it is created.
     pub fn tuning(&self) -> Tuning {
         self.tuning.lock().map(|tuning| tuning.clone()).unwrap_or_default()
     }
 
-    /// Sets what was measured, here or on an earlier visit.
+    /// Sets the measurements, taken now or on an earlier visit.
     pub fn set_tuning(&self, tuning: Tuning) {
         if let Ok(mut slot) = self.tuning.lock() {
             *slot = tuning;
         }
     }
 
-    /// True once the device is gone.
+    /// True once the device is lost.
     pub fn lost(&self) -> bool {
         self.lost.load(Ordering::SeqCst)
     }
 
-    /// Closes the device: all its memory is freed, and everything that uses it sees a lost device.
+    /// Closes the device: frees all its memory, and everything that uses it sees a lost device.
     pub fn destroy(&self) {
         self.device.destroy();
         self.mark_lost();
@@ -199,13 +199,13 @@ impl Gpu {
         self.lost.store(true, Ordering::SeqCst);
     }
 
-    /// The first error nobody expected, once.
+    /// Takes the first unexpected error.
     pub(crate) fn take_error(&self) -> Option<String> {
         self.error.lock().ok().and_then(|mut slot| slot.take())
     }
 }
 
-/// What every kernel needs at least.
+/// Checks the minimum limits that every kernel needs.
 fn check_limits(limits: &wgpu::Limits) -> Result<(), GpuError> {
     let needs = [
         ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 8),
@@ -250,7 +250,7 @@ async fn find_adapter(instance: &wgpu::Instance, options: &GpuOptions) -> Result
     instance.request_adapter(&request).await.map_err(|_| GpuError::NoAdapter)
 }
 
-/// Name, vendor and driver as `GPUDevice.adapterInfo` tells them; wgpu leaves them empty on the web.
+/// Name, vendor and driver from `GPUDevice.adapterInfo`, because wgpu leaves them empty on the web.
 #[cfg(target_arch = "wasm32")]
 fn browser_adapter_info(device: &wgpu::Device) -> Option<[String; 3]> {
     let device: &wasm_bindgen::JsValue = device.as_webgpu()?.as_ref();

@@ -1,4 +1,4 @@
-//! Which variants the held units need on this device.
+//! Which kernel variants the held units need on this device.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::runtime::tensors::Shape;
 use crate::runtime::tuning_table::Shape as Tunable;
 
 impl Core {
-    /// Every variant that work for the held units may use.
+    /// Every variant that work on the held units may use.
     pub fn kernels_in_use(&self) -> BTreeSet<Kernel> {
         let mut all = BTreeSet::new();
         for &unit in &self.held {
@@ -56,7 +56,7 @@ impl Core {
         all
     }
 
-    /// What may be tuned, of kinds of which nothing was measured yet: a kernel in use with others that do the same.
+    /// Kernels to tune: each kernel in use whose kind has no measurements, with its alternatives.
     pub fn kernels_to_tune(&self) -> Vec<(Kernel, Vec<Kernel>)> {
         let tuning = self.profile.tuning();
         let decodes = |format, job| {
@@ -97,7 +97,7 @@ impl Core {
         })
     }
 
-    /// The same for units whose tensors have the same roles, types and sizes.
+    /// A signature that is equal for units whose tensors have the same roles, types and sizes.
     pub fn signature(&self, unit: WeightUnit) -> String {
         format!("{:?}", self.matrices(unit).collect::<Vec<_>>())
     }
@@ -109,7 +109,7 @@ impl Core {
         })
     }
 
-    /// Kernels of a unit's matrices (its norms and biases are no matrices).
+    /// Kernels of a unit's matrices; its norms and biases are vectors.
     fn matrix_kernels(&self, unit: WeightUnit, operand: Operand, all: &mut BTreeSet<Kernel>) {
         use TensorRole::{AttentionOutput, Down, Gate, Key, Query, Router, Up, Value};
         for (role, shape) in self.matrices(unit) {
@@ -120,7 +120,7 @@ impl Core {
                 AttentionOutput | Down => (Operand::Plain, Some(Job::Added)),
                 Gate | Up => (Operand::Plain, Some(Job::Gated)),
                 Router => {
-                    // Where the experts are elsewhere, the normed vectors are needed by themselves.
+                    // If the experts are on other devices, the normed vectors are needed on their own.
                     all.extend([1, 4].into_iter().filter_map(|n| self.profile.fused(format, Job::Normed, n)));
                     all.extend(self.profile.variants(format, Job::Normed));
                     (Operand::Plain, None)
@@ -137,7 +137,7 @@ impl Core {
         }
     }
 
-    /// Kernels of a matrix in decode steps: the fused one if it is right here.
+    /// Decode kernels of a matrix: the fused kernel if it computes correctly on this device.
     fn decode_kernels(&self, format: Format, job: Option<Job>, operand: Operand, all: &mut BTreeSet<Kernel>) {
         all.extend([1, 4].map(|n| {
             let fused = job.and_then(|job| self.profile.fused(format, job, n));

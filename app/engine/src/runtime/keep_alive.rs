@@ -1,6 +1,7 @@
-//! Short work for a GPU that waits for its next row. Most GPUs lower their clock within a second or two where they are used
-//! less than about two fifths of the time, and the rows of a shared model then take several times as long: on an H200 a third of
-//! a model's blocks 8 instead of 2.4 ms (`e2e/bench/keep-alive.mjs`). One workgroup that counts is use enough.
+//! GPU keep-alive: short work for a GPU that waits for its next token. Most GPUs lower their clock within a second or
+//! two when they are busy less than about two fifths of the time, and a shared model then takes several times as long
+//! per token. On an H200, a third of a model's blocks took 8 ms instead of 2.4 ms (`e2e/bench/keep-alive.mjs`). One
+//! workgroup that counts is enough load.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::Arc;
@@ -10,19 +11,19 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use crate::runtime::clock;
 use crate::runtime::gpu::Gpu;
 
-/// Rounds of the kernel at a time. A row that comes in between waits for half of that on average, so it is not longer than the
-/// pause until its end is known: a millisecond in a browser, a fifth of one natively.
+/// Rounds per dispatch. Work that arrives meanwhile waits for half a dispatch on average, so a dispatch lasts no longer
+/// than the delay until its end is noticed: one millisecond in a browser, a fifth of that natively.
 const ROUNDS: u32 = if cfg!(target_arch = "wasm32") { 30_000 } else { 6_000 };
-/// Bytes of the kernel's buffer.
+/// Size of the kernel's buffer in bytes.
 const BYTES: u64 = 4 * 34;
-/// Natively: pause between two looks. Shorter ones would take a core.
+/// Natively: pause between two polls. A shorter pause would occupy a core.
 #[cfg(not(target_arch = "wasm32"))]
 const LOOK: std::time::Duration = std::time::Duration::from_micros(100);
 
-/// What keeps one device's GPU warm, and until when.
+/// Keeps one device's clock up until a deadline.
 #[derive(Debug, Default)]
 pub struct KeepAlive {
-    /// On [`clock::now`].
+    /// Deadline on the clock of [`clock::now`].
     until: Mutex<f64>,
     runs: AtomicBool,
     rounds: AtomicU32,
@@ -42,8 +43,8 @@ impl KeepAlive {
 }
 
 impl Gpu {
-    /// For so many milliseconds from now on short work that changes nothing keeps the GPU's clock up whenever nobody in this
-    /// program uses the adapter. Whoever began it ends it with [`Gpu::stop_keep_alive`].
+    /// Keeps the GPU's clock up for the next `millis` milliseconds, with short work that has no effect, whenever
+    /// nothing else in this program uses the adapter. The caller ends it with [`Gpu::stop_keep_alive`].
     pub fn keep_alive(&self, millis: f64) {
         let keep_alive_loop = self.keep_alive_loop();
         keep_alive_loop.set(clock::now() + millis);
@@ -52,23 +53,23 @@ impl Gpu {
         }
     }
 
-    /// Nothing keeps the GPU warm any more. Natively nothing of it is under way either, afterwards: a program that ends while a
-    /// thread is inside the driver crashes.
+    /// Stops the keep-alive. Natively it also waits until no keep-alive work is in flight, because a program that exits
+    /// while a thread is inside the driver crashes.
     pub fn stop_keep_alive(&self) {
         self.keep_alive_loop().set(f64::MIN);
         #[cfg(not(target_arch = "wasm32"))]
         if let Some(thread) = self.keep_alive_loop().thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // It panics only where the driver does.
+            // The thread panics only if the driver does.
             let _ = thread.join();
         }
     }
 
-    /// Pieces of such work so far.
+    /// Number of keep-alive dispatches so far.
     pub fn warmed(&self) -> u32 {
         self.keep_alive_loop().rounds.load(Ordering::Acquire)
     }
 
-    /// A thread of its own: whoever computes here also talks to other devices, and is not to wait for this.
+    /// Uses a separate thread: the computing thread also talks to other devices and must not wait for the keep-alive.
     #[cfg(not(target_arch = "wasm32"))]
     fn start_keep_alive(&self) {
         let gpu = self.clone();
@@ -79,7 +80,7 @@ impl Gpu {
             gpu.keep_alive_loop().runs.store(false, Ordering::Release);
         });
         match started {
-            // One before it has ended.
+            // A previous thread has already ended.
             Ok(thread) => *self.keep_alive_loop().thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread),
             Err(error) => {
                 log::warn!("the GPU is not kept from lowering its clock: {error}");
@@ -98,7 +99,7 @@ impl Gpu {
         let done = Arc::new(AtomicBool::new(false));
         let told = done.clone();
         self.queue.on_submitted_work_done(move || told.store(true, Ordering::Release));
-        // Without waiting inside the driver: that would hold up the submit of a row.
+        // Do not wait inside the driver: that would delay the submit of real work.
         while !done.load(Ordering::Acquire) && !self.lost() {
             std::thread::sleep(LOOK);
             if self.device.poll(wgpu::PollType::Poll).is_err() {
@@ -115,10 +116,10 @@ impl Gpu {
                 if gpu.usage().is_idle() {
                     gpu.submit_keep_alive();
                 }
-                // Of a row that runs instead this tells the end as well.
+                // If other work was submitted instead, this also reports its end.
                 let (told, done) = futures::channel::oneshot::channel();
                 gpu.queue.on_submitted_work_done(move || {
-                    // Nobody else drops the other end.
+                    // Only this loop holds the receiver.
                     let _ = told.send(());
                 });
                 if done.await.is_err() {

@@ -1,4 +1,4 @@
-//! Pages of the KV cache: which conversation owns which, and how much of it each block knows. No GPU here.
+//! Pages of the KV cache: which conversation owns them, and how many positions each block has cached. No GPU here.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -9,9 +9,9 @@ use crate::runtime::error::EngineError;
 
 #[derive(Debug, Default)]
 struct Conversation {
-    /// Physical pages, in order of position. All blocks use the same numbers.
+    /// Physical pages in order of position. All blocks use the same page numbers.
     pages: Vec<u32>,
-    /// Positions each block knows.
+    /// Positions cached per block.
     known: BTreeMap<BlockIndex, u32>,
 }
 
@@ -23,12 +23,12 @@ pub struct KvPages {
     conversations: HashMap<ConversationId, Conversation>,
 }
 
-/// Rows as the kernels read them.
+/// A batch in the format that the kernels read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PlacedBatch {
-    /// Of each row: position, row in the cache, first entry of its conversation in `table`, 0.
+    /// Per batch row: position, row in the cache, index of its conversation's first entry in `table`, and 0.
     pub rows: Vec<[u32; 4]>,
-    /// Page tables of the conversations, one after another.
+    /// Page tables of the conversations, concatenated.
     pub table: Vec<u32>,
 }
 
@@ -37,12 +37,12 @@ fn pages_for(positions: u32) -> usize {
 }
 
 impl KvPages {
-    /// A pool of `count` pages.
+    /// Creates a pool of `count` pages.
     pub fn new(count: u32) -> Self {
         Self { free: (0..count).rev().collect(), blocks: BTreeSet::new(), conversations: HashMap::new() }
     }
 
-    /// Sets which blocks have a KV cache here; dropped blocks lose theirs.
+    /// Sets the blocks that have a KV cache here; dropped blocks lose theirs.
     pub fn set_blocks(&mut self, blocks: BTreeSet<BlockIndex>) {
         self.blocks = blocks;
         for conversation in self.conversations.values_mut() {
@@ -52,26 +52,26 @@ impl KvPages {
         ids.into_iter().for_each(|id| self.shrink(id));
     }
 
-    /// Forgets a conversation.
+    /// Frees the pages of a conversation.
     pub fn forget(&mut self, id: ConversationId) {
         if let Some(conversation) = self.conversations.remove(&id) {
             self.free.extend(conversation.pages);
         }
     }
 
-    /// No conversation has a KV cache.
+    /// True if no conversation has a KV cache.
     pub fn is_empty(&self) -> bool {
         self.conversations.is_empty()
     }
 
-    /// Positions that every block knows.
+    /// Positions that every block has cached.
     pub fn known(&self, id: ConversationId) -> u32 {
         let Some(conversation) = self.conversations.get(&id) else { return 0 };
         self.blocks.iter().map(|block| conversation.known.get(block).copied().unwrap_or(0)).min().unwrap_or(0)
     }
 
-    /// Makes room for rows that pass `blocks`: what those blocks knew from the first row on is overwritten. Changes
-    /// nothing if it fails.
+    /// Makes room for a batch that runs through `blocks`, and overwrites what those blocks have cached from its first
+    /// position on. On error nothing changes.
     pub fn place(&mut self, rows: &[BatchToken], blocks: &[BlockIndex]) -> Result<PlacedBatch, EngineError> {
         let spans = spans(rows)?;
         let mut needed = 0;
@@ -114,7 +114,7 @@ impl KvPages {
         Ok(PlacedBatch { rows, table })
     }
 
-    /// Gives back pages that no block needs any more.
+    /// Frees pages that no block needs any more.
     fn shrink(&mut self, id: ConversationId) {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         let max = conversation.known.values().copied().max().unwrap_or(0);
@@ -124,7 +124,7 @@ impl KvPages {
     }
 }
 
-/// Of each conversation the first position and one past the last; they must be consecutive.
+/// First position and one past the last position of each conversation. Positions must be consecutive.
 fn spans(rows: &[BatchToken]) -> Result<BTreeMap<ConversationId, (u32, u32)>, EngineError> {
     let mut spans: BTreeMap<ConversationId, (u32, u32)> = BTreeMap::new();
     for row in rows {

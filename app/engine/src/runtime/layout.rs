@@ -1,4 +1,4 @@
-//! The static memory plan: every buffer, before any is created. Pure.
+//! The static memory plan: lays out every buffer before any is created. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::runtime::sizes::{align, pages, readback_sizes, scratch_sizes};
 use crate::runtime::tensors::{self, Shape};
 use potluck_plan::KV_PAGE_TOKENS;
 
-/// Every tensor and slot begins at a multiple of this.
+/// Alignment of every tensor and slot in bytes.
 pub(crate) const ALIGNMENT: u64 = 256;
-/// Bytes of the uniform of one dispatch.
+/// Bytes reserved for the uniform of one dispatch.
 pub(crate) const PARAMS_STRIDE: u64 = 256;
-/// Dispatches whose uniforms fit into the arena; longer work is cut into several submits.
+/// Dispatches whose uniforms fit into the arena; longer work is split into several submits.
 pub(crate) const PARAMS_COUNT: u64 = 4096;
 
 /// What a buffer is for.
@@ -30,13 +30,13 @@ pub enum Purpose {
     Scratch,
     /// Uniforms and small tables.
     Parameters,
-    /// Upload.
+    /// Buffers for uploads.
     Staging,
-    /// Results.
+    /// Buffers for results.
     Readback,
 }
 
-/// A buffer to be created.
+/// A buffer of the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedBuffer {
     /// What it holds.
@@ -47,12 +47,12 @@ pub struct PlannedBuffer {
     pub bytes: Bytes,
 }
 
-/// Names a buffer of weights or KV cache. The same key and size means that its content stays.
+/// Identifies a buffer of weights or KV cache. A buffer whose key and size do not change keeps its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Key {
     /// Part of a unit's tensors.
     Unit(WeightUnit, u16),
-    /// Part of the embedding table, which a tied head shares.
+    /// Part of the embedding table, which a tied LM head shares.
     Table(u16),
     /// Some slots of one expert matrix of a block.
     Experts(BlockIndex, TensorRole, u16),
@@ -72,7 +72,7 @@ pub(crate) enum Scratch {
     Qkv,
     Query,
     Attended,
-    /// What splits of a context leave for their merging.
+    /// Partial attention results of the context's splits, to be merged.
     Splits,
     Gate,
     Up,
@@ -89,15 +89,16 @@ pub(crate) enum Scratch {
     KvPages,
     Tokens,
     Tables,
-    /// Of each slot the token that a head chose, [`ALIGNMENT`] apart.
+    /// The token sampled for each slot, [`ALIGNMENT`] apart.
     SampledTokens,
-    /// Rows of the steps of a continuation.
+    /// Batch rows of the steps of a continuation.
     DecodeSteps,
 }
 
 impl Scratch {
-    /// Whose buffer it lies in. The large vectors of a block are each read by the next kernel or two and then never again, so two
-    /// buffers take turns: no dispatch binds two vectors of one buffer, which WebGPU would refuse.
+    /// The scratch buffer that contains this vector. The next one or two kernels read each large vector of a block and
+    /// nothing reads it afterwards, so two buffers alternate. No dispatch then binds two vectors of one buffer, which
+    /// WebGPU would reject.
     pub fn home(self) -> Scratch {
         match self {
             Self::Qkv | Self::Attended | Self::Gate | Self::Parts | Self::Logits => Self::Qkv,
@@ -117,26 +118,26 @@ pub(crate) struct Segment {
     pub bytes: u64,
 }
 
-/// Where a tensor lies.
+/// Location of a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub shape: Shape,
     pub segments: Vec<Segment>,
 }
 
-/// Where one matrix of a block's experts lies.
+/// Location of one matrix of a block's experts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpertMatrix {
     pub shape: Shape,
     /// Bytes from one slot to the next.
     pub stride: u64,
-    /// Where the matrix begins in its slot: gate and up share slots, so that one binding shows both.
+    /// Offset of the matrix in its slot. Gate and up share slots so that one binding covers both.
     pub inside: u64,
-    /// First slot, slots and buffer.
+    /// First slot, number of slots, and buffer.
     pub chunks: Vec<(u32, u32, Key)>,
 }
 
-/// The experts of a block that are here.
+/// The experts of a block that are held here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpertPlaces {
     pub slots: BTreeMap<ExpertId, u32>,
@@ -161,16 +162,16 @@ pub struct Layout {
     pub(crate) readback_bytes: u64,
     pub(crate) logits_bytes: u64,
     pub(crate) pages: u32,
-    /// Rows of a prompt that scratch memory has room for.
+    /// Prompt tokens per chunk that scratch memory has room for.
     pub prefill_tokens: u32,
 }
 
 impl Layout {
-    /// Plans memory for `held` within the budget and the device's limits, for as many rows of a prompt at a time as there is
-    /// room.
+    /// Plans memory for `held` within the budget and the device limits. Prefill chunks are as large as the remaining
+    /// memory allows.
     ///
     /// # Errors
-    /// The units do not fit the budget or a limit of the device, or a tensor is missing or has a shape that no kernel takes.
+    /// The units exceed the budget or a device limit, or a tensor is missing or has a shape that no kernel supports.
     pub fn plan(
         spec: &ModelSpec,
         units: &UnitMap,
@@ -217,7 +218,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Bytes of one purpose.
+    /// Total bytes of one purpose.
     pub fn bytes(&self, purpose: Purpose) -> Bytes {
         self.buffers.iter().filter(|buffer| buffer.purpose == purpose).map(|buffer| buffer.bytes).sum()
     }
@@ -238,32 +239,33 @@ impl Layout {
     }
 }
 
-/// Bytes that one position needs in a block: keys and values.
+/// Bytes of keys and values that one position needs in a block.
 pub fn kv_cache_bytes_per_position(spec: &ModelSpec, block: BlockIndex, kv_type: KvCacheType) -> Bytes {
     let attention = spec.attention(usize::from(block.0));
     Bytes(2 * u64::from(attention.kv_heads) * 4 * u64::from(kv_type.head_words(attention.head_dim)))
 }
 
-/// Most bytes of a buffer that one binding has to show. Byte offsets are 32-bit in the kernels.
+/// Largest part of a buffer that one binding may have to cover. Kernels use 32-bit byte offsets.
 pub fn binding_limit(limits: &wgpu::Limits) -> Bytes {
     let binding = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(1 << 31);
     Bytes(binding / ALIGNMENT * ALIGNMENT)
 }
 
-/// Bytes of the largest buffer of keys (or of values) that a context needs: one a block, which one binding has to show.
+/// Bytes of the largest key or value buffer that a context needs. Each block has one of each, and one binding must
+/// cover it.
 pub fn largest_kv_cache_buffer(spec: &ModelSpec, context: u32, kv_type: KvCacheType) -> Bytes {
     let blocks = (0..spec.blocks.len() as u16).map(BlockIndex);
     blocks.map(|block| kv_cache_buffer(spec, block, context, kv_type)).max().unwrap_or_default()
 }
 
-/// Bytes of the keys (or of the values) of a block: whole pages.
+/// Bytes of a block's keys or values, rounded up to whole pages.
 pub(crate) fn kv_cache_buffer(spec: &ModelSpec, block: BlockIndex, context: u32, kv_type: KvCacheType) -> Bytes {
     let positions = u64::from(pages(context)) * u64::from(KV_PAGE_TOKENS);
     Bytes(positions * kv_cache_bytes_per_position(spec, block, kv_type).0 / 2)
 }
 
-/// Scratch, parameters, staging and readback of a device that holds everything: what a planner sets aside. A device that
-/// has more to spare computes more rows of a prompt at a time.
+/// Scratch, parameter, staging and readback bytes of a device that holds every unit: what a planner reserves. A device
+/// with memory to spare uses larger prefill chunks.
 pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
     let prefill_tokens = settings.prefill_tokens.min(Settings::MIN_PREFILL_TOKENS);
     let settings = &Settings { prefill_tokens, ..settings.clone() };
@@ -322,7 +324,7 @@ impl ExpertMatrix {
         (key, u64::from(slot - first) * self.stride + self.inside)
     }
 
-    /// Bytes of a slot that are this matrix's.
+    /// Bytes of this matrix within a slot.
     pub fn bytes(&self) -> u64 {
         align(self.shape.bytes())
     }

@@ -1,11 +1,11 @@
-//! The buffers of a layout, and ranges in them.
+//! The buffers of a layout, and ranges within them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::runtime::layout::{Key, Layout, Purpose};
 
-/// A buffer with a number, by which bind groups are found again.
+/// A buffer with a number that identifies it in cached bind groups.
 #[derive(Debug)]
 pub struct Slab {
     pub id: u32,
@@ -13,13 +13,13 @@ pub struct Slab {
 }
 
 impl Drop for Slab {
-    /// Dropping a buffer frees nothing on the web.
+    /// On the web, dropping a buffer does not free its memory.
     fn drop(&mut self) {
         self.buffer.destroy();
     }
 }
 
-/// A range of a buffer, as it is bound.
+/// A buffer range to bind.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub slab: Rc<Slab>,
@@ -27,7 +27,7 @@ pub struct Slice {
     pub size: u64,
 }
 
-/// Every buffer of weights, KV cache and scratch.
+/// All buffers of weights, KV cache and scratch.
 #[derive(Debug, Default)]
 pub struct Memory {
     buffers: BTreeMap<Key, Rc<Slab>>,
@@ -43,8 +43,8 @@ impl Memory {
         Rc::new(Slab { id: self.next_id, buffer })
     }
 
-    /// Makes the buffers what `layout` says: frees first, keeps what has the same key and size, except `renewed`.
-    /// Returns the renewed buffers as they were.
+    /// Changes the buffers to `layout`: frees first, and keeps buffers with the same key and size except those in
+    /// `renewed`. Returns the old buffers of `renewed`.
     pub fn adopt(
         &mut self,
         device: &wgpu::Device,
@@ -70,12 +70,12 @@ impl Memory {
         old
     }
 
-    /// The buffer of a key that the layout has.
+    /// The buffer of a key in the current layout.
     pub fn slab(&self, key: Key) -> &Rc<Slab> {
         self.buffers.get(&key).expect("every key of the layout in force has a buffer")
     }
 
-    /// Part of a buffer; `size` is rounded up to what alignment leaves free behind it.
+    /// Part of a buffer. `size` is rounded up into the padding that alignment leaves behind it.
     pub fn slice(&self, key: Key, offset: u64, size: u64) -> Slice {
         Slice { slab: self.slab(key).clone(), offset, size: size.next_multiple_of(256) }
     }
@@ -92,7 +92,7 @@ impl Memory {
         weights.map(|(_, slab)| slab).max_by_key(|slab| slab.buffer.size())
     }
 
-    /// Frees everything.
+    /// Frees all buffers.
     pub fn clear(&mut self) {
         self.buffers.clear();
     }

@@ -1,4 +1,4 @@
-//! What runs answers. Nothing here may use `crate::lab`.
+//! The part of the engine that computes answers. It must not use `crate::lab`.
 
 mod check;
 pub mod clock;
@@ -39,7 +39,7 @@ mod tests {
 
     use std::path::Path;
 
-    /// Rust files below a folder.
+    /// All Rust files below a folder.
     fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
         let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         entries

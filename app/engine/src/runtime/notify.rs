@@ -1,12 +1,12 @@
-//! How callbacks of the device reach the engine: natively they leave an event for the next `poll`, on the web they wake
-//! the engine themselves.
+//! How device callbacks reach the engine: natively they queue an event for the next `poll`; on the web they also wake
+//! the engine.
 
 use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use crate::runtime::core::{Event, Inbox};
 
-/// Leaves events, wakes who waits for one, and on the web has them handled.
+/// Queues events, wakes waiting tasks, and on the web has the events handled.
 #[derive(Clone)]
 pub struct Notify {
     inbox: Inbox,
@@ -16,7 +16,7 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// For an engine.
+    /// Creates the notifier of an engine.
     pub fn new(inbox: Inbox, _engine: &std::rc::Weak<crate::runtime::engine::Inner>) -> Self {
         Self {
             inbox,
@@ -35,26 +35,26 @@ impl Notify {
         }
     }
 
-    /// Wakes who waits.
+    /// Wakes all waiting tasks.
     pub fn wake(&self) {
         if let Ok(mut waiting) = self.waiting.lock() {
             waiting.drain(..).for_each(Waker::wake);
         }
     }
 
-    /// Kicks the browser until a piece of work is answered.
+    /// Sends poll kicks to the browser until a piece of work is answered.
     #[cfg(target_arch = "wasm32")]
     pub fn kick(&self, ticket: potluck_plan::Ticket) {
         crate::runtime::poll_kick::kick(self.engine.clone(), ticket);
     }
 
-    /// Has the step that is expected encoded, in a turn of its own.
+    /// Encodes the expected step in a separate turn.
     #[cfg(target_arch = "wasm32")]
     pub fn encode_next(&self) {
         crate::runtime::encode_ahead::encode_later(self.engine.clone());
     }
 
-    /// Leaves an event.
+    /// Queues an event.
     pub fn event(&self, event: Event) {
         if let Ok(mut inbox) = self.inbox.lock() {
             inbox.push_back(event);
@@ -62,7 +62,7 @@ impl Notify {
         self.wake();
         #[cfg(target_arch = "wasm32")]
         if let Some(engine) = self.engine.upgrade() {
-            // Never from inside the call that caused it: the engine may be in the middle of something.
+            // Never call the engine from inside the call that caused the event: it may still be borrowed.
             wasm_bindgen_futures::spawn_local(async move { engine.deliver() });
         }
     }

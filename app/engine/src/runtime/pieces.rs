@@ -1,18 +1,18 @@
-//! Work with more rows than scratch memory has room for: cut into pieces that run one after another, whose results are put
-//! together again. A row's result does not depend on the cut.
+//! Cuts work with more tokens than fit scratch memory into pieces that run one after another, and joins their results.
+//! A token's result does not depend on the cut.
 
 use potluck_plan::{Input, LmHeadRequest, LmHeadTokens, Outcome, Task, Then};
 
-/// Results of the pieces of one piece of work.
+/// Results of the pieces of one work, while they arrive.
 #[derive(Debug)]
 pub struct Joining {
-    /// Pieces not answered yet.
+    /// Pieces that are not answered yet.
     pub left: usize,
     so_far: Option<Outcome>,
     millis: f64,
 }
 
-/// A task in pieces of at most `max` rows, in order.
+/// Cuts a task into pieces of at most `max` tokens, in order.
 pub fn cut(task: Task, max: usize) -> Vec<Task> {
     match task {
         Task::Forward { batch: rows, class, input, blocks, then } if rows.len() > max => {
@@ -49,12 +49,12 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
 }
 
 impl Joining {
-    /// Nothing of `left` pieces is known yet.
+    /// Expects `left` pieces.
     pub fn new(left: usize) -> Self {
         Self { left, so_far: None, millis: 0.0 }
     }
 
-    /// Takes the next piece's result; after the last one the whole result and its time.
+    /// Adds the next piece's result. After the last piece it returns the complete result and its total time.
     pub fn add(&mut self, outcome: Outcome, millis: f64) -> Option<(Outcome, f64)> {
         self.left = self.left.saturating_sub(1);
         self.millis = self.millis.max(millis);
@@ -66,7 +66,7 @@ impl Joining {
     }
 }
 
-/// The results of rows and of the rows after them. The first failure counts.
+/// Joins the results of two consecutive pieces. The first failure wins.
 fn join(first: Outcome, second: Outcome) -> Outcome {
     use Outcome::{Candidates, Done, Hidden, Logits, Routed, Sum};
     match (first, second) {

@@ -1,4 +1,4 @@
-//! Pipelines by variant, and which variant is used for what on this device.
+//! Compiled pipelines, and which kernel variant this device uses for which operation.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use crate::runtime::gpu::Tier;
 use crate::runtime::settings::Settings;
 use crate::runtime::tuning_table::{Choice, Shape, Tuning};
 
-/// A pipeline and the layout of its bind group.
+/// A pipeline and its bind group layout.
 #[derive(Debug)]
 pub struct Pipeline {
     pub pipeline: wgpu::ComputePipeline,
@@ -23,7 +23,7 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
-    /// The pipeline of a variant, created if need be.
+    /// Returns the pipeline of a variant and creates it if needed.
     pub fn get(&mut self, device: &wgpu::Device, kernel: Kernel) -> &Pipeline {
         if !self.made.contains_key(&kernel) {
             let made = self.create(device, kernel);
@@ -32,7 +32,7 @@ impl Pipelines {
         &self.made[&kernel]
     }
 
-    /// True if the variant exists already.
+    /// True if the variant is already compiled.
     pub fn has(&self, kernel: Kernel) -> bool {
         self.made.contains_key(&kernel)
     }
@@ -65,7 +65,7 @@ impl Pipelines {
     }
 }
 
-/// WGSL of a variant for who compiles it here: wgpu hands it to a browser as it is.
+/// WGSL source of a variant for the compiler on this platform: wgpu passes it to a browser unchanged.
 pub fn source(kernel: Kernel) -> String {
     if cfg!(target_arch = "wasm32") { kernel.browser_source() } else { kernel.source() }
 }
@@ -91,11 +91,11 @@ fn create_layouts(device: &wgpu::Device, bindings: &[Access]) -> (wgpu::BindGrou
     (layout, pipeline_layout)
 }
 
-/// A product for a chunk of a prompt takes the largest tile that still makes this many workgroups: a large GPU has more than
-/// a hundred places for them, and a small one loses little by small tiles of a small product.
+/// A prefill product uses the largest tile that still gives this many workgroups. A large GPU runs more than a hundred
+/// workgroups at once, and a small GPU loses little when a small product uses small tiles.
 const ENOUGH_GROUPS: u32 = 256;
 
-/// Which variants this device uses. Starts from the device's tier; the self-test takes wrong ones out.
+/// The variants this device uses. It starts from the device's tier; the self-test removes incorrect variants.
 #[derive(Clone, Debug)]
 pub struct Profile {
     strategy: Strategy,
@@ -106,28 +106,29 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What fits a tier, and subgroups of so many threads.
+    /// Default profile of a tier and a subgroup size.
     pub fn of(tier: Tier, lanes: Option<Lanes>) -> Self {
         let strategy = if tier == Tier::Software { Strategy::PerThread } else { Strategy::Workgroup };
         Self { strategy, lanes, wrong: HashSet::new(), rows_agree: true, tuning: Tuning::default() }
     }
 
-    /// What was measured: which of the kernels that give the same bits to use.
+    /// Measurements that choose among kernels with identical bits.
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
     }
 
-    /// Uses what was measured from now on.
+    /// Replaces the measurements.
     pub fn set_tuning(&mut self, tuning: Tuning) {
         self.tuning = tuning;
     }
 
-    /// There is something to choose from: where threads share no work, compiling more kernels takes longer than they could save.
+    /// Whether tuning is worthwhile. Where threads share no work, compiling more kernels takes longer than they could
+    /// save.
     pub fn is_tunable(&self) -> bool {
         self.strategy == Strategy::Workgroup
     }
 
-    /// Bytes of weights (times groups of vectors) that one submit may get through: about 100 ms of work.
+    /// Most weight bytes, times groups of vectors, per submit: about 100 ms of work.
     pub fn max_submit_bytes(&self) -> u64 {
         match self.strategy {
             Strategy::PerThread => 16 << 20,
@@ -135,7 +136,7 @@ impl Profile {
         }
     }
 
-    /// Rows of a prompt at a time that make good use of the device.
+    /// Prefill chunk size that makes good use of the device.
     pub fn max_prefill_tokens(&self) -> u32 {
         match self.strategy {
             Strategy::PerThread => Settings::MIN_PREFILL_TOKENS,
@@ -143,17 +144,17 @@ impl Profile {
         }
     }
 
-    /// Never use this variant again.
+    /// Never uses this variant again.
     pub fn reject(&mut self, kernel: Kernel) {
         self.wrong.insert(kernel);
     }
 
-    /// Several rows at a time do not give the bits of one row: use only one row at a time.
+    /// Computes decode tokens one by one, because several at a time do not give the same bits as one.
     pub fn reject_groups(&mut self) {
         self.rows_agree = false;
     }
 
-    /// The first that is not known to be wrong; the last if all are.
+    /// The first candidate not known to be incorrect; the last if all are.
     fn first(&self, candidates: &[Kernel]) -> Kernel {
         candidates
             .iter()
@@ -171,17 +172,17 @@ impl Profile {
         self.either(Kernel::Norm)
     }
 
-    /// Choice of experts.
+    /// Expert selection by the router.
     pub fn router(&self) -> Kernel {
         self.either(Kernel::Router)
     }
 
-    /// Pairs by expert.
+    /// Grouping of (token, expert) pairs by expert.
     pub fn groups(&self) -> Kernel {
         self.either(Kernel::Groups)
     }
 
-    /// Best candidates.
+    /// Selection of the best candidates.
     pub fn top(&self) -> Kernel {
         self.either(Kernel::Top)
     }
@@ -191,26 +192,27 @@ impl Profile {
         self.either(|strategy| Kernel::Attention { kv_type, strategy, quads })
     }
 
-    /// Attention of a chunk of a prompt; none where it takes the rows one by one.
+    /// Attention of a prefill chunk; `None` if the device attends to each batch row separately.
     pub fn flash_attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Option<Kernel> {
         let kernel = Kernel::FlashAttention { kv_type, quads };
         self.allows(&[kernel]).then_some(kernel)
     }
 
-    /// Attention of a decode step by splits of the context, and their merging, where a workgroup can share work.
+    /// Decode attention over splits of the context, and the merge of the splits, if a workgroup can share work.
     pub fn split(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Option<[Kernel; 2]> {
         let kernels = [Kernel::Split { kv_type, quads }, Kernel::Merge { quads }];
         self.allows(&kernels).then_some(kernels)
     }
 
-    /// A product of a decode step together with what is before and after it, where a workgroup can share work.
+    /// A decode product fused with the operations before and after it, if a workgroup can share work.
     pub fn fused(&self, format: Format, job: Job, n: usize) -> Option<Kernel> {
         let rows = if n == 1 || !self.rows_agree || job.of_experts() { 1 } else { 4 };
         let kernel = Kernel::fused(format, rows, job);
         self.allows(&[kernel]).then_some(kernel)
     }
 
-    /// The quickest variant of a fused kernel for a matrix of `rows` × `cols`; several vectors at a time have the portable one.
+    /// The fastest variant of a fused kernel for a `rows` × `cols` matrix. Products of several vectors use the portable
+    /// variant.
     pub fn tuned_variant(&self, kernel: Kernel, rows: u32, cols: u32) -> Kernel {
         let Kernel::Fused { format, rows: 1, job, .. } = kernel else { return kernel };
         match self.tuning.get(&Shape::Decode { format, job, rows, cols }).map(|tuned| tuned.choice) {
@@ -222,7 +224,7 @@ impl Profile {
         }
     }
 
-    /// Every variant that [`Profile::tuned_variant`] may give for a job.
+    /// Every variant that [`Profile::tuned_variant`] may return for a job.
     pub fn variants(&self, format: Format, job: Job) -> BTreeSet<Kernel> {
         let portable = Kernel::fused(format, 1, job);
         let of = |(shape, _): (&Shape, _)| match *shape {
@@ -238,7 +240,7 @@ impl Profile {
         self.strategy == Strategy::Workgroup && kernels.iter().all(|kernel| !self.wrong.contains(kernel))
     }
 
-    /// Matrix times the `n` vectors of a decode step.
+    /// Kernel for a matrix times the `n` vectors of a decode step.
     pub fn decode(&self, format: Format, operand: Operand, n: usize) -> Kernel {
         let rows = if n == 1 || !self.rows_agree || operand == Operand::Expert { 1 } else { 4 };
         let quickest = match (self.strategy, self.lanes) {
@@ -250,7 +252,7 @@ impl Profile {
         self.first(&[of(quickest), of(VectorStrategy::PerThread)])
     }
 
-    /// A matrix of `rows` × `cols` times the `n` vectors of a chunk of a prompt.
+    /// Kernel for a `rows` × `cols` matrix times the `n` vectors of a prefill chunk.
     pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
         let tile = match self.strategy {
             Strategy::PerThread => self.without_barriers(format, false),
@@ -267,13 +269,13 @@ impl Profile {
         self.tiled(format, operand, tile)
     }
 
-    /// The tile where nothing was measured.
+    /// The tile used without measurements.
     pub fn portable_tile(&self, rows: u32, n: u32) -> Tile {
         Tile::for_product(rows, n, ENOUGH_GROUPS)
     }
 
-    /// A matrix of each chosen expert times the vectors that chose it. Its tiles leave out vectors that are not there, so one
-    /// size is good for few and many.
+    /// Kernel for a matrix of each chosen expert times the vectors routed to it. Its tiles skip absent vectors, so one
+    /// tile size serves few and many vectors.
     pub fn prefill_experts(&self, format: Format) -> Kernel {
         let tile = match self.strategy {
             Strategy::PerThread => self.without_barriers(format, true),
@@ -286,12 +288,12 @@ impl Profile {
         self.lanes.map_or(Tile::per_thread(format), |lanes| Tile::broadcast(format, lanes, grouped))
     }
 
-    /// The tiled product. If any tile of a kind is computed wrongly here, all of the kind go, so that a row's
-    /// result does not depend on how many rows there are.
+    /// The tiled product. If any tile of a kind computes incorrectly, all tiles of that kind are excluded, so that a
+    /// batch row's result does not depend on the batch size.
     fn tiled(&self, format: Format, operand: Operand, tile: Tile) -> Kernel {
         let wrong = |kind: TileKind| {
             self.wrong.iter().any(|kernel| {
-                // A tile that is only used where it was measured goes alone.
+                // This tile is used only where it was measured, so its failure excludes no other tile.
                 matches!(*kernel, Kernel::MatMul { format: f, operand: o, tile: t }
                     if (f, o) == (format, operand) && t.kind() == kind && t != Tile::V64R128)
             })
@@ -306,7 +308,7 @@ impl Profile {
         kernel
     }
 
-    /// Every kernel that [`Profile::prefill`] gives for chunks of up to `max` vectors.
+    /// Every kernel that [`Profile::prefill`] returns for chunks of up to `max` vectors.
     pub fn every_prefill(&self, format: Format, operand: Operand, shape: (u32, u32), max: u32) -> BTreeSet<Kernel> {
         (1..=max).map(|n| self.prefill(format, operand, shape, n)).collect()
     }

@@ -1,4 +1,4 @@
-//! Places tensors, slots, KV cache and scratch into buffers that the device can bind.
+//! Places tensors, slots, KV cache and scratch in buffers that the device can bind.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use crate::runtime::tensors::{self, Shape};
 pub(crate) struct Planner<'a> {
     spec: &'a ModelSpec,
     units: &'a UnitMap,
-    /// Most bytes of a segment: what one binding can show.
+    /// Most bytes per segment, limited by what one binding can cover.
     max: u64,
     max_buffer_bytes: u64,
     sizes: BTreeMap<Key, u64>,
@@ -36,7 +36,7 @@ impl<'a> Planner<'a> {
         Self { spec, units, max, max_buffer_bytes, sizes, places, experts }
     }
 
-    /// Places the tensors of a unit one after another, splitting what no binding can show.
+    /// Places a unit's tensors one after another and splits those larger than one binding.
     pub fn unit(&mut self, unit: WeightUnit) -> Result<(), LayoutError> {
         let roles = tensors::roles(self.spec, unit)?;
         let tensors = self.units.tensors(unit);
@@ -73,7 +73,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// As many rows as one binding can show; even, so that every segment but the last has whole words.
+    /// Most rows that one binding can cover. The number is even so that every segment but the last contains whole
+    /// words.
     fn rows_of_a_segment(&self, unit: WeightUnit, role: TensorRole, shape: Shape) -> Result<u32, LayoutError> {
         if shape.bytes() <= self.max {
             return Ok(shape.rows);
@@ -106,7 +107,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// The shape that a matrix of every expert has.
+    /// The common shape of one matrix of all experts.
     fn expert_shape(
         &self,
         block: BlockIndex,
@@ -130,7 +131,7 @@ impl<'a> Planner<'a> {
         found.ok_or(LayoutError::UnknownUnit(WeightUnit::Expert(block, ExpertId(0))))
     }
 
-    /// Gate and up in slots that they share, or each in its own if no binding shows both of an expert.
+    /// Places gate and up in shared slots, or in separate slots if one binding cannot cover both matrices of an expert.
     fn gate_and_up(
         &mut self,
         block: BlockIndex,
@@ -160,7 +161,7 @@ impl<'a> Planner<'a> {
         Ok(ExpertMatrix { shape, stride, inside: 0, chunks })
     }
 
-    /// Buffers for `count` slots: first slot, slots and name of each.
+    /// Buffers for `count` slots: first slot, number of slots and key of each.
     fn expert_chunks(
         &mut self,
         block: BlockIndex,
@@ -239,7 +240,7 @@ impl<'a> Planner<'a> {
             add("readback of logits".into(), Purpose::Readback, logits_bytes);
         }
         let total = buffers.iter().map(|buffer| buffer.bytes).sum();
-        // Small tables: frequencies of each block, then slots of each block.
+        // Small tables: first the RoPE table of each block, then the slot table of each block.
         let mut at = 0;
         let mut rope_table = BTreeMap::new();
         for (index, attention) in self.spec.attention_blocks().enumerate() {

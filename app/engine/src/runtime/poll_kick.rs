@@ -1,41 +1,43 @@
-//! Poll kicks for a browser's GPU process. Chromium looks for finished work every two milliseconds or so, but also whenever a
-//! submit reaches it: while a decode step of a stage is awaited, empty submits make it look. On an H200 a step of 0.2 ms takes
-//! 0.5 instead of 2.9 ms so (`e2e/bench/sync.mjs`). Software adapters are slowed by it and get none.
+//! Poll kicks for a browser's GPU process. Chromium looks for finished work about every two milliseconds, but also
+//! whenever a submit arrives. While a decode step of a stage is in flight, empty submits make it look earlier. On an
+//! H200 a step of 0.2 ms then takes 0.5 ms instead of 2.9 ms (`e2e/bench/sync.mjs`). They slow down software adapters,
+//! which get none.
 
-/// Milliseconds between two empty submits: closer ones hold up the work itself.
+/// Milliseconds between two empty submits. A shorter interval delays the work itself.
 #[cfg(target_arch = "wasm32")]
 const APART: f64 = 0.1;
-/// Steps that take longer than this, milliseconds, gain too little.
+/// Longer steps, in milliseconds, gain too little.
 const LONGEST: f64 = 50.0;
-/// A step is slept through until so many milliseconds before four fifths of its usual time: timers of a browser are late.
+/// Kicks start this many milliseconds before four fifths of a step's usual time, because browser timers fire late.
 const EARLY: f64 = 4.0;
-/// Share of an older usual time in a new one.
+/// Weight of the previous average in the moving average of step times.
 const KEPT: f64 = 0.8;
 
-/// What to do while a step is awaited.
+/// What to do while waiting for a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next {
-    /// It is not done before so many milliseconds have passed.
+    /// The step will not finish within this many milliseconds.
     Sleep(f64),
-    /// It may be done any moment.
+    /// The step may finish at any moment.
     Look,
-    /// It is not worth it, or takes far longer than usual.
+    /// Kicking is not worthwhile, or the step takes far longer than usual.
     Stop,
 }
 
-/// How long decode steps take here.
+/// How long decode steps take on this device.
 #[derive(Debug, Default)]
 pub struct StepTimes {
     usual: Option<f64>,
 }
 
 impl StepTimes {
-    /// A step took so many milliseconds.
+    /// Records the time of a finished step.
     pub fn learn(&mut self, millis: f64) {
         self.usual = Some(self.usual.map_or(millis, |usual| KEPT * usual + (1.0 - KEPT) * millis));
     }
 
-    /// A step is awaited for `waited` milliseconds. The first one only tells how long steps take.
+    /// What to do when a step has been in flight for `waited` milliseconds. The first step only serves as a
+    /// measurement.
     pub fn next(&self, waited: f64) -> Next {
         let Some(usual) = self.usual.filter(|usual| *usual <= LONGEST) else { return Next::Stop };
         let early = 0.8 * usual - EARLY - waited;
@@ -49,7 +51,7 @@ impl StepTimes {
     }
 }
 
-/// Kicks until the step is answered.
+/// Sends kicks until the step is answered.
 #[cfg(target_arch = "wasm32")]
 pub fn kick(engine: std::rc::Weak<crate::runtime::engine::Inner>, ticket: potluck_plan::Ticket) {
     wasm_bindgen_futures::spawn_local(async move {
@@ -75,12 +77,12 @@ pub fn kick(engine: std::rc::Weak<crate::runtime::engine::Inner>, ticket: potluc
     });
 }
 
-/// Lets the worker's other events have their turn, without the four milliseconds that a timer takes.
+/// Yields to the worker's other events without the four milliseconds that a timer takes.
 #[cfg(target_arch = "wasm32")]
 pub async fn turn(channel: &web_sys::MessageChannel) {
     let turn = js_sys::Promise::new(&mut |resolve, _| {
         channel.port1().set_onmessage(Some(&resolve));
-        // An open channel between two ports of one worker takes any message.
+        // An open channel between two ports of one worker accepts any message.
         let _ = channel.port2().post_message(&wasm_bindgen::JsValue::NULL);
     });
     let _ = wasm_bindgen_futures::JsFuture::from(turn).await;

@@ -1,5 +1,6 @@
-//! Pipelines before the first token. In a browser they are compiled in parallel and without blocking the worker: wgpu has
-//! no asynchronous creation, so the raw device compiles the same WGSL first and the browser's cache serves wgpu's call.
+//! Creates pipelines before the first token. A browser compiles them in parallel and without blocking the worker. wgpu
+//! has no asynchronous creation, so the raw device compiles the same WGSL first and wgpu's call then hits the browser's
+//! cache.
 
 use potluck_shaders::Kernel;
 
@@ -7,16 +8,17 @@ use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
 
 impl Engine {
-    /// True if every pipeline that the held units need is there: [`Engine::prepare`] has nothing to do.
+    /// True if every pipeline that the held units need exists, so that [`Engine::prepare`] has nothing to do.
     pub fn is_prepared(&self) -> bool {
         let core = self.inner.core.borrow();
         core.kernels_in_use().into_iter().all(|kernel| core.pipelines.has(kernel))
     }
 
-    /// Creates every pipeline that the held units need. Call it after [`Engine::reserve`]; otherwise the first work pays.
+    /// Creates every pipeline that the held units need. Call it after [`Engine::reserve`]; otherwise the first work
+    /// pays for compilation.
     ///
     /// # Errors
-    /// The device is gone, or a kernel does not compile.
+    /// The device is lost, or a kernel does not compile.
     pub async fn prepare(&self) -> Result<(), EngineError> {
         let kernels: Vec<Kernel> = {
             let core = self.inner.core.borrow();
@@ -38,7 +40,7 @@ impl Engine {
         for kernel in kernels {
             core.pipelines.get(&device, kernel);
         }
-        // Kept until wgpu's calls have found them.
+        // Keep the compiled pipelines until wgpu's calls have hit the cache.
         #[cfg(target_arch = "wasm32")]
         drop(compiled);
         match core.gpu.take_error() {
@@ -68,8 +70,8 @@ mod raw {
         Ok(object.into())
     }
 
-    /// Compiles all kernels at a time. What comes back keeps them in the browser's cache; failures are left to wgpu's
-    /// own call, which reports them.
+    /// Compiles all kernels concurrently. The returned objects keep them in the browser's cache. Failures are left to
+    /// wgpu's own call, which reports them.
     pub async fn compile(device: &wgpu::Device, kernels: &[Kernel]) -> Vec<JsValue> {
         let Some(raw) = device.as_webgpu() else { return Vec::new() };
         let raw: &JsValue = raw.as_ref();

@@ -1,4 +1,4 @@
-//! Results on their way back: the buffers they are mapped in, and what their bytes mean.
+//! Results on their way back: the buffers that map them and the meaning of their bytes.
 
 use std::rc::Rc;
 
@@ -16,24 +16,25 @@ pub struct Readback {
     pub busy: bool,
 }
 
-/// What a result's bytes are.
+/// Meaning of a result's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing but the moment.
+    /// No data, only completion.
     Done,
     /// Hidden vectors.
     Hidden,
-    /// The sum of experts.
+    /// The weighted sum of the experts' outputs.
     Sum,
-    /// Residual, normed, chosen ids, weights, of so many rows, hidden width and experts a row.
+    /// Residual, normed vector, chosen ids and weights of `rows` tokens, with the hidden width and the experts per
+    /// token.
     Routed { rows: u32, hidden: u32, used: u32 },
-    /// So many candidates of each row.
+    /// `count` candidates per batch row.
     Candidates { rows: u32, count: u32 },
     /// Logits.
     Logits,
 }
 
-/// Work that was submitted.
+/// Submitted work that is not answered yet.
 #[derive(Debug)]
 pub struct Pending {
     pub ticket: Ticket,
@@ -41,13 +42,13 @@ pub struct Pending {
     pub bytes: u64,
     pub kind: Kind,
     pub started: f64,
-    /// Until it goes the adapter counts as used.
+    /// Marks the adapter as busy until it is dropped.
     #[expect(dead_code, reason = "it is there to be dropped")]
     pub working: Working,
-    /// A decode step that a browser is kicked for.
+    /// Whether this is a decode step with poll kicks.
     #[cfg(target_arch = "wasm32")]
     pub poll_kicked: bool,
-    /// The submit that ends it.
+    /// The last submit of the work.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only natively is a submit waited for"))]
     pub submission: wgpu::SubmissionIndex,
 }
@@ -67,7 +68,7 @@ fn finite(values: Vec<f32>, make: impl FnOnce(Vec<f32>) -> Outcome) -> Outcome {
 }
 
 impl Kind {
-    /// Reads a result.
+    /// Decodes a result.
     pub fn read(self, bytes: &[u8]) -> Outcome {
         match self {
             Self::Done => Outcome::Done,
@@ -118,7 +119,7 @@ fn candidates(words: &[u32], rows: usize, count: usize) -> Outcome {
 }
 
 impl Core {
-    /// Makes the result buffers what the layout says. Busy ones stay until their result is read.
+    /// Adjusts the readback buffers to the layout. Busy buffers stay until their result is read.
     pub fn make_readbacks(&mut self) {
         let layout = self.layout.clone();
         let ordinary = self.settings.in_flight.max(1) as usize;
@@ -139,17 +140,17 @@ impl Core {
         }
     }
 
-    /// A free buffer that takes `bytes`.
+    /// Finds a free buffer with room for `bytes`.
     pub fn free_readback(&self, bytes: u64) -> Option<usize> {
         self.readbacks.iter().position(|r| !r.busy && r.slab.buffer.size() >= bytes)
     }
 
-    /// True if some buffer would take `bytes` once it is free.
+    /// True if some buffer has room for `bytes`, free or busy.
     pub fn can_read(&self, bytes: u64) -> bool {
         self.readbacks.iter().any(|r| r.slab.buffer.size() >= bytes)
     }
 
-    /// A result arrived.
+    /// Handles a mapped result.
     pub fn receive(&mut self, index: usize, mapped: bool) {
         let Some(at) = self.pending.iter().position(|pending| pending.readback == index) else { return };
         let Some(pending) = self.pending.remove(at) else { return };
@@ -177,7 +178,7 @@ impl Core {
         self.answer(pending.ticket, outcome, millis);
     }
 
-    /// The device is gone: so is everything under way.
+    /// Fails everything in flight because the device is lost.
     pub fn fail_all(&mut self) {
         while let Some(pending) = self.pending.pop_front() {
             self.answer(pending.ticket, Outcome::DeviceLost, 0.0);
@@ -188,7 +189,7 @@ impl Core {
     }
 }
 
-/// Which experts a route may name.
+/// Checks that a route names only held experts, at most `used` of them, with finite weights.
 pub fn check_route(
     route: &Route,
     block: BlockIndex,

@@ -1,5 +1,5 @@
-//! Collects the dispatches of one piece of work with their uniforms. What is recorded is a [`Program`]; decode steps replay
-//! the same one for every token, so that a token costs neither look-ups nor uploads of parameters.
+//! Records the dispatches of one piece of work with their uniforms into a [`Program`]. Decode replays the same program
+//! for every token, so that a token costs neither look-ups nor parameter uploads.
 
 use std::collections::HashMap;
 
@@ -10,43 +10,44 @@ use crate::runtime::layout::PARAMS_STRIDE;
 use crate::runtime::memory::Slice;
 use crate::runtime::pipelines::Pipelines;
 
-/// Most storage bindings of a kernel.
+/// Most storage bindings per kernel.
 const MAX_BINDINGS: usize = 8;
 
-/// Which kernel, and of each binding buffer number and offset.
+/// A kernel, and the buffer number and offset of each binding.
 type BindKey = (Kernel, [(u32, u32); MAX_BINDINGS]);
 
-/// Bind groups made so far; cleared when buffers change.
+/// Bind groups created so far; cleared when buffers change.
 #[derive(Debug, Default)]
 pub struct BindGroups {
     made: HashMap<BindKey, wgpu::BindGroup>,
 }
 
 impl BindGroups {
-    /// Forgets all.
+    /// Drops all bind groups.
     pub fn clear(&mut self) {
         self.made.clear();
     }
 }
 
-/// Splits of a context when the longest row attends to `reach` positions: all that a kept program's sizes depend on.
+/// Number of splits of a context when the longest batch row attends to `reach` positions. The sizes of a cached program
+/// depend on nothing else.
 pub fn splits(reach: u32) -> u32 {
     reach.div_ceil(potluck_shaders::SPLIT).max(1)
 }
 
-/// How many workgroups a dispatch has.
+/// Number of workgroups of a dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// Always the same.
+    /// Constant.
     Fixed([u32; 3]),
     /// `x` × splits of the context × `z`.
     Splits { x: u32, z: u32 },
-    /// `x` × `z` if the context has several splits, none at all otherwise.
+    /// `x` × `z` if the context has several splits, otherwise no dispatch.
     Merge { x: u32, z: u32 },
 }
 
 impl Size {
-    /// Workgroups when the longest row attends to `reach` positions; `None` if there is nothing to do.
+    /// Workgroups when the longest batch row attends to `reach` positions; `None` if there is nothing to do.
     fn at(self, reach: u32) -> Option<[u32; 3]> {
         let splits = splits(reach);
         match self {
@@ -64,18 +65,19 @@ pub struct Step {
     pub pipeline: wgpu::ComputePipeline,
     pub group: wgpu::BindGroup,
     size: Size,
-    /// Bytes it gets through, to cut long work into several submits: always, and for every position of context.
+    /// Bytes the dispatch processes: a constant part, and a part per position of context. Long work is split by this
+    /// cost.
     cost: u64,
     cost_of_reach: u64,
 }
 
 impl Step {
-    /// Workgroups, as [`Size::at`].
+    /// Number of workgroups, see [`Size::at`].
     pub fn size(&self, reach: u32) -> Option<[u32; 3]> {
         self.size.at(reach)
     }
 
-    /// The same bindings by another kernel, in so many workgroups.
+    /// The same bindings with another kernel and a fixed number of workgroups.
     pub fn by(&self, kernel: Kernel, pipeline: wgpu::ComputePipeline, groups: [u32; 3]) -> Step {
         Step { kernel, pipeline, size: Size::Fixed(groups), ..self.clone() }
     }
@@ -87,7 +89,7 @@ impl Step {
         }
     }
 
-    /// Bytes it gets through.
+    /// Bytes the dispatch processes.
     pub fn cost(&self, reach: u32) -> u64 {
         self.cost + self.cost_of_reach * u64::from(reach)
     }
@@ -99,12 +101,12 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// Uniforms of the steps, [`PARAMS_STRIDE`] apart.
     pub uniforms: Vec<u8>,
-    /// Where they stay in the arena, in steps; `None`: they are written for every submit.
+    /// Permanent offset in the arena, in steps; `None` if the uniforms are written for every submit.
     pub home: Option<u32>,
 }
 
 impl Program {
-    /// The step with this number alone, `repeat` times over; not of a program that is kept.
+    /// Only the step at `index`, repeated `repeat` times. Not for cached programs.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn only(&self, index: usize, repeat: usize) -> Program {
         let stride = PARAMS_STRIDE as usize;
@@ -112,19 +114,19 @@ impl Program {
         Program { steps: vec![self.steps[index].clone(); repeat], uniforms: uniform.repeat(repeat), home: None }
     }
 
-    /// Dispatches when the longest row attends to `reach` positions.
+    /// Number of dispatches when the longest batch row attends to `reach` positions.
     pub fn dispatches(&self, reach: u32) -> u32 {
         self.steps.iter().filter(|step| step.size(reach).is_some()).count() as u32
     }
 }
 
-/// What dispatches need.
+/// What the recorder needs to create dispatches.
 pub struct Tools<'a> {
     pub device: &'a wgpu::Device,
     pub pipelines: &'a mut Pipelines,
     pub groups: &'a mut BindGroups,
     pub uniforms: &'a wgpu::Buffer,
-    /// What kernels of some formats look values up in.
+    /// Lookup tables of the weight formats that use codebooks.
     pub codebooks: &'a wgpu::Buffer,
 }
 
@@ -134,7 +136,7 @@ pub struct Recorder {
     program: Program,
 }
 
-/// Spreads `count` workgroups over x and y, of which a dimension takes 65,535 at most.
+/// Folds `count` workgroups into x and y, because a dimension allows at most 65,535.
 pub fn fold(count: u32) -> [u32; 2] {
     const MAX: u32 = 65_535;
     if count <= MAX {
@@ -158,7 +160,7 @@ impl Recorder {
         self.dispatch_bytes(tools, kernel, bindings, bytemuck::bytes_of(params), x, z);
     }
 
-    /// The same, with the uniform as bytes.
+    /// As [`Recorder::dispatch`], with the uniform as bytes.
     pub fn dispatch_bytes(
         &mut self,
         tools: &mut Tools<'_>,
@@ -176,7 +178,7 @@ impl Recorder {
         self.dispatch_sized(tools, kernel, bindings, params, Size::Fixed([x, y, z]));
     }
 
-    /// The same, with a size that may depend on the context.
+    /// As [`Recorder::dispatch_bytes`], with a size that may depend on the context.
     pub fn dispatch_sized(
         &mut self,
         tools: &mut Tools<'_>,
@@ -232,21 +234,21 @@ impl Recorder {
         program.uniforms.resize(program.steps.len() * PARAMS_STRIDE as usize, 0);
     }
 
-    /// Says how many bytes the last dispatch gets through.
+    /// Sets the bytes that the last dispatch processes.
     pub fn cost(&mut self, bytes: u64) {
         if let Some(step) = self.program.steps.last_mut() {
             step.cost += bytes;
         }
     }
 
-    /// Says how many bytes the last dispatch gets through for every position of context.
+    /// Sets the bytes that the last dispatch processes per position of context.
     pub fn cost_of_reach(&mut self, bytes: u64) {
         if let Some(step) = self.program.steps.last_mut() {
             step.cost_of_reach += bytes;
         }
     }
 
-    /// What was recorded.
+    /// Returns the recorded program.
     pub fn finish(self) -> Program {
         self.program
     }

@@ -1,4 +1,4 @@
-//! From a piece of work to a submit: checks, inputs, kernels, result.
+//! From a piece of work to a submit: checks, inputs, kernels and result.
 
 use std::rc::Rc;
 
@@ -22,11 +22,11 @@ use crate::runtime::recorder::{Program, Recorder};
 use crate::runtime::sizes::lm_head_tokens;
 use crate::runtime::submit::{Copy, ProgramKey, Run, Submitter};
 
-/// What comes back, in order: scratch buffer, first byte, bytes.
+/// Parts of a result, in order: scratch buffer, first byte, number of bytes.
 struct ResultLayout {
     kind: Kind,
     parts: Vec<(Scratch, u64, u64)>,
-    /// How often: of each step of a continuation.
+    /// Repetitions of the parts: once per step of a continuation.
     times: u64,
 }
 
@@ -41,7 +41,8 @@ impl ResultLayout {
 }
 
 impl Core {
-    /// Starts what can be started, in order. Work that turns out to be impossible is answered.
+    /// Starts waiting work in order as far as possible. Work that turns out to be impossible is answered with its
+    /// error.
     pub fn pump(&mut self, notify: &Notify) {
         while let Some(work) = self.waiting.front() {
             let bytes = self.result(&work.task).map_or(0, |result| result.bytes());
@@ -64,7 +65,7 @@ impl Core {
         }
     }
 
-    /// Takes a piece of work: starts it, or lets it wait behind others.
+    /// Accepts a piece of work: starts it, or queues it behind others.
     pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
         self.check(&work.task)?;
@@ -91,7 +92,7 @@ impl Core {
         self.start(work, notify)
     }
 
-    /// Rows of a task that scratch memory and a result buffer have room for; more are cut.
+    /// Batch tokens of a task that fit scratch memory and a result buffer; a longer task is cut.
     fn tokens_at_once(&self, task: &Task) -> Result<usize, EngineError> {
         let scratch = (self.layout.prefill_tokens as usize).max(Work::DECODE_TOKENS);
         let (rows, result) = (rows_of(task) as u64, self.result(task)?);
@@ -106,7 +107,7 @@ impl Core {
         Ok(scratch.min(fitting.max(1) as usize))
     }
 
-    /// Drops work that has not begun.
+    /// Cancels work that has not started.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|work| work.ticket != ticket);
@@ -115,7 +116,7 @@ impl Core {
         dropped > 0
     }
 
-    /// What a task brings back.
+    /// Layout of a task's result.
     fn result(&self, task: &Task) -> Result<ResultLayout, EngineError> {
         let rows = rows_of(task) as u32;
         let hidden = self.spec.hidden;
@@ -159,7 +160,7 @@ impl Core {
         })
     }
 
-    /// Encodes and submits. Nothing has changed if this fails.
+    /// Encodes and submits. On error nothing changes.
     fn start(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
         self.check(&work.task)?;
@@ -224,7 +225,7 @@ impl Core {
         Ok(())
     }
 
-    /// A decode step that somebody waits for, on a device that is no software.
+    /// Whether to send poll kicks: for a decode step with nothing else in flight, and never on a software adapter.
     #[cfg(target_arch = "wasm32")]
     fn wants_poll_kicks(&self, task: &Task) -> bool {
         let decodes = match task {
@@ -234,7 +235,7 @@ impl Core {
         decodes && self.pending.is_empty() && self.gpu.capabilities().kind != AdapterKind::Software
     }
 
-    /// The kept program of a decode step; anything else is recorded anew.
+    /// The cached program of a decode step; any other task is recorded anew.
     fn program(
         &mut self,
         class: KernelClass,
@@ -254,7 +255,7 @@ impl Core {
         })
     }
 
-    /// Places the rows, writes what they start from, and finds or records what they pass.
+    /// Places the batch in the KV cache, writes its inputs, and finds or records its program.
     pub(crate) fn forward(
         &mut self,
         rows: &[BatchToken],
@@ -344,7 +345,8 @@ impl Core {
         Ok(())
     }
 
-    /// Greedy steps: each is the same program on the row and the token that the step before left.
+    /// Multi-step decode: each greedy step runs the same program on the batch row and token that the previous step
+    /// left.
     fn continue_decode(
         &mut self,
         row: BatchToken,
@@ -395,7 +397,7 @@ impl Core {
             .collect())
     }
 
-    /// Copies of parts of scratch buffers, one after another from `at` on.
+    /// Copies parts of scratch buffers to consecutive offsets starting at `at`.
     pub(crate) fn copies(&self, parts: &[(Scratch, u64, u64)], target: &wgpu::Buffer, mut at: u64) -> Vec<Copy> {
         parts
             .iter()
@@ -431,12 +433,12 @@ impl Core {
     }
 }
 
-/// One past the last position of any row.
+/// One past the last position in the batch.
 fn reach(rows: &[BatchToken]) -> u32 {
     rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0)
 }
 
-/// Tokens, or routes, of a task.
+/// Number of tokens or routes in a task.
 pub fn rows_of(task: &Task) -> usize {
     match task {
         Task::Forward { batch: rows, .. } => rows.len(),

@@ -1,9 +1,9 @@
-//! Which conversations' next tokens are on the GPU: the best candidate of a head stays in a slot there, so that the next
-//! row can be started before anyone has read it.
+//! Tracks which conversations' next tokens are on the GPU. The token that the LM head samples stays in a slot there, so
+//! that the next step can start before the token is read back.
 
 use potluck_plan::{ConversationId, Position};
 
-/// Slots by conversation. No GPU here.
+/// Slots of conversations. No GPU here.
 #[derive(Debug, Default)]
 pub struct SampledTokens {
     slots: [Option<(ConversationId, Option<Position>)>; SampledTokens::SLOTS],
@@ -11,10 +11,11 @@ pub struct SampledTokens {
 }
 
 impl SampledTokens {
-    /// Conversations whose tokens are kept; of more, the oldest is forgotten.
+    /// Number of slots. Further conversations evict the oldest.
     pub const SLOTS: usize = 16;
 
-    /// The slot of a conversation, taken from another one if need be. Its token is not known until [`SampledTokens::keep`].
+    /// Returns the slot of a conversation, evicting another one if needed. Its token is unknown until
+    /// [`SampledTokens::keep`].
     pub fn slot(&mut self, conversation: ConversationId) -> usize {
         let own = self.slots.iter().position(|slot| slot.is_some_and(|(owner, _)| owner == conversation));
         let slot = own.unwrap_or_else(|| {
@@ -25,19 +26,19 @@ impl SampledTokens {
         slot
     }
 
-    /// The slot holds the token of this position.
+    /// Records that the slot holds the token of this position.
     pub fn keep(&mut self, slot: usize, position: Position) {
         if let Some((_, known)) = &mut self.slots[slot] {
             *known = Some(position);
         }
     }
 
-    /// Where the token of a position is.
+    /// Finds the slot that holds the token of a position.
     pub fn find(&self, conversation: ConversationId, position: Position) -> Option<usize> {
         self.slots.iter().position(|slot| *slot == Some((conversation, Some(position))))
     }
 
-    /// What was sampled counts no more.
+    /// Invalidates a conversation's sampled tokens.
     pub fn forget(&mut self, conversation: ConversationId) {
         self.slots.iter_mut().filter(|slot| slot.is_some_and(|(owner, _)| owner == conversation)).for_each(|slot| {
             *slot = None;

@@ -1,33 +1,33 @@
-//! What a contribution may use.
+//! What a contribution may use on its device.
 
 use potluck_plan::{Bytes, KvCacheType};
 
-/// Sizes that are fixed before anything is allocated.
+/// Sizes fixed before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// For everything the engine allocates on the GPU.
+    /// Budget for everything the engine allocates on the GPU.
     pub budget: Bytes,
-    /// Positions reserved, of all conversations together.
+    /// Positions reserved for all conversations together.
     pub context: u32,
-    /// Rows of a prompt computed at a time. Where the budget is too small for them, the engine halves them, down to
-    /// [`Settings::MIN_PREFILL_TOKENS`]; longer pieces of work are cut.
+    /// Prompt tokens computed at a time. If the budget is too small, the engine halves this down to
+    /// [`Settings::MIN_PREFILL_TOKENS`]. Longer work is cut into pieces.
     pub prefill_tokens: u32,
-    /// Most rows whose logits exist at a time; the most that `LogitsRequest::Logits` returns.
+    /// Most batch tokens whose logits exist at a time, and so the most that `LogitsRequest::Logits` returns.
     pub lm_head_tokens: u32,
-    /// Type of the keys and values.
+    /// Element type of the keys and values.
     pub kv_cache: KvCacheType,
-    /// Uses, of kernels that give the same bits, those that were measured to be quickest here.
+    /// Among kernels that give the same bits, uses those measured to be fastest on this device.
     pub tuned: bool,
-    /// Pieces of work whose results may be under way at a time; more wait inside the engine.
+    /// Pieces of work whose results may be in flight at a time; further work waits inside the engine.
     pub in_flight: u32,
-    /// Bytes of one staging buffer.
+    /// Size of one staging buffer in bytes.
     pub staging_bytes: u32,
-    /// Staging buffers.
+    /// Number of staging buffers.
     pub staging_count: u32,
 }
 
 impl Settings {
-    /// Fewer rows of a prompt at a time would waste even a small device.
+    /// Prefilling fewer tokens at a time would waste even a small device.
     pub const MIN_PREFILL_TOKENS: u32 = 64;
 }
 

@@ -15,7 +15,7 @@ pub(crate) fn align(bytes: u64) -> u64 {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// Widths of the scratch buffers, the largest over all blocks.
+/// Widths of the scratch buffers: the maximum over all blocks.
 pub(crate) struct Widths {
     pub hidden: u64,
     pub query: u64,
@@ -54,12 +54,12 @@ pub(crate) fn tokens_at_once(settings: &Settings) -> u64 {
     u64::from(settings.prefill_tokens).max(potluck_plan::Work::DECODE_TOKENS as u64)
 }
 
-/// Most rows whose logits exist at a time.
+/// Most batch tokens whose logits exist at a time.
 pub(crate) fn lm_head_tokens(settings: &Settings) -> u32 {
     settings.lm_head_tokens.clamp(1, 16)
 }
 
-/// Pages of so many positions.
+/// Number of pages for `context` positions.
 pub(crate) fn pages(context: u32) -> u32 {
     context.div_ceil(KV_PAGE_TOKENS).max(1)
 }
@@ -68,17 +68,17 @@ pub(crate) fn page_count(settings: &Settings) -> u32 {
     pages(settings.context)
 }
 
-/// Splits of the longest context.
+/// Number of splits of the longest context.
 pub(crate) fn split_count(settings: &Settings) -> u32 {
     (page_count(settings) * KV_PAGE_TOKENS).div_ceil(SPLIT)
 }
 
-/// Tiles of so many vectors in the grouped expert product, at most.
+/// Most tiles of `vectors` vectors in the grouped expert product.
 pub(crate) fn tile_count(vectors: u32, pairs: u64, experts: u64) -> u64 {
     pairs / u64::from(vectors) + experts.min(pairs)
 }
 
-/// Bytes of every scratch buffer.
+/// Size of every scratch buffer in bytes.
 pub(crate) fn scratch_sizes(
     spec: &ModelSpec,
     held: &BTreeSet<WeightUnit>,
@@ -105,7 +105,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Qkv, mixed * w.qkv * 4),
         (Scratch::Query, mixed * w.query * 4),
         (Scratch::Attended, mixed * w.query * 4),
-        // Of each row, head and split a vector, with its maximum and sum.
+        // One vector per token, head and split, with its maximum and sum.
         (
             Scratch::Splits,
             if mixes { decode_rows * u64::from(split_count(settings)) * (w.query * 4 + w.heads * 16) } else { 0 },
@@ -136,11 +136,11 @@ pub(crate) fn scratch_sizes(
     sizes
 }
 
-/// Rows whose results have room in a result buffer: chunks of a prompt that pass several devices have no more. Longer work is
-/// cut, unless its result is small.
+/// Batch tokens whose results fit into a result buffer. Prefill chunks that pass several devices are no longer than
+/// this. Longer work is cut unless its result is small.
 const RESULT_ROWS: u64 = Settings::MIN_PREFILL_TOKENS as u64;
 
-/// Bytes of an ordinary result and of one row's logits (0 without a head).
+/// Bytes of an ordinary result, and of one token's logits (0 without an LM head).
 pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, settings: &Settings) -> (u64, u64) {
     let w = Widths::of(spec);
     let rows = tokens_at_once(settings).min(RESULT_ROWS);

@@ -1,5 +1,5 @@
-//! The ring of mapped staging buffers through which weights reach the GPU. It is there while something is loaded: a buffer is
-//! made when it is first asked for, and all go when the load is over.
+//! The ring of mapped staging buffers through which weights reach the GPU. It exists only during a load: buffers are
+//! created on first use and freed when the load ends.
 
 use std::rc::Rc;
 
@@ -12,40 +12,40 @@ use crate::runtime::memory::Slab;
 use crate::runtime::notify::Notify;
 use crate::runtime::settings::Settings;
 
-/// Some bytes of a tensor in a staging buffer. `tensor_offset` and `staging_offset` are multiples of 4; `len` too, except
-/// for a tensor's last bytes.
+/// A range of a tensor's bytes in a staging buffer. `tensor_offset` and `staging_offset` are multiples of 4; so is
+/// `len`, except at the end of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Whose tensor.
+    /// The tensor's unit.
     pub unit: WeightUnit,
-    /// Which, as an index into `UnitMap::tensors(unit)`.
+    /// The tensor, as an index into `UnitMap::tensors(unit)`.
     pub tensor: usize,
-    /// Where the bytes go in the tensor.
+    /// Destination offset in the tensor.
     pub tensor_offset: u64,
-    /// Where they lie in the staging buffer.
+    /// Source offset in the staging buffer.
     pub staging_offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub len: u64,
 }
 
 /// The buffers of the ring.
 #[derive(Debug)]
 pub struct StagingRing {
-    /// None where no buffer was needed yet.
+    /// `None` for buffers not created yet.
     buffers: Vec<Option<Rc<Slab>>>,
-    /// Buffers that nobody fills and that are mapped.
+    /// Mapped buffers that are available.
     free: Vec<usize>,
-    /// Buffers that come back are not kept.
+    /// Returned buffers are freed instead of kept.
     closed: bool,
     size: u64,
-    /// The mapped ranges in force. A browser gives out a range once: a buffer that comes back without an upload is still
-    /// mapped, and must be filled through the range it had.
+    /// The mapped ranges in force. A browser hands out a mapped range only once. A buffer returned without an upload is
+    /// still mapped, so it must be filled through its existing range.
     #[cfg(target_arch = "wasm32")]
     ranges: Vec<Option<js_sys::ArrayBuffer>>,
 }
 
 impl StagingRing {
-    /// A ring without buffers.
+    /// Creates a ring without buffers.
     pub fn new(settings: &Settings) -> Self {
         let count = settings.staging_count.max(1) as usize;
         Self {
@@ -58,7 +58,7 @@ impl StagingRing {
         }
     }
 
-    /// Frees the buffers; those that are in use or on their way go when they come back.
+    /// Frees the buffers. Those in use or in flight are freed when they return.
     pub fn close(&mut self) {
         self.closed = true;
         while let Some(index) = self.free.pop() {
@@ -74,17 +74,17 @@ impl StagingRing {
         self.forget_range(index);
     }
 
-    /// Buffers there are.
+    /// Number of existing buffers.
     pub fn count(&self) -> usize {
         self.buffers.iter().flatten().count()
     }
 
-    /// True if no buffer is in use or on its way.
+    /// True if no buffer is in use or in flight.
     pub fn is_whole(&self) -> bool {
         self.free.len() == self.count()
     }
 
-    /// A buffer is mapped again.
+    /// Takes back a buffer that is mapped again.
     pub fn give_back(&mut self, index: usize) {
         if self.closed {
             self.drop_buffer(index);
@@ -93,7 +93,7 @@ impl StagingRing {
         }
     }
 
-    /// Makes one more buffer, if the ring may have more.
+    /// Creates one more buffer, if the ring has room.
     fn grow(&mut self, device: &wgpu::Device) {
         let Some(index) = self.buffers.iter().position(Option::is_none) else { return };
         let buffer = device.create_buffer(&wgpu::BufferDescriptor {
@@ -106,7 +106,7 @@ impl StagingRing {
         self.free.push(index);
     }
 
-    /// The buffer is unmapped: its range is detached.
+    /// Drops the range of a buffer whose unmapping detached it.
     #[cfg(target_arch = "wasm32")]
     fn forget_range(&mut self, index: usize) {
         if let Some(range) = self.ranges.get_mut(index) {
@@ -114,7 +114,7 @@ impl StagingRing {
         }
     }
 
-    /// A free buffer, if there is one or one more may be made.
+    /// Returns a free buffer, creating one if the ring has room.
     pub fn take(&mut self, device: &wgpu::Device, notify: &Notify) -> Option<Staging> {
         self.closed = false;
         if self.free.is_empty() {
@@ -138,7 +138,7 @@ impl StagingRing {
     }
 }
 
-/// A mapped staging buffer. It returns to the ring when it is uploaded, or dropped.
+/// A mapped staging buffer. It returns to the ring after its upload, or when it is dropped.
 pub struct Staging {
     index: usize,
     slab: Rc<Slab>,
@@ -149,7 +149,7 @@ pub struct Staging {
     mapped: Option<js_sys::ArrayBuffer>,
 }
 
-/// The raw mapped range, so that a read from a file goes straight in.
+/// The raw mapped range, so that file reads write straight into it.
 #[cfg(target_arch = "wasm32")]
 fn mapped_range(slab: &Slab) -> Option<js_sys::ArrayBuffer> {
     use wasm_bindgen::{JsCast, JsValue};
@@ -159,24 +159,24 @@ fn mapped_range(slab: &Slab) -> Option<js_sys::ArrayBuffer> {
 }
 
 impl Staging {
-    /// Bytes it takes.
+    /// Capacity in bytes.
     pub fn len(&self) -> u64 {
         self.size
     }
 
-    /// False: a staging buffer always takes something.
+    /// Always false: a staging buffer has a fixed non-zero capacity.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// Copies bytes in. What does not fit is left out, and the upload of it is refused.
+    /// Copies bytes in. Bytes beyond the end are dropped, and their upload is rejected.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = (offset + bytes.len() as u64).min(self.size);
         if offset >= end {
             return;
         }
-        // Views begin at multiples of 8 and have whole words.
+        // Mapped views start at multiples of 8 and contain whole words.
         let first = offset / 8 * 8;
         let Ok(mut view) = self.slab.buffer.get_mapped_range_mut(first..end.next_multiple_of(4)) else { return };
         let skip = (offset - first) as usize;
@@ -184,7 +184,7 @@ impl Staging {
         view.slice(skip..skip + len).copy_from_slice(&bytes[..len]);
     }
 
-    /// Copies bytes in. What does not fit is left out, and the upload of it is refused.
+    /// Copies bytes in. Bytes beyond the end are dropped, and their upload is rejected.
     #[cfg(target_arch = "wasm32")]
     pub fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = (offset + bytes.len() as u64).min(self.size);
@@ -194,7 +194,7 @@ impl Staging {
         }
     }
 
-    /// Part of the mapped range itself. It is detached by the upload.
+    /// A view of the mapped range itself. The upload detaches it.
     #[cfg(target_arch = "wasm32")]
     pub fn js_view(&self, offset: u64, len: u64) -> js_sys::Uint8Array {
         match &self.mapped {
@@ -213,7 +213,7 @@ impl Drop for Staging {
 }
 
 impl Core {
-    /// Copies pieces to where they belong. The copies are in the queue before any work submitted later.
+    /// Copies pieces to their tensors. The copies precede any work submitted later.
     pub fn upload(&mut self, mut staging: Staging, pieces: &[Piece]) -> Result<(), EngineError> {
         self.check_alive()?;
         #[cfg(target_arch = "wasm32")]
@@ -225,7 +225,7 @@ impl Core {
             self.locate(piece, staging.size, &mut copies)?;
         }
         staging.used = true;
-        // The view must be gone before the range is unmapped.
+        // Drop the view before unmapping the range.
         let Staging { slab, index, notify, .. } = &staging;
         slab.buffer.unmap();
         #[cfg(target_arch = "wasm32")]
@@ -242,7 +242,8 @@ impl Core {
         Ok(())
     }
 
-    /// Cuts a piece at the ends of the segments its tensor lies in: (from, buffer, to, length).
+    /// Splits a piece at the boundaries of its tensor's segments into (source offset, buffer, destination offset,
+    /// length).
     fn locate(&self, piece: &Piece, staging: u64, copies: &mut Vec<(u64, Key, u64, u64)>) -> Result<(), EngineError> {
         let unit = piece.unit;
         if !self.held.contains(&unit) {

@@ -1,9 +1,9 @@
-//! Subgroups of a device: their size if all have the same, and asking for them. wgpu asks no browser for them
-//! (gfx-rs/wgpu#10146), so there its request for a device passes through here.
+//! Subgroups: requests them and finds the subgroup size if it is uniform. wgpu does not request subgroups from a
+//! browser (gfx-rs/wgpu#10146), so on the web wgpu's device request passes through here.
 
 use potluck_shaders::Lanes;
 
-/// Asks for a device by `request`, with subgroups where the adapter has them.
+/// Runs `request`, which asks for a device, and adds subgroups if the adapter supports them.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn with_subgroups<T>(request: impl FnOnce() -> T) -> T {
     request()
@@ -12,7 +12,7 @@ pub fn with_subgroups<T>(request: impl FnOnce() -> T) -> T {
 #[cfg(target_arch = "wasm32")]
 pub use browser::with_subgroups;
 
-/// Threads of the device's subgroups, if it may use them and all have the same number.
+/// The device's subgroup size, if the device can use subgroups and the size is uniform.
 pub fn lanes(info: &wgpu::AdapterInfo, device: &wgpu::Device) -> Option<Lanes> {
     Lanes::of(info.subgroup_min_size, info.subgroup_max_size).filter(|_| usable(device))
 }
@@ -24,7 +24,7 @@ fn usable(device: &wgpu::Device) -> bool {
     return device.as_webgpu().is_some_and(|device| browser::has_subgroups(device.as_ref()));
 }
 
-/// Threads that its subgroups have at least, if the device may use them; 1 if not.
+/// Minimum subgroup size if the device can use subgroups, otherwise 1.
 pub fn min(info: &wgpu::AdapterInfo, device: &wgpu::Device) -> u32 {
     if usable(device) { info.subgroup_min_size.max(1) } else { 1 }
 }
@@ -42,14 +42,14 @@ mod browser {
         Reflect::get(object, &key.into()).ok().filter(|value| !value.is_undefined() && !value.is_null())
     }
 
-    /// Whether an adapter or a device has them.
+    /// Whether an adapter or a device supports subgroups.
     pub fn has_subgroups(owner: &JsValue) -> bool {
         let Some(features) = get(owner, "features") else { return false };
         let has = get(&features, "has").and_then(|has| has.dyn_into::<Function>().ok());
         has.and_then(|has| has.call1(&features, &FEATURE.into()).ok()).is_some_and(|answer| answer.is_truthy())
     }
 
-    /// Adds them to the features that a device is asked for.
+    /// Adds subgroups to the features of a device request.
     fn add(adapter: &JsValue, arguments: &Array) {
         if has_subgroups(adapter)
             && let Some(wanted) = get(&arguments.get(0), "requiredFeatures")
@@ -59,8 +59,8 @@ mod browser {
         }
     }
 
-    /// Asks for a device by `request`, with subgroups where the adapter has them. The method of all adapters is another one only
-    /// for as long as the call takes.
+    /// Runs `request`, which asks for a device, and adds subgroups if the adapter supports them. The method that all
+    /// adapters share is replaced only during the call.
     pub fn with_subgroups<T>(request: impl FnOnce() -> T) -> T {
         let prototype = get(&js_sys::global(), "GPUAdapter").and_then(|class| get(&class, "prototype"));
         let method = prototype.as_ref().and_then(|prototype| get(prototype, REQUEST));

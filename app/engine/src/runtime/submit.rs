@@ -1,4 +1,4 @@
-//! From recorded programs to submits: few passes, long work cut into several, results copied at the end.
+//! Turns recorded programs into submits: few passes, long work split into several submits, results copied at the end.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,22 +9,23 @@ use crate::runtime::layout::{PARAMS_COUNT, PARAMS_STRIDE};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::{Program, Step};
 
-/// Steps whose uniforms are written for one submit; the rest of the arena is home to programs that are kept.
+/// Steps whose uniforms are written per submit. The rest of the arena holds the uniforms of cached programs.
 pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
 
-/// What a kept program computes. Positions, pages, tokens and vectors are in buffers: it is the same for every token.
+/// What a cached program computes. Positions, pages, tokens and vectors are in buffers, so the program is the same for
+/// every token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramKey {
-    /// `n` decode rows from tokens (or from hidden vectors) through blocks. `slot`: where the best token of the last row
-    /// goes, 0 where none is picked.
+    /// `n` decode tokens, from token ids or hidden vectors, through blocks. `slot` receives the best token of the last
+    /// batch row; 0 if none is sampled.
     Forward { n: u32, tokens: bool, blocks: BlockRange, then: Then, slot: usize },
-    /// One step of a continuation, by the token in a slot.
+    /// One step of a continuation, starting from the token in a slot.
     Continue { slot: usize },
-    /// Experts of a block for `n` decode rows.
+    /// Experts of a block for `n` decode tokens.
     Experts { n: u32, block: BlockIndex },
 }
 
-/// Programs that are kept, and how much of the arena they take.
+/// Cached programs and the part of the arena they occupy.
 #[derive(Debug, Default)]
 pub struct Programs {
     made: HashMap<ProgramKey, Rc<Program>>,
@@ -32,19 +33,19 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Forgets all: kernels or buffers changed.
+    /// Drops all programs because kernels or buffers changed.
     pub fn clear(&mut self) {
         self.made.clear();
         self.used = 0;
     }
 
-    /// A kept program.
+    /// Looks up a cached program.
     pub fn get(&self, key: &ProgramKey) -> Option<Rc<Program>> {
         self.made.get(key).cloned()
     }
 
-    /// Keeps a program, writing its uniforms to their home. Older programs make room; a program that is too long for the
-    /// arena is not kept.
+    /// Caches a program and writes its uniforms to its place in the arena. It evicts older programs if needed and does
+    /// not cache a program that is too long for the arena.
     pub fn keep(
         &mut self,
         queue: &wgpu::Queue,
@@ -58,7 +59,7 @@ impl Programs {
             return Rc::new(program);
         }
         if self.used + steps > room {
-            // Programs under way have read their uniforms before the queue gets to these writes.
+            // Safe: programs in flight read their uniforms before the queue reaches these writes.
             self.clear();
         }
         let home = PASSING + self.used;
@@ -80,27 +81,27 @@ pub struct Copy {
     pub at: u64,
 }
 
-/// A program with what is copied before and after it.
+/// A program and the copies before and after it.
 #[derive(Debug)]
 pub struct Run {
     pub before: Vec<Copy>,
     pub program: Rc<Program>,
-    /// One past the last position of any row.
+    /// One past the last position in the batch.
     pub reach: u32,
     pub after: Vec<Copy>,
 }
 
-/// Submits work. Long work makes several submits, so that no other tab waits long for the GPU; the queue keeps their order
-/// with the writes of their uniforms.
+/// Submits work. Long work becomes several submits so that other tabs need not wait long for the GPU. The queue keeps
+/// submits and uniform writes in order.
 pub struct Submitter<'a> {
     device: &'a wgpu::Device,
     queue: &'a wgpu::Queue,
     arena: &'a wgpu::Buffer,
-    /// Bytes that one submit may get through.
+    /// Most bytes that one submit may process.
     max: u64,
     encoder: wgpu::CommandEncoder,
     cost: u64,
-    /// The passing part of the arena is in use by what is encoded.
+    /// The encoded commands use the per-submit part of the arena.
     passing: bool,
 }
 
@@ -113,7 +114,7 @@ impl<'a> Submitter<'a> {
         Self { device, queue, arena, max, encoder: encoder(device), cost: 0, passing: false }
     }
 
-    /// Encodes everything and submits it. Returns which submit was the last.
+    /// Encodes and submits everything. Returns the index of the last submit.
     pub fn submit(mut self, runs: &[Run]) -> wgpu::SubmissionIndex {
         for run in runs {
             self.copy(&run.before);
@@ -136,7 +137,7 @@ impl<'a> Submitter<'a> {
         self.flush()
     }
 
-    /// Encodes a kept program for one submit later on; `None` if it takes several.
+    /// Encodes a cached program for a later submit; `None` if it needs several submits.
     pub fn encode(mut self, run: &Run) -> Option<wgpu::CommandBuffer> {
         let (steps, home) = (&run.program.steps, run.program.home);
         if self.fitting(steps, home, run.reach) < steps.len() {
@@ -148,8 +149,8 @@ impl<'a> Submitter<'a> {
         Some(self.encoder.finish())
     }
 
-    /// How many steps still fit this submit: no more dispatches than the arena holds, nor more cost than `max` (unless
-    /// one dispatch alone has). 0: none.
+    /// Number of steps that still fit into this submit, limited by the arena's dispatches and by a cost of `max`. A
+    /// single dispatch may exceed `max`. 0 if none fits.
     fn fitting(&self, steps: &[Step], home: Option<u32>, reach: u32) -> usize {
         if home.is_none() && self.passing {
             return 0;
@@ -168,7 +169,7 @@ impl<'a> Submitter<'a> {
         count
     }
 
-    /// Sees to the uniforms of some steps; returns where the first one's are, in steps.
+    /// Places the uniforms of some steps; returns the offset of the first, in steps.
     fn uniforms(&mut self, program: &Program, first: usize, count: usize) -> u32 {
         if let Some(home) = program.home {
             return home + first as u32;

@@ -1,4 +1,4 @@
-//! What each unit must consist of: formats, shapes and sizes, checked against the model's description.
+//! What each unit must contain: formats, shapes and sizes, checked against the model's description.
 
 use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitTensor};
 use potluck_plan::{KvCacheType, WeightUnit};
@@ -9,13 +9,13 @@ use crate::runtime::error::LayoutError;
 /// A tensor the kernels can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// How it is stored.
+    /// Storage format.
     pub format: Format,
     /// Rows.
     pub rows: u32,
-    /// Values a row.
+    /// Values per row.
     pub cols: u32,
-    /// Bytes a row.
+    /// Bytes per row.
     pub row_bytes: u32,
 }
 
@@ -25,13 +25,13 @@ impl Shape {
         u64::from(self.rows) * u64::from(self.row_bytes)
     }
 
-    /// 16-value chunks a row, the last one perhaps short.
+    /// Number of 16-value chunks per row; the last one may be short.
     pub fn chunks(&self) -> u32 {
         self.cols.div_ceil(16)
     }
 }
 
-/// True for tensors that are added or multiplied value by value: the kernels read them as 32-bit floats.
+/// True for tensors that are added or multiplied elementwise, which the kernels read as 32-bit floats.
 fn is_vector(role: TensorRole) -> bool {
     use TensorRole::*;
     matches!(
@@ -48,7 +48,7 @@ fn is_vector(role: TensorRole) -> bool {
     )
 }
 
-/// Roles a unit must have.
+/// Tensor roles that a unit must contain.
 pub fn roles(spec: &ModelSpec, unit: WeightUnit) -> Result<Vec<TensorRole>, LayoutError> {
     use TensorRole::*;
     let block = match unit.block() {
@@ -86,7 +86,7 @@ pub fn roles(spec: &ModelSpec, unit: WeightUnit) -> Result<Vec<TensorRole>, Layo
     })
 }
 
-/// Rows and values a row that a tensor must have.
+/// Rows and values per row that a tensor must have.
 fn expected(spec: &ModelSpec, unit: WeightUnit, role: TensorRole) -> (u32, u32) {
     use TensorRole::*;
     let block = unit.block().map(|block| usize::from(block.0));
@@ -114,7 +114,7 @@ fn expected(spec: &ModelSpec, unit: WeightUnit, role: TensorRole) -> (u32, u32) 
     }
 }
 
-/// Checks a tensor and says how the kernels read it.
+/// Validates a tensor and returns how the kernels read it.
 pub fn shape(spec: &ModelSpec, unit: WeightUnit, tensor: &UnitTensor) -> Result<Shape, LayoutError> {
     let role = tensor.role;
     let unsupported = LayoutError::UnsupportedType { unit, role, kind: tensor.kind };
@@ -135,7 +135,7 @@ pub fn shape(spec: &ModelSpec, unit: WeightUnit, tensor: &UnitTensor) -> Result<
     Ok(shape)
 }
 
-/// Checks the model's numbers against what the kernels take with keys and values of a type.
+/// Validates the model's dimensions against the limits of the kernels for a KV cache type.
 pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutError> {
     let no = |text: String| Err(LayoutError::UnsupportedShape(text));
     if spec.hidden == 0 || !spec.hidden.is_multiple_of(4) {

@@ -1,5 +1,5 @@
-//! Which of several kernels that give the same bits is quickest for a shape on this device. The choices are measured once
-//! and kept by the caller; they never change a result.
+//! Records which of several kernels with identical bits is fastest for a shape on this device. The caller stores the
+//! measured choices; they never change a result.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,35 +7,35 @@ use std::str::FromStr;
 
 use potluck_shaders::{Format, Job, KernelVariant, Tile};
 
-/// A product of a model.
+/// The shape of a product in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
-    /// Of a decode step, one row at a time.
+    /// A decode product of one vector.
     Decode {
-        /// Of the matrix.
+        /// Weight format of the matrix.
         format: Format,
-        /// What else the kernel does.
+        /// Operations fused into the kernel.
         job: Job,
-        /// Results.
+        /// Number of results.
         rows: u32,
-        /// Values of a matrix row.
+        /// Values per matrix row.
         cols: u32,
     },
-    /// Of a chunk of a prompt.
+    /// A prefill product.
     Prefill {
-        /// Of the matrix.
+        /// Weight format of the matrix.
         format: Format,
         /// Rows of the matrix.
         rows: u32,
-        /// Values of a matrix row.
+        /// Values per matrix row.
         cols: u32,
-        /// Most rows of a chunk, a power of two; those with more than half as many are of the same shape.
+        /// Largest chunk in vectors, a power of two. The shape covers all chunks with more than half as many vectors.
         vectors: u32,
     },
 }
 
 impl Shape {
-    /// The size of chunk that stands for those of `n` rows.
+    /// The chunk size that represents chunks of `n` vectors.
     pub fn chunk(n: u32) -> u32 {
         n.next_power_of_two().clamp(32, 512)
     }
@@ -44,60 +44,60 @@ impl Shape {
 /// How a shape is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// By a variant of the fused kernel.
+    /// With a variant of the fused kernel.
     Variant(KernelVariant),
-    /// By a tile.
+    /// With a tile of the tiled product.
     Tile(Tile),
 }
 
-/// What was measured of a shape.
+/// Measurement of a shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuned {
-    /// The quickest, or what is used without measuring if nothing is quicker.
+    /// The fastest kernel, or the default if none is faster.
     pub choice: Choice,
-    /// How many times as fast as what is used without measuring; 1 if it is the same.
+    /// Speedup over the default; 1 if the default is fastest.
     pub gain: f64,
 }
 
-/// What was measured of all shapes so far.
+/// Measurements of all shapes so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tuning(BTreeMap<Shape, Tuned>);
 
-/// A line that is no measurement of this build's kernels.
+/// A line that is not a measurement of this build's kernels.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{0}\" is not a tuned shape")]
 pub struct UnknownLine(String);
 
 impl Tuning {
-    /// What was measured of a shape.
+    /// Measurement of a shape, if there is one.
     pub fn get(&self, shape: &Shape) -> Option<Tuned> {
         self.0.get(shape).copied()
     }
 
-    /// Keeps what was measured.
+    /// Stores a measurement.
     pub fn set(&mut self, shape: Shape, tuned: Tuned) {
         self.0.insert(shape, tuned);
     }
 
-    /// Everything.
+    /// Iterates over all measurements.
     pub fn iter(&self) -> impl Iterator<Item = (&Shape, &Tuned)> {
         self.0.iter()
     }
 
-    /// Nothing was measured.
+    /// True if nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// A line for each shape, to be kept.
+    /// Serializes each shape as one line.
     pub fn lines(&self) -> Vec<String> {
         self.0.iter().map(|(shape, tuned)| format!("{shape} {} {:.3}", tuned.choice, tuned.gain)).collect()
     }
 
-    /// Reads what [`Tuning::lines`] gives.
+    /// Parses the output of [`Tuning::lines`].
     ///
     /// # Errors
-    /// The first line that is none: nothing of it is to be trusted then.
+    /// The first invalid line. The whole input is rejected then.
     pub fn read<'a>(lines: impl IntoIterator<Item = &'a str>) -> Result<Tuning, UnknownLine> {
         let read = |line: &'a str| read_line(line).ok_or_else(|| UnknownLine(line.to_owned()));
         lines.into_iter().map(read).collect::<Result<_, _>>().map(Tuning)
@@ -110,7 +110,7 @@ fn read_line(line: &str) -> Option<(Shape, Tuned)> {
     let shape: Shape = shape.join(" ").parse().ok()?;
     let gain: f64 = gain.parse().ok().filter(|gain: &f64| gain.is_finite() && *gain > 0.0)?;
     let choice = match shape {
-        // A gated result has two matrix rows.
+        // A gated result reads two matrix rows.
         Shape::Decode { job, .. } => {
             let known = [1, 2, 4, 8, 16, 32].into_iter().flat_map(|subgroup| KernelVariant::candidates(job, subgroup));
             let variant = choice.parse().ok()?;
@@ -205,11 +205,11 @@ mod tests {
     #[test]
     fn whatever_is_broken_is_refused() {
         for line in some().lines() {
-            // Every cut, and every character replaced.
+            // Try every truncation and every single-character replacement.
             for at in 0..line.len() - 1 {
                 let cut = &line[..at];
                 if let Ok(read) = Tuning::read([cut]) {
-                    // Only the digits of the gain may be cut without a trace.
+                    // Only truncating the digits of the gain can go unnoticed.
                     let (shape, tuned) = read.iter().next().unwrap();
                     assert!(line.starts_with(&format!("{shape} {} ", tuned.choice)), "{cut}");
                 }

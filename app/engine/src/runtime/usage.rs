@@ -1,4 +1,4 @@
-//! Who of this program uses an adapter: several devices may have opened it, and work of one is in the way of the other.
+//! Tracks this program's use of each adapter: several devices may share an adapter, and their work competes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,34 +6,34 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::runtime::gpu::Capabilities;
 
-/// All adapters that were opened, by place and name. There are few, and they stay.
+/// All opened adapters by slot and name. There are few, so entries are never removed.
 static ADAPTERS: Mutex<BTreeMap<String, Arc<Usage>>> = Mutex::new(BTreeMap::new());
 
-/// Pieces of work under way on an adapter.
+/// Pieces of work in flight on an adapter.
 #[derive(Debug, Default)]
 pub struct Usage(AtomicUsize);
 
 impl Usage {
-    /// Of this adapter, whoever opened it.
+    /// The usage of this adapter, shared by everyone who opened it.
     pub fn of(capabilities: &Capabilities) -> Arc<Self> {
         let name = format!("{} {}", capabilities.slot, capabilities.name);
-        // Nothing that holds the lock can fail.
+        // No holder of the lock can panic.
         ADAPTERS.lock().unwrap_or_else(PoisonError::into_inner).entry(name).or_default().clone()
     }
 
-    /// A piece of work is under way until the guard goes.
+    /// Marks a piece of work as in flight until the guard is dropped.
     pub fn begin(self: &Arc<Self>) -> Working {
         self.0.fetch_add(1, Ordering::Relaxed);
         Working(self.clone())
     }
 
-    /// Nobody computes.
+    /// True if no work is in flight.
     pub fn is_idle(&self) -> bool {
         self.0.load(Ordering::Relaxed) == 0
     }
 }
 
-/// Work under way.
+/// Guard of a piece of work in flight.
 #[derive(Debug)]
 pub struct Working(Arc<Usage>);
 

@@ -1,4 +1,4 @@
-//! Decode: a few rows through matrix-vector kernels.
+//! Decode: a few tokens through matrix-vector kernels.
 
 use potluck_plan::BlockIndex;
 use potluck_shaders::{Kernel, Operand, params};
@@ -11,7 +11,7 @@ use crate::runtime::recorder::{Recorder, Size};
 use crate::runtime::sizes::split_count;
 
 impl Core {
-    /// A matrix times the batch.
+    /// Matrix times the batch.
     pub(super) fn decode_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
         if to.add && to.bias.is_none() && to.y_offset == 0 {
             let vectors = Vectors { x: to.x, rows: (0, batch.n), y: to.y, y_stride: to.y_stride, gain: None };
@@ -25,7 +25,7 @@ impl Core {
         self.segments_product(rec, (kernel, u32::from(rows)), place, batch.n, to);
     }
 
-    /// Attention of the rows in scratch: by splits of the context, or every query by itself.
+    /// Attention of the batch in scratch, over splits of the context or query by query.
     pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
@@ -52,7 +52,7 @@ impl Core {
         rec.dispatch_sized(&mut self.tools(), merge, &[&rows, &parts, &attended], params, size);
     }
 
-    /// The networks of the chosen experts, into `Scratch::Parts`: every (row, expert) pair by itself.
+    /// Feed-forward networks of the chosen experts into `Scratch::Parts`, each (token, expert) pair separately.
     pub(super) fn decode_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
         let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
         let which = (&slots, &chosen, batch.n * pairing.used);

@@ -12,7 +12,7 @@ use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 
 impl Core {
-    /// Experts used a row, experts of the block and whether weights are normalized.
+    /// Experts used per token, experts of the block, and whether the weights are normalized.
     pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32, bool), EngineError> {
         match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
             Some(&FeedForwardSpec::Experts { count, used, normalize, .. }) => Ok((used, count, normalize)),
@@ -21,7 +21,7 @@ impl Core {
         }
     }
 
-    /// Norm and choice of experts.
+    /// Norm and expert selection.
     pub fn route(
         &mut self,
         rec: &mut Recorder,
@@ -41,7 +41,7 @@ impl Core {
         Ok(())
     }
 
-    /// The best experts of each row's scores.
+    /// Selects the best experts from each token's scores.
     pub(super) fn choose(&mut self, rec: &mut Recorder, params: params::Router) {
         let scores = self.scratch(Scratch::Scores);
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
@@ -50,7 +50,8 @@ impl Core {
         rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
     }
 
-    /// The experts that are here, for the routes in scratch; their weighted sum replaces the hidden vectors, or is added.
+    /// Runs the experts held here for the routes in scratch. Their weighted sum replaces the hidden vectors or is
+    /// added.
     pub fn experts(
         &mut self,
         rec: &mut Recorder,
@@ -71,7 +72,7 @@ impl Core {
         Ok(())
     }
 
-    /// The weighted sum of the experts' outputs in `Scratch::Parts`.
+    /// Weighted sum of the experts' outputs in `Scratch::Parts`.
     pub(super) fn combine(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch, add: bool) {
         let (used, experts) = (pairing.used, pairing.experts);
         let slots = self.slot_table(pairing);
@@ -89,7 +90,7 @@ impl Core {
         self.memory.slice(Key::Scratch(Scratch::Tables), pairing.places.table, bytes)
     }
 
-    /// One matrix of the chosen experts, by a kernel that takes `z` pairs or tiles, which `first` and `second` describe.
+    /// One matrix of the chosen experts, with a kernel that takes `z` pairs or tiles described by `first` and `second`.
     pub(super) fn expert_product(
         &mut self,
         rec: &mut Recorder,

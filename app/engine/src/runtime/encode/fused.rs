@@ -1,5 +1,5 @@
-//! Decode with few dispatches: products together with the norm before and the activation, bias or sum after them. Every
-//! function says false, having recorded nothing, if the separate kernels have to be used.
+//! Decode with few dispatches: fuses products with the norm before them and the activation, bias or sum after them. If
+//! the separate kernels must be used instead, a function that returns a `bool` returns false and records nothing.
 
 use potluck_model::{AttentionSpec, TensorRole};
 use potluck_plan::{BlockIndex, WeightUnit};
@@ -12,7 +12,7 @@ use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 use crate::runtime::tensors::Shape;
 
-/// Rows of a matrix, where their results lie in an output vector, and their bias.
+/// Rows of a matrix, the offset of their results in an output vector, and their bias.
 #[derive(Clone, Copy)]
 struct Piece {
     shape: Shape,
@@ -21,24 +21,24 @@ struct Piece {
     bias: Option<Segment>,
 }
 
-/// Vectors of a product.
+/// Input and output vectors of a product.
 pub(super) struct Vectors<'a> {
     pub x: &'a Slice,
-    /// First vector, and how many.
+    /// First vector and number of vectors.
     pub rows: (u32, u32),
     pub y: &'a Slice,
     pub y_stride: u32,
     pub gain: Option<&'a Slice>,
 }
 
-/// What one binding shows of some pieces: its first byte and one past its last.
+/// Byte range of one binding that covers some pieces: first byte and one past the last.
 fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) {
     let first = pieces.clone().map(|segment| segment.offset).min().unwrap_or(0);
     (first, pieces.map(|segment| segment.offset + segment.bytes).max().unwrap_or(0))
 }
 
 impl Core {
-    /// The pieces of a matrix whose results begin at `y`.
+    /// The pieces of a matrix whose results start at `y`.
     fn pieces(place: &Place, y: u32, bias: Option<Segment>) -> impl Iterator<Item = Piece> {
         place.segments.iter().map(move |&segment| Piece {
             shape: place.shape,
@@ -70,13 +70,13 @@ impl Core {
         Ok(self.fused(rec, job, &pieces, &vectors))
     }
 
-    /// A product that is added to the output.
+    /// A product added to the output.
     pub(super) fn fused_addition(&mut self, rec: &mut Recorder, place: &Place, vectors: &Vectors<'_>) -> bool {
         let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
         self.fused(rec, Job::Added, &pieces, vectors)
     }
 
-    /// Logits of `n` hidden vectors from `first` on.
+    /// Logits of `n` hidden vectors, starting at `first`.
     pub(super) fn fused_logits(&mut self, rec: &mut Recorder, place: &Place, gain: &Slice, rows: (u32, u32)) -> bool {
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Logits));
         let pieces: Vec<Piece> = Self::pieces(place, 0, None).collect();
@@ -84,7 +84,7 @@ impl Core {
         self.fused(rec, Job::Normed, &pieces, &vectors)
     }
 
-    /// Records a product of all pieces, several in one dispatch where they are alike and one binding shows them.
+    /// Records a product of all pieces. Alike pieces that one binding covers share a dispatch.
     fn fused(&mut self, rec: &mut Recorder, job: Job, pieces: &[Piece], vectors: &Vectors<'_>) -> bool {
         let n = vectors.rows.1 as usize;
         if pieces.iter().any(|piece| self.profile.fused(piece.shape.format, job, n).is_none()) {
@@ -195,7 +195,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Parameters of one matrix.
+    /// Kernel parameters of one matrix.
     fn fused_params(&self, kernel: Kernel, shape: Shape) -> params::Fused {
         params::Fused {
             rows: shape.rows,
@@ -210,8 +210,8 @@ impl Core {
         }
     }
 
-    /// The whole feed-forward half of a block whose experts are here: routing, networks, and their weighted sum added to
-    /// the hidden vectors.
+    /// The complete feed-forward half of a block whose experts are held here: routing, networks, and their weighted sum
+    /// added to the hidden vectors.
     pub fn fused_experts(
         &mut self,
         rec: &mut Recorder,

@@ -1,4 +1,4 @@
-//! The kernels of each half of a block, in order; what differs by kernel class is in `decode` and `prefill`.
+//! The kernels of each half of a block, in order. `decode` and `prefill` contain what differs by kernel class.
 
 use potluck_model::{AttentionSpec, RopePairs, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
@@ -15,14 +15,14 @@ mod experts;
 mod fused;
 mod prefill;
 
-/// How many rows pass, by which kernels.
+/// Number of tokens in a batch and their kernel class.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
     pub n: u32,
     pub class: KernelClass,
 }
 
-/// Where a matrix product reads and writes.
+/// Inputs and outputs of a matrix product.
 struct Product<'a> {
     x: &'a Slice,
     y: &'a Slice,
@@ -32,7 +32,7 @@ struct Product<'a> {
     bias: Option<Slice>,
 }
 
-/// The (row, expert) pairs of a block.
+/// The (token, expert) pairs of a block.
 struct Pairing<'a> {
     places: &'a ExpertPlaces,
     used: u32,
@@ -40,12 +40,12 @@ struct Pairing<'a> {
 }
 
 impl Core {
-    /// Threads to workgroups.
+    /// Number of workgroups for `threads` threads.
     fn groups(kernel: Kernel, threads: u32) -> u32 {
         threads.div_ceil(kernel.threads())
     }
 
-    /// RMSNorm of `n` rows from `first` into `Scratch::Normed`.
+    /// RMSNorm of `n` batch rows from `first` into `Scratch::Normed`.
     fn norm(&mut self, rec: &mut Recorder, gain: &Slice, first: u32, n: u32) {
         let params = params::Norm { n, first, width: self.spec.hidden / 4, epsilon: self.spec.norm_epsilon };
         let kernel = self.profile.norm();
@@ -54,7 +54,7 @@ impl Core {
         rec.dispatch(&mut self.tools(), kernel, &[&x, gain, &y], &params, groups, 1);
     }
 
-    /// A matrix times the batch.
+    /// Matrix times the batch.
     fn product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
         match batch.class {
             KernelClass::Decode => self.decode_product(rec, place, batch, to),
@@ -62,7 +62,7 @@ impl Core {
         }
     }
 
-    /// A matrix times `n` vectors by a kernel that takes `vectors` at a time, segment by segment.
+    /// Matrix times `n` vectors, segment by segment, with a kernel that takes `vectors` at a time.
     fn segments_product(
         &mut self,
         rec: &mut Recorder,
@@ -100,7 +100,7 @@ impl Core {
         }
     }
 
-    /// The slot of a token that a head chose.
+    /// The slot of a sampled token.
     pub fn sampled_token(&self, slot: usize) -> Slice {
         self.memory.slice(Key::Scratch(Scratch::SampledTokens), slot as u64 * ALIGNMENT, 4)
     }
@@ -126,7 +126,7 @@ impl Core {
         Ok(())
     }
 
-    /// Norm, attention and its output, added to the hidden vectors.
+    /// Norm, attention and output projection, added to the hidden vectors.
     pub fn token_mixer(
         &mut self,
         rec: &mut Recorder,
@@ -204,12 +204,12 @@ impl Core {
         Ok(())
     }
 
-    /// Bytes of the keys (or the values) of one head at one position.
+    /// Bytes of one head's keys or values at one position.
     fn head_bytes(&self, a: &AttentionSpec) -> u64 {
         4 * u64::from(self.settings.kv_cache.head_words(a.head_dim))
     }
 
-    /// Every query of the batch by itself over the pages of its conversation.
+    /// Attends with each query of the batch separately over the pages of its conversation.
     fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
@@ -231,7 +231,7 @@ impl Core {
         rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
     }
 
-    /// Norm and dense network, added to the hidden vectors.
+    /// Norm and dense feed-forward network, added to the hidden vectors.
     pub fn dense(
         &mut self,
         rec: &mut Recorder,
@@ -269,7 +269,7 @@ impl Core {
         rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::SwiGlu { quads }, groups, 1);
     }
 
-    /// Final norm and logits of `n` rows from `first`, into rows `0..n` of `Scratch::Logits`.
+    /// Final norm and logits of `n` batch rows from `first` into rows `0..n` of `Scratch::Logits`.
     pub fn logits(&mut self, rec: &mut Recorder, layout: &Layout, first: u32, n: u32) -> Result<(), EngineError> {
         let unit = WeightUnit::LmHead;
         let gain = self.vector(layout, unit, TensorRole::OutputNorm)?;
@@ -286,8 +286,8 @@ impl Core {
         Ok(())
     }
 
-    /// The best `count` of the `n` rows in `Scratch::Logits`, into rows `first..first + n` of `Scratch::Candidates`; the
-    /// last row's best token also into `slot`.
+    /// Best `count` candidates of the `n` rows in `Scratch::Logits` into rows `first..first + n` of
+    /// `Scratch::Candidates`. The last row's best token also goes into `slot`.
     pub fn select_candidates(&mut self, rec: &mut Recorder, (first, n): (u32, u32), count: u32, slot: usize) {
         let vocabulary = self.spec.vocabulary;
         let segments = vocabulary.div_ceil(SEGMENT);

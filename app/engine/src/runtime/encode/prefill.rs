@@ -1,4 +1,4 @@
-//! Prefill: chunks of a prompt through tiled matrix kernels, experts grouped by id.
+//! Prefill: prompt chunks through tiled matrix kernels, with tokens grouped by expert.
 
 use potluck_plan::BlockIndex;
 use potluck_shaders::{Kernel, Operand, params};
@@ -11,7 +11,7 @@ use crate::runtime::recorder::Recorder;
 use crate::runtime::sizes::tile_count;
 
 impl Core {
-    /// A matrix times the batch.
+    /// Matrix times the batch.
     pub(super) fn prefill_product(&mut self, rec: &mut Recorder, place: &Place, batch: Batch, to: Product<'_>) {
         let operand = if to.bias.is_some() { Operand::Bias } else { Operand::Plain };
         let shape = place.shape;
@@ -19,7 +19,7 @@ impl Core {
         self.segments_product(rec, (kernel, kernel.vectors()), place, batch.n, to);
     }
 
-    /// Attention of the rows in scratch: tiles of them, or row by row where barriers are ruinous.
+    /// Attention of the batch in scratch: in tiles, or token by token where barriers are prohibitively slow.
     pub(super) fn prefill_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let (heads, kv_heads, head_dim) = (a.heads, a.kv_heads, a.head_dim);
@@ -40,13 +40,13 @@ impl Core {
         rec.cost_of_reach(2 * u64::from(tiles * heads) * self.head_bytes(&a));
     }
 
-    /// The networks of the chosen experts, into `Scratch::Parts`.
+    /// Feed-forward networks of the chosen experts into `Scratch::Parts`.
     pub(super) fn prefill_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
         let places = pairing.places;
         let pairs = batch.n * pairing.used;
         let [gate, up, down] = [&places.gate, &places.up, &places.down]
             .map(|matrix| (self.profile.prefill_experts(matrix.shape.format), matrix));
-        // All tiles of a batch are of one size.
+        // All tiles of a batch have the same size.
         let tiled = [gate.0, up.0, down.0].into_iter().find(|kernel| matches!(kernel, Kernel::MatMul { .. }));
         let tiles = tiled.map_or(0, |kernel| self.group(rec, pairing, pairs, kernel.vectors()));
         let (normed, parts) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Parts));
@@ -57,7 +57,7 @@ impl Core {
         self.prefill_expert_product(rec, pairing, (batch, tiles), (down.0, down.1, true), (&ups, &parts));
     }
 
-    /// Lists the pairs by expert in tiles of so many; says how many tiles there may be.
+    /// Groups the pairs by expert into tiles of `vectors` pairs; returns the maximum number of tiles.
     fn group(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, pairs: u32, vectors: u32) -> u32 {
         let count = tile_count(vectors, u64::from(pairs), u64::from(pairing.experts)) as u32;
         let params = params::Groups { experts: pairing.experts, pairs, tiles: count, tile: vectors };
@@ -69,7 +69,7 @@ impl Core {
         count
     }
 
-    /// One matrix of the chosen experts: tile by tile of those that share an expert, or pair by pair.
+    /// One matrix of the chosen experts: by tiles of pairs that share an expert, or pair by pair.
     fn prefill_expert_product(
         &mut self,
         rec: &mut Recorder,
