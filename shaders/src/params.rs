@@ -1,10 +1,10 @@
-//! The uniforms of the kernels. Each is declared once, here: the WGSL declaration is made from the Rust one.
+//! The kernels' uniforms. Each is declared only here: the WGSL declaration is generated from the Rust one.
 
 use bytemuck::{Pod, Zeroable};
 
 /// A kernel's uniform.
 pub trait Params: Pod {
-    /// Its declaration in WGSL, as `struct Params`.
+    /// The WGSL declaration, as `struct Params`.
     const WGSL: &'static str;
 }
 
@@ -35,12 +35,12 @@ params! {
         row_bytes: u32,
         /// Values in a table row.
         cols: u32,
-        /// 16-value chunks in a table row, the last one perhaps short.
+        /// 16-value chunks in a table row; the last one may be shorter.
         chunks: u32,
     }
-    /// RMSNorm of rows `first..first + n`, stored as rows `0..n`.
+    /// RMSNorm of batch rows `first..first + n`, written to rows `0..n`.
     Norm {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// First row read.
         first: u32,
@@ -49,7 +49,7 @@ params! {
         /// Added to the mean square.
         epsilon: f32,
     }
-    /// Matrix times vectors, also of chosen experts.
+    /// Matrix times vectors, optionally with the matrices of chosen experts.
     MatVec {
         /// Matrix rows in this binding.
         rows: u32,
@@ -65,15 +65,15 @@ params! {
         x_stride: u32,
         /// Values from one output vector to the next.
         y_stride: u32,
-        /// Where the first matrix row's result lies in an output vector.
+        /// Offset of the first matrix row's result in an output vector.
         y_offset: u32,
-        /// 1: add to what the output holds.
+        /// 1: add to the output instead of overwriting it.
         add: u32,
-        /// Experts of the block (length of the slot table).
+        /// Experts in the block (length of the slot table).
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
-        /// 1: input vectors are numbered by (row, expert) pair, 0: by row.
+        /// 1: one input vector per (token, expert) pair; 0: one per token.
         by_pair: u32,
         /// First slot in this binding.
         slot_first: u32,
@@ -82,17 +82,17 @@ params! {
         /// Bytes from one slot's matrix to the next.
         expert_bytes: u32,
     }
-    /// Matrix times vectors with what comes before and after: up to three matrices, or those of chosen experts.
+    /// Matrix times vectors, fused with the steps before and after: up to three matrices, or those of chosen experts.
     Fused {
-        /// Matrix rows in this binding, of all matrices together.
+        /// Rows of all matrices in this binding together.
         rows: u32,
         /// Bytes of a matrix row.
         row_bytes: u32,
         /// Values in a matrix row.
         cols: u32,
-        /// Units a matrix row is read in.
+        /// Units per matrix row; a thread reads one unit per step.
         units: u32,
-        /// Vectors; of experts (row, expert) pairs.
+        /// Vectors, or (token, expert) pairs with experts.
         n: u32,
         /// Quads from one input vector to the next.
         x_stride: u32,
@@ -100,21 +100,21 @@ params! {
         x_first: u32,
         /// Values from one output vector to the next.
         y_stride: u32,
-        /// 1: add to what the output holds.
+        /// 1: add to the output instead of overwriting it.
         add: u32,
-        /// Of the norm.
+        /// Epsilon of the norm.
         epsilon: f32,
         /// First byte of the first matrix.
         base_0: u32,
-        /// First byte of the second one.
+        /// First byte of the second matrix.
         base_1: u32,
-        /// First byte of the third one.
+        /// First byte of the third matrix.
         base_2: u32,
         /// One past the last row of the first matrix.
         end_0: u32,
-        /// One past the last row of the second one.
+        /// One past the last row of the second matrix.
         end_1: u32,
-        /// Where the first matrix's results lie in an output vector.
+        /// Offset of the first matrix's results in an output vector.
         y_0: u32,
         /// Where the second one's do.
         y_1: u32,
@@ -128,9 +128,9 @@ params! {
         bias_2: u32,
         /// Bytes from a row of gate to the same row of up; wraps around if up comes first.
         up: u32,
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
         /// First slot in this binding.
         slot_first: u32,
@@ -152,9 +152,9 @@ params! {
     }
     /// Lists of (row, expert) pairs by expert.
     Groups {
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// (row, expert) pairs.
+        /// (token, expert) pairs.
         pairs: u32,
         /// Tiles to fill or clear.
         tiles: u32,
@@ -163,7 +163,7 @@ params! {
     }
     /// Norms and rotation of queries and keys, keys and values into the cache.
     Rope {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Query heads.
         heads: u32,
@@ -178,7 +178,7 @@ params! {
     }
     /// Softmax attention.
     Attention {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Query heads.
         heads: u32,
@@ -194,31 +194,31 @@ params! {
     }
     /// Choice of experts.
     Router {
-        /// Rows.
+        /// Batch rows.
         n: u32,
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
         /// 1: divide the chosen weights by their sum.
         normalize: u32,
     }
     /// Weighted sum of experts.
     Combine {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Quads of values in a row.
         width: u32,
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
-        /// 1: add to what the output holds.
+        /// 1: add to the output instead of overwriting it.
         add: u32,
     }
     /// Largest logit of each segment.
     Segments {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Logits of a row.
         vocabulary: u32,
@@ -227,7 +227,7 @@ params! {
     }
     /// Best candidates.
     Top {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Row of the output that row 0 goes to.
         first: u32,

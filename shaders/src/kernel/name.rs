@@ -1,4 +1,4 @@
-//! Names of kernels in reports.
+//! Kernel names for reports.
 
 use super::{Kernel, Operand, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
