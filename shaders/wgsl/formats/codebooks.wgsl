@@ -1,19 +1,19 @@
-// IQ1, IQ2, IQ3: blocks of 256 values, groups of 8 or 4 of them looked up in a codebook.
+// IQ1, IQ2, IQ3: blocks of 256 values; groups of 8 or 4 values are looked up in a codebook.
 #if CODEBOOK_AT
-// Every codebook, four values (signed bytes) a word; ours begins at $CODEBOOK_AT.
+// Every codebook, four values (signed bytes) per word; this format's begins at $CODEBOOK_AT.
 @group(0) @binding($CODEBOOKS) var<storage, read> codebooks: array<u32>;
 
 fn codebook(at: u32) -> u32 {
     return codebooks[$CODEBOOK_ATu + at];
 }
 
-// Four values of a group, negative where a bit is set.
+// Four values of a group, negated where a bit is set.
 fn signed_four(word: u32, signs: u32, d: f32) -> vec4<f32> {
     let v = d * unsigned_bytes(word);
     return select(v, -v, (vec4<u32>(signs) & vec4<u32>(1u, 2u, 4u, 8u)) != vec4<u32>(0u));
 }
 
-// Eight signs from seven bits: the eighth makes their number even.
+// Eight signs from seven bits: the eighth makes the number of set bits even.
 fn even_signs(bits: u32) -> u32 {
     let seven = bits & 127u;
     return seven | ((countOneBits(seven) & 1u) << 7u);
@@ -27,7 +27,7 @@ fn signed_groups(first: u32, first_signs: u32, second: u32, second_signs: u32, d
                signed_four(codebook(2u * second + 1u), second_signs >> 4u, d));
 }
 
-// The same for ternary values, all moved up or down.
+// The same for ternary values, each group shifted up or down.
 fn moved_groups(first: u32, first_move: f32, second: u32, second_move: f32, d: f32) -> W16 {
     return W16(d * (signed_bytes(codebook(2u * first)) + vec4<f32>(first_move)),
                d * (signed_bytes(codebook(2u * first + 1u)) + vec4<f32>(first_move)),

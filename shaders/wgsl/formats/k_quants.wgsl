@@ -1,4 +1,4 @@
-// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: blocks of 256 values whose parts have quantized scales of their own.
+// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: blocks of 256 values, divided into parts with their own quantized scales.
 
 #if FORMAT == Q2_K
 // Blocks of 84 bytes: for each 16 values a scale and a minimum (nibbles of a byte), 64 bytes of bit pairs (each 32 bytes hold
