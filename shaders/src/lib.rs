@@ -20,8 +20,8 @@ pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
 pub use variant::KernelVariant;
 
-/// Keeps the GPU clock up with short work that nobody reads. Needs one buffer of 34 words; the first word is the number
-/// of rounds.
+/// Keeps the GPU clock up with short work whose result nobody reads. Needs one buffer of 34 words; the first word is
+/// the number of rounds.
 pub const KEEP_ALIVE: &str = include_str!("../wgsl/keep_alive.wgsl");
 
 /// Logits per segment in the search for the best candidates.

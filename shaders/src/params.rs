@@ -150,7 +150,7 @@ params! {
         /// Splits that the buffer of parts has room for.
         splits: u32,
     }
-    /// Lists of (row, expert) pairs by expert.
+    /// Lists of (token, expert) pairs by expert.
     Groups {
         /// Experts in the block.
         experts: u32,
