@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(Format::IQ2_XS.codebook_at(), Some(512));
         assert_eq!(Format::IQ1_S.codebook_at(), Format::IQ1_M.codebook_at());
         assert_eq!(Format::IQ4_NL.codebook_at(), None);
-        // The first group of IQ2_XXS is 8 eight times (ggml-common.h, `iq2xxs_grid`).
+        // The first group of IQ2_XXS is eight times the value 8 (ggml-common.h, `iq2xxs_grid`).
         assert_eq!(codebooks()[..8], [8; 8]);
     }
 }

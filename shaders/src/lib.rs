@@ -28,7 +28,7 @@ pub const KEEP_ALIVE: &str = include_str!("../wgsl/keep_alive.wgsl");
 pub const SEGMENT: u32 = 128;
 /// Positions that one workgroup of the decode attention covers.
 pub const SPLIT: u32 = 1024;
-/// Most experts a block may have.
+/// Largest number of experts per block.
 pub const MAX_EXPERTS: u32 = 512;
 /// Slot table entry of an expert that this device does not hold.
 pub const NO_SLOT: u32 = u32::MAX;

@@ -27,13 +27,13 @@ params! {
     Embed {
         /// Tokens.
         n: u32,
-        /// First table row of this binding.
+        /// First table row in this binding.
         first: u32,
         /// Table rows in this binding.
         rows: u32,
-        /// Bytes of a table row.
+        /// Bytes per table row.
         row_bytes: u32,
-        /// Values in a table row.
+        /// Values per table row.
         cols: u32,
         /// 16-value chunks in a table row; the last one may be shorter.
         chunks: u32,
@@ -42,22 +42,22 @@ params! {
     Norm {
         /// Batch rows.
         n: u32,
-        /// First row read.
+        /// First batch row to read.
         first: u32,
-        /// Quads of values in a row.
+        /// Quads (4 values) per row.
         width: u32,
-        /// Added to the mean square.
+        /// Epsilon, added to the mean square.
         epsilon: f32,
     }
     /// Matrix times vectors, optionally with the matrices of chosen experts.
     MatVec {
         /// Matrix rows in this binding.
         rows: u32,
-        /// Bytes of a matrix row.
+        /// Bytes per matrix row.
         row_bytes: u32,
-        /// Values in a matrix row.
+        /// Values per matrix row.
         cols: u32,
-        /// 16-value chunks in a matrix row.
+        /// 16-value chunks per matrix row.
         chunks: u32,
         /// Vectors.
         n: u32,
@@ -86,9 +86,9 @@ params! {
     Fused {
         /// Rows of all matrices in this binding together.
         rows: u32,
-        /// Bytes of a matrix row.
+        /// Bytes per matrix row.
         row_bytes: u32,
-        /// Values in a matrix row.
+        /// Values per matrix row.
         cols: u32,
         /// Units per matrix row; a thread reads one unit per step.
         units: u32,
@@ -116,15 +116,15 @@ params! {
         end_1: u32,
         /// Offset of the first matrix's results in an output vector.
         y_0: u32,
-        /// Where the second one's do.
+        /// The same for the second matrix.
         y_1: u32,
-        /// Where the third one's do.
+        /// The same for the third matrix.
         y_2: u32,
-        /// Where the first matrix's biases begin.
+        /// Offset of the first matrix's biases.
         bias_0: u32,
-        /// Where the second one's do.
+        /// The same for the second matrix.
         bias_1: u32,
-        /// Where the third one's do.
+        /// The same for the third matrix.
         bias_2: u32,
         /// Bytes from a row of gate to the same row of up; wraps around if up comes first.
         up: u32,
@@ -139,15 +139,15 @@ params! {
         /// Bytes from one slot to the next.
         expert_bytes: u32,
     }
-    /// Attention by splits of the context, and their merging.
+    /// Split decode attention, and merging the splits.
     Split {
         /// Query heads.
         heads: u32,
         /// Key and value heads.
         kv_heads: u32,
-        /// Factor of the scores.
+        /// Scale of the attention scores.
         scale: f32,
-        /// Splits that the buffer of parts has room for.
+        /// Splits that fit in the buffer of parts.
         splits: u32,
     }
     /// Lists of (token, expert) pairs by expert.
@@ -158,10 +158,10 @@ params! {
         pairs: u32,
         /// Tiles to fill or clear.
         tiles: u32,
-        /// Pairs a tile takes.
+        /// Pairs per tile.
         tile: u32,
     }
-    /// Norms and rotation of queries and keys, keys and values into the cache.
+    /// Norm and RoPE of queries and keys; stores keys and values in the KV cache.
     Rope {
         /// Batch rows.
         n: u32,
@@ -169,11 +169,11 @@ params! {
         heads: u32,
         /// Key and value heads.
         kv_heads: u32,
-        /// Values in a head.
+        /// Values per head.
         head_dim: u32,
-        /// Rotated values of a head.
+        /// Rotated values per head.
         dims: u32,
-        /// Of the query and key norms.
+        /// Epsilon of the query and key norms.
         epsilon: f32,
     }
     /// Softmax attention.
@@ -184,7 +184,7 @@ params! {
         heads: u32,
         /// Key and value heads.
         kv_heads: u32,
-        /// Factor of the scores.
+        /// Scale of the attention scores.
         scale: f32,
     }
     /// SwiGLU.
@@ -192,7 +192,7 @@ params! {
         /// Quads of values.
         quads: u32,
     }
-    /// Choice of experts.
+    /// Expert router.
     Router {
         /// Batch rows.
         n: u32,
@@ -200,14 +200,14 @@ params! {
         experts: u32,
         /// Experts per token.
         used: u32,
-        /// 1: divide the chosen weights by their sum.
+        /// 1: divide the chosen experts' weights by their sum.
         normalize: u32,
     }
-    /// Weighted sum of experts.
+    /// Weighted sum of expert outputs.
     Combine {
         /// Batch rows.
         n: u32,
-        /// Quads of values in a row.
+        /// Quads (4 values) per row.
         width: u32,
         /// Experts in the block.
         experts: u32,
@@ -220,25 +220,25 @@ params! {
     Segments {
         /// Batch rows.
         n: u32,
-        /// Logits of a row.
+        /// Logits per row.
         vocabulary: u32,
-        /// Segments of a row.
+        /// Segments per row.
         segments: u32,
     }
     /// Best candidates.
     Top {
         /// Batch rows.
         n: u32,
-        /// Row of the output that row 0 goes to.
+        /// Output row of batch row 0.
         first: u32,
-        /// Logits of a row.
+        /// Logits per row.
         vocabulary: u32,
-        /// Segments of a row.
+        /// Segments per row.
         segments: u32,
-        /// Candidates of a row.
+        /// Candidates per row.
         count: u32,
     }
-    /// Measurement of the streaming rate.
+    /// Memory bandwidth measurement.
     Stream {
         /// Quads of words to read.
         quads: u32,

@@ -108,7 +108,7 @@ fn expand(
     Ok(())
 }
 
-/// The first word of a directive line.
+/// The first word of a directive line, without the `#`.
 fn keyword(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix('#').and_then(|rest| rest.split_whitespace().next())
 }

@@ -150,7 +150,7 @@ impl Tile {
         }
     }
 
-    /// Threads along the vectors and along the matrix rows.
+    /// Threads along the vectors, and along the matrix rows.
     pub(crate) fn threads(self) -> (u32, u32) {
         let (vectors, rows) = self.a_thread();
         (self.vectors() / vectors, self.rows() / rows)

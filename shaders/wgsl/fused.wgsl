@@ -43,7 +43,7 @@ $PARAMS
 
 struct Unit { q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32> }
 
-// A unit is 16 values in a row.
+// A unit is 16 consecutive values of a row.
 fn fetch(base: u32, i: u32) -> Unit {
     let w = fetch16(base, i);
     return Unit(w.a, w.b, w.c, w.d);

@@ -180,7 +180,7 @@ fn main() {
     }
 }
 
-/// GB/s of the decode kernel on the matrix shapes of both models.
+/// Prints GB/s of the decode kernel for the matrix shapes of both models.
 fn rates(engine: &Engine) {
     println!("  streams {:.0} GB/s", block_on(engine.streaming_rate()).unwrap());
     for (format, rows, cols) in [

@@ -123,7 +123,7 @@ fn a_long_context_of_bytes_takes_a_quarter_of_one_of_floats() {
     assert_eq!(kv_type(KvCacheType::F16) * 2, kv_type(KvCacheType::F32));
     assert_eq!(kv_type(KvCacheType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
     assert_eq!(kv_type(KvCacheType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
-    // Nothing else depends on the type.
+    // Nothing else depends on the KV cache type.
     let others = |kind| plan(kind).total.0 - kv_type(kind);
     assert_eq!(others(KvCacheType::Q8_0), others(KvCacheType::F32));
 }

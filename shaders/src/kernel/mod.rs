@@ -37,7 +37,7 @@ pub enum Operand {
     Plain,
     /// One matrix and a bias.
     Bias,
-    /// The matrix of a chosen expert.
+    /// The matrix of a chosen expert, found through the slot table.
     Expert,
 }
 
@@ -127,16 +127,16 @@ pub enum Kernel {
         /// How threads share the work. All variants give the same bits.
         variant: KernelVariant,
     },
-    /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
+    /// Split decode attention: rows, pages, q, keys, values, out, parts.
     Split {
         /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
     /// Merges the splits of a context: rows, parts, out.
     Merge {
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
     /// Tiled matrix product: weights, in, out; then bias, or tiles and pairs.
@@ -167,14 +167,14 @@ pub enum Kernel {
         kv_type: KvCacheType,
         /// How the work is divided.
         strategy: Strategy,
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
     /// Flash attention for a prompt chunk: rows, pages, q, keys, values, out.
     FlashAttention {
         /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
     /// SwiGLU: gate, up.
@@ -187,16 +187,16 @@ pub enum Kernel {
     Segments,
     /// Best candidates: logits, best, candidates, token (best token of the last row).
     Top(Strategy),
-    /// Streaming rate: data, out.
+    /// Memory bandwidth measurement: data, out.
     Stream,
 }
 
 impl Kernel {
-    /// Entry point of every kernel.
+    /// Name of every kernel's entry point.
     pub const ENTRY: &'static str = "main";
     /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
-    /// Longest head of the attention kernels, in quads.
+    /// Largest head width of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 64;
     /// Query rows per workgroup of the flash attention.
     pub const FLASH_QUERIES: u32 = 32;

@@ -21,7 +21,7 @@ pub fn matvec(matrix: &[f32], x: &[f32]) -> Vec<f32> {
     matrix.chunks_exact(x.len()).map(|row| dot(row, x) as f32).collect()
 }
 
-/// Scalar product in `f64`.
+/// Dot product in `f64`.
 pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }

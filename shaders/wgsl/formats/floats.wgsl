@@ -1,4 +1,4 @@
-// F32, F16, BF16: no blocks, so a row may end within 16 values.
+// F32, F16, BF16: no blocks, so a row may end inside a group of 16 values.
 
 #if FORMAT == F32
 fn four(at: u32, col: u32) -> vec4<f32> {

@@ -13,8 +13,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 #endif
 #if FORMAT == IQ4_XS
 #include iq4_values
-// Blocks of 136 bytes, 256 values: scale (half), upper bit pairs of eight scales, their nibbles, 128 bytes of nibbles: each 16
-// bytes hold 32 values as in Q4_0.
+// Blocks of 136 bytes, 256 values: scale (half), upper bit pairs of eight scales, their low nibbles, 128 bytes of
+// nibbles. Each 16 bytes hold 32 values as in Q4_0.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = (base + 136u * (i >> 4u)) >> 2u;
     let part = (i >> 1u) & 7u;

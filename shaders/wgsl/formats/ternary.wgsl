@@ -42,7 +42,7 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == Q1_0
-// Blocks of 18 bytes, 128 values: scale (half), a bit for each value: the scale or its negative.
+// Blocks of 18 bytes, 128 values: scale (half), one bit per value: the scale or its negative.
 fn four(bits: u32, d: f32) -> vec4<f32> {
     return fma(vec4<f32>(2.0 * d), unsigned_bytes(spread_bits(bits)), vec4<f32>(-d));
 }

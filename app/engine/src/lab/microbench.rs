@@ -112,7 +112,7 @@ impl Core {
         Slice { slab: self.memory.create(&self.gpu.device, "probe", size, usage), offset: 0, size }
     }
 
-    /// Runs probes.
+    /// Submits probes.
     pub fn launch_probes(&mut self, probes: &[Probe]) -> Launched {
         let mut rec = Recorder::default();
         let mut groups = BindGroups::default();

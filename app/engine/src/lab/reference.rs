@@ -11,7 +11,7 @@ use potluck_shaders::{Format, Pairs};
 /// Reads the bytes of a tensor, given its unit and its index in the unit.
 pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 
-/// A model with its weights as 32-bit floats, and the keys and values of one conversation.
+/// A model with its weights as 32-bit floats, and the KV cache of one conversation.
 pub struct Reference {
     spec: ModelSpec,
     kv_type: KvCacheType,

@@ -279,7 +279,7 @@ fn combine(kernel: Kernel) -> Case {
     case(kernel, bindings, params, (x, 1), 4, floats(expected))
 }
 
-/// Logits with many ties, of three rows of 1001.
+/// Three rows of 1001 logits with many ties.
 fn logits() -> Vec<f32> {
     let mut random = Random(11);
     (0..3 * 1001).map(|_| (random.next() % 300) as f32 / 8.0 - 20.0).collect()

@@ -313,7 +313,7 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
         .into()
 }
 
-/// Rows with several splits.
+/// The case of rows with several splits.
 pub fn merge(kernel: Kernel, quads: u16) -> Case {
     let a = Attention::new(KvCacheType::F32, quads);
     let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * HEADS * a.dim)];
