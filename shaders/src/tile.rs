@@ -83,8 +83,8 @@ impl Tile {
 
     /// The barrier-free tile for matrices of a format. Four rows per thread take half the time of two, because loading
     /// the vectors is what costs a software adapter most. Two rows remain for formats that are expensive to dequantize,
-    /// which would compile too slowly, and for F32: those matrices are routers, whose few rows cannot fill more
-    /// threads.
+    /// whose kernels would compile too slowly, and for F32: F32 matrices are routers, which have too few rows to fill
+    /// more threads.
     pub fn per_thread(format: Format) -> Tile {
         use Format::{BF16, F16, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q8_0};
         match format {
@@ -93,8 +93,8 @@ impl Tile {
         }
     }
 
-    /// The broadcast tile for matrices of a format; `grouped`: for chosen experts. On lavapipe 16 vectors are up to 50
-    /// % faster than 8; SwiftShader would take twice as long to compile them. Grouped products keep 8, because few
+    /// The broadcast tile for matrices of a format; `grouped`: for chosen experts. On lavapipe 16 vectors are up to 1.5
+    /// times as fast as 8; SwiftShader would take twice as long to compile them. Grouped products keep 8, because few
     /// vectors share an expert and all expert products must use tile lists of the same length.
     pub fn broadcast(format: Format, lanes: Lanes, grouped: bool) -> Tile {
         match (Self::per_thread(format), lanes == Lanes::Eight && !grouped) {

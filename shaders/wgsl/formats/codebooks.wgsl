@@ -62,8 +62,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ2_S
-// Blocks of 82 bytes: scale (half), 32 bytes of indices, 32 bytes of signs, 32 upper bit pairs of indices, 16 4-bit
-// scales.
+// Blocks of 82 bytes: scale (half), 32 bytes of indices, 32 bytes of signs, 32 upper bit pairs of indices, sixteen
+// 4-bit scales.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 82u * (i >> 4u);
     let sub = i & 15u;
@@ -93,7 +93,7 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ3_S
-// Blocks of 110 bytes: scale (half), 64 one-byte indices for 4 values each, their ninth bits, 256 signs, 8 4-bit
+// Blocks of 110 bytes: scale (half), 64 one-byte indices for 4 values each, their ninth bits, 256 signs, eight 4-bit
 // scales.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 110u * (i >> 4u);
