@@ -1,10 +1,10 @@
-//! Weight formats the kernels read.
+//! Weight formats that the kernels can read.
 
 use potluck_gguf::{Codebook, TensorType};
 
 macro_rules! formats {
     ($($name:ident)*) => {
-        /// How a weight matrix is stored: every type of GGUF that holds weights, under its name there.
+        /// How a weight matrix is stored: every GGUF type that holds weights, under its GGUF name.
         #[allow(non_camel_case_types, reason = "the names are those of GGUF")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Format { $(#[doc = concat!("`", stringify!($name), "`.")] $name,)* }
@@ -13,7 +13,7 @@ macro_rules! formats {
             /// Every format.
             pub const ALL: [Format; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
 
-            /// The type in a file.
+            /// The GGUF tensor type.
             pub const fn tensor_type(self) -> TensorType {
                 match self { $(Self::$name => TensorType::$name,)* }
             }
@@ -31,32 +31,32 @@ formats! {
 }
 
 impl Format {
-    /// The format of a type, `None` if no kernel reads it.
+    /// The format for a tensor type, `None` if no kernel reads it.
     pub fn of(kind: TensorType) -> Option<Format> {
         Self::ALL.into_iter().find(|format| format.tensor_type() == kind)
     }
 
-    /// Its name, as GGUF spells it.
+    /// The name as GGUF spells it.
     pub fn name(self) -> &'static str {
         self.tensor_type().name()
     }
 
-    /// Values in a block; a row is a whole number of blocks.
+    /// Values per block; a row is a whole number of blocks.
     pub fn block_values(self) -> u32 {
         self.tensor_type().block_elements() as u32
     }
 
-    /// Bytes of a block.
+    /// Bytes per block.
     pub fn block_bytes(self) -> u32 {
         self.tensor_type().block_bytes() as u32
     }
 
-    /// Row lengths the kernels take are multiples of this (they read activations four at a time).
+    /// Row lengths must be a multiple of this, because the kernels read activations four at a time.
     pub fn row_step(self) -> u32 {
         self.block_values().max(4)
     }
 
-    /// Bytes of a row of `cols` values, `None` if no row has that length.
+    /// Bytes in a row of `cols` values, `None` if the format does not allow that length.
     pub fn row_bytes(self, cols: u32) -> Option<u32> {
         if cols == 0 || !cols.is_multiple_of(self.row_step()) {
             return None;
@@ -64,7 +64,7 @@ impl Format {
         (cols / self.block_values()).checked_mul(self.block_bytes())
     }
 
-    /// Where its codebook begins in [`codebooks`], in words; `None` if it needs none.
+    /// Offset of the format's codebook in [`codebooks`], in words; `None` if it needs none.
     pub fn codebook_at(self) -> Option<u32> {
         let own = Codebook::of(self.tensor_type())?;
         let before = Codebook::ALL.into_iter().take_while(|book| *book != own);
@@ -72,12 +72,12 @@ impl Format {
     }
 }
 
-/// What the codebook binding of kernels holds: every codebook, a signed byte a value.
+/// Contents of the kernels' codebook binding: every codebook, one signed byte per value.
 pub fn codebooks() -> Vec<u8> {
     Codebook::ALL.into_iter().flat_map(Codebook::values).map(|value| value as u8).collect()
 }
 
-/// Bytes of [`codebooks`].
+/// Length of [`codebooks`] in bytes.
 pub const CODEBOOK_BYTES: u64 = 33_792;
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(Format::IQ2_XS.codebook_at(), Some(512));
         assert_eq!(Format::IQ1_S.codebook_at(), Format::IQ1_M.codebook_at());
         assert_eq!(Format::IQ4_NL.codebook_at(), None);
-        // The first group of IQ2_XXS is 8 eight times (ggml-common.h, `iq2xxs_grid`).
+        // The first group of IQ2_XXS is eight times the value 8 (ggml-common.h, `iq2xxs_grid`).
         assert_eq!(codebooks()[..8], [8; 8]);
     }
 }

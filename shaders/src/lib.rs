@@ -20,14 +20,15 @@ pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};
 pub use variant::KernelVariant;
 
-/// Short work that changes nothing, for a GPU whose clock is not to fall: a buffer of 34 words, the first one the number of rounds.
+/// Keeps the GPU clock up with short work whose result nobody reads. Needs one buffer of 34 words; the first word is
+/// the number of rounds.
 pub const KEEP_ALIVE: &str = include_str!("../wgsl/keep_alive.wgsl");
 
-/// Logits a segment of the search for the best candidates covers.
+/// Logits per segment in the search for the best candidates.
 pub const SEGMENT: u32 = 128;
-/// Positions whose keys and values one workgroup of the decode attention takes.
+/// Positions that one workgroup of the decode attention covers.
 pub const SPLIT: u32 = 1024;
-/// Most experts a block may have.
+/// Largest number of experts per block.
 pub const MAX_EXPERTS: u32 = 512;
-/// What a slot table holds for an expert that is not here.
+/// Slot table entry of an expert that this device does not hold.
 pub const NO_SLOT: u32 = u32::MAX;

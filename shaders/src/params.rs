@@ -1,10 +1,10 @@
-//! The uniforms of the kernels. Each is declared once, here: the WGSL declaration is made from the Rust one.
+//! The kernels' uniforms. Each is declared only here: the WGSL declaration is generated from the Rust one.
 
 use bytemuck::{Pod, Zeroable};
 
 /// A kernel's uniform.
 pub trait Params: Pod {
-    /// Its declaration in WGSL, as `struct Params`.
+    /// The WGSL declaration, as `struct Params`.
     const WGSL: &'static str;
 }
 
@@ -27,37 +27,37 @@ params! {
     Embed {
         /// Tokens.
         n: u32,
-        /// First table row of this binding.
+        /// First table row in this binding.
         first: u32,
         /// Table rows in this binding.
         rows: u32,
-        /// Bytes of a table row.
+        /// Bytes per table row.
         row_bytes: u32,
-        /// Values in a table row.
+        /// Values per table row.
         cols: u32,
-        /// 16-value chunks in a table row, the last one perhaps short.
+        /// 16-value chunks in a table row; the last one may be shorter.
         chunks: u32,
     }
-    /// RMSNorm of rows `first..first + n`, stored as rows `0..n`.
+    /// RMSNorm of batch rows `first..first + n`, written to rows `0..n`.
     Norm {
-        /// Rows.
+        /// Batch rows.
         n: u32,
-        /// First row read.
+        /// First batch row to read.
         first: u32,
-        /// Quads of values in a row.
+        /// Quads (4 values) per row.
         width: u32,
-        /// Added to the mean square.
+        /// Epsilon, added to the mean square.
         epsilon: f32,
     }
-    /// Matrix times vectors, also of chosen experts.
+    /// Matrix times vectors, optionally with the matrices of chosen experts.
     MatVec {
         /// Matrix rows in this binding.
         rows: u32,
-        /// Bytes of a matrix row.
+        /// Bytes per matrix row.
         row_bytes: u32,
-        /// Values in a matrix row.
+        /// Values per matrix row.
         cols: u32,
-        /// 16-value chunks in a matrix row.
+        /// 16-value chunks per matrix row.
         chunks: u32,
         /// Vectors.
         n: u32,
@@ -65,15 +65,15 @@ params! {
         x_stride: u32,
         /// Values from one output vector to the next.
         y_stride: u32,
-        /// Where the first matrix row's result lies in an output vector.
+        /// Offset of the first matrix row's result in an output vector.
         y_offset: u32,
-        /// 1: add to what the output holds.
+        /// 1: add to the output instead of overwriting it.
         add: u32,
-        /// Experts of the block (length of the slot table).
+        /// Experts in the block (length of the slot table).
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
-        /// 1: input vectors are numbered by (row, expert) pair, 0: by row.
+        /// 1: one input vector per (token, expert) pair; 0: one per token.
         by_pair: u32,
         /// First slot in this binding.
         slot_first: u32,
@@ -82,17 +82,17 @@ params! {
         /// Bytes from one slot's matrix to the next.
         expert_bytes: u32,
     }
-    /// Matrix times vectors with what comes before and after: up to three matrices, or those of chosen experts.
+    /// Matrix times vectors, fused with the steps before and after: up to three matrices, or those of chosen experts.
     Fused {
-        /// Matrix rows in this binding, of all matrices together.
+        /// Rows of all matrices in this binding together.
         rows: u32,
-        /// Bytes of a matrix row.
+        /// Bytes per matrix row.
         row_bytes: u32,
-        /// Values in a matrix row.
+        /// Values per matrix row.
         cols: u32,
-        /// Units a matrix row is read in.
+        /// Units per matrix row; a thread reads one unit per step.
         units: u32,
-        /// Vectors; of experts (row, expert) pairs.
+        /// Vectors, or (token, expert) pairs with experts.
         n: u32,
         /// Quads from one input vector to the next.
         x_stride: u32,
@@ -100,37 +100,37 @@ params! {
         x_first: u32,
         /// Values from one output vector to the next.
         y_stride: u32,
-        /// 1: add to what the output holds.
+        /// 1: add to the output instead of overwriting it.
         add: u32,
-        /// Of the norm.
+        /// Epsilon of the norm.
         epsilon: f32,
         /// First byte of the first matrix.
         base_0: u32,
-        /// First byte of the second one.
+        /// First byte of the second matrix.
         base_1: u32,
-        /// First byte of the third one.
+        /// First byte of the third matrix.
         base_2: u32,
         /// One past the last row of the first matrix.
         end_0: u32,
-        /// One past the last row of the second one.
+        /// One past the last row of the second matrix.
         end_1: u32,
-        /// Where the first matrix's results lie in an output vector.
+        /// Offset of the first matrix's results in an output vector.
         y_0: u32,
-        /// Where the second one's do.
+        /// The same for the second matrix.
         y_1: u32,
-        /// Where the third one's do.
+        /// The same for the third matrix.
         y_2: u32,
-        /// Where the first matrix's biases begin.
+        /// Offset of the first matrix's biases.
         bias_0: u32,
-        /// Where the second one's do.
+        /// The same for the second matrix.
         bias_1: u32,
-        /// Where the third one's do.
+        /// The same for the third matrix.
         bias_2: u32,
         /// Bytes from a row of gate to the same row of up; wraps around if up comes first.
         up: u32,
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
         /// First slot in this binding.
         slot_first: u32,
@@ -139,52 +139,52 @@ params! {
         /// Bytes from one slot to the next.
         expert_bytes: u32,
     }
-    /// Attention by splits of the context, and their merging.
+    /// Split decode attention, and merging the splits.
     Split {
         /// Query heads.
         heads: u32,
         /// Key and value heads.
         kv_heads: u32,
-        /// Factor of the scores.
+        /// Scale of the attention scores.
         scale: f32,
-        /// Splits that the buffer of parts has room for.
+        /// Splits that fit in the buffer of parts.
         splits: u32,
     }
-    /// Lists of (row, expert) pairs by expert.
+    /// Lists of (token, expert) pairs by expert.
     Groups {
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// (row, expert) pairs.
+        /// (token, expert) pairs.
         pairs: u32,
         /// Tiles to fill or clear.
         tiles: u32,
-        /// Pairs a tile takes.
+        /// Pairs per tile.
         tile: u32,
     }
-    /// Norms and rotation of queries and keys, keys and values into the cache.
+    /// Norm and RoPE of queries and keys; stores keys and values in the KV cache.
     Rope {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Query heads.
         heads: u32,
         /// Key and value heads.
         kv_heads: u32,
-        /// Values in a head.
+        /// Values per head.
         head_dim: u32,
-        /// Rotated values of a head.
+        /// Rotated values per head.
         dims: u32,
-        /// Of the query and key norms.
+        /// Epsilon of the query and key norms.
         epsilon: f32,
     }
     /// Softmax attention.
     Attention {
-        /// Rows.
+        /// Batch rows.
         n: u32,
         /// Query heads.
         heads: u32,
         /// Key and value heads.
         kv_heads: u32,
-        /// Factor of the scores.
+        /// Scale of the attention scores.
         scale: f32,
     }
     /// SwiGLU.
@@ -192,53 +192,53 @@ params! {
         /// Quads of values.
         quads: u32,
     }
-    /// Choice of experts.
+    /// Expert router.
     Router {
-        /// Rows.
+        /// Batch rows.
         n: u32,
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
-        /// 1: divide the chosen weights by their sum.
+        /// 1: divide the chosen experts' weights by their sum.
         normalize: u32,
     }
-    /// Weighted sum of experts.
+    /// Weighted sum of expert outputs.
     Combine {
-        /// Rows.
+        /// Batch rows.
         n: u32,
-        /// Quads of values in a row.
+        /// Quads (4 values) per row.
         width: u32,
-        /// Experts of the block.
+        /// Experts in the block.
         experts: u32,
-        /// Experts per row.
+        /// Experts per token.
         used: u32,
-        /// 1: add to what the output holds.
+        /// 1: add to the output instead of overwriting it.
         add: u32,
     }
     /// Largest logit of each segment.
     Segments {
-        /// Rows.
+        /// Batch rows.
         n: u32,
-        /// Logits of a row.
+        /// Logits per row.
         vocabulary: u32,
-        /// Segments of a row.
+        /// Segments per row.
         segments: u32,
     }
     /// Best candidates.
     Top {
-        /// Rows.
+        /// Batch rows.
         n: u32,
-        /// Row of the output that row 0 goes to.
+        /// Output row of batch row 0.
         first: u32,
-        /// Logits of a row.
+        /// Logits per row.
         vocabulary: u32,
-        /// Segments of a row.
+        /// Segments per row.
         segments: u32,
-        /// Candidates of a row.
+        /// Candidates per row.
         count: u32,
     }
-    /// Measurement of the streaming rate.
+    /// Memory bandwidth measurement.
     Stream {
         /// Quads of words to read.
         quads: u32,

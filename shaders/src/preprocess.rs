@@ -1,18 +1,18 @@
-//! A small preprocessor for WGSL: enough for variants, nothing more.
+//! A small WGSL preprocessor with just enough features for kernel variants.
 //!
 //! Lines that start with `#` are directives: `#include NAME`, `#if NAME`, `#if NAME == VALUE`, `#else`, `#endif`, and
-//! `#repeat VAR COUNT` … `#end`. `$NAME` anywhere else is replaced by the definition (or by a repeat's counter).
+//! `#repeat VAR COUNT` … `#end`. Anywhere else, `$NAME` is replaced by its definition (or by a repeat's counter).
 
 use std::collections::BTreeMap;
 
-/// What is wrong with a template.
+/// Why a template cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PreprocessError {
-    /// `#include` of a file that does not exist.
+    /// `#include` of an unknown template.
     NoSuchInclude(String),
-    /// `#else`, `#endif` or `#end` without its beginning, or a beginning without its end.
+    /// `#else`, `#endif` or `#end` without its opening directive, or an opening directive without its end.
     Unbalanced(String),
-    /// A directive nobody knows, or one with missing words.
+    /// An unknown directive, or one with missing arguments.
     BadDirective(String),
     /// `$NAME` without a definition.
     Undefined(String),
@@ -31,10 +31,10 @@ impl std::fmt::Display for PreprocessError {
 
 impl std::error::Error for PreprocessError {}
 
-/// Definitions of a variant.
+/// The definitions of a variant, by name.
 pub type Definitions = BTreeMap<String, String>;
 
-/// Expands a template. `include` finds other templates by name.
+/// Expands a template. `include` looks up other templates by name.
 ///
 /// # Errors
 /// The template has an unknown or unbalanced directive, an unknown include or an undefined name.
@@ -108,12 +108,12 @@ fn expand(
     Ok(())
 }
 
-/// The first word of a directive line.
+/// The first word of a directive line, without the `#`.
 fn keyword(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix('#').and_then(|rest| rest.split_whitespace().next())
 }
 
-/// Lines of the `#else` (if any) and the `#endif` that belong to the `#if` on line `from`.
+/// Line numbers of the `#else` (if any) and the `#endif` that match the `#if` on line `from`.
 fn branches(lines: &[&str], from: usize) -> Result<(Option<usize>, usize), PreprocessError> {
     let mut depth = 0;
     let mut otherwise = None;
@@ -129,7 +129,7 @@ fn branches(lines: &[&str], from: usize) -> Result<(Option<usize>, usize), Prepr
     Err(PreprocessError::Unbalanced(lines[from].to_owned()))
 }
 
-/// Line of the `#end` that belongs to the `#repeat` on line `from`.
+/// Line number of the `#end` that matches the `#repeat` on line `from`.
 fn repeat_end(lines: &[&str], from: usize) -> Result<usize, PreprocessError> {
     let mut depth = 0;
     for (at, line) in lines.iter().enumerate().skip(from + 1) {
@@ -143,7 +143,8 @@ fn repeat_end(lines: &[&str], from: usize) -> Result<usize, PreprocessError> {
     Err(PreprocessError::Unbalanced(lines[from].to_owned()))
 }
 
-/// Replaces `$NAME`. A name is the longest run of letters, digits and `_` that is defined, so that `$ROWSu` works.
+/// Replaces `$NAME`. A name is the longest defined prefix of the letters, digits and `_` after the `$`, so `$ROWSu`
+/// works.
 fn substitute(line: &str, definitions: &Definitions, out: &mut String) -> Result<(), PreprocessError> {
     let mut rest = line;
     while let Some(at) = rest.find('$') {

@@ -1,8 +1,9 @@
-//! Tiles of the product for chunks of a prompt.
+//! Tiles of the matrix product for prompt chunks.
 
 use crate::Format;
 
-/// Threads of a subgroup, on a device whose subgroups are all of one size. Only sizes of software adapters: GPUs share memory.
+/// Subgroup size of a device whose subgroups all have the same size. Lists only the sizes of software adapters: GPUs
+/// share through workgroup memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lanes {
     /// Four, as on SwiftShader.
@@ -12,15 +13,15 @@ pub enum Lanes {
 }
 
 impl Lanes {
-    /// All of them.
+    /// Every size.
     pub const ALL: [Lanes; 2] = [Self::Four, Self::Eight];
 
-    /// Of a device whose subgroups have so many threads at least and at most.
+    /// The size for a device with this minimum and maximum subgroup size; `None` unless both are the same known size.
     pub fn of(min: u32, max: u32) -> Option<Lanes> {
         Self::ALL.into_iter().find(|lanes| (min, max) == (lanes.count(), lanes.count()))
     }
 
-    /// How many.
+    /// Number of threads.
     pub const fn count(self) -> u32 {
         match self {
             Self::Four => 4,
@@ -29,36 +30,36 @@ impl Lanes {
     }
 }
 
-/// Which threads of a tile share what they read. All tiles of a kind are right or wrong together.
+/// Which threads of a tile share the values they read. The tiles of one kind are either all correct or all wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TileKind {
-    /// Those of a workgroup, through its memory.
+    /// The threads of a workgroup, through its memory.
     Shared,
-    /// Those of a subgroup: each reads other values and gives them to all. No barriers.
+    /// The threads of a subgroup: each reads different values and broadcasts them to the others. No barriers.
     Broadcast(Lanes),
-    /// None. No barriers.
+    /// No threads share. No barriers.
     PerThread,
 }
 
-/// What a workgroup of the tiled product makes: vectors × matrix rows. Every tile gives the same bits, so that which one
-/// is used is a question of speed alone.
+/// What one workgroup of the tiled product computes: vectors × matrix rows. Every tile gives the same bits, so the
+/// choice affects only speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tile {
-    /// 32 vectors × 32 rows, for small matrices: most workgroups.
+    /// 32 vectors × 32 rows, for small matrices: gives the most workgroups.
     V32R32,
     /// 32 vectors × 64 rows, for the few vectors that share an expert.
     V32R64,
     /// 64 vectors × 64 rows.
     V64R64,
-    /// 128 vectors × 64 rows: weights are dequantized least often.
+    /// 128 vectors × 64 rows: dequantizes the weights least often.
     V128R64,
-    /// 64 vectors × 128 rows: every thread dequantizes a row. Only where it was measured to be quicker.
+    /// 64 vectors × 128 rows: every thread dequantizes a row. Used only where measured to be faster.
     V64R128,
-    /// 8 vectors × 2 rows of each thread, which works by itself without barriers: for formats that take long to compile.
+    /// 8 vectors × 2 rows per thread, without barriers: for formats that take long to compile.
     PerThreadV8R2,
     /// The same with 4 rows.
     PerThreadV8R4,
-    /// 8 vectors × 2 rows of each thread, without barriers; a subgroup reads the vectors together.
+    /// 8 vectors × 2 rows per thread, without barriers; a subgroup loads the vectors together.
     BroadcastV8R2(Lanes),
     /// The same with 4 rows.
     BroadcastV8R4(Lanes),
@@ -69,20 +70,21 @@ pub enum Tile {
 }
 
 impl Tile {
-    /// Tiles whose workgroups share memory, smallest first.
+    /// Tiles that share workgroup memory, smallest first.
     pub const SHARED: [Tile; 4] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64];
     /// Shared tiles worth trying for a product.
     pub const CANDIDATES: [Tile; 5] = [Self::V32R32, Self::V32R64, Self::V64R64, Self::V128R64, Self::V64R128];
     /// Tiles without barriers.
     pub const PER_THREAD: [Tile; 2] = [Self::PerThreadV8R2, Self::PerThreadV8R4];
-    /// Vectors of the tiles with the fewest: they take the longest lists.
+    /// Vectors of the smallest tile. It needs the longest tile lists.
     pub const MIN_VECTORS: u32 = 8;
-    /// Threads of a workgroup without barriers.
+    /// Workgroup size of the barrier-free tiles.
     const THREADS_WITHOUT_BARRIERS: u32 = 8;
 
-    /// The tile without barriers for matrices of a format. Four rows a thread halve the time of two, because reading a
-    /// vector's values costs a software adapter more than anything else; but the formats whose values take most work
-    /// would be compiled for long, and F32 matrices are routers, whose few rows do not fill more threads.
+    /// The barrier-free tile for matrices of a format. Four rows per thread take half the time of two, because loading
+    /// the vectors is what costs a software adapter most. Two rows remain for formats that are expensive to dequantize,
+    /// whose kernels would compile too slowly, and for F32: F32 matrices are routers, which have too few rows to fill
+    /// more threads.
     pub fn per_thread(format: Format) -> Tile {
         use Format::{BF16, F16, Q4_0, Q4_1, Q4_K, Q5_0, Q5_1, Q5_K, Q8_0};
         match format {
@@ -91,9 +93,9 @@ impl Tile {
         }
     }
 
-    /// The tile whose vectors are read by subgroups, for matrices of a format; `grouped`: of chosen experts. On lavapipe 16 vectors
-    /// are up to half as fast again as 8, SwiftShader would compile them for twice as long. Few vectors share an expert, and all
-    /// products of experts must have lists of one length.
+    /// The broadcast tile for matrices of a format; `grouped`: for chosen experts. On lavapipe 16 vectors are up to 1.5
+    /// times as fast as 8; SwiftShader would take twice as long to compile them. Grouped products keep 8, because few
+    /// vectors share an expert and all expert products must use tile lists of the same length.
     pub fn broadcast(format: Format, lanes: Lanes, grouped: bool) -> Tile {
         match (Self::per_thread(format), lanes == Lanes::Eight && !grouped) {
             (Self::PerThreadV8R4, true) => Self::BroadcastV16R4(lanes),
@@ -103,7 +105,7 @@ impl Tile {
         }
     }
 
-    /// Which threads share what they read.
+    /// Which threads share the values they read.
     pub fn kind(self) -> TileKind {
         match self {
             Self::V32R32 | Self::V32R64 | Self::V64R64 | Self::V128R64 | Self::V64R128 => TileKind::Shared,
@@ -115,7 +117,7 @@ impl Tile {
         }
     }
 
-    /// Vectors of a tile.
+    /// Vectors per tile.
     pub fn vectors(self) -> u32 {
         match self {
             Self::V32R32 | Self::V32R64 => 32,
@@ -125,7 +127,7 @@ impl Tile {
         }
     }
 
-    /// Matrix rows of a tile.
+    /// Matrix rows per tile.
     pub fn rows(self) -> u32 {
         match self {
             Self::V32R32 => 32,
@@ -135,7 +137,7 @@ impl Tile {
         }
     }
 
-    /// Vectors and matrix rows that one thread makes.
+    /// Vectors and matrix rows per thread.
     pub(crate) fn a_thread(self) -> (u32, u32) {
         match self {
             Self::V32R32 => (4, 4),
@@ -148,25 +150,25 @@ impl Tile {
         }
     }
 
-    /// Threads along the vectors and along the matrix rows.
+    /// Threads along the vectors, and along the matrix rows.
     pub(crate) fn threads(self) -> (u32, u32) {
         let (vectors, rows) = self.a_thread();
         (self.vectors() / vectors, self.rows() / rows)
     }
 
-    /// In how many copies the loop over a step's quads of columns stands. Copies take software adapters long to compile, and
-    /// they see only the smaller tiles.
+    /// Unroll factor of the loop over a step's quads of columns. Software adapters compile unrolled copies slowly, but
+    /// they only get the smaller tiles.
     pub(crate) fn unrolled(self) -> u32 {
         if matches!(self, Self::V128R64 | Self::V64R128) { 4 } else { 1 }
     }
 
-    /// Workgroups that a product of `rows` × `n` vectors takes.
+    /// Workgroups for a product of `rows` × `n` vectors.
     pub fn groups(self, rows: u32, n: u32) -> u32 {
         rows.div_ceil(self.rows()).saturating_mul(n.div_ceil(self.vectors()))
     }
 
-    /// The largest shared tile that still makes at least `groups` workgroups of a product of `rows` × `n` vectors; the smallest if
-    /// none does.
+    /// The largest shared tile that still gives at least `groups` workgroups for a product of `rows` × `n` vectors; the
+    /// smallest tile if none does.
     pub fn for_product(rows: u32, n: u32, groups: u32) -> Tile {
         let enough = |tile: &Tile| n > tile.vectors() / 2 && tile.groups(rows, n) >= groups;
         Self::SHARED.into_iter().rev().find(enough).unwrap_or(Self::V32R32)

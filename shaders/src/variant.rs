@@ -1,41 +1,41 @@
-//! Variants of the fused decode kernels: how a product is divided among threads.
+//! Variants of the fused decode kernels: how threads share a product.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Job;
 
-/// How a fused decode kernel divides its work. Every variant adds in the same order and gives the same bits, so that which one is
-/// used is a question of speed alone.
+/// How a fused decode kernel divides its work. Every variant adds in the same order and gives the same bits, so the
+/// choice affects only speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelVariant {
-    /// Results that a team of threads makes at a time: 1, 2 or 4.
+    /// Results a team of threads computes at a time: 1, 2 or 4.
     pub results: u8,
-    /// Teams of a workgroup: 1 to 8.
+    /// Teams per workgroup: 1 to 8.
     pub teams: u8,
-    /// Threads whose sums are added by shuffles inside a subgroup, a power of two up to the team; 1 for none. The device's
-    /// subgroups have so many threads at least.
+    /// Threads whose sums are added by subgroup shuffles: a power of two up to the team size, or 1 for no shuffles. The
+    /// device's subgroups must have at least this many threads.
     pub shuffle: u8,
 }
 
 impl KernelVariant {
-    /// Threads of a team.
+    /// Threads per team.
     pub const TEAM: u32 = 32;
 
     const fn new(results: u8, teams: u8, shuffle: u8) -> KernelVariant {
         KernelVariant { results, teams, shuffle }
     }
 
-    /// What is good on most devices, and used where nothing was measured.
+    /// A good choice on most devices, used until a measurement finds a better one.
     pub fn portable(job: Job) -> KernelVariant {
         Self::new(if job.gates() { 1 } else { 2 }, 4, 1)
     }
 
-    /// Variants worth trying for a job, the portable one first, on a device whose subgroups have so many threads at least (0 or 1 if it
-    /// has none).
+    /// Variants worth trying for a job, the portable one first. `subgroup` is the device's minimum subgroup size, 0 or
+    /// 1 if it has no subgroups.
     pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
         let shuffle = Self::shuffle_in(subgroup);
-        // Results and teams; more results read a vector less often, fewer make more workgroups.
+        // Results and teams: more results per team read a vector less often, fewer give more workgroups.
         let shapes: &[(u8, u8)] =
             if job.gates() { &[(1, 4), (1, 2), (1, 8), (2, 4)] } else { &[(2, 4), (1, 4), (1, 2), (1, 8), (4, 4)] };
         let mut all = vec![Self::portable(job)];
@@ -48,25 +48,25 @@ impl KernelVariant {
         all
     }
 
-    /// The most threads that shuffles reach in subgroups of so many at least.
+    /// The largest shuffle width that fits in subgroups of at least this size.
     pub fn shuffle_in(subgroup: u32) -> u8 {
         let max = subgroup.clamp(1, Self::TEAM);
         1 << (31 - max.leading_zeros())
     }
 
-    /// Threads of a workgroup.
+    /// Threads per workgroup.
     pub fn threads(self) -> u32 {
         u32::from(self.teams) * Self::TEAM
     }
 
-    /// Results of a workgroup.
+    /// Results per workgroup.
     pub fn all_results(self) -> u32 {
         u32::from(self.teams) * u32::from(self.results)
     }
 }
 
 impl fmt::Display for KernelVariant {
-    /// `1x4/32`: results × teams / threads of a shuffle.
+    /// Writes `1x4/32`: results × teams / shuffle width.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x{}/{}", self.results, self.teams, self.shuffle)
     }
@@ -75,7 +75,7 @@ impl fmt::Display for KernelVariant {
 impl FromStr for KernelVariant {
     type Err = ();
 
-    /// Parses what [`KernelVariant`] displays. Only variants that have kernels are accepted.
+    /// Parses the `Display` output of [`KernelVariant`]. Accepts only variants that have kernels.
     fn from_str(text: &str) -> Result<KernelVariant, ()> {
         let (shape, shuffle) = text.split_once('/').ok_or(())?;
         let (results, teams) = shape.split_once('x').ok_or(())?;

@@ -1,6 +1,7 @@
-// Softmax attention of one query head of one row over the pages of its conversation, with an online softmax.
-// The order of the sums depends on the row's position only.
-// PerThread: one thread a (row, head), no barrier. Workgroup: one workgroup a (row, head), a page of 64 positions at a time.
+// Softmax attention of one query head of one batch row over the pages of its conversation, with an online softmax. The
+// order of the sums depends only on the row's position.
+// PerThread: one thread per (row, head), no barriers. Workgroup: one workgroup per (row, head), a page of 64 positions
+// at a time.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
@@ -27,7 +28,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let q_base = (row * params.heads + head) * $QUADSu;
     if (local < $QUADSu) { query[local] = q[q_base + local] * params.scale; }
     workgroupBarrier();
-    // For the values: thread = (part of the positions, quad of the head).
+    // For the values: thread = (partition of the positions, quad of the head).
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = 64u / $QUADSu;

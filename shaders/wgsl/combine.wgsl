@@ -1,5 +1,5 @@
-// Weighted sum of a row's expert outputs in router order, optionally added to the residual. Experts that are not ours
-// (no slot) are left out.
+// Weighted sum of a token's expert outputs in router order, optionally added to the residual. Skips experts that this
+// device does not hold (no slot).
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> slots: array<u32>;

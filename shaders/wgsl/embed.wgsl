@@ -1,4 +1,4 @@
-// Embedding lookup: one thread copies 16 values of one token's row.
+// Embedding lookup: one thread copies 16 values of one token's table row.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;

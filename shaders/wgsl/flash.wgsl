@@ -1,17 +1,17 @@
-// Softmax attention of a chunk of a prompt: a workgroup takes one query head of $QUERIES rows, and brings $KEYS keys (then
-// their values) of a page at a time into workgroup memory; online softmax. Each thread makes 4 queries × $KT keys of the scores,
-// and 4 queries × $VT quads of the output.
-// Keys come in ascending order and a row's sums never see another row's, so that a result depends on the position only.
+// Softmax attention for a prompt chunk: a workgroup handles one query head of $QUERIES batch rows. It loads $KEYS keys
+// (then their values) of a page at a time into workgroup memory, with an online softmax. Each thread computes 4 queries
+// × $KT keys of the scores, and 4 queries × $VT quads of the output.
+// Keys come in ascending order and rows never share a sum, so a result depends on the position only.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
-// Of each row: position, row in the cache, first entry in the page table, 0.
+// Per batch row: position, row in the KV cache, first entry in the page table, 0.
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
 #include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 
-// A position's quads, and one more, so that threads which read different positions use different banks.
+// A position's quads plus one, so that threads reading different positions use different banks.
 const STRIDE = $QUADSu + 1u;
 var<workgroup> cached: array<vec4<f32>, $KEYSu * STRIDE>;
 var<workgroup> highest: array<f32, $QUERIESu * 8u>;
@@ -23,7 +23,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         @builtin(num_workgroups) groups: vec3<u32>) {
     let head = group.x;
     let kv_head = head / (params.heads / params.kv_heads);
-    // The last rows see most keys: they begin first.
+    // The last rows see the most keys, so they start first.
     let first = (groups.z - 1u - group.z) * $QUERIESu;
     let last = min(first + $QUERIESu, params.n) - 1u;
     let tx = local % 8u;
@@ -38,7 +38,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var acc_$i_$v = vec4<f32>(0.0);
 #end
 #end
-    // Runs of rows of one conversation; nearly always there is one.
+    // Runs of rows that belong to one conversation; there is nearly always just one.
     for (var begin = first; begin <= last; ) {
         let start = rows[begin].z;
         var end = begin;
@@ -49,7 +49,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             reach = max(reach, at.x + 1u);
             end += 1u;
         }
-        // Keys that a query of this run sees: none for the others.
+        // Keys that a query of this run sees; none for rows outside the run.
 #repeat i 4
         let seen_$i = select(0u, position_$i + 1u, row_$i >= begin && row_$i < end);
 #end
@@ -92,7 +92,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             workgroupBarrier();
             for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
                 let at = (page + i / $QUADSu) * params.kv_heads + kv_head;
-                // What lies behind the last position may be anything.
+                // Memory past the last position may hold anything.
                 let known = vec4<bool>(base + i / $QUADSu < reach);
                 cached[(i / $QUADSu) * STRIDE + i % $QUADSu] = select(vec4<f32>(0.0), value(at, i % $QUADSu), known);
             }
@@ -103,7 +103,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             weights[(ty + 8u * $iu) * WEIGHTS + tx + 8u * $ku] =
                 select(0.0, exp(score_$i_$k - high_$i), base + tx + 8u * $ku < seen_$i);
 #end
-            // Exactly one where nothing is higher: later tiles of other rows must not change a row.
+            // Exactly one if the maximum did not rise: later tiles of other rows must not change this row.
             let shrink_$i = select(exp(peak_$i - high_$i), 1.0, peak_$i == high_$i);
             peak_$i = high_$i;
             var sum_$i = 0.0;

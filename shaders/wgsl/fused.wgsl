@@ -1,11 +1,12 @@
-// Decode: a quantized matrix times a few vectors, with what comes before and after it. 32 threads (a team) share $PAIRS
-// results at a time, so that a vector is read once for all of them; several teams a workgroup. A team's sums are halved through
-// workgroup memory until $SHUFFLE of them are left, and those by shuffles inside a subgroup: the same tree, so the same bits.
-// NORM: the vectors are RMS-normed on the way: y = W · (x ∘ gain) / rms(x), the squares being summed beside the products.
-// Up to three matrices in one binding (query, key, value); BIAS: with a bias each; else optionally added to y.
-// GATED: a result has two matrix rows, the same of gate and up, and silu(gate) · up is stored.
-// EXPERT: group z is one chosen (row, expert) pair. SUM: the weighted sum over a row's experts, in router order.
-// Every sum has a fixed order and explicit `fma`: $ROWS vectors at a time give the bits of one, and so does every form.
+// Decode: a quantized matrix times a few vectors, fused with the steps before and after. A team of 32 threads shares
+// $PAIRS results at a time, so it reads a vector once for all of them; a workgroup has several teams. A team halves its
+// sums through workgroup memory until $SHUFFLE are left, and adds those with subgroup shuffles: the same tree, so the
+// same bits.
+// NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x), summing the squares beside the products.
+// Up to three matrices in one binding (query, key, value); BIAS: with a bias each; otherwise optionally added to y.
+// GATED: a result combines two matrix rows, one of gate and one of up, and stores silu(gate) · up.
+// EXPERT: group z is one chosen (token, expert) pair. SUM: the weighted sum over a token's experts, in router order.
+// Every sum has a fixed order and explicit `fma`, so $ROWS vectors at a time give the bits of one, in every variant.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 #if WIDE
@@ -42,7 +43,7 @@ $PARAMS
 
 struct Unit { q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32> }
 
-// A unit is 16 values in a row.
+// A unit is 16 consecutive values of a row.
 fn fetch(base: u32, i: u32) -> Unit {
     let w = fetch16(base, i);
     return Unit(w.a, w.b, w.c, w.d);
@@ -61,7 +62,7 @@ var<workgroup> squares: array<f32, $VECTOR_PARTIALS>;
 
 fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 
-// Byte of a matrix row, where its result goes, and its bias.
+// Byte offset of a matrix row, where its result goes, and its bias.
 struct Line { base: u32, y: u32, bias: u32 }
 
 fn line(row: u32) -> Line {
@@ -257,7 +258,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #endif
 #if SHUFFLES
-    // Threads of a team are neighbours in a subgroup, which the self-test proves by the bits.
+    // The threads of a team are neighbours in a subgroup; the self-test proves it by comparing bits.
 #repeat s $SHUFFLES
 #repeat r $ROWS
 #repeat p $PAIRS
@@ -294,7 +295,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #if GATED
             let g = sum_$r_$p_0 * scale;
             let u = sum_$r_$p_1 * scale;
-            // The exponent is kept finite: WGSL may assume that there is no infinity.
+            // Clamp the exponent: WGSL may assume that infinities do not occur.
             y[at + line_$p.y] = (g / (1.0 + exp(min(-g, 80.0)))) * u;
 #else
 #if BIAS

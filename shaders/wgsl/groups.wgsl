@@ -1,16 +1,16 @@
-// Lists the chosen (row, expert) pairs by expert, in tiles of `tile` pairs, for the grouped product. One thread walks one
-// expert's pairs in order, so that the lists are the same every time.
+// Lists the chosen (token, expert) pairs by expert, in tiles of `tile` pairs, for the grouped product. One thread walks
+// one expert's pairs in order, so the lists are deterministic.
 #include lists
 
 const AT_ONCE = 1024u;
 var<workgroup> some: array<u32, AT_ONCE>;
 var<workgroup> count: array<u32, $EXPERTS>;
-// Where an expert's next pair goes.
+// Where the expert's next pair goes.
 var<workgroup> next: array<u32, $EXPERTS>;
 var<workgroup> first_tile: array<u32, $EXPERTS>;
 var<workgroup> tiles_used: u32;
 
-// Brings chosen experts `begin..begin + AT_ONCE` into workgroup memory.
+// Loads chosen experts `begin..begin + AT_ONCE` into workgroup memory.
 fn bring(begin: u32, local: u32) {
     for (var i = local; i < AT_ONCE; i += $THREADSu) { some[i] = chosen[min(begin + i, params.pairs - 1u)]; }
 }

@@ -1,7 +1,8 @@
-// What `groups.wgsl` lists, by one thread without barriers: it walks the pairs twice.
+// Makes the lists of `groups.wgsl` with one thread and no barriers: it walks the pairs twice.
 #include lists
 
-// Pairs of an expert, then where its next pair goes. In memory, because it is indexed with what only the pairs say.
+// Number of pairs per expert, then where the next pair goes. In workgroup memory, because the pairs index it
+// dynamically.
 var<workgroup> at_expert: array<u32, $EXPERTS>;
 
 @compute @workgroup_size($THREADS)

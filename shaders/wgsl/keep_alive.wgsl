@@ -1,5 +1,5 @@
-// Keeps a GPU that waits from lowering its clock: one workgroup, so that it takes little power, and nothing that anyone reads.
-// The number of rounds comes from a buffer and each needs the one before, so that a compiler leaves none out.
+// Keeps a waiting GPU from lowering its clock. One workgroup uses little power, and nobody reads the result. The number
+// of rounds comes from a buffer and each round needs the one before, so no compiler can drop any.
 @group(0) @binding(0) var<storage, read_write> words: array<u32>;
 
 @compute @workgroup_size(32)

@@ -1,7 +1,8 @@
-// Keys and values in the cache, for every kernel that attends: `key(row, i)` and `value(row, i)` give values 4i to 4i + 3 of a
-// head at a position, where `row` is (row in the cache) × (key heads) + (key head).
-// Quantized, a head is the scales of its blocks of 32 values (half floats, two a word), and then the values in order: four
-// bytes a word, or eight times four bits. Scale and steps are those of ggml; ggml puts each scale before its block instead.
+// KV cache reads for every attention kernel: `key(row, i)` and `value(row, i)` return values 4i to 4i + 3 of a head at
+// a position, where `row` is (row in the cache) × (key heads) + (key head).
+// A quantized head is the scales of its blocks of 32 values (half floats, two per word), then the values in order: four
+// bytes per word, or eight times four bits. Scale and steps are those of ggml, but ggml stores each scale before its
+// block.
 #if KV_TYPE == F32
 @group(0) @binding(4) var<storage, read> keys: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> values: array<vec4<f32>>;
@@ -23,7 +24,7 @@ fn value(row: u32, i: u32) -> vec4<f32> { return halves(values[row * $QUADSu + i
 @group(0) @binding(4) var<storage, read> keys: array<u32>;
 @group(0) @binding(5) var<storage, read> values: array<u32>;
 
-// The values of quad `i` from the word of its block's scale and the word it lies in.
+// Dequantizes quad `i` from the word of its block's scale and the word that holds the quad.
 fn dequantized(scales: u32, word: u32, i: u32) -> vec4<f32> {
     let scale = half_bits((scales >> ((i & 8u) << 1u)) & 0xffffu);
 #if KV_TYPE == Q8_0

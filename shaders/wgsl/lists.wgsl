@@ -1,4 +1,4 @@
-// What those who list pairs by expert read and write.
+// Bindings of the kernels that list pairs by expert.
 // `tiles` holds (first pair in `pairs`, count, slot, 0); unused tiles have count 0.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;

@@ -1,11 +1,12 @@
-// Tiled product for chunks of a prompt: y[r] = W · x[r] (+ bias), or added to what y holds. A workgroup makes a tile of
-// $VECTORS vectors × $ROWS matrix rows, each thread $VT × $MT of it; 16 columns a step lie in workgroup memory, the weights
-// dequantized once. The next step's values are on their way while this one's are multiplied.
-// Every element is one chain of `fma` over its columns in ascending order, whatever the tile: all sizes give the same bits.
+// Tiled matrix product for prompt chunks: y[r] = W · x[r] (+ bias), or added to y. A workgroup computes a tile of
+// $VECTORS vectors × $ROWS matrix rows, each thread $VT × $MT of it. Each step brings 16 columns into workgroup memory,
+// with the weights dequantized once, and loads the next step's values while it multiplies this step's.
+// Each element is one chain of `fma` over its columns in ascending order, whatever the tile: all sizes give the same
+// bits.
 #include product
 
-// Four columns of a vector or a matrix row in each element; two columns of elements lie two elements further apart than
-// there are vectors, so that threads which store four neighbours use different banks.
+// Each element holds four columns of a vector or a matrix row. The stride between columns of elements is the number of
+// vectors plus two, so that threads storing four neighbours use different banks.
 const LEFT = $VECTORSu + 2u;
 var<workgroup> left: array<vec4<f32>, 4u * LEFT>;
 var<workgroup> right: array<vec4<f32>, 4u * $ROWSu>;
@@ -19,7 +20,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         @builtin(num_workgroups) groups: vec3<u32>) {
     let first_row = $ROWSu * (group.x + group.y * groups.x);
 #if GROUPED
-    // x: first pair in the list, y: how many, z: slot of the expert.
+    // x: first pair in the list, y: number of pairs, z: slot of the expert.
     let tile = tiles[group.z];
     if (tile.y == 0u || tile.z < params.slot_first || tile.z - params.slot_first >= params.slot_count) { return; }
     let first = tile.x;
@@ -57,7 +58,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var v_$l = quad(base_$l, load_quad);
 #end
 #if GROUPED
-    // Few vectors may share an expert: eights of them that are not there are left out.
+    // Few vectors may share an expert: skip the missing eighths of the tile.
     let count = tile.y;
 #endif
     for (var chunk = 0u; chunk < params.chunks; chunk++) {

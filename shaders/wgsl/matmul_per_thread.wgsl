@@ -1,9 +1,9 @@
-// Product for chunks of a prompt without barriers and workgroup memory: y[r] = W · x[r] (+ bias), or added to what y holds.
-// Every thread makes $VT vectors × $MT matrix rows by itself, so that 16 weights are dequantized once for $VT vectors and four
-// values of a vector are read once for $MT rows.
-// BROADCAST: each thread of a subgroup reads four other values of the vectors and gives them to all: $A_READ vectors a read. All
-// threads take part, those behind the last row too.
-// Every element is one chain of `fma` over its columns in ascending order, as in `matmul.wgsl`: the same bits.
+// Matrix product for prompt chunks without barriers or workgroup memory: y[r] = W · x[r] (+ bias), or added to y. Every
+// thread computes $VT vectors × $MT matrix rows by itself, so it dequantizes 16 weights once for $VT vectors and reads
+// four values of a vector once for $MT rows.
+// BROADCAST: each thread of a subgroup reads four different values of the vectors and broadcasts them: $A_READ vectors
+// per read. Threads past the last row take part too.
+// Each element is one chain of `fma` over its columns in ascending order, as in `matmul.wgsl`: the same bits.
 #include product
 
 fn store(at: u32, row: u32, sum: f32) {
@@ -24,7 +24,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         @builtin(num_workgroups) groups: vec3<u32>) {
     let first_row = $ROWSu * (group.x + group.y * groups.x) + local;
 #if GROUPED
-    // x: first pair in the list, y: how many, z: slot of the expert.
+    // x: first pair in the list, y: number of pairs, z: slot of the expert.
     let tile = tiles[group.z];
     if (tile.y == 0u || tile.z < params.slot_first || tile.z - params.slot_first >= params.slot_count) { return; }
     let first = tile.x;
@@ -38,7 +38,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat o $MT
     let base_$o = expert + min(first_row + $ou * $THREADSu, params.rows - 1u) * params.row_bytes;
 #end
-    // Where this thread reads: a vector's quads of four columns, or one quad of them for its whole subgroup.
+    // Where this thread reads: a vector's quads of four columns, or one of those quads for its whole subgroup.
 #repeat j $READS
 #if BROADCAST
     let vector_$j = min(first + $ju * $A_READu + lane / 4u, last);

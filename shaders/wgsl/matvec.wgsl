@@ -1,10 +1,11 @@
-// Rows of a quantized matrix times a few vectors: y[r] = W · x[r] (+ bias), or added to what y holds.
-// Each of the $ROWS vectors of a group is summed in the same fixed order however many there are: explicit `fma` leaves
-// a compiler no choice that could differ between variants.
-// PerThread: one thread makes $OUT matrix rows, so that it reads the vectors once for all of them; no barrier. Coop: $LANES threads share a matrix row.
-// Broadcast: as lone, but the first four threads of a subgroup (and each four after them) read another four values of the vectors
-// and give them to all, so that no thread leaves the loop by itself.
-// EXPERT: group z is one chosen (row, expert) pair; the expert's matrix is found through the slot table.
+// Quantized matrix times a few vectors: y[r] = W · x[r] (+ bias), or added to y.
+// Each of the $ROWS vectors of a group is summed in the same fixed order, whatever $ROWS is. Explicit `fma` keeps
+// compilers from rounding differently in different variants.
+// PerThread: one thread computes $OUT matrix rows, so it reads the vectors once for all of them; no barriers.
+// Workgroup: $LANES threads share a matrix row.
+// Broadcast: as PerThread, but each of the first four threads of a subgroup (and of every four after them) reads four
+// different values of the vectors and broadcasts them, so no thread may leave the loop early.
+// EXPERT: group z is one chosen (token, expert) pair; the slot table gives the expert's matrix.
 #include product
 
 fn store(row: u32, vector: u32, sum: f32) {

@@ -1,4 +1,5 @@
-// The splits of one query head of one row made one, in order. Rows whose context has one split are finished already.
+// Merges the splits of one query head of one batch row, in order. Rows whose context has a single split are already
+// finished.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;

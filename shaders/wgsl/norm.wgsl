@@ -1,4 +1,4 @@
-// RMSNorm: y = x / sqrt(mean(x²) + epsilon) · gain. PerThread: one thread a row. Workgroup: one workgroup a row.
+// RMSNorm: y = x / sqrt(mean(x²) + epsilon) · gain. PerThread: one thread per row. Workgroup: one workgroup per row.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> x: array<vec4<f32>>;

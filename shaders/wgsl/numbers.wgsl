@@ -1,6 +1,6 @@
-// Numbers inside words.
+// Unpacks numbers from words.
 
-// A half float. By bits: `unpack2x16float` may flush subnormal scales to zero.
+// Decodes a half float from its bits, because `unpack2x16float` may flush subnormal scales to zero.
 fn half_bits(bits: u32) -> f32 {
     let magnitude = bits & 0x7fffu;
     let normal = bitcast<f32>((magnitude << 13u) + 0x38000000u);

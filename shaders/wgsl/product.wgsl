@@ -1,6 +1,6 @@
-// What products of a matrix and vectors read and write.
-// EXPERT: each vector has the expert that it chose, whose matrix is found through the slot table.
-// GROUPED: the vectors are the (row, expert) pairs that chose one expert, listed by `groups.wgsl`.
+// Bindings of the matrix-vector and matrix products.
+// EXPERT: each vector uses the expert it chose; the slot table gives that expert's matrix.
+// GROUPED: the vectors are the (token, expert) pairs that chose one expert, listed by `groups.wgsl`.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;

@@ -1,7 +1,7 @@
-// Query, key and value of each row: norm of query and key heads, rotation, and keys and values into the pages of the
-// KV cache. One thread makes four values of a head: two rotated pairs.
-// Angles are fractions of a turn in 32-bit fixed point, so they wrap by themselves and are as good at position 100,000
-// as at 1; sine and cosine are polynomials, because WGSL promises only 11 bits of the built-in ones.
+// Normalizes and rotates the query and key heads of each batch row, and writes keys and values into the pages of the KV
+// cache. One thread computes four values of a head: two rotated pairs.
+// Angles are fractions of a turn in 32-bit fixed point, so they wrap by themselves and are as accurate at position
+// 100,000 as at 1. Sine and cosine are polynomials, because WGSL guarantees only 11 bits for the built-in functions.
 #include rotation
 
 #if KV_TYPE == F16
@@ -22,7 +22,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let source = (row * all_heads + head) * params.head_dim;
     let is_value = head >= params.heads + params.kv_heads;
 
-    // The two pairs, and where they lie in the head.
+    // Where the thread's two pairs lie in the head.
     let rotated = !is_value && 4u * quad < params.dims;
     var first = 4u * quad;
     var second = first + 2u;

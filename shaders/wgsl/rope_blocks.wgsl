@@ -1,11 +1,11 @@
-// What `rope` does, for a cache of quantized blocks (`cache` says how they lie). 16 threads take 64 values of a head: two
-// blocks, whose scales share a word. A block's scale and steps follow from its own values only.
+// `rope` for a KV cache of quantized blocks (`kv_cache` gives their layout). 16 threads handle 64 values of a head: two
+// blocks, whose scales share a word. A block's scale and steps depend on its own values only.
 #include rotation
 
 // The quads of all threads.
 var<workgroup> quads: array<vec4<f32>, $THREADS>;
 
-// A head's norm: what its values are multiplied by before their gain.
+// A head's norm: the factor for its values, applied before their gain.
 fn norm_scale(source: u32, is_value: bool) -> f32 {
 #if QK_NORM
     if (!is_value) {
@@ -27,7 +27,7 @@ fn normed(source: u32, head: u32, scale: f32, i: u32) -> f32 {
     return v;
 }
 
-// Value `i` of a head, rotated if it is to be.
+// Value `i` of a head, rotated where RoPE applies.
 fn turned(source: u32, head: u32, scale: f32, position: u32, i: u32) -> f32 {
     if (head >= params.heads + params.kv_heads || i >= params.dims) { return normed(source, head, scale, i); }
 #if PAIRS == Halves
@@ -44,9 +44,9 @@ fn turned(source: u32, head: u32, scale: f32, position: u32, i: u32) -> f32 {
     return select(v.y, v.x, i == low);
 }
 
-// The step between stored values of the block whose quads begin at `first`.
+// The step size of the block whose quads begin at `first`.
 fn step_of(first: u32) -> f32 {
-    // The value furthest from zero, with its sign; of equally far ones the first.
+    // The value of the largest magnitude, with its sign; the first one on a tie.
     var peak = 0.0;
     for (var i = first; i < first + 8u; i++) {
         let v = quads[i];
@@ -62,14 +62,14 @@ fn step_of(first: u32) -> f32 {
 #endif
 }
 
-// What values are multiplied by to become steps. Blocks of next to nothing become zeros.
+// The factor that turns values into steps. Blocks of negligible magnitude become zeros.
 fn inverse(step: f32) -> f32 {
     let some = abs(step) > 1.0e-30;
     return select(0.0, 1.0 / select(1.0, step, some), some);
 }
 
-// A half float, rounded to the nearest (ties to even), the largest one at most. By bits: devices may round otherwise, or make
-// subnormal numbers zero.
+// Encodes a half float, rounded to nearest (ties to even) and clamped to the largest finite one. Computed on the bits,
+// because devices may round differently or flush subnormal numbers to zero.
 fn half_of(v: f32) -> u32 {
     let magnitude = min(abs(v), 65504.0);
     let bits = max(bitcast<u32>(magnitude), 0x38800000u);
@@ -78,7 +78,7 @@ fn half_of(v: f32) -> u32 {
     return select(normal, small, magnitude < 6.103515625e-5) | select(0u, 0x8000u, v < 0.0);
 }
 
-// Four values as the bits that are stored: a byte each, or four bits each in the lower half.
+// Four values in their stored bits: one byte each, or four bits each in the lower half.
 fn packed(v: vec4<f32>, inverted: f32) -> u32 {
 #if KV_TYPE == Q8_0
     let x = v * inverted;
@@ -127,7 +127,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let to = (at.y * params.kv_heads + kv_head) * words;
     let is_value = head >= params.heads + params.kv_heads;
     if (local % 16u == 0u) {
-        // Of a last block without a neighbour all quads behind it are zeros.
+        // If the last block has no neighbour, all quads after it are zeros.
         let scales = half_of(step_of(local)) | (half_of(step_of(local + 8u)) << 16u);
         if (is_value) { values[to + part] = scales; } else { keys[to + part] = scales; }
     }
@@ -136,7 +136,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let word = packed(v, inverted);
     let place = to + parts + first / 4u;
 #else
-    // Two quads share a word, which the first of them writes.
+    // Two quads share a word; the thread of the first one writes it.
     if (local % 2u == 1u) { return; }
     let word = packed(v, inverted) | (packed(quads[local + 1u], inverted) << 16u);
     let place = to + parts + first / 8u;

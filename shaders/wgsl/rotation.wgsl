@@ -1,9 +1,9 @@
-// What the `rope` kernels read and write, and the rotation of a pair of values.
+// Bindings of the `rope` kernels, and the rotation of a pair of values.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
-// Of each row: position, row in the cache, first entry in the page table, 0.
+// Per batch row: position, row in the KV cache, first entry in the page table, 0.
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
-// Of each row: queries, keys, values.
+// Per batch row: queries, keys, values.
 @group(0) @binding(2) var<storage, read> qkv: array<f32>;
 // RoPE table: rotation per position of each pair, as a fraction of a full turn times 2³².
 @group(0) @binding(3) var<storage, read> rope_table: array<u32>;
@@ -15,7 +15,7 @@ $PARAMS
 @group(0) @binding(5) var<storage, read_write> keys: array<u32>;
 @group(0) @binding(6) var<storage, read_write> values: array<u32>;
 #endif
-// Never both: every device has eight storage bindings, not every one more.
+// Never both QK norm and factors: only eight storage bindings are guaranteed on every device.
 #if QK_NORM
 @group(0) @binding(7) var<storage, read> q_gain: array<f32>;
 @group(0) @binding(8) var<storage, read> k_gain: array<f32>;
@@ -24,7 +24,7 @@ $PARAMS
 @group(0) @binding(7) var<storage, read> factors: array<f32>;
 #endif
 
-// Sine and cosine of a phase in 2⁻³² turns, as (cos, sin).
+// Sine and cosine of a phase in 2⁻³² turns, returned as (cos, sin).
 fn circle(phase: u32) -> vec2<f32> {
     let quadrant = (phase + 0x20000000u) >> 30u;
     let t = f32(bitcast<i32>(phase - (quadrant << 30u))) * 1.4629180792671596e-9;

@@ -1,5 +1,5 @@
-// Softmax over a row's expert scores and choice of the best `used`, largest first, ties to the lowest id.
-// PerThread: one thread a row, a round for each expert. Workgroup: one workgroup a row, all places at once.
+// Softmax over a token's expert scores and choice of the best `used`, largest first, ties to the lowest id.
+// PerThread: one thread per row, one round per expert. Workgroup: one workgroup per row, all ranks at once.
 // Both add in the same order, so they give the same bits.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -7,7 +7,7 @@ $PARAMS
 @group(0) @binding(2) var<storage, read_write> chosen: array<u32>;
 @group(0) @binding(3) var<storage, read_write> gates: array<f32>;
 
-// A score that is no finite number comes after all others, and its expert has no id.
+// A score that is not finite ranks after all others, and its expert has no id.
 const LOWEST: f32 = -3.0e38;
 const NO_EXPERT: u32 = 0xffffffffu;
 
@@ -16,7 +16,7 @@ var<workgroup> values: array<f32, $EXPERTS>;
 var<workgroup> best: array<f32, $EXPERTS>;
 var<workgroup> terms: array<f32, $EXPERTS>;
 
-// By bits: WGSL may assume that there is no NaN.
+// Tests the bits, because WGSL may assume that NaN does not occur.
 fn finite_or_lowest(value: f32) -> f32 {
     return select(value, LOWEST, (bitcast<u32>(value) & 0x7f800000u) == 0x7f800000u);
 }
@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let step = $THREADSu;
     for (var e = local; e < params.experts; e += step) { values[e] = finite_or_lowest(scores[base + e]); }
     workgroupBarrier();
-    // An expert's place is the number of experts that come before it.
+    // An expert's rank is the number of experts that come before it.
     for (var e = local; e < params.experts; e += step) {
         let value = values[e];
         var place = 0u;
@@ -55,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var k = local; k < params.used; k += step) { gates[out + k] = exp(best[k] - top) / sum; }
 }
 #else
-// After (a, i) in the order of choice: smaller, or equal with a higher id.
+// Comes after (last, last_id) in the order of choice: smaller, or equal with a higher id.
 fn after(value: f32, id: u32, last: f32, last_id: u32) -> bool {
     return value < last || (value == last && id > last_id);
 }

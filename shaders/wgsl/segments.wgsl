@@ -1,8 +1,8 @@
-// The largest logit of each 128 and its id, ties to the lowest id. One thread a segment.
+// The largest logit of each 128 and its id, ties to the lowest id. One thread per segment.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
-// Of each segment: bits of the value, id.
+// Per segment: bits of the value, id.
 @group(0) @binding(2) var<storage, read_write> best: array<vec2<u32>>;
 
 @compute @workgroup_size($THREADS)

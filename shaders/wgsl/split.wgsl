@@ -1,6 +1,6 @@
-// Decode attention: one workgroup takes one query head of one row and up to $SPLIT positions of its context. A context of
-// one split is finished here; of longer ones maximum, sum and weighted values go to `parts`, for `merge`.
-// Splits lie at fixed positions, so that a row's sums depend on its own position only.
+// Decode attention: one workgroup handles one query head of one batch row and up to $SPLIT positions of its context. It
+// finishes a context of one split; for longer ones it writes maximum, sum and weighted values to `parts`, for `merge`.
+// Split boundaries are fixed positions, so a row's sums depend only on its own position.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
@@ -8,7 +8,7 @@ $PARAMS
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
 #include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
-// Of each row, head and split: the weighted values, then (maximum, sum, 0, 0).
+// Per row, head and split: the weighted values, then (maximum, sum, 0, 0).
 @group(0) @binding(7) var<storage, read_write> parts: array<vec4<f32>>;
 
 var<workgroup> query: array<vec4<f32>, $QUADS>;
@@ -60,7 +60,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     }
     let total = shared_values[0].y;
     workgroupBarrier();
-    // Thread = (part of the positions, quad of the head).
+    // Thread = (partition of the positions, quad of the head).
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = $THREADSu / $QUADSu;

@@ -1,4 +1,4 @@
-// Reads a buffer once, to measure how fast this device streams memory.
+// Reads a buffer once, to measure the device's memory bandwidth.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> data: array<vec4<u32>>;

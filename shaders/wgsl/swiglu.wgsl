@@ -9,6 +9,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let index = id.x + id.y * groups.x * $THREADSu;
     if (index >= params.quads) { return; }
     let g = gate[index];
-    // The exponent is kept finite: WGSL may assume that there is no infinity.
+    // Clamp the exponent: WGSL may assume that infinities do not occur.
     up[index] = (g / (1.0 + exp(min(-g, vec4<f32>(80.0))))) * up[index];
 }

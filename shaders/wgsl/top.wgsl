@@ -1,16 +1,18 @@
-// The best `count` logits of a row, best first, ties to the lowest id: take the best segment's best, then look for that
-// segment's next. PerThread: one thread a row. Workgroup: one workgroup a row; each thread keeps watch over its own segments, and all of
-// them look for the next one in the segment that gave its best. Sampling takes 128 of them for every token.
+// The best `count` logits of a row, best first, ties to the lowest id: take the best entry of the best segment, then
+// look for that segment's next one. Sampling takes 128 of them for every token.
+// PerThread: one thread per row. Workgroup: one workgroup per row; each thread tracks its own segments, and all threads
+// search for the next entry in the segment that gave its best.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> logits: array<f32>;
 @group(0) @binding(2) var<storage, read_write> best: array<vec2<u32>>;
-// Of each candidate: id, bits of the logit.
+// Per candidate: id, bits of the logit.
 @group(0) @binding(3) var<storage, read_write> candidates: array<vec2<u32>>;
-// The best of the last row: the token of the row after it, if that is started before anyone reads this one.
+// The best token of the last row: the input of the next decode step, if that was submitted before this one is read
+// back.
 @group(0) @binding(4) var<storage, read_write> token: array<u32>;
 
-// Best of segments local, local + step, …: (bits of the value, id); id all ones if none is left.
+// Best of segments local, local + step, … as (bits of the value, id); the id is all ones if none is left.
 fn best_of(base: u32, local: u32, step: u32) -> vec2<u32> {
     var result = vec2<u32>(bitcast<u32>(-3.0e38), 0xffffffffu);
     for (var s = local; s < params.segments; s += step) {
@@ -22,14 +24,14 @@ fn best_of(base: u32, local: u32, step: u32) -> vec2<u32> {
     return result;
 }
 
-// `a` is better than `b`: larger, or as large with a lower id; what has no id is no candidate.
+// `a` is better than `b`: larger, or equal with a lower id. An entry without an id is no candidate.
 fn is_better(a: vec2<u32>, b: vec2<u32>) -> bool {
     let x = bitcast<f32>(a.x);
     let y = bitcast<f32>(b.x);
     return a.y != 0xffffffffu && (b.y == 0xffffffffu || x > y || (x == y && a.y < b.y));
 }
 
-// The best of a segment's logits local, local + step, … that comes after (last, last_id).
+// The best of the segment's logits local, local + step, … that come after (last, last_id).
 fn next_in(row: u32, segment: u32, local: u32, step: u32, last: f32, last_id: u32) -> vec2<u32> {
     var result = vec2<u32>(bitcast<u32>(-3.0e38), 0xffffffffu);
     let first = segment * 128u;
@@ -49,7 +51,7 @@ var<workgroup> offers: array<vec2<u32>, $THREADS>;
 // The best of each 16 offers.
 var<workgroup> heads: array<vec2<u32>, HEADS>;
 
-// The best that any thread offers.
+// The best offer of all threads.
 fn best_offer(local: u32, offer: vec2<u32>) -> vec2<u32> {
     offers[local] = offer;
     workgroupBarrier();
@@ -83,7 +85,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let segment = winner.y / 128u;
         let found = next_in(row, segment, local, $THREADSu, bitcast<f32>(winner.x), winner.y);
         let next = best_offer(local, found);
-        // Nobody else reads this segment's entry.
+        // No other thread reads this segment's entry.
         if (segment % $THREADSu == local && segment < params.segments) {
             best[base + segment] = next;
             own = best_of(base, local, $THREADSu);

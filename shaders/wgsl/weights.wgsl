@@ -1,19 +1,19 @@
-// Quantized weights: `fetch16(base, i)` gives values 16i..16i+15 of the row that starts at byte `base`.
-// Uses `weights: array<u32>` and `params.cols`. Values past the end of a row are zero (floats only; the other formats have
-// whole blocks). Every value is finite, whatever the file holds: a scale that is not a finite number counts as zero, because
-// WGSL may assume that there is no NaN and no infinity.
+// Quantized weights: `fetch16(base, i)` returns values 16i..16i+15 of the row that starts at byte `base`. It needs
+// `weights: array<u32>` and `params.cols`. Values past the end of a row are zero (floats only; the other formats have
+// whole blocks). Every value is finite, whatever the file holds: a scale that is not finite counts as zero, because
+// WGSL may assume that NaN and infinity do not occur.
 
 struct W16 { a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32> }
 
-// The four bytes at an even byte offset: many blocks have a length that is no multiple of 4. Without a branch: software
-// adapters take minutes to compile many of them.
+// The four bytes at an even byte offset, because many block lengths are not a multiple of 4. Branch-free: software
+// adapters take minutes to compile many branches.
 fn word_at(offset: u32) -> u32 {
     let at = offset >> 2u;
     let shift = (offset & 2u) * 8u;
     return (weights[at] >> shift) | ((weights[at + 1u] << 1u) << (31u - shift));
 }
 
-// The 16 bytes at an even byte offset: five words instead of the eight that `word_at` would read.
+// The 16 bytes at an even byte offset: reads five words where `word_at` would read eight.
 fn words_at(offset: u32) -> vec4<u32> {
     let at = offset >> 2u;
     let shift = (offset & 2u) * 8u;
@@ -25,7 +25,7 @@ fn words_at(offset: u32) -> vec4<u32> {
 
 #include numbers
 
-// The half float and the 16 bytes of a block of 18 bytes at an even byte offset: always five words.
+// The half float and the 16 bytes of an 18-byte block at an even byte offset: always reads five words.
 struct Block18 { d: f32, q: vec4<u32> }
 
 fn block18_at(block: u32) -> Block18 {
@@ -51,7 +51,7 @@ fn byte_at(offset: u32) -> u32 {
     return (weights[offset >> 2u] >> ((offset & 3u) * 8u)) & 0xffu;
 }
 
-// The lowest four bits, each as the lowest bit of a byte.
+// Spreads the lowest four bits: each becomes the lowest bit of a byte.
 fn spread_bits(bits: u32) -> u32 {
     return ((bits & 15u) * 0x00204081u) & 0x01010101u;
 }

@@ -1,12 +1,13 @@
-// Q4_K for kernels that bind `weights` as vectors of four words: a block of 144 bytes is nine of them. The first has scale,
-// minimum and the eight 6-bit pairs, each of the others 32 values: 16 in the low nibbles, and those 32 further on in the high.
+// Q4_K for kernels that bind `weights` as vectors of four words: a block of 144 bytes is nine vectors. The first holds
+// scale, minimum and the eight 6-bit pairs. Each of the others holds 32 values: 16 in the low nibbles, and the 16
+// values 32 further on in the high nibbles.
 
 struct W32 {
     q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32>,
     q4: vec4<f32>, q5: vec4<f32>, q6: vec4<f32>, q7: vec4<f32>,
 }
 
-// As in `weights`: `unpack2x16float` may flush subnormal scales to zero; what is no finite number counts as zero.
+// As in `weights`: `unpack2x16float` may flush subnormal scales to zero. A scale that is not finite counts as zero.
 fn half_bits(bits: u32) -> f32 {
     let magnitude = bits & 0x7fffu;
     let normal = bitcast<f32>((magnitude << 13u) + 0x38000000u);
@@ -41,7 +42,7 @@ fn fetch(base: u32, i: u32) -> W32 {
                nibbles(q.x >> 4u, high), nibbles(q.y >> 4u, high), nibbles(q.z >> 4u, high), nibbles(q.w >> 4u, high));
 }
 
-// Which quad of a vector meets quad k of a unit.
+// The quad of a vector that quad k of a unit is multiplied with.
 fn quad(i: u32, k: u32) -> u32 {
     return 64u * (i >> 3u) + 8u * (i & 6u) + 4u * (i & 1u) + k + (k & 4u);
 }

@@ -1,5 +1,5 @@
-// Q6_K for `fused.wgsl`: 32 values at a time, 16 in the low nibbles and 16 in the high ones of the same bytes. The upper bit pairs of
-// both are in the same bytes as well: each word is read half as often as by `fetch16`.
+// Q6_K for `fused.wgsl`: 32 values at a time, 16 in the low nibbles and 16 in the high nibbles of the same bytes. Their
+// upper bit pairs share bytes as well, so each word is read half as often as by `fetch16`.
 
 struct W32 {
     q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32>,
@@ -8,7 +8,8 @@ struct W32 {
 
 fn scale_at(offset: u32) -> f32 { return f32(bitcast<i32>(byte_at(offset) << 24u) >> 24u); }
 
-// The first of a unit's two runs of 16 values, of the 16 in a block; the other one lies four runs further on.
+// Index of the first of a unit's two runs of 16 values, among the 16 runs in a block; the second is four runs further
+// on.
 fn run_of(i: u32) -> u32 { return 2u * (i & 4u) + (i & 3u); }
 
 // Unit i: 32 values of block i / 8.
@@ -26,7 +27,7 @@ fn fetch(base: u32, i: u32) -> W32 {
                four(q.z >> 4u, h.z >> 4u, high), four(q.w >> 4u, h.w >> 4u, high));
 }
 
-// Which quad of a vector meets quad k of a unit.
+// The quad of a vector that quad k of a unit is multiplied with.
 fn quad(i: u32, k: u32) -> u32 {
     return 64u * (i >> 3u) + 4u * run_of(i) + k + 3u * (k & 4u);
 }

@@ -1,9 +1,9 @@
-//! Decode of published models' shapes with random weights: `cargo bench -p potluck-engine --bench decode`.
+//! Decode with published models' shapes and random weights: `cargo bench -p potluck-engine --bench decode`.
 //!
-//! Of each model tokens a second one by one, with tokens submitted ahead, and in groups that share a readback; dispatches and
-//! microseconds of processor a token; then GB/s of each matrix shape. `POTLUCK_SHAPES` (comma separated names, `small` for one
-//! that a software adapter gets through), `POTLUCK_PROMPT`, `POTLUCK_TOKENS` and `POTLUCK_TIER` (`software`, `full`) change what
-//! is measured.
+//! For each model: tokens per second one by one, with tokens submitted ahead, and in groups that share a readback;
+//! dispatches and CPU microseconds per token; then GB/s per matrix shape. `POTLUCK_SHAPES` (comma-separated names;
+//! `small` for one that a software adapter can handle), `POTLUCK_PROMPT`, `POTLUCK_TOKENS` and `POTLUCK_TIER`
+//! (`software`, `full`) change what is measured.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../tests/support/mod.rs"]
@@ -20,7 +20,7 @@ use potluck_plan::{FirstToken, Input, KernelClass, LmHeadTokens, Task};
 use potluck_shaders::Format;
 use support::{Bench, Model, forward, gpu_as, rows, top};
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn number(name: &str, default: u32) -> u32 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
@@ -45,7 +45,7 @@ fn model(synthetic: &Synthetic) -> Model {
     Model { spec, units, file }
 }
 
-/// Uploads everything through whole staging buffers.
+/// Uploads everything through full staging buffers.
 fn load(engine: &Engine, model: &Model) {
     const PIECE: u64 = 8 << 20;
     for unit in engine.missing() {
@@ -65,7 +65,7 @@ fn load(engine: &Engine, model: &Model) {
     }
 }
 
-/// What a way of decoding took.
+/// Measurements of one way of decoding.
 struct Taken {
     seconds: f64,
     encoding: f64,
@@ -84,7 +84,7 @@ impl Taken {
     }
 }
 
-/// Decodes `tokens` tokens from position `from` on, with up to `depth` pieces of `steps` steps under way.
+/// Decodes `tokens` tokens from position `from` on, with up to `depth` pieces of `steps` steps in flight.
 fn ahead(bench: &mut Bench, from: u32, tokens: u32, depth: u32, steps: u16) -> Taken {
     let pieces = tokens / u32::from(steps);
     let (mut started, mut encoding) = (0, 0.0);
@@ -109,7 +109,7 @@ fn ahead(bench: &mut Bench, from: u32, tokens: u32, depth: u32, steps: u16) -> T
     Taken { seconds, encoding, tokens: pieces * u32::from(steps) }
 }
 
-/// The same, each token read before the next is asked for.
+/// The same, with each token read back before the next is requested.
 fn one_by_one(bench: &mut Bench, from: u32, tokens: u32, end: u16) -> Taken {
     let mut token = 1;
     let mut encoding = 0.0;
@@ -155,7 +155,7 @@ fn main() {
             bench.candidates(forward(rows(chunk), KernelClass::Prefill, input, (0, end), top(LmHeadTokens::Last, 1)));
         }
         println!("  prefill {:.0} tok/s", f64::from(prompt) / started.elapsed().as_secs_f64());
-        // What a token reads: everything but the rows of the table it does not look up and the experts it does not use.
+        // Bytes a token reads: everything but the embedding rows it does not look up and the experts it does not use.
         let all: u64 = model.units.units().map(|unit| model.unit_bytes(unit)).sum();
         let table = model.unit_bytes(potluck_plan::WeightUnit::Embedding);
         let experts: u64 = model
@@ -180,7 +180,7 @@ fn main() {
     }
 }
 
-/// GB/s of the decode kernel on the matrix shapes of both models.
+/// Prints GB/s of the decode kernel for the matrix shapes of both models.
 fn rates(engine: &Engine) {
     println!("  streams {:.0} GB/s", block_on(engine.streaming_rate()).unwrap());
     for (format, rows, cols) in [

@@ -1,9 +1,9 @@
-//! Rates of the matrix kernels on this machine's adapter: `cargo bench -p potluck-engine`.
+//! Measures the matrix kernels on this machine's adapter: `cargo bench -p potluck-engine`.
 //!
-//! For each format (or those named as arguments) GB/s of weights: one vector and four vectors at a time (decode), the kernel that a decode
-//! step uses with what is before and after the product, and 64 vectors (prefill). Set
-//! `POTLUCK_TIER` to `software` or `full` to measure the other kind of kernels, and
-//! `POTLUCK_NO_SUBGROUPS` for those that need no subgroups.
+//! For each format (or those named as arguments), prints GB/s of weights: one vector and four vectors at a time
+//! (decode), the kernel of a decode step with the steps fused into it, and 64 vectors (prefill). Set `POTLUCK_TIER` to
+//! `software` or `full` to measure the other kernels, and `POTLUCK_NO_SUBGROUPS` to measure those that need no
+//! subgroups.
 
 use futures::executor::block_on;
 use potluck_engine::{Engine, Gpu, GpuOptions, Settings, Tier};

@@ -1,7 +1,7 @@
-//! Whole prompts and answers of a model file: `cargo bench -p potluck-engine --bench model -- FILE.gguf`.
+//! Times whole prompts and answers of a model file: `cargo bench -p potluck-engine --bench model -- FILE.gguf`.
 //!
-//! Without a file a random one of a small published model's shape is made in memory. Prefill and decode are medians of three
-//! runs after one that does not count; then the time of each class of kernels.
+//! Without a file it builds a random model of a small published shape in memory. Prefill and decode are medians of
+//! three runs after an uncounted first one; then comes the time per kernel class.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -96,7 +96,7 @@ fn show(what: &str, times: &KernelTimes) {
     }
 }
 
-/// Where a model's bytes are.
+/// Source of a model's bytes.
 trait Bytes {
     fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()>;
 }

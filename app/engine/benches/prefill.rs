@@ -1,10 +1,10 @@
-//! Reading a prompt on this machine's adapter: `cargo bench -p potluck-engine --bench prefill`. The binary runs by itself on
-//! another machine too.
+//! Prefill on this machine's adapter: `cargo bench -p potluck-engine --bench prefill`. The binary also runs standalone
+//! on another machine.
 //!
-//! Models of published shapes in `Q4_K_M` with random weights (`--shape NAME[:BLOCKS]`, more than once if wanted; the
-//! anchors of BENCHMARKS.md if none is named), or a file (`--model FILE.gguf`): every matrix of a block by every tile in TFLOP/s, tokens a second of a prompt
-//! of 512 in chunks of several sizes, and where the time of the largest chunk goes. `--tier software|full` for the other
-//! kind of kernels, `--prompt N` for another prompt.
+//! Uses models of published shapes in `Q4_K_M` with random weights (`--shape NAME[:BLOCKS]`, repeatable; by default the
+//! anchors of BENCHMARKS.md), or a file (`--model FILE.gguf`). Prints TFLOP/s of every matrix of a block with every
+//! tile, tokens per second of a 512-token prompt in chunks of several sizes, and where the time of the largest chunk
+//! goes. `--tier software|full` selects the other kernels, `--prompt N` another prompt length.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../tests/support/mod.rs"]
@@ -22,7 +22,7 @@ use potluck_plan::{Input, KernelClass, LmHeadTokens, Task, Then};
 use potluck_shaders::{Format, Kernel, Operand, Tile};
 use support::{Bench, Model, forward, gpu_as, rows, top};
 
-/// Answers are timed this many times; the best counts.
+/// Each prompt is timed this many times; the best time counts.
 const TRIES: usize = 5;
 
 struct Options {
@@ -42,7 +42,7 @@ fn options() -> Options {
             "--model" => options.files.push(value()),
             "--tier" => options.tier = Some(if value() == "software" { Tier::Software } else { Tier::Full }),
             "--prompt" => options.prompt = value().parse().unwrap(),
-            // What `cargo bench` adds.
+            // `cargo bench` adds this.
             "--bench" => {}
             other => panic!("there is no option {other}"),
         }
@@ -53,7 +53,7 @@ fn options() -> Options {
     options
 }
 
-/// `NAME` or `NAME:BLOCKS`.
+/// Parses `NAME` or `NAME:BLOCKS`.
 fn shape(text: &str) -> Synthetic {
     let (name, blocks) = text.split_once(':').map_or((text, None), |(name, blocks)| (name, Some(blocks)));
     let mut model = Shape::from_name(name).unwrap_or_else(|| panic!("there is no shape {name}")).synthetic();
@@ -91,7 +91,7 @@ fn run(gpu: &Gpu, model: Model, prompt: u32) {
     breakdown(&bench.engine, &piece(&model, 0..prompt, true));
 }
 
-/// Part of the prompt, and the head of its last row if it is the last part.
+/// Part of the prompt; the last part also runs the LM head on its last token.
 fn piece(model: &Model, positions: std::ops::Range<u32>, last: bool) -> Task {
     let tokens = positions.clone().map(|p| p * 7919 % model.spec.vocabulary).collect();
     let then = if last { top(LmHeadTokens::Last, 1) } else { Then::Nothing };
@@ -99,7 +99,7 @@ fn piece(model: &Model, positions: std::ops::Range<u32>, last: bool) -> Task {
     forward(rows(positions), KernelClass::Prefill, Input::Tokens(tokens), blocks, then)
 }
 
-/// Tokens a second of a whole prompt, all chunks submitted at once.
+/// Tokens per second of a whole prompt, with all chunks submitted at once.
 fn whole_prompt(bench: &mut Bench, model: &Model, prompt: u32, chunk: u32) -> f64 {
     let begin = Instant::now();
     let starts: Vec<u32> = (0..prompt).step_by(chunk as usize).collect();
@@ -113,7 +113,7 @@ fn whole_prompt(bench: &mut Bench, model: &Model, prompt: u32, chunk: u32) -> f6
     f64::from(prompt) / spent
 }
 
-/// Every matrix of a block by every tile.
+/// Measures every matrix of a block with every tile.
 fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
     let a = spec.attention(0);
     let (query, kv_type) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
@@ -138,7 +138,7 @@ fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
     }
 }
 
-/// Where the time of a piece of work goes.
+/// Prints where the time of a piece of work goes.
 fn breakdown(engine: &Engine, task: &Task) {
     let times = engine.dispatch_times(task).unwrap();
     let mut by_kernel: BTreeMap<(Kernel, [u32; 3]), (u32, f64)> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The bench counts every token, and finds the kernels a token really uses.
+//! The bench counts every token and reports the kernels a token really uses.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -36,9 +36,9 @@ fn runs_after_one_context_are_alike_and_count_every_token() {
         200 + 25 + 5,
         "the last token is not read"
     );
-    // A repeat overwrites what the run before it wrote.
+    // A repeat overwrites what the previous run wrote.
     assert_eq!(block_on(bench.run(workload)).unwrap().tokens, first.tokens);
-    // Without the context the answer is another one.
+    // Without the context the answer differs.
     block_on(bench.deepen(0)).unwrap();
     assert_ne!(block_on(bench.run(Workload { depth: 0, ..workload })).unwrap().tokens, first.tokens);
     let too_long = block_on(bench.run(Workload { depth: 0, prompt: 600, answer: 1 }));
@@ -64,7 +64,7 @@ fn kernels_are_timed_by_class_with_the_bytes_they_read() {
             assert!(time.millis >= 0.0 && time.millis < 5_000.0, "{phase}: {time:?}");
         }
     }
-    // Matrices of one decoded token: what must be read, less norms and cache.
+    // Matrix bytes of one decoded token: what it must read, less norms and KV cache.
     let read: u64 = decode.classes.iter().filter(|time| time.class.starts_with("mat")).map(|time| time.bytes).sum();
     let needed = bench.token_bytes(0);
     assert!(read <= needed && read * 10 > needed * 9, "{read} bytes by the kernels, {needed} needed");

@@ -1,4 +1,4 @@
-//! The self-test and the measurement on this machine's adapter.
+//! Runs the self-test and the bandwidth measurement on this machine's adapter.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;

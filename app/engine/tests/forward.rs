@@ -1,4 +1,4 @@
-//! Whole small models against the CPU reference, on this machine's adapter.
+//! Compares whole small models with the CPU reference, on this machine's adapter.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -9,7 +9,7 @@ use potluck_model::Architecture;
 use potluck_plan::{Input, KernelClass, KvCacheType, LmHeadTokens};
 use support::{Bench, Model, Recipe, distance, forward, gpu_as, logits, rows};
 
-/// Every architecture with its peculiarities.
+/// Every architecture with its special features.
 fn recipes(kind: TensorType) -> Vec<Recipe> {
     use Architecture::*;
     let mut all: Vec<Recipe> = [Llama, Qwen2, Qwen3, Qwen3Moe].map(|a| Recipe::new(a, kind)).into();
@@ -23,14 +23,14 @@ fn tokens(model: &Model, count: usize) -> Vec<u32> {
     (0..count).map(|_| random.below(model.spec.vocabulary)).collect()
 }
 
-/// Logits after every token, of the reference with keys and values of a type.
+/// The reference's logits after every token, with keys and values stored in a KV cache type.
 fn expected(model: &Model, tokens: &[u32], kv_type: KvCacheType) -> Vec<Vec<f32>> {
     let source = |unit, tensor| model.bytes(unit, tensor);
     let mut reference = Reference::with_kv_cache(&model.spec, &model.units, &source, kv_type);
     tokens.iter().map(|&token| reference.next(token)).collect()
 }
 
-/// Prefill of 70 tokens, then decode, compared with the reference; returns the largest distance.
+/// Prefills 70 tokens, then decodes, and compares with the reference. Returns the largest distance.
 fn worst(recipe: &Recipe, kv_type: KvCacheType, tier: Tier) -> f32 {
     let model = recipe.build();
     let tokens = tokens(&model, 75);
@@ -51,7 +51,7 @@ fn worst(recipe: &Recipe, kv_type: KvCacheType, tier: Tier) -> f32 {
         let got = bench.hidden(forward(rows(from as u32..to as u32), class, input, blocks, last));
         worst = worst.max(distance(&got, &expected[to - 1]));
     }
-    // Every row of a verification.
+    // Every batch row of a draft verification.
     let input = Input::Tokens(tokens[60..75].to_vec());
     let got = bench.hidden(forward(rows(60..75), KernelClass::Decode, input, blocks, logits(LmHeadTokens::All)));
     for (row, expected) in got.chunks(model.spec.vocabulary as usize).zip(&expected[60..75]) {
@@ -77,7 +77,8 @@ fn every_architecture_agrees_with_the_reference() {
 fn every_weight_type_agrees_with_the_reference() {
     use TensorType::*;
     for tier in TIERS {
-        // Of the others one with a codebook and one with blocks of an odd length; all are compared kernel by kernel.
+        // Of the remaining formats, one with a codebook and one with blocks of an odd length; the kernel tests cover
+        // all formats.
         for kind in [F32, F16, Q8_0, Q4_0, Q6_K, IQ2_S, MXFP4] {
             let worst = worst(&Recipe::new(Architecture::Qwen3Moe, kind), KvCacheType::F32, tier);
             println!("{tier:?} {kind:?}: {worst}");
@@ -97,7 +98,7 @@ fn long_context(length: usize, kv_type: KvCacheType, max: f32) {
     let model = recipe.build();
     let tokens = tokens(&model, length);
     let border = length - 70;
-    // Up to three rows before the border between the splits; then rows on both sides of it at a time, and single ones.
+    // Prefill up to three tokens before the border between splits; then batches across it, and single tokens.
     let step = if length > 2000 { 512 } else { 128 };
     let mut cuts: Vec<(usize, usize)> =
         (0..border - 3).step_by(step).map(|at| (at, (at + step).min(border - 3))).collect();
@@ -132,7 +133,8 @@ fn long_context(length: usize, kv_type: KvCacheType, max: f32) {
 fn smaller_keys_and_values_agree_with_the_reference_that_stores_the_same() {
     use KvCacheType::{F16, Q4_0, Q8_0};
     for tier in TIERS {
-        // Where a value lies between two steps, the last bit of a sum decides which is stored: one step in few values.
+        // When a value lies between two steps, the last bit of a sum decides which one is stored: a few values differ
+        // by one step.
         for (architecture, kv_type, max) in [
             (Architecture::Qwen3, F16, 2e-3),
             (Architecture::Qwen3, Q8_0, 2e-2),

@@ -1,9 +1,8 @@
-//! The outside judge: llama.cpp's answers on the same weights (`e2e/golden`), on this machine's adapter.
+//! Compares with llama.cpp's answers on the same weights (`e2e/golden`), on this machine's adapter.
 //!
-//! At every position our best token is the reference's and its logit near, or the reference's own margin is under the stated
-//! tolerance; also with smaller keys and values than exact ones. The
-//! models come from seeds, through the file reader that the product uses. Splits over devices, and browsers, are judged by
-//! `e2e/judge`.
+//! At every position either our best token equals the reference's and its logit is close, or the reference's own margin
+//! is below the stated tolerance. This also holds for quantized keys and values. The models come from seeds and pass
+//! through the product's file reader. `e2e/judge` covers splits over devices, and browsers.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -17,7 +16,7 @@ use potluck_model::ModelSpec;
 use potluck_plan::{Input, KernelClass, LmHeadTokens};
 use support::{Bench, forward, gpu_as, load, rows, top};
 
-/// A model from its description, with the reader's opinion of it.
+/// Builds a model from its description and reads it back with the file reader.
 fn model(description: &serde_json::Value) -> support::Model {
     let synthetic: Synthetic = serde_json::from_value(description.clone()).unwrap();
     let file = synthetic.to_bytes().unwrap();
@@ -41,7 +40,8 @@ fn judge(path: &Path, tier: Tier) {
         let numbers = |key: &str| prompt[key].as_array().unwrap().clone();
         let ids: Vec<u32> = numbers("ids").iter().map(|id| id.as_u64().unwrap() as u32).collect();
         let (argmax, margin, logits) = (numbers("argmax"), numbers("margin"), numbers("logits"));
-        // A chunk of 37, then 16 rows at a time, then single tokens: every kind of kernel answers for some positions.
+        // A chunk of 37 tokens, then 16 at a time, then single tokens, so that every kind of kernel computes some
+        // positions.
         let mut cuts = vec![(0, 37, KernelClass::Prefill), (37, 53, KernelClass::Decode)];
         cuts.extend((53..ids.len()).map(|at| (at, at + 1, KernelClass::Decode)));
         for (from, to, class) in cuts {

@@ -1,4 +1,4 @@
-//! The memory plan: budgets, limits, split tensors, and a device that goes away.
+//! Tests the memory plan: budgets, limits, split tensors, and a lost device.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -17,7 +17,7 @@ fn small() -> Settings {
     Settings { context: 64, prefill_tokens: 16, ..Settings::default() }
 }
 
-/// Prefill and decode of a few tokens.
+/// Prefills and decodes a few tokens.
 fn answers(bench: &mut Bench) -> Vec<Vec<f32>> {
     [(0, 16, KernelClass::Prefill), (16, 20, KernelClass::Decode), (20, 21, KernelClass::Decode)]
         .map(|(from, to, class)| {
@@ -69,7 +69,7 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
         bench.engine.reserve(&all).unwrap_err(),
         EngineError::Layout(LayoutError::TooLarge { needed: layout.total, budget })
     );
-    // Without one expert it fits, and what it needs is the sum of its parts.
+    // Without one expert it fits, and the total is the sum of its parts.
     let fewer = all.iter().copied().skip(1).collect();
     let smaller = plan(&tight, &fewer).unwrap();
     let parts: Bytes = [smaller.weights(), smaller.kv_cache(), smaller.overhead()].into_iter().sum();
@@ -80,7 +80,8 @@ fn a_share_that_does_not_fit_is_refused_with_the_shortfall() {
     assert!(layout.bytes(Purpose::Scratch) > Bytes::ZERO);
 }
 
-/// The mixers of Llama-3.2-1B: 16 blocks of 32 query heads over 8 key heads of 64 values. No bytes: only a plan is made.
+/// The token mixers of Llama-3.2-1B: 16 blocks of 32 query heads over 8 key heads of 64 values. Has no weight bytes,
+/// because only a plan is made.
 fn llama_1b_mixers(head_dim: u32) -> (ModelSpec, UnitMap) {
     let model = Recipe { tied: true, ..Recipe::new(Architecture::Llama, TensorType::Q8_0) }.build();
     let mut block = model.spec.blocks[0].clone();
@@ -122,7 +123,7 @@ fn a_long_context_of_bytes_takes_a_quarter_of_one_of_floats() {
     assert_eq!(kv_type(KvCacheType::F16) * 2, kv_type(KvCacheType::F32));
     assert_eq!(kv_type(KvCacheType::Q8_0), 16 * 8 * (64 + 4) * 2 * 32_768);
     assert_eq!(kv_type(KvCacheType::Q4_0), 16 * 8 * (32 + 4) * 2 * 32_768);
-    // Nothing else depends on the type.
+    // Nothing else depends on the KV cache type.
     let others = |kind| plan(kind).total.0 - kv_type(kind);
     assert_eq!(others(KvCacheType::Q8_0), others(KvCacheType::F32));
 }
@@ -182,7 +183,7 @@ fn pieces_outside_their_tensor_are_refused() {
         (Piece { tensor: 1, ..good }, EngineError::BadPiece(unit)),
         (Piece { unit: other, ..good }, EngineError::NotHeld(other)),
     ] {
-        // More refusals than there are staging buffers: each one returns to the ring.
+        // More rejections than there are staging buffers: each buffer returns to the ring.
         let staging = futures::executor::block_on(bench.engine.staging()).unwrap();
         assert_eq!(bench.engine.upload(staging, &[piece]).unwrap_err(), expected);
     }
@@ -252,7 +253,7 @@ fn staging_buffers_are_there_only_during_a_load() {
     drop(filled);
     bench.engine.poll();
     assert_eq!(engine.staging_count(), 0, "it goes when it comes back");
-    // The next load makes new ones, and one that was closed while it was under way does its copy.
+    // The next load creates new buffers, and one that was closed while in flight completes its copy.
     engine.invalidate_weights();
     support::load(&engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
     engine.close_staging();

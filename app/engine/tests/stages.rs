@@ -1,4 +1,4 @@
-//! One stage, three stages, experts elsewhere and replays give the same bits; state and errors.
+//! One stage, three stages, remote experts and replays all give the same bits; also tests KV cache handling and errors.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -39,12 +39,12 @@ fn slice(tokens: &[u32], cut: (u32, u32)) -> Input {
     Input::Tokens(tokens[cut.0 as usize..cut.1 as usize].to_vec())
 }
 
-/// Logits of the last row of each cut, on one engine.
+/// Logits of the last token of each cut, on one engine.
 fn one_stage(gpu: &Gpu, model: &Model) -> Vec<Vec<f32>> {
     one_stage_with(gpu, model, KvCacheType::F32)
 }
 
-/// The same with keys and values of a type.
+/// The same with keys and values stored in a KV cache type.
 fn one_stage_with(gpu: &Gpu, model: &Model, kv_type: KvCacheType) -> Vec<Vec<f32>> {
     let tokens = tokens(model);
     let mut bench = Bench::new(gpu, model, &model.all_units(), settings_with(kv_type));
@@ -114,7 +114,7 @@ fn keeping_the_gpu_warm_between_rows_changes_no_bit() {
     for (cut, expected) in CUTS.into_iter().zip(whole) {
         let before = gpu.warmed();
         gpu.keep_alive(60_000.0);
-        // Other tests may use the adapter meanwhile: nobody warms it then. The row comes in the middle of such work.
+        // Other tests may use the adapter meanwhile, which pauses keep-alive. The batch arrives during keep-alive work.
         while gpu.warmed() == before {
             std::thread::yield_now();
         }
@@ -147,7 +147,7 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
     }
     assert_eq!(used(&bench), 3, "of four decode steps only the first was not expected");
 
-    // Positions and pages are in buffers: another conversation's step is the same one.
+    // Positions and pages live in buffers, so another conversation's step uses the same encoding.
     let mut beside = Bench::new(&gpu, &model, &model.all_units(), settings());
     for cut in [(0, 40), (40, 41), (41, 42)] {
         assert_eq!(step(&mut bench, 2, cut), step(&mut beside, 2, cut), "a conversation in between, {cut:?}");
@@ -156,12 +156,12 @@ fn decode_steps_are_encoded_in_advance_and_give_the_same_bits() {
     assert_eq!(step(&mut bench, 1, (70, 71)), step(&mut bench, 1, (70, 71)), "the same position again");
     assert_eq!(used(&bench), 6, "the step is the same in both conversations");
 
-    // Memory that changes takes what was encoded with it.
+    // Reallocating memory discards what was encoded with it.
     bench.engine.reserve(&model.all_units()).unwrap();
     assert_eq!(step(&mut bench, 2, (42, 43)), step(&mut beside, 2, (42, 43)), "after the memory was made anew");
     assert_eq!(used(&bench), 6);
 
-    // Where a token is picked, each conversation has a slot of its own.
+    // Each conversation has its own slot for sampled tokens.
     let picked = |bench: &mut Bench, conversation: u32, position: u32| {
         let rows = vec![BatchToken { conversation: ConversationId(conversation), position: Position(position) }];
         let input = Input::Tokens(vec![tokens[position as usize]]);
@@ -306,7 +306,7 @@ fn several_pieces_of_work_run_in_order_and_cancelled_ones_not_at_all() {
     assert_eq!(bench.engine.kv_cache_len(TALK), 70);
 }
 
-/// Greedy tokens from row 66 on, each asked for after the last one was read.
+/// Greedy tokens from position `from` on, each requested after the last one was read back.
 fn one_by_one(bench: &mut Bench, first: u32, from: u32, count: u32) -> Vec<Candidates> {
     let mut token = first;
     (from..from + count)
@@ -343,8 +343,8 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             let first = bench.candidates(prompt())[0].ids[0];
             let expected = one_by_one(&mut bench, first, 60, 14);
 
-            // A group in one piece of work, then groups and single steps submitted before anything is read. They pass a
-            // page's border.
+            // A group in one piece of work, then groups and single steps submitted before anything is read back. They
+            // cross a page border.
             bench.candidates(prompt());
             let mut got = bench.candidates(continue_decode(60, FirstToken::Given(first), 3));
             let pieces = [(63, 1), (64, 1), (65, 8), (73, 1)];
@@ -356,7 +356,8 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             assert_eq!(got, expected, "{tier:?} {architecture:?}");
             assert_eq!(bench.engine.kv_cache_len(TALK), 74);
 
-            // Right after a prompt whose answer nobody has read; another conversation in between does no harm.
+            // Submitted right after a prompt whose answer is not read back yet; another conversation in between does no
+            // harm.
             let ask = bench.start(prompt());
             let other = BatchToken { conversation: ConversationId(8), position: Position(0) };
             let then = top(LmHeadTokens::Last, 1);
@@ -365,7 +366,7 @@ fn tokens_submitted_ahead_are_the_bits_of_tokens_one_by_one() {
             assert!(matches!(bench.answer(ask), Outcome::Candidates(_)));
             assert_eq!(bench.answer(ticket), Outcome::Candidates(expected[..5].to_vec()));
 
-            // Steps too many are truncated by the next work.
+            // The next work truncates surplus steps.
             assert_eq!(one_by_one(&mut bench, expected[1].ids[0], 62, 12), expected[2..]);
         }
     }
@@ -385,7 +386,7 @@ fn a_continuation_needs_a_chosen_token_and_every_unit() {
     let prompt = |then| forward(rows(0..5), KernelClass::Prefill, slice(&tokens, (0, 5)), (0, 3), then);
     bench.candidates(prompt(top(LmHeadTokens::Last, 1)));
     assert_eq!(submit(&bench, continue_decode(4, FirstToken::Sampled, 1)), none(4));
-    // A pass without a choice leaves nothing to go on from.
+    // A pass that samples nothing gives decoding nothing to continue from.
     bench.run(prompt(Then::Nothing));
     assert_eq!(submit(&bench, continue_decode(5, FirstToken::Sampled, 1)), none(5));
     let gap = EngineError::Gap { conversation: TALK, known: 5, wanted: 9 };

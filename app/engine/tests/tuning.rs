@@ -1,4 +1,4 @@
-//! Tuning changes which kernels run and never a bit of what comes out.
+//! Tuning changes which kernels run but never a bit of the results.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod support;
@@ -12,7 +12,7 @@ use potluck_plan::{Input, KernelClass, LmHeadTokens, Outcome, Task};
 use potluck_shaders::{KernelVariant, Tile};
 use support::{Bench, Model, Recipe, forward, gpu_as, logits, rows};
 
-/// More than any machine needs.
+/// Longer than any machine needs.
 const PATIENT: f64 = 600_000.0;
 
 fn settings(tuned: bool) -> Settings {
@@ -29,7 +29,7 @@ fn models() -> Vec<Model> {
     .into()
 }
 
-/// Chunks of a prompt, then single tokens.
+/// Prompt chunks, then single tokens.
 const CUTS: [(u32, u32); 4] = [(0, 64), (64, 97), (97, 98), (98, 99)];
 
 fn piece(model: &Model, (from, to): (u32, u32)) -> Task {
@@ -44,7 +44,7 @@ fn answers(bench: &mut Bench, model: &Model) -> Vec<Vec<f32>> {
     CUTS.into_iter().map(|cut| bench.hidden(piece(model, cut))).collect()
 }
 
-/// Engines of the device use `select_candidates` of each shape's choices.
+/// Makes engines on this device use the choice that `select_candidates` picks for each shape.
 fn choose(gpu: &Gpu, shapes: &[Shape], select_candidates: impl Fn(usize) -> usize) {
     let mut tuning = Tuning::default();
     for &shape in shapes {
@@ -74,7 +74,7 @@ fn whatever_is_chosen_the_bits_stay() {
         for number in 0..6 {
             choose(&gpu, &shapes, |count| number.min(count - 1));
             let mut chosen = Bench::new(&gpu, &model, &model.all_units(), settings(true));
-            // A wrong choice would be found here and left out, and nothing would be shown.
+            // A kernel with wrong results would be dropped here, and the test would prove nothing.
             let verdict = block_on(chosen.engine.self_test()).unwrap();
             assert!(verdict.usable && !verdict.fallback && verdict.rows_agree, "{verdict:?}");
             let variants = KernelVariant::candidates(potluck_shaders::Job::Added, gpu.capabilities().subgroup);
@@ -108,7 +108,7 @@ fn a_shape_is_measured_once_and_within_its_time() {
     let second = Bench::new(&gpu, model, &model.all_units(), settings(true));
     assert!(!block_on(second.engine.tune(PATIENT)).unwrap(), "everything is known");
     assert_eq!(second.engine.tuned().unwrap().len(), known.iter().count());
-    // What an earlier visit kept is used as if it had been measured now.
+    // Results stored by an earlier visit are used as if measured now.
     let lines = known.lines();
     let fresh = gpu_as(Some(Tier::Full));
     fresh.set_tuning(Tuning::read(lines.iter().map(String::as_str)).unwrap());

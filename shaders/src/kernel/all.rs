@@ -1,4 +1,4 @@
-//! Every kernel that some device may use.
+//! Lists every kernel that any device may use.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::{Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 use crate::{Format, KernelVariant, Lanes, Tile};
 
 impl Kernel {
-    /// Every variant in use anywhere, with head widths `quads` for the attention kernels.
+    /// Every variant in use, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
         let mut all = vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
@@ -17,7 +17,7 @@ impl Kernel {
             for job in Job::ALL {
                 let rows: &[u8] = if job.of_experts() { &[1] } else { &[1, 4] };
                 all.extend(rows.iter().map(|&rows| Self::fused(format, rows, job)));
-                // Forms have nothing to do with formats but for the words that one reads at a time.
+                // Variants depend on the format only through the unit that one read covers.
                 if [Format::Q4_K, Format::Q6_K].contains(&format) {
                     let variants: BTreeSet<KernelVariant> = [1, 4, 8, 16, 32]
                         .into_iter()
@@ -28,7 +28,7 @@ impl Kernel {
                 }
             }
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
-                // Tiles and formats have nothing to do with each other: one format shows every tile.
+                // Tiles and formats are independent: one format covers every tile.
                 let every = format == Format::Q4_K && operand != Operand::Expert;
                 let tiles = if every { &Tile::CANDIDATES[..] } else { &[Tile::V64R64] };
                 let grouped = operand == Operand::Expert;
@@ -52,7 +52,7 @@ impl Kernel {
         for kv_type in KvCacheType::ALL {
             let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
-                // Both together would be more storage bindings than every device has; no model has them.
+                // Both together would exceed the storage bindings every device has; no model needs both.
                 for (qk_norm, factors) in [(false, false), (false, true), (true, false)] {
                     all.push(Self::Rope { kv_type, pairs, qk_norm, factors });
                 }

@@ -1,4 +1,4 @@
-//! Variants: a typed key for each, its source, bindings and workgroup.
+//! Kernel variants: a typed key for each, with its source, bindings and workgroup size.
 
 use potluck_plan::KvCacheType;
 
@@ -11,74 +11,75 @@ mod source;
 /// How a kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Strategy {
-    /// Every thread on its own: no barriers, no workgroup memory. For software adapters, and as the fallback.
+    /// Every thread works by itself: no barriers, no workgroup memory. For software adapters, and as the fallback.
     PerThread,
-    /// A workgroup shares the work of a row.
+    /// The threads of a workgroup share each row.
     Workgroup,
 }
 
 /// How a matrix-vector kernel divides its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum VectorStrategy {
-    /// As [`Strategy::PerThread`].
+    /// See [`Strategy::PerThread`].
     PerThread,
-    /// Every thread makes rows of its own, but a subgroup reads the vectors together. No barriers, and the bits of
-    /// [`VectorStrategy::PerThread`]. Subgroups are of 4 threads or a multiple, all in use.
+    /// Every thread computes its own rows, but the threads of a subgroup load the vectors together. Needs no barriers
+    /// and gives the same bits as [`VectorStrategy::PerThread`]. The subgroup size must be a multiple of 4, with all
+    /// threads active.
     Broadcast,
-    /// As [`Strategy::Workgroup`].
+    /// See [`Strategy::Workgroup`].
     Workgroup,
 }
 
-/// What a matrix kernel adds, or where it finds its matrix.
+/// What a matrix kernel adds to the product, or where it finds its matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operand {
     /// One matrix.
     Plain,
     /// One matrix and a bias.
     Bias,
-    /// The matrix of a chosen expert.
+    /// The matrix of a chosen expert, found through the slot table.
     Expert,
 }
 
 /// What a fused decode kernel does besides the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Job {
-    /// Norms the vectors first.
+    /// Normalizes the vectors first.
     Normed,
-    /// Norms them first, and adds a bias.
+    /// Normalizes the vectors first and adds a bias.
     NormedBias,
-    /// Adds the result to what is there.
+    /// Adds the result to the output.
     Added,
-    /// Norms the vectors first, and makes `silu(gate) · up` of two matrices.
+    /// Normalizes the vectors first and computes `silu(gate) · up` from two matrices.
     Gated,
-    /// The same with the matrices of chosen experts.
+    /// [`Job::Gated`] with the matrices of the chosen experts.
     GatedExpert,
-    /// The weighted sum over the chosen experts, added to what is there.
+    /// Adds the weighted sum over the chosen experts to the output.
     ExpertSum,
 }
 
 impl Job {
-    /// All of them.
+    /// Every job.
     pub const ALL: [Job; 6] =
         [Self::Normed, Self::NormedBias, Self::Added, Self::Gated, Self::GatedExpert, Self::ExpertSum];
 
-    /// The vectors are normed on the way.
+    /// Whether the kernel normalizes its input vectors.
     pub fn norms(self) -> bool {
         !matches!(self, Self::Added | Self::ExpertSum)
     }
 
-    /// Two matrices make one result.
+    /// Whether two matrices (gate and up) give one result.
     pub fn gates(self) -> bool {
         matches!(self, Self::Gated | Self::GatedExpert)
     }
 
-    /// The matrices are those of chosen experts.
+    /// Whether the matrices belong to chosen experts.
     pub fn of_experts(self) -> bool {
         matches!(self, Self::GatedExpert | Self::ExpertSum)
     }
 }
 
-/// Which values of a head rotate together.
+/// Which values of a head RoPE rotates together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pairs {
     /// `(2i, 2i + 1)`.
@@ -105,102 +106,102 @@ pub enum Kernel {
     Norm(Strategy),
     /// Matrix times `rows` vectors at a time: weights, in, out; then bias, or slots and chosen.
     MatVec {
-        /// Of the matrix.
+        /// Format of the matrix.
         format: Format,
-        /// How.
+        /// How the work is divided.
         strategy: VectorStrategy,
-        /// Vectors that share one reading of the weights; 1 for experts.
+        /// Vectors that share one read of the weights; 1 for experts.
         rows: u8,
-        /// Bias or expert.
+        /// No operand, a bias, or an expert.
         operand: Operand,
     },
-    /// Matrix times `rows` vectors at a time, with what comes before and after: weights, in, out; then gain; then bias, or
-    /// slots and chosen; then gates.
+    /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain; then
+    /// bias, or slots and chosen; then gates.
     Fused {
-        /// Of the matrix.
+        /// Format of the matrix.
         format: Format,
-        /// Vectors that share one reading of the weights; 1 for experts.
+        /// Vectors that share one read of the weights; 1 for experts.
         rows: u8,
-        /// What else.
+        /// The fused steps.
         job: Job,
-        /// Among which threads. All variants give the same bits.
+        /// How threads share the work. All variants give the same bits.
         variant: KernelVariant,
     },
-    /// Attention by splits of the context: rows, pages, q, keys, values, out, parts.
+    /// Split decode attention: rows, pages, q, keys, values, out, parts.
     Split {
-        /// Of the cache.
+        /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
-    /// Splits made one: rows, parts, out.
+    /// Merges the splits of a context: rows, parts, out.
     Merge {
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
-    /// Tiled product: weights, in, out; then bias, or tiles and pairs.
+    /// Tiled matrix product: weights, in, out; then bias, or tiles and pairs.
     MatMul {
-        /// Of the matrix.
+        /// Format of the matrix.
         format: Format,
-        /// Bias or expert.
+        /// No operand, a bias, or an expert.
         operand: Operand,
-        /// What a workgroup makes. All tiles give the same bits.
+        /// What one workgroup computes. All tiles give the same bits.
         tile: Tile,
     },
-    /// Pairs by expert: slots, chosen, tiles, pairs.
+    /// Groups (token, expert) pairs by expert: slots, chosen, tiles, pairs.
     Groups(Strategy),
-    /// Rotation: rows, qkv, RoPE table, q, keys, values; then both gains; then factors.
+    /// RoPE: rows, qkv, RoPE table, q, keys, values; then both gains; then factors.
     Rope {
-        /// Of the cache.
+        /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Of the rotation.
+        /// Which values rotate together.
         pairs: Pairs,
-        /// Queries and keys are normed.
+        /// Normalizes queries and keys first.
         qk_norm: bool,
-        /// There are frequency divisors.
+        /// Divides the frequencies by given factors.
         factors: bool,
     },
     /// Attention: rows, pages, q, keys, values, out.
     Attention {
-        /// Of the cache.
+        /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// How.
+        /// How the work is divided.
         strategy: Strategy,
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
-    /// Attention of a chunk of a prompt: rows, pages, q, keys, values, out.
+    /// Flash attention for a prompt chunk: rows, pages, q, keys, values, out.
     FlashAttention {
-        /// Of the cache.
+        /// Type of the KV cache.
         kv_type: KvCacheType,
-        /// Quads of values in a head, at most 64.
+        /// Quads (4 values) per head, at most 64.
         quads: u16,
     },
     /// SwiGLU: gate, up.
     SwiGlu,
-    /// Choice of experts: scores, chosen, gates.
+    /// Expert router: scores, chosen, gates.
     Router(Strategy),
     /// Weighted sum: slots, chosen, gates, parts, out.
     Combine,
-    /// Segment maxima: logits, best.
+    /// Largest logit of each segment: logits, best.
     Segments,
-    /// Best candidates: logits, best, candidates, token (the last row's best).
+    /// Best candidates: logits, best, candidates, token (best token of the last row).
     Top(Strategy),
-    /// Streaming rate: data, out.
+    /// Memory bandwidth measurement: data, out.
     Stream,
 }
 
 impl Kernel {
-    /// Entry point of every kernel.
+    /// Name of every kernel's entry point.
     pub const ENTRY: &'static str = "main";
     /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
-    /// Longest head of the attention kernels, in quads.
+    /// Largest head width of the attention kernels, in quads.
     pub const MAX_QUADS: u16 = 64;
-    /// Rows a workgroup of the flash attention takes.
+    /// Query rows per workgroup of the flash attention.
     pub const FLASH_QUERIES: u32 = 32;
 
-    /// Threads of a workgroup.
+    /// Workgroup size.
     pub fn threads(self) -> u32 {
         match self {
             Self::MatVec { strategy: VectorStrategy::PerThread | VectorStrategy::Broadcast, .. }
@@ -217,22 +218,22 @@ impl Kernel {
         }
     }
 
-    /// The fused kernel of the portable variant.
+    /// The fused kernel in its portable variant.
     pub fn fused(format: Format, rows: u8, job: Job) -> Kernel {
         Self::Fused { format, rows, job, variant: KernelVariant::portable(job) }
     }
 
-    /// Values that a thread of a fused kernel reads at a time.
+    /// Values that a thread of a fused kernel reads per step.
     pub fn unit_values(self) -> u32 {
         if matches!(self, Self::Fused { format: Format::Q4_K | Format::Q6_K, .. }) { 32 } else { 16 }
     }
 
-    /// Binds the weights as vectors of four words, because the format's blocks are whole ones.
+    /// Whether the weights are bound as `vec4<u32>`, which works because each block is a whole number of them.
     fn is_wide(self) -> bool {
         matches!(self, Self::Fused { format: Format::Q4_K, .. })
     }
 
-    /// Matrix rows a workgroup of a matrix kernel covers.
+    /// Matrix rows per workgroup of a matrix kernel.
     pub fn matrix_rows(self) -> u32 {
         match self {
             Self::MatMul { tile, .. } => tile.rows(),
@@ -243,7 +244,7 @@ impl Kernel {
         }
     }
 
-    /// Vectors a workgroup of a matrix kernel covers.
+    /// Vectors per workgroup of a matrix kernel.
     pub fn vectors(self) -> u32 {
         match self {
             Self::MatMul { tile, .. } => tile.vectors(),
@@ -252,7 +253,7 @@ impl Kernel {
         }
     }
 
-    /// Keys that the flash attention brings into workgroup memory at a time: as many as fit, and a divisor of a page.
+    /// Keys the flash attention loads into workgroup memory per step: as many as fit, and a divisor of the page size.
     fn flash_keys(quads: u16) -> u32 {
         match quads {
             ..=16 => 32,
@@ -261,9 +262,9 @@ impl Kernel {
         }
     }
 
-    /// Matrix rows that a thread of a per-thread matrix-vector kernel makes for so many vectors.
+    /// Matrix rows per thread of a per-thread matrix-vector kernel with this number of vectors.
     fn rows_a_thread(format: Format, vectors: u8) -> u32 {
-        // Longer kernels take software adapters minutes to compile.
+        // Software adapters take minutes to compile longer kernels.
         match (format, vectors) {
             (Format::Q6_K, 8) => 1,
             (Format::Q6_K, _) | (_, 8) => 2,
@@ -271,7 +272,7 @@ impl Kernel {
         }
     }
 
-    /// The format of the weights it reads, if it reads any.
+    /// The format of the weights the kernel reads, if any.
     pub fn format(self) -> Option<Format> {
         match self {
             Self::Embed(format)
@@ -282,7 +283,7 @@ impl Kernel {
         }
     }
 
-    /// The type of the keys and values it writes or reads, if it does.
+    /// The KV cache type the kernel reads or writes, if any.
     pub fn kv_type(self) -> Option<KvCacheType> {
         match self {
             Self::Split { kv_type, .. }
@@ -293,17 +294,17 @@ impl Kernel {
         }
     }
 
-    /// Threads that the rotation takes for a head: one makes four values, and blocks come in pairs.
+    /// Threads per head in the RoPE kernel: each computes four values, and quantized blocks come in pairs.
     pub fn rope_threads(kv_type: KvCacheType, head_dim: u32) -> u32 {
         if kv_type.is_quantized() { kv_type.scale_words(head_dim) * 2 * KvCacheType::BLOCK / 4 } else { head_dim / 4 }
     }
 
-    /// Whether it looks values up in the [`crate::codebooks`]: they are its last storage binding.
+    /// Whether the kernel reads the [`crate::codebooks`], which are then its last storage binding.
     pub fn has_codebook(self) -> bool {
         self.format().is_some_and(|format| format.codebook_at().is_some())
     }
 
-    /// The storage bindings, in order; they are numbered from 1 (0 is the uniform).
+    /// The storage bindings in order, numbered from 1 (0 is the uniform).
     pub fn bindings(self) -> Vec<Access> {
         let mut all = self.own_bindings();
         if self.has_codebook() {
@@ -351,7 +352,8 @@ impl Kernel {
         }
     }
 
-    /// What replaces a kernel that computes wrongly: the barrier-free variant, row by row, or the separate steps of a fused one.
+    /// The replacement for a kernel that fails the self-test: a barrier-free variant, a row-by-row kernel, or the
+    /// separate steps of a fused one.
     pub fn fallback(self) -> Option<Kernel> {
         match self {
             Self::Norm(Strategy::Workgroup) => Some(Self::Norm(Strategy::PerThread)),
@@ -393,7 +395,7 @@ impl Kernel {
         }
     }
 
-    /// Whether its threads give each other what they read: the device must have subgroups.
+    /// Whether threads exchange values within a subgroup, so the device must support subgroups.
     pub fn uses_subgroups(self) -> bool {
         match self {
             Self::MatVec { strategy, .. } => strategy == VectorStrategy::Broadcast,

@@ -1,10 +1,10 @@
-//! Names of kernels in reports.
+//! Kernel names for reports.
 
 use super::{Kernel, Operand, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
 
 impl Kernel {
-    /// A short name for reports, like `matvec Q4_K shares ×4`.
+    /// A short name for reports, like `matvec Q4_K workgroup ×4`.
     pub fn name(self) -> String {
         let how = |strategy| if strategy == Strategy::Workgroup { "workgroup" } else { "per-thread" };
         let with = |operand| match operand {

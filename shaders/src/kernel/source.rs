@@ -1,4 +1,4 @@
-//! The WGSL of a kernel: its template and the definitions that make a variant of it.
+//! Generates a kernel's WGSL from its template and the definitions of the variant.
 
 use potluck_plan::KvCacheType;
 
@@ -51,13 +51,13 @@ fn template(name: &str) -> Option<&'static str> {
 }
 
 impl Kernel {
-    /// Its WGSL for a browser, which wants subgroups to be named; naga refuses that line.
+    /// The WGSL for a browser, which requires `enable subgroups`; naga rejects that line.
     pub fn browser_source(self) -> String {
         let enabled = if self.uses_subgroups() { "enable subgroups;\n" } else { "" };
         format!("{enabled}{}", self.source())
     }
 
-    /// Its WGSL.
+    /// The WGSL as naga accepts it.
     pub fn source(self) -> String {
         let (name, wgsl) = match self {
             Self::Embed(_) => ("embed", params::Embed::WGSL),
@@ -146,7 +146,7 @@ impl Kernel {
                 ] {
                     define(name, value.to_string());
                 }
-                // Vectors that a read of all threads brings.
+                // Vectors that one load by all threads covers.
                 let mut a_read = 1;
                 if let TileKind::Broadcast(lanes) = tile.kind() {
                     a_read = lanes.count() / 4;

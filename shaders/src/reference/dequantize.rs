@@ -1,8 +1,8 @@
-//! Dequantizes rows with `potluck_gguf`, whose values are those of ggml and of PyPI `gguf` bit for bit.
+//! Dequantizes rows with `potluck_gguf`, which matches ggml and PyPI `gguf` bit for bit.
 
 use crate::Format;
 
-/// Values of whole blocks. Bytes after the last whole block are ignored.
+/// Dequantizes whole blocks; ignores bytes after the last whole block.
 pub fn dequantize(format: Format, bytes: &[u8]) -> Vec<f32> {
     let (size, count) = (format.block_bytes() as usize, format.block_values() as usize);
     let blocks = bytes.len() / size;

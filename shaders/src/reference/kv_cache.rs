@@ -1,17 +1,17 @@
-//! Keys and values of one head as the cache stores them. Scales and steps are ggml's (`quantize_row_q8_0_ref` and
-//! `quantize_row_q4_0_ref` of ggml-quants.c); only where they lie is our own.
+//! Keys and values of one head as the KV cache stores them. Scales and steps follow ggml (`quantize_row_q8_0_ref` and
+//! `quantize_row_q4_0_ref` of ggml-quants.c); only the layout is our own.
 
 use half::f16;
 use potluck_plan::KvCacheType;
 
 const BLOCK: usize = KvCacheType::BLOCK as usize;
 
-/// The value furthest from zero, with its sign.
+/// The value of the largest magnitude, with its sign.
 fn furthest(values: &[f32]) -> f32 {
     values.iter().copied().fold(0.0, |max: f32, v| if v.abs() > max.abs() { v } else { max })
 }
 
-/// The step of a block, and its values in steps.
+/// The step size of a block, and its values in steps.
 fn steps(kv_type: KvCacheType, block: &[f32]) -> (f32, Vec<u8>) {
     let max = furthest(block);
     let step = if kv_type == KvCacheType::Q8_0 { max.abs() / 127.0 } else { max / -8.0 };
@@ -23,7 +23,7 @@ fn steps(kv_type: KvCacheType, block: &[f32]) -> (f32, Vec<u8>) {
     (step, quantized.collect())
 }
 
-/// The bytes of one head at one position.
+/// Encodes one head at one position.
 pub fn store(kv_type: KvCacheType, head: &[f32]) -> Vec<u8> {
     match kv_type {
         KvCacheType::F32 => head.iter().flat_map(|v| v.to_le_bytes()).collect(),
@@ -45,7 +45,7 @@ pub fn store(kv_type: KvCacheType, head: &[f32]) -> Vec<u8> {
     }
 }
 
-/// The `head_dim` values of a head from its bytes.
+/// Decodes the `head_dim` values of a head.
 pub fn load(kv_type: KvCacheType, bytes: &[u8], head_dim: usize) -> Vec<f32> {
     let half = |at: usize| f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32();
     match kv_type {

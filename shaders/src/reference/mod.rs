@@ -1,4 +1,5 @@
-//! CPU references of every kernel, in `f64` where sums are taken. Plain loops: they are what the kernels are judged by.
+//! CPU references for every kernel, with sums in `f64`. They stay plain loops because the kernels are tested against
+//! them.
 
 mod dequantize;
 mod kv_cache;
@@ -20,12 +21,12 @@ pub fn matvec(matrix: &[f32], x: &[f32]) -> Vec<f32> {
     matrix.chunks_exact(x.len()).map(|row| dot(row, x) as f32).collect()
 }
 
-/// Scalar product in `f64`.
+/// Dot product in `f64`.
 pub fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
 }
 
-/// The RoPE table: rotation per position of each pair, as a fraction of a full turn times 2³². The rotation kernel reads it.
+/// The RoPE table the kernel reads: each pair's rotation per position, as a fraction of a full turn times 2³².
 pub fn rope_table(dims: u32, base: f32, linear_scale: f32) -> Vec<u32> {
     (0..dims / 2)
         .map(|pair| {
@@ -51,7 +52,7 @@ pub fn rotate(head: &mut [f32], position: u32, base: f32, scale: f32, dims: usiz
     }
 }
 
-/// Attention of one query head over keys and values (one slice a position).
+/// Attention of one query head over keys and values (one slice per position).
 pub fn attention(query: &[f32], keys: &[&[f32]], values: &[&[f32]]) -> Vec<f32> {
     let scale = 1.0 / (query.len() as f64).sqrt();
     let scores: Vec<f64> = keys.iter().map(|key| dot(query, key) * scale).collect();
@@ -78,7 +79,7 @@ pub fn swiglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
         .collect()
 }
 
-/// The `used` best experts and their weights, largest first, ties to the lowest id.
+/// The `used` best experts and their weights, largest first; ties go to the lowest id.
 pub fn router(scores: &[f32], used: usize, normalize: bool) -> Vec<(u32, f32)> {
     let best = top(scores, used);
     let max = f64::from(best[0].1);
@@ -88,7 +89,7 @@ pub fn router(scores: &[f32], used: usize, normalize: bool) -> Vec<(u32, f32)> {
     best.into_iter().map(|(id, score)| (id, (of(score) / sum) as f32)).collect()
 }
 
-/// The `n` largest values and their ids, largest first, ties to the lowest id.
+/// The `n` largest values and their ids, largest first; ties go to the lowest id.
 pub fn top(values: &[f32], n: usize) -> Vec<(u32, f32)> {
     let mut order: Vec<(u32, f32)> = (0..).zip(values.iter().copied()).collect();
     order.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -96,7 +97,7 @@ pub fn top(values: &[f32], n: usize) -> Vec<(u32, f32)> {
     order
 }
 
-/// Sum of `parts` with `weights`, in order.
+/// Sum of `parts` weighted by `weights`, added in order.
 pub fn combine(parts: &[&[f32]], weights: &[f32]) -> Vec<f32> {
     let width = parts.first().map_or(0, |part| part.len());
     (0..width)

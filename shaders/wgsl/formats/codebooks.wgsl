@@ -1,25 +1,25 @@
-// IQ1, IQ2, IQ3: blocks of 256 values, groups of 8 or 4 of them looked up in a codebook.
+// IQ1, IQ2, IQ3: blocks of 256 values; groups of 8 or 4 values are looked up in a codebook.
 #if CODEBOOK_AT
-// Every codebook, four values (signed bytes) a word; ours begins at $CODEBOOK_AT.
+// Every codebook, four values (signed bytes) per word; this format's begins at $CODEBOOK_AT.
 @group(0) @binding($CODEBOOKS) var<storage, read> codebooks: array<u32>;
 
 fn codebook(at: u32) -> u32 {
     return codebooks[$CODEBOOK_ATu + at];
 }
 
-// Four values of a group, negative where a bit is set.
+// Four values of a group, negated where a bit is set.
 fn signed_four(word: u32, signs: u32, d: f32) -> vec4<f32> {
     let v = d * unsigned_bytes(word);
     return select(v, -v, (vec4<u32>(signs) & vec4<u32>(1u, 2u, 4u, 8u)) != vec4<u32>(0u));
 }
 
-// Eight signs from seven bits: the eighth makes their number even.
+// Eight signs from seven bits: the eighth makes the number of set bits even.
 fn even_signs(bits: u32) -> u32 {
     let seven = bits & 127u;
     return seven | ((countOneBits(seven) & 1u) << 7u);
 }
 
-// 16 values of two groups of eight.
+// 16 values from two groups of eight.
 fn signed_groups(first: u32, first_signs: u32, second: u32, second_signs: u32, d: f32) -> W16 {
     return W16(signed_four(codebook(2u * first), first_signs, d),
                signed_four(codebook(2u * first + 1u), first_signs >> 4u, d),
@@ -27,7 +27,7 @@ fn signed_groups(first: u32, first_signs: u32, second: u32, second_signs: u32, d
                signed_four(codebook(2u * second + 1u), second_signs >> 4u, d));
 }
 
-// The same for ternary values, all moved up or down.
+// The same for ternary values, each group shifted up or down.
 fn moved_groups(first: u32, first_move: f32, second: u32, second_move: f32, d: f32) -> W16 {
     return W16(d * (signed_bytes(codebook(2u * first)) + vec4<f32>(first_move)),
                d * (signed_bytes(codebook(2u * first + 1u)) + vec4<f32>(first_move)),
@@ -37,8 +37,8 @@ fn moved_groups(first: u32, first_move: f32, second: u32, second_move: f32, d: f
 #endif
 
 #if FORMAT == IQ2_XXS
-// Blocks of 66 bytes: scale (half); for each 32 values four indices of a byte, then a word of four times seven signs and a
-// 4-bit scale.
+// Blocks of 66 bytes: scale (half); for each 32 values four one-byte indices, then a word of four times seven signs and
+// a 4-bit scale.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 66u * (i >> 4u);
     let part = block + 2u + 8u * ((i >> 1u) & 7u);
@@ -51,7 +51,7 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ2_XS
-// Blocks of 74 bytes: scale (half); for each 8 values 9 bits of index and seven signs; 16 scales of 4 bits.
+// Blocks of 74 bytes: scale (half); for each 8 values a 9-bit index and seven signs; sixteen 4-bit scales.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 74u * (i >> 4u);
     let sub = i & 15u;
@@ -62,7 +62,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ2_S
-// Blocks of 82 bytes: scale (half), 32 bytes of indices, 32 bytes of signs, 32 upper bit pairs of indices, 16 scales of 4 bits.
+// Blocks of 82 bytes: scale (half), 32 bytes of indices, 32 bytes of signs, 32 upper bit pairs of indices, sixteen
+// 4-bit scales.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 82u * (i >> 4u);
     let sub = i & 15u;
@@ -75,8 +76,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ3_XXS
-// Blocks of 98 bytes: scale (half), 64 indices of a byte for 4 values each; for each 32 values a word of four times seven signs
-// and a 4-bit scale.
+// Blocks of 98 bytes: scale (half), 64 one-byte indices for 4 values each; for each 32 values a word of four times
+// seven signs and a 4-bit scale.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 98u * (i >> 4u);
     let sub = i & 15u;
@@ -92,7 +93,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ3_S
-// Blocks of 110 bytes: scale (half), 64 indices of a byte for 4 values each, their ninth bits, 256 signs, 8 scales of 4 bits.
+// Blocks of 110 bytes: scale (half), 64 one-byte indices for 4 values each, their ninth bits, 256 signs, eight 4-bit
+// scales.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 110u * (i >> 4u);
     let sub = i & 15u;
@@ -109,8 +111,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ1_S
-// Blocks of 50 bytes: scale (half), 32 bytes of indices; for each 32 values four times three upper bits of indices, a 3-bit
-// scale, and whether an eighth is added or taken away.
+// Blocks of 50 bytes: scale (half), 32 bytes of indices; for each 32 values four times three upper bits of indices, a
+// 3-bit scale, and a bit that says whether to add or subtract an eighth.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 50u * (i >> 4u);
     let sub = i & 15u;
@@ -123,8 +125,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == IQ1_M
-// Blocks of 56 bytes: 32 bytes of indices; for each 8 values three upper bits and whether an eighth is added or taken away;
-// four 16-bit words of four 3-bit scales, whose top nibbles make the scale of the block (half).
+// Blocks of 56 bytes: 32 bytes of indices; for each 8 values three upper bits and a bit that says whether to add or
+// subtract an eighth; four 16-bit words of four 3-bit scales, whose top nibbles form the block's scale (half).
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 56u * (i >> 4u);
     let sub = i & 15u;

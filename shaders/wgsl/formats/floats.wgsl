@@ -1,4 +1,4 @@
-// F32, F16, BF16: no blocks, so a row may end within 16 values.
+// F32, F16, BF16: no blocks, so a row may end inside a group of 16 values.
 
 #if FORMAT == F32
 fn four(at: u32, col: u32) -> vec4<f32> {
@@ -14,7 +14,7 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == F16
-// Both halves of a word; what is not finite is made zero before it becomes a float.
+// Both halves of a word; values that are not finite are zeroed before they become floats.
 fn two(word: u32) -> vec2<f32> {
     let low = select(word & 0xffffu, 0u, (word & 0x7c00u) == 0x7c00u);
     let high = select(word & 0xffff0000u, 0u, (word & 0x7c000000u) == 0x7c000000u);

@@ -1,4 +1,5 @@
-// IQ4_NL, IQ4_XS, MXFP4, NVFP4: nibbles that stand for one of 16 numbers, which are computed or chosen without memory.
+// IQ4_NL, IQ4_XS, MXFP4, NVFP4: each nibble stands for one of 16 numbers, which is computed or selected without a
+// memory lookup.
 
 #if FORMAT == IQ4_NL
 #include iq4_values
@@ -12,8 +13,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 #endif
 #if FORMAT == IQ4_XS
 #include iq4_values
-// Blocks of 136 bytes, 256 values: scale (half), upper bit pairs of eight scales, their nibbles, 128 bytes of nibbles: each 16
-// bytes hold 32 values as in Q4_0.
+// Blocks of 136 bytes, 256 values: scale (half), upper bit pairs of eight scales, their low nibbles, 128 bytes of
+// nibbles. Each 16 bytes hold 32 values as in Q4_0.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = (base + 136u * (i >> 4u)) >> 2u;
     let part = (i >> 1u) & 7u;
@@ -37,8 +38,8 @@ fn any_word_at(offset: u32) -> u32 {
 
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = base + 17u * (i >> 1u);
-    // Half of 2^(e - 127); the smallest two are subnormal. With the largest three (255 means "not a number") some values
-    // would be infinite.
+    // Half of 2^(e - 127); the smallest two are subnormal. The largest three (255 means NaN) would make some values
+    // infinite, so they count as zero.
     let e = byte_at(block);
     let d = bitcast<f32>(select(select((e - 1u) << 23u, 0x00200000u << e, e < 2u), 0u, e > 252u));
     let shift = 4u * (i & 1u);
@@ -49,13 +50,13 @@ fn fetch16(base: u32, i: u32) -> W16 {
 #endif
 #if FORMAT == NVFP4
 #include e2m1
-// Blocks of 36 bytes, 64 values: four scales (E4M3 without sign), for each of them 8 bytes of nibbles: eight values in the low,
-// the next eight in the high nibbles.
+// Blocks of 36 bytes, 64 values: four scales (E4M3 without sign), then 8 bytes of nibbles for each scale: eight values
+// in the low nibbles, the next eight in the high nibbles.
 fn fetch16(base: u32, i: u32) -> W16 {
     let block = (base + 36u * (i >> 2u)) >> 2u;
     let part = i & 3u;
     let scale = (weights[block] >> (8u * part)) & 0xffu;
-    // Half of the scale. "Not a number" counts as zero.
+    // Half of the scale. NaN counts as zero.
     let m = scale & 127u;
     let normal = bitcast<f32>((m << 20u) + 0x3b800000u);
     let d = select(select(normal, f32(m) * 0.0009765625, m < 8u), 0.0, scale == 127u);

@@ -1,5 +1,5 @@
-// The numbers that the low nibbles of four bytes stand for (ggml-common.h, `kvalues_iq4nl`), four to a word. Chosen, not
-// looked up: indexing an array that is not in memory is ruinous in some compilers.
+// The numbers that the low nibbles of four bytes stand for (ggml-common.h, `kvalues_iq4nl`), four per word. Uses
+// selects instead of a lookup: some compilers handle indexing a constant array disastrously.
 fn iq4_values(word: u32) -> vec4<f32> {
     let q = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(15u);
     let odd = (q & vec4<u32>(4u)) != vec4<u32>(0u);

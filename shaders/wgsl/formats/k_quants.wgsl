@@ -1,8 +1,8 @@
-// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: blocks of 256 values whose parts have quantized scales of their own.
+// Q2_K, Q3_K, Q4_K, Q5_K, Q6_K: blocks of 256 values, divided into parts with their own quantized scales.
 
 #if FORMAT == Q2_K
-// Blocks of 84 bytes: for each 16 values a scale and a minimum (nibbles of a byte), 64 bytes of bit pairs (each 32 bytes hold
-// four runs of 32 values), scale and minimum (halves).
+// Blocks of 84 bytes: a scale and a minimum for each 16 values (nibbles of one byte), 64 bytes of bit pairs (each 32
+// bytes hold four runs of 32 values), scale and minimum (halves).
 fn four(word: u32, scale: f32, least: f32) -> vec4<f32> {
     return fma(vec4<f32>(scale), unsigned_bytes(word & 0x03030303u), vec4<f32>(-least));
 }
@@ -21,8 +21,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == Q3_K
-// Blocks of 110 bytes: 32 bytes of third bits, 64 bytes of bit pairs (each 32 bytes hold four runs of 32 values), sixteen
-// 6-bit scales in 12 bytes (8 bytes of low nibbles, then 4 bytes of upper bit pairs), scale (half).
+// Blocks of 110 bytes: 32 bytes of third bits, 64 bytes of bit pairs (each 32 bytes hold four runs of 32 values),
+// sixteen 6-bit scales in 12 bytes (8 bytes of low nibbles, then 4 bytes of upper bit pairs), scale (half).
 fn four(word: u32, third: u32, d: f32) -> vec4<f32> {
     return d * (unsigned_bytes((word & 0x03030303u) | ((third & 0x01010101u) << 2u)) - vec4<f32>(4.0));
 }
@@ -41,8 +41,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 #endif
 #if FORMAT == Q4_K
 #include k_scales
-// Blocks of 144 bytes: scale and minimum (halves), eight 6-bit pairs of them in 12 bytes, 128 bytes of nibbles: each 32 bytes
-// hold 32 values in the low and the next 32 in the high nibbles.
+// Blocks of 144 bytes: scale and minimum (halves), eight pairs of 6-bit scales and minimums in 12 bytes, 128 bytes of
+// nibbles: each 32 bytes hold 32 values in the low nibbles and the next 32 in the high nibbles.
 fn four(word: u32, scale: f32, least: f32) -> vec4<f32> {
     return fma(vec4<f32>(scale), unsigned_bytes(word & 0x0f0f0f0fu), vec4<f32>(-least));
 }
@@ -59,8 +59,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 #endif
 #if FORMAT == Q5_K
 #include k_scales
-// Blocks of 176 bytes: scale and minimum (halves), eight 6-bit pairs of them in 12 bytes, 32 bytes of fifth bits (one bit of
-// each byte for every 32 values), 128 bytes of nibbles as in Q4_K.
+// Blocks of 176 bytes: scale and minimum (halves), eight pairs of 6-bit scales and minimums in 12 bytes, 32 bytes of
+// fifth bits (one bit of each byte for every 32 values), 128 bytes of nibbles as in Q4_K.
 fn four(word: u32, fifth: u32, scale: f32, least: f32) -> vec4<f32> {
     let q = (word & 0x0f0f0f0fu) | ((fifth & 0x01010101u) << 4u);
     return fma(vec4<f32>(scale), unsigned_bytes(q), vec4<f32>(-least));
@@ -80,7 +80,8 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == Q6_K
-// Blocks of 210 bytes: 128 bytes of low nibbles, 64 bytes of upper bit pairs, 16 signed scales, one half.
+// Blocks of 210 bytes: 128 bytes of low nibbles, 64 bytes of upper bit pairs, 16 signed scales, scale of the block
+// (half).
 fn four(low: u32, high: u32, d: f32) -> vec4<f32> {
     let q = (low & 0x0f0f0f0fu) | ((high & 0x03030303u) << 4u);
     return d * (unsigned_bytes(q) - vec4<f32>(32.0));

@@ -1,5 +1,5 @@
-// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: a scale for 32 values. In the 4 and 5-bit formats the low nibbles of a block's last 16 bytes
-// are values 0 to 15, the high nibbles values 16 to 31.
+// Q4_0, Q4_1, Q5_0, Q5_1, Q8_0: one scale per 32 values. In the 4- and 5-bit formats, the last 16 bytes of a block hold
+// values 0 to 15 in the low nibbles and values 16 to 31 in the high nibbles.
 
 #if FORMAT == Q8_0
 // Blocks of 34 bytes: scale (half), 32 signed bytes.

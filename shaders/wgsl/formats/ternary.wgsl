@@ -1,8 +1,9 @@
-// TQ1_0, TQ2_0, Q1_0, Q2_0: one or two bits, or a ternary digit, and a scale.
+// TQ1_0, TQ2_0, Q1_0, Q2_0: one or two bits, or a ternary digit, per value, and a scale.
 
 #if FORMAT == TQ1_0
-// Blocks of 54 bytes, 256 values of -1, 0 or 1: 32 bytes and 16 bytes of five digits, 4 bytes of four, scale (half). A byte
-// is a fraction in base three: multiplied by 3^n, its digit n is what three times the low byte overflows to.
+// Blocks of 54 bytes, 256 values of -1, 0 or 1: 32 bytes and 16 bytes of five digits each, 4 bytes of four digits each,
+// scale (half). A byte is a base-3 fraction: multiply it by 3^n, keep the low byte, and three times that overflows into
+// digit n.
 fn four(word: u32, n: u32, d: f32) -> vec4<f32> {
     let power = select((0x1b090301u >> (8u * n)) & 0xffu, 81u, n == 4u);
     let bytes = (vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(0xffu);
@@ -41,7 +42,7 @@ fn fetch16(base: u32, i: u32) -> W16 {
 }
 #endif
 #if FORMAT == Q1_0
-// Blocks of 18 bytes, 128 values: scale (half), a bit for each value: the scale or its negative.
+// Blocks of 18 bytes, 128 values: scale (half), one bit per value: the scale or its negative.
 fn four(bits: u32, d: f32) -> vec4<f32> {
     return fma(vec4<f32>(2.0 * d), unsigned_bytes(spread_bits(bits)), vec4<f32>(-d));
 }

@@ -1,4 +1,4 @@
-//! Single dispatches on buffers of their own: for the self-test and for measuring.
+//! Single dispatches on their own buffers, for the self-test and for measurements.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -13,18 +13,18 @@ use crate::runtime::memory::{Slab, Slice};
 use crate::runtime::recorder::{BindGroups, Recorder, Size, Tools, fold};
 use crate::runtime::submit::{Copy, Run, Submitter};
 
-/// A dispatch with everything it reads.
+/// A dispatch with all its inputs.
 #[derive(Clone, Debug)]
 pub struct Probe {
     pub kernel: Kernel,
-    /// First contents of each storage binding.
+    /// Initial contents of each storage binding.
     pub bindings: Vec<Vec<u8>>,
     pub params: Vec<u8>,
     pub x: u32,
-    /// More than 1: splits; otherwise `x` is folded into x and y.
+    /// Above 1 for splits; otherwise `x` is folded into x and y.
     pub y: u32,
     pub z: u32,
-    /// Which binding is looked at afterwards.
+    /// The binding to read back.
     pub output: usize,
 }
 
@@ -34,7 +34,7 @@ struct Mapped {
     waker: Option<Waker>,
 }
 
-/// Waits for a map. Natively it moves the device itself.
+/// Waits until a buffer is mapped. Native builds poll the device here.
 pub async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
     let shared = Arc::new(Mutex::new(Mapped::default()));
     let told = shared.clone();
@@ -70,8 +70,8 @@ pub async fn map(gpu: &Gpu, buffer: &wgpu::Buffer) -> Result<(), EngineError> {
     }
 }
 
-/// A dispatch to be timed, on buffers of zeros (or weights to read) that stay from one launch to the next: nothing is brought
-/// there, so only the kernel takes time.
+/// A dispatch to time. Its buffers (zeros, or weights to read) are reused between launches without uploads, so only the
+/// kernel takes time.
 pub struct Microbench {
     kernel: Kernel,
     params: Vec<u8>,
@@ -79,7 +79,7 @@ pub struct Microbench {
     buffers: Vec<Slice>,
 }
 
-/// A submitted set of probes, whose outputs are on their way.
+/// A submitted set of probes whose outputs are not read back yet.
 pub struct Launched {
     gpu: Gpu,
     result: Rc<Slab>,
@@ -112,7 +112,7 @@ impl Core {
         Slice { slab: self.memory.create(&self.gpu.device, "probe", size, usage), offset: 0, size }
     }
 
-    /// Runs probes.
+    /// Submits probes.
     pub fn launch_probes(&mut self, probes: &[Probe]) -> Launched {
         let mut rec = Recorder::default();
         let mut groups = BindGroups::default();
@@ -138,14 +138,15 @@ impl Core {
         self.launch(rec, &outputs, buffers)
     }
 
-    /// Makes the buffers of a dispatch that is to be timed: so many bytes for each storage binding.
+    /// Creates the buffers of a dispatch to time, with the given sizes in bytes for its storage bindings.
     pub fn microbench(&mut self, kernel: Kernel, sizes: &[u64], params: &[u8], [x, z]: [u32; 2]) -> Microbench {
         let [x, y] = fold(x);
         let buffers = sizes.iter().map(|&size| self.probe_buffer(size)).collect();
         Microbench { kernel, params: params.to_vec(), groups: [x, y, z], buffers }
     }
 
-    /// The same for a kernel that reads `bytes` of weights first, out of those that are here if one buffer has so many.
+    /// The same for a kernel that reads `bytes` of weights first. Uses the loaded weights if one buffer holds that many
+    /// bytes.
     pub fn microbench_on_weights(
         &mut self,
         kernel: Kernel,
@@ -164,7 +165,7 @@ impl Core {
         microbench
     }
 
-    /// Runs it `repeat` times; the first word of its last buffer comes back.
+    /// Runs a microbenchmark `repeat` times; reads back the first word of its last buffer.
     pub fn launch_microbench(&mut self, microbench: &Microbench, repeat: u32) -> Launched {
         let mut rec = Recorder::default();
         let mut groups = BindGroups::default();

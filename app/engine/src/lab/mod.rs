@@ -1,4 +1,4 @@
-//! Tests, tunes and measures the runtime. No answer runs through here.
+//! Tests, tunes and measures the runtime. Computing an answer never runs code from here.
 
 pub mod bench;
 mod microbench;

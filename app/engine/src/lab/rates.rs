@@ -1,4 +1,4 @@
-//! How fast this device streams weights through the decode kernels, for planners.
+//! Measures how fast this device streams weights through the decode kernels, for planners.
 
 #[cfg(not(target_arch = "wasm32"))]
 use std::rc::Rc;
@@ -14,25 +14,25 @@ use crate::runtime::error::EngineError;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::submit::{Run, Submitter};
 
-/// Values a row of the measured matrix.
+/// Values per row of the measured matrix.
 const COLS: u32 = 4096;
-/// A measurement is repeated until it takes this many milliseconds.
+/// Repeat a measurement until it takes this many milliseconds.
 const LONG_ENOUGH: f64 = 20.0;
 
 /// The time of one dispatch of a piece of work.
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DispatchTime {
-    /// Which variant.
+    /// The kernel variant.
     pub kernel: Kernel,
     /// Workgroups in x, y and z.
     pub groups: [u32; 3],
-    /// Milliseconds, when it is repeated on the same data.
+    /// Milliseconds per run when repeated on the same data.
     pub millis: f64,
 }
 
 impl Engine {
-    /// Gigabytes of weights a second that the decode kernel gets through, for the type most held weights have.
+    /// Gigabytes of weights per second that the decode kernel reads, for the format that most of the held weights use.
     ///
     /// # Errors
     /// The device is gone.
@@ -42,7 +42,7 @@ impl Engine {
         self.decode_rate(format, rows, COLS).await
     }
 
-    /// Gigabytes a second of a matrix kernel on `n` vectors.
+    /// Gigabytes of weights per second of a matrix kernel on `n` vectors.
     ///
     /// # Errors
     /// The device is gone.
@@ -51,7 +51,7 @@ impl Engine {
         self.shape_rate(kernel, format, (rows, COLS), n).await
     }
 
-    /// Gigabytes of weights a second of the kernel that a decode step uses for a matrix of this shape.
+    /// Gigabytes of weights per second of the kernel that a decode step uses for a matrix of this shape.
     ///
     /// # Errors
     /// The device is gone.
@@ -107,7 +107,7 @@ impl Engine {
         self.rate(&microbench, bytes).await
     }
 
-    /// Gigaflops a second of a matrix kernel on a matrix of `rows` × `cols` and `n` vectors.
+    /// Gigaflop/s of a matrix kernel on a matrix of `rows` × `cols` and `n` vectors.
     ///
     /// # Errors
     /// The device is gone.
@@ -123,8 +123,8 @@ impl Engine {
         Ok(self.shape_rate(kernel, format, (rows, cols), n).await? / bytes * flops)
     }
 
-    /// The time of each dispatch of a forward pass, every one repeated by itself. What the pass would leave in the state of
-    /// its conversation is not to be used.
+    /// The time of each dispatch of a forward pass, each repeated by itself. The pass leaves the conversation's KV
+    /// cache unusable.
     ///
     /// # Errors
     /// The task is not a forward pass, it cannot be encoded, or the device is gone.
@@ -156,7 +156,7 @@ impl Engine {
         Ok(times)
     }
 
-    /// Gigabytes a second that this device reads when it does nothing else: what a share of its rate is compared with.
+    /// Gigabytes per second that this device reads when it does nothing else: the reference for kernel rates.
     ///
     /// # Errors
     /// The device is gone.
@@ -177,9 +177,9 @@ impl Engine {
         self.inner.core.borrow_mut().microbench(kernel, sizes, params, groups)
     }
 
-    /// Gigabytes a second of a kernel that gets through `bytes`.
+    /// Gigabytes per second of a kernel that reads `bytes`.
     async fn rate(&self, microbench: &Microbench, bytes: u64) -> Result<f64, EngineError> {
-        // The first run pays for the pipeline and the zeros.
+        // The first run includes pipeline creation and zeroing the buffers.
         self.timed(microbench, 1).await?;
         let mut repeat = 1;
         loop {

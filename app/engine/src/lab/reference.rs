@@ -1,4 +1,5 @@
-//! A whole model on the CPU, from dequantized weights: what the GPU is compared with. Slow and plain.
+//! Runs a whole model on the CPU from dequantized weights. The GPU's results are compared with it, so it stays slow and
+//! simple.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +8,10 @@ use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
 use potluck_shaders::{Format, Pairs};
 
-/// Reads a unit's tensor bytes: unit and index of the tensor.
+/// Reads the bytes of a tensor, given its unit and its index in the unit.
 pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 
-/// A model with its weights as 32-bit floats, and the keys and values of one conversation.
+/// A model with its weights as 32-bit floats, and the KV cache of one conversation.
 pub struct Reference {
     spec: ModelSpec,
     kv_type: KvCacheType,
@@ -20,12 +21,12 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Dequantizes every unit. Keys and values are exact.
+    /// Dequantizes every unit. Keys and values are stored exactly.
     pub fn new(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>) -> Self {
         Self::with_kv_cache(spec, units, source, KvCacheType::F32)
     }
 
-    /// The same with keys and values of a type.
+    /// As [`Reference::new`], with keys and values stored in a KV cache type.
     pub fn with_kv_cache(spec: &ModelSpec, units: &UnitMap, source: &Source<'_>, kv_type: KvCacheType) -> Self {
         let mut tensors = BTreeMap::new();
         for unit in units.units() {
@@ -42,12 +43,12 @@ impl Reference {
         &self.tensors[&(unit, role)]
     }
 
-    /// Adds a token after those before it whose logits nobody needs: what only they depend on is left out.
+    /// Appends a token whose logits nobody needs, and skips what only they depend on.
     pub fn skip(&mut self, token: u32) {
         self.blocks(token, false);
     }
 
-    /// Adds a token after those before it and returns its logits.
+    /// Appends a token and returns its logits.
     pub fn next(&mut self, token: u32) -> Vec<f32> {
         let x = self.blocks(token, true);
         let role = if self.spec.tied_lm_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
@@ -56,7 +57,7 @@ impl Reference {
         kernels::matvec(self.tensor(WeightUnit::LmHead, role), &normed)
     }
 
-    /// What leaves the last block; only its keys and values are right if the rest is not wanted.
+    /// The output of the last block. If `wanted` is false, only its keys and values are valid.
     fn blocks(&mut self, token: u32, wanted: bool) -> Vec<f32> {
         let hidden = self.spec.hidden as usize;
         let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
@@ -71,7 +72,7 @@ impl Reference {
         x
     }
 
-    /// Stores the keys and values of the next position and returns its queries.
+    /// Stores the next position's keys and values and returns its queries.
     fn remember(&mut self, block: usize, x: &[f32]) -> Vec<f32> {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
@@ -114,7 +115,7 @@ impl Reference {
         query
     }
 
-    /// Attention of the newest position, and its output added to the hidden vector.
+    /// Adds the attention output of the newest position to the hidden vector.
     fn attend(&self, block: usize, query: &[f32], x: &mut [f32]) {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block);

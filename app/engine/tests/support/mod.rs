@@ -1,4 +1,4 @@
-//! Small models with random weights, and an engine on whatever adapter this machine has.
+//! Builds small models with random weights, and an engine on whatever adapter this machine has.
 #![allow(dead_code, clippy::unwrap_used, reason = "each test uses a part of this, and may panic")]
 
 use std::cell::RefCell;
@@ -16,19 +16,19 @@ use potluck_plan::{
     LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task, Then, Ticket, WeightUnit, Work,
 };
 
-/// The device of this machine, with the kernels of a tier; a machine without one cannot run these tests.
+/// This machine's GPU, with the kernels of a tier. A machine without a GPU cannot run these tests.
 pub fn gpu_as(tier: Option<Tier>) -> Gpu {
     gpu_with(GpuOptions { tier, ..GpuOptions::default() })
 }
 
-/// The same, with any options.
+/// The same with any options.
 pub fn gpu_with(options: GpuOptions) -> Gpu {
     let gpu = futures::executor::block_on(Gpu::open(options)).expect("these tests need a Vulkan adapter");
     println!("on {} as {:?}", gpu.capabilities().name, gpu.capabilities().tier);
     gpu
 }
 
-/// A small generator of numbers (SplitMix64).
+/// A small random number generator (SplitMix64).
 pub struct Random(pub u64);
 
 impl Random {
@@ -54,7 +54,7 @@ fn half(value: f32) -> [u8; 2] {
     half::f16::from_f32(value).to_le_bytes()
 }
 
-/// Random bytes of a row of a type, with values of about `scale`.
+/// Random bytes for a row of a tensor type, with values of about `scale`.
 pub fn random_row(random: &mut Random, kind: TensorType, cols: u32, scale: f32, out: &mut Vec<u8>) {
     let blocks = |values| cols / values;
     let bytes = |random: &mut Random, n: usize, out: &mut Vec<u8>| {
@@ -96,7 +96,7 @@ pub struct Model {
     pub file: Vec<u8>,
 }
 
-/// What to build.
+/// The model to build.
 #[derive(Clone)]
 pub struct Recipe {
     pub architecture: Architecture,
@@ -272,14 +272,14 @@ impl Model {
     }
 }
 
-/// An engine with its results.
+/// An engine and its results.
 pub struct Bench {
     pub engine: Engine,
     pub results: Rc<RefCell<HashMap<Ticket, Outcome>>>,
     next: u64,
 }
 
-/// Reads the bytes of a unit's tensor.
+/// Reads the bytes of a tensor, given its unit and its index in the unit.
 pub type Bytes<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 
 impl Bench {
@@ -332,7 +332,7 @@ impl Bench {
     }
 }
 
-/// Uploads everything an engine misses, in small pieces so that tensors are cut.
+/// Uploads everything the engine is missing, in small pieces so that tensors are split.
 pub fn load(engine: &Engine, units: &UnitMap, bytes: &Bytes<'_>) {
     for unit in engine.missing() {
         for (index, _) in units.tensors(unit).iter().enumerate() {

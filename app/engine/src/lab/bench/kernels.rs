@@ -1,5 +1,5 @@
-//! Time by class of kernels: the dispatches of one piece of work, class by class, repeated until a class takes long enough
-//! to be measured.
+//! Time by kernel class: takes the dispatches of one piece of work and repeats each class until it runs long enough to
+//! measure.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -15,45 +15,45 @@ use crate::runtime::layout::PARAMS_STRIDE;
 use crate::runtime::recorder::{Program, Step};
 use crate::runtime::submit::PASSING;
 
-/// A class is repeated until it takes this many milliseconds: browsers round timestamps to 0.1 ms.
+/// Repeat a class until it takes this many milliseconds, because browsers round timestamps to 0.1 ms.
 const LONG_ENOUGH: f64 = 5.0;
-/// Most repeats of a class that takes next to nothing.
+/// Maximum repeats, for classes that take almost no time.
 const MAX_REPEATS: u32 = 4096;
 
-/// The middle of so many measurements counts, unless one takes longer than the milliseconds of [`SLOW`].
+/// The median of this many measurements counts. A class that takes longer than [`SLOW`] milliseconds is measured once.
 const TRIES: usize = 3;
 const SLOW: f64 = 500.0;
 
-/// How the times were taken.
+/// How the times were measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocked {
-    /// Timestamps of the GPU at the boundaries of passes.
+    /// GPU timestamps at pass boundaries.
     Timestamps,
-    /// Wall time of a submit and its readback, less that of an empty one.
+    /// Wall time of a submit and its readback, minus that of an empty submit.
     WallTime,
 }
 
-/// What one class of kernels takes in one piece of work.
+/// Time of one kernel class in one piece of work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTime {
     /// The class: `matvec`, `attention`, `matmul experts`.
     pub class: String,
-    /// Its variants in use.
+    /// The class's variants in use.
     pub kernels: Vec<String>,
-    /// Dispatches.
+    /// Number of dispatches.
     pub dispatches: u32,
-    /// Bytes of weights and KV cache they get through, counted again for each group of rows that reads them again.
+    /// Bytes of weights and KV cache read, counted again for each group of batch rows that reads them again.
     pub bytes: u64,
-    /// Milliseconds of all of them.
+    /// Milliseconds of all dispatches together.
     pub millis: f64,
 }
 
-/// All classes of a piece of work, in the order of their first dispatch.
+/// All kernel classes of a piece of work, in the order of their first dispatch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTimes {
-    /// How.
+    /// How the times were measured.
     pub clocked: Clocked,
-    /// Each class.
+    /// The classes.
     pub classes: Vec<KernelTime>,
 }
 
@@ -61,14 +61,14 @@ pub struct KernelTimes {
 pub(crate) struct Part {
     class: String,
     program: Rc<Program>,
-    /// Which steps, and where the program's uniforms begin in the arena, in steps.
+    /// Which steps, and the arena offset of the program's uniforms, in steps.
     steps: Vec<usize>,
     base: u32,
     reach: u32,
 }
 
 impl Part {
-    /// All of a program that is not kept, and that does not depend on the context.
+    /// A whole program, provided it is not cached and does not depend on the context.
     pub(crate) fn whole(program: Rc<Program>) -> Part {
         Part { class: String::new(), steps: (0..program.steps.len()).collect(), program, base: 0, reach: 0 }
     }
@@ -81,7 +81,7 @@ impl Part {
         self.steps().map(|step| step.cost(self.reach)).sum()
     }
 
-    /// Cuts so that no pass costs more than `max`, unless one dispatch alone does.
+    /// Splits the steps so that no pass costs more than `max`, unless a single dispatch does.
     fn passes(&self, max: u64) -> Vec<&[usize]> {
         let mut passes = Vec::new();
         let (mut first, mut cost) = (0, 0);
@@ -109,7 +109,7 @@ impl Part {
     }
 }
 
-/// The parts of a program, classes in the order of their first dispatch.
+/// The parts of a program by class, in the order of their first dispatch.
 fn by_class(program: &Rc<Program>, base: u32, reach: u32) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (index, step) in program.steps.iter().enumerate().filter(|(_, step)| step.size(reach).is_some()) {
@@ -122,7 +122,8 @@ fn by_class(program: &Rc<Program>, base: u32, reach: u32) -> Vec<Part> {
     parts
 }
 
-/// `matvec` of "matvec Q4_K workgroup ×4", `matvec experts` of "matvec Q4_K workgroup ×1 expert", `attention` of "flash attention F32 64".
+/// Gives `matvec` for "matvec Q4_K workgroup ×4", `matvec experts` for "matvec Q4_K workgroup ×1 expert", and
+/// `attention` for "flash attention F32 64".
 fn class_of(kernel: &str) -> String {
     let kernel = kernel.strip_prefix("flash ").unwrap_or(kernel);
     let first = kernel.split(' ').next().unwrap_or(kernel);
@@ -130,8 +131,8 @@ fn class_of(kernel: &str) -> String {
 }
 
 impl Engine {
-    /// Runs the kernels of a forward pass class by class. What they compute is of no use afterwards: results are overwritten,
-    /// and whatever adds to a vector adds many times.
+    /// Runs the kernels of a forward pass class by class. The results are meaningless: repeats overwrite them, and
+    /// kernels that add to a vector add many times.
     pub(super) async fn kernel_times(
         &self,
         rows: &[BatchToken],
@@ -166,9 +167,9 @@ impl Engine {
         Ok(times)
     }
 
-    /// Milliseconds of the dispatches of a part.
+    /// Milliseconds for the dispatches of a part.
     async fn clock(&self, part: &Part) -> Result<(Clocked, f64), EngineError> {
-        // The first run pays for what is cold.
+        // The first run includes one-time costs.
         self.repeat(part, 1).await?;
         let mut repeat = 1;
         loop {
@@ -186,14 +187,14 @@ impl Engine {
         }
     }
 
-    /// Milliseconds of so many repeats.
+    /// Milliseconds for `repeat` runs of a part.
     pub(crate) async fn repeat(&self, part: &Part, repeat: u32) -> Result<(Clocked, f64), EngineError> {
         let timed = self.launch_timed(part, repeat);
         let gpu = timed.gpu.clone();
         let started = timed.started;
         let stamps = timed.stamps().await?;
         let wall = clock::now() - started;
-        // A driver that has the feature but no clock gives zeros.
+        // A driver that has the feature but no clock returns zeros.
         if let Some(ticks) = stamps.filter(|ticks| *ticks > 0) {
             return Ok((Clocked::Timestamps, ticks as f64 * f64::from(gpu.queue.get_timestamp_period()) / 1e6));
         }
@@ -255,7 +256,7 @@ impl Engine {
     }
 }
 
-/// Passes under way.
+/// Submitted passes.
 struct Timed {
     gpu: Gpu,
     has_clock: bool,
@@ -264,7 +265,7 @@ struct Timed {
 }
 
 impl Timed {
-    /// Waits for the passes; the ticks inside them all together, if there is a clock.
+    /// Waits for the passes and returns the sum of the ticks inside them, if there is a clock.
     async fn stamps(self) -> Result<Option<u64>, EngineError> {
         map(&self.gpu, &self.read).await?;
         if !self.has_clock {

@@ -1,6 +1,6 @@
-//! Whole prompts and answers on this device, timed: what a person waits for, without network and tokenizer.
+//! Times whole prompts and answers on this device: what a user waits for, without network and tokenizer.
 //!
-//! The same core runs behind `/bench`, `potluck-node run --bench` and `cargo bench --bench model`.
+//! `/bench`, `potluck-node run --bench` and `cargo bench --bench model` share this code.
 
 pub(crate) mod kernels;
 
@@ -21,19 +21,19 @@ use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
 use crate::runtime::layout::kv_cache_bytes_per_position;
 
-/// What is timed: a prompt after a context of some depth, and an answer.
+/// What to time: a prompt after a context of a given depth, and an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Positions the conversation has before the prompt; not timed.
+    /// Positions already in the conversation before the prompt; not timed.
     pub depth: u32,
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub prompt: u32,
-    /// Tokens of the answer.
+    /// Answer tokens.
     pub answer: u32,
 }
 
 impl Workload {
-    /// Positions it needs in all.
+    /// Positions needed in all.
     pub fn positions(self) -> u32 {
         self.depth + self.prompt + self.answer
     }
@@ -42,27 +42,28 @@ impl Workload {
 /// One timed run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Milliseconds from the first submit of the prompt until the answer's first token is known.
+    /// Milliseconds from the first submit of the prompt to the readback of the answer's first token.
     pub first_token: f64,
-    /// Milliseconds from the answer's first token to its last one.
+    /// Milliseconds from the answer's first token to its last.
     pub decode: f64,
     /// The answer.
     pub tokens: Vec<u32>,
 }
 
 impl Run {
-    /// Tokens of the prompt a second. The time holds the answer's first token, which the prompt's last row gives.
+    /// Prompt tokens per second. The time includes the answer's first token, which comes from the prompt's last batch
+    /// row.
     pub fn prefill_rate(&self, workload: Workload) -> f64 {
         f64::from(workload.prompt) * 1e3 / self.first_token
     }
 
-    /// Tokens of the answer a second, without the first one, whose time belongs to the prompt; 0 for an answer of one.
+    /// Answer tokens per second, without the first token, whose time counts as prefill; 0 for an answer of one token.
     pub fn decode_rate(&self) -> f64 {
         if self.tokens.len() < 2 { 0.0 } else { (self.tokens.len() - 1) as f64 * 1e3 / self.decode }
     }
 }
 
-/// The results of one engine, in the order in which they come.
+/// One engine's results, in order of arrival.
 #[derive(Clone, Default)]
 pub struct Answers(Rc<RefCell<Waiting>>);
 
@@ -73,7 +74,7 @@ struct Waiting {
 }
 
 impl Answers {
-    /// What an engine is given to hand out its results.
+    /// The callback through which an engine delivers its results.
     pub fn receiver(&self) -> Box<dyn Fn(Computed)> {
         let waiting = self.0.clone();
         Box::new(move |computed| {
@@ -89,7 +90,7 @@ impl Answers {
     }
 
     async fn next(&self, engine: &Engine) -> Computed {
-        // Natively nobody else moves the device.
+        // Native builds have to poll the device themselves.
         #[cfg(not(target_arch = "wasm32"))]
         while self.0.borrow().computed.is_empty() && engine.pending() > 0 {
             engine.poll_for(std::time::Duration::from_millis(50));
@@ -118,12 +119,12 @@ pub struct Bench {
 }
 
 const CONVERSATION: ConversationId = ConversationId(0);
-/// Tokens of one piece of work, and pieces submitted before the first one is read.
+/// Tokens per piece of work, and pieces submitted before the first is read back.
 const STEPS: u32 = 4;
 const AHEAD: usize = 2;
 
 impl Bench {
-    /// `answers` must be the receiver that the engine was made with, and nothing else may use the engine.
+    /// `answers` must be the receiver the engine was created with. Nothing else may use the engine.
     pub fn new(engine: Engine, answers: Answers) -> Self {
         Self { engine, answers, tickets: Cell::default() }
     }
@@ -133,14 +134,14 @@ impl Bench {
         &self.engine
     }
 
-    /// The token at a position of every benchmark's text: from the middle half of the vocabulary, where no control tokens
-    /// are. `e2e/peers` makes the same ones.
+    /// The token at a position of every benchmark's text. It comes from the middle half of the vocabulary, which has no
+    /// control tokens. `e2e/peers` generates the same tokens.
     pub fn token(position: u32, vocabulary: u32) -> u32 {
         let (first, span) = (vocabulary / 4, (vocabulary / 2).max(1));
         first + ((u64::from(position) * 7919 + 13) % u64::from(span)) as u32
     }
 
-    /// Gives a new conversation a context of so many positions. Runs come after it, as often as wanted.
+    /// Starts a new conversation with a context of `depth` positions. Any number of runs may follow.
     ///
     /// # Errors
     /// The device is gone, or the context is larger than the engine's.
@@ -149,9 +150,8 @@ impl Bench {
         if depth > 0 { self.read(0, depth, Then::Nothing).await.map(drop) } else { Ok(()) }
     }
 
-    /// Reads the prompt after the context, and writes the answer greedily, tokens submitted
-    /// ahead. An answer's end is not looked for: every run
-    /// counts the same tokens.
+    /// Prefills the prompt after the context and decodes the answer greedily, submitting tokens ahead. Ignores
+    /// end-of-text tokens, so every run counts the same number of tokens.
     ///
     /// # Errors
     /// The device is gone, or the context is too small.
@@ -180,20 +180,20 @@ impl Bench {
         Ok(Run { first_token: read - started, decode: clock::now() - read, tokens })
     }
 
-    /// What each class of kernels takes for one token after `depth` positions.
+    /// Time per kernel class for one token after `depth` positions.
     ///
     /// # Errors
-    /// The device is gone. The conversation must be at least so deep.
+    /// The device is gone. The conversation must be at least `depth` positions long.
     pub async fn decode_kernels(&self, depth: u32) -> Result<KernelTimes, EngineError> {
         let head = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
         let token = Self::token(depth, self.vocabulary());
         self.engine.kernel_times(&rows(depth, 1), KernelClass::Decode, vec![token], head).await
     }
 
-    /// What each class of kernels takes for one whole chunk of a prompt after `depth` positions; also the chunk's rows.
+    /// Time per kernel class for one full prompt chunk after `depth` positions, with the number of tokens in the chunk.
     ///
     /// # Errors
-    /// The device is gone. The conversation must be at least so deep.
+    /// The device is gone. The conversation must be at least `depth` positions long.
     pub async fn prefill_kernels(&self, depth: u32) -> Result<(u32, KernelTimes), EngineError> {
         let count = self.chunk();
         let tokens = self.tokens(depth, count);
@@ -201,8 +201,8 @@ impl Bench {
         Ok((count, times))
     }
 
-    /// Bytes that a token at a position cannot avoid to read: the weights it passes (of experts as many as it uses), and the
-    /// keys and values before it. The one row of the embedding table is left out.
+    /// Bytes that a token at a position has to read: the weights it passes (only as many experts as it uses), and the
+    /// keys and values before it. Leaves out its single row of the embedding table.
     pub fn token_bytes(&self, position: u32) -> u64 {
         let core = self.engine.inner.core.borrow();
         let weights: u64 = core
@@ -230,7 +230,7 @@ impl Bench {
         self.engine.inner.core.borrow().spec.vocabulary
     }
 
-    /// Rows of a chunk of a prompt.
+    /// Tokens per prompt chunk.
     fn chunk(&self) -> u32 {
         self.engine.inner.core.borrow().layout.prefill_tokens.max(1)
     }
@@ -240,7 +240,8 @@ impl Bench {
         (first..first + count).map(|position| Self::token(position, vocabulary)).collect()
     }
 
-    /// Reads text in chunks, the next one submitted before the last one is done; the best token after it, if asked for.
+    /// Prefills text in chunks, submitting the next before the last is done. Returns the best next token if `then` asks
+    /// for it.
     async fn read(&self, first: u32, count: u32, then: Then) -> Result<Option<u32>, EngineError> {
         let tokens = self.tokens(first, count);
         let chunk = self.chunk() as usize;
@@ -270,8 +271,8 @@ impl Bench {
         Ok(ticket)
     }
 
-    /// Results come in the order of their work, but work that cannot begin says so at once. What is left of a run that failed
-    /// has lower tickets.
+    /// Waits for a ticket's outcome. Results arrive in the order of their work, except that work that cannot start
+    /// fails at once. Leftovers of a failed run have lower tickets.
     async fn outcome(&self, ticket: Ticket) -> Result<Outcome, EngineError> {
         loop {
             let computed = self.answers.next(&self.engine).await;
@@ -289,7 +290,7 @@ fn rows(first: u32, count: u32) -> Vec<BatchToken> {
     (first..first + count).map(|at| BatchToken { conversation: CONVERSATION, position: Position(at) }).collect()
 }
 
-/// The best token of each row that passed the head.
+/// The best token of each batch row that went through the LM head.
 fn best_of(outcome: &Outcome) -> impl Iterator<Item = u32> {
     let rows = if let Outcome::Candidates(rows) = outcome { rows.as_slice() } else { &[] };
     rows.iter().filter_map(|row| row.ids.first().copied())
@@ -303,7 +304,7 @@ mod tests {
     fn rates_count_every_token_once() {
         let workload = Workload { depth: 0, prompt: 100, answer: 11 };
         let run = Run { first_token: 500.0, decode: 2000.0, tokens: vec![0; 11] };
-        // The first token's time is the prompt's.
+        // The first token's time counts as prefill.
         assert_eq!((run.prefill_rate(workload), run.decode_rate()), (200.0, 5.0));
         assert_eq!(Run { tokens: vec![0], ..run }.decode_rate(), 0.0);
     }
@@ -315,7 +316,7 @@ mod tests {
             assert!(tokens.iter().all(|&token| token >= vocabulary / 4 && token < vocabulary * 3 / 4));
             assert!(tokens.windows(2).all(|pair| pair[0] != pair[1]), "neighbours differ");
         }
-        // Other programs make the same text.
+        // Other programs generate the same text.
         assert_eq!([0, 1, 2].map(|position| Bench::token(position, 32_000)), [8013, 15932, 23851]);
     }
 }

@@ -1,4 +1,4 @@
-//! Cases for the rotation and for attention by rows and by tiles.
+//! Test cases for RoPE and for attention, per row and tiled.
 
 use potluck_plan::{KV_PAGE_TOKENS, KvCacheType};
 use potluck_shaders::{Kernel, Pairs, Strategy, params, reference};
@@ -15,7 +15,7 @@ pub fn rope(
     output: usize,
 ) -> Case {
     let mut random = Random(6);
-    // Three blocks: the last scale has no neighbour.
+    // Three blocks, so the last scale has no neighbour.
     let (dim, dims) = if kv_type.is_quantized() { (96usize, 72usize) } else { (32, 24) };
     let (heads, kv_heads) = (4usize, 2usize);
     let all = heads + 2 * kv_heads;
@@ -70,14 +70,14 @@ pub fn rope(
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)
     } else {
-        // Fixed-point turns and 32-bit divisors leave a small angle at position 30,000.
+        // Fixed-point turns and 32-bit divisors cause a small angle error at position 30,000.
         Expected::Floats(expected, 1e-3)
     };
     let threads = (3 * all) as u32 * Kernel::rope_threads(kv_type, dim as u32);
     case(kernel, bindings, params, (threads.div_ceil(kernel.threads()), 1), 3 + output, expected)
 }
 
-/// Rows of three conversations, of the last one a run that is longer than a tile. No strategy: tiles.
+/// Batch rows of three conversations; the last has a run longer than a tile. No strategy means tiled attention.
 pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy>, quads: u16) -> Case {
     let mut random = Random(7);
     let (heads, kv_heads, dim) = (4usize, 2usize, usize::from(quads) * 4);

@@ -1,4 +1,4 @@
-//! A case for each kernel: odd shapes, ties, several pages, experts that are not here.
+//! Test cases for each kernel: odd shapes, ties, several pages, missing experts.
 
 use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
@@ -7,15 +7,15 @@ use super::{Case, Expected, attention, fused};
 use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
 
-/// Allowed distance of 32-bit sums from 64-bit ones.
+/// Allowed difference between 32-bit and 64-bit sums.
 const TOLERANCE: f64 = 1e-4;
 
-/// The cases of a kernel. None for the one that only measures.
+/// The cases of a kernel; none for the kernel that only measures bandwidth.
 pub fn of(kernel: Kernel) -> Vec<Case> {
     with(kernel, &Matrices::ODD)
 }
 
-/// The same with other matrices.
+/// The same with given matrices.
 pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
     match kernel {
         Kernel::Embed(format) => vec![embed(kernel, format, m)],
@@ -63,7 +63,7 @@ pub(super) fn floats(values: Vec<f32>) -> Expected {
     Expected::Floats(values, TOLERANCE)
 }
 
-/// Groups for kernels with one thread (per thread) or one workgroup (workgroup) a row.
+/// Workgroups for kernels that use one thread (per-thread) or one workgroup per row.
 fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
     if strategy == Strategy::Workgroup { (rows, 1) } else { (rows.div_ceil(kernel.threads()), 1) }
 }
@@ -73,7 +73,7 @@ fn embed(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     let w = m.weights(&mut random, format, m.rows);
     let last = 4 + w.rows;
     let tokens = [5u32, last, 0, 12, last];
-    // The binding holds rows from 5 of the table; token 0 is in another one.
+    // The binding holds the table from row 5 on; token 0 is in another binding.
     let mut expected = vec![0.25; 5 * w.cols as usize];
     for (row, token) in expected.chunks_exact_mut(w.cols as usize).zip(tokens) {
         if token >= 5 {
@@ -101,9 +101,9 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
 }
 
 fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) -> Case {
-    // The same data for every variant of a format, so that variants can be compared bit by bit.
+    // Every variant of a format gets the same data, so that variants can be compared bit by bit.
     let mut random = Random(3);
-    // Tiled kernels take more rows and vectors than a tile.
+    // Tiled kernels get more rows and vectors than fit in a tile.
     let tiled = matches!(kernel, Kernel::MatMul { .. });
     let (all_rows, max) = if tiled { (m.rows + 33, 131) } else { (m.rows, 9) };
     let w = m.weights(&mut random, format, all_rows);
@@ -140,7 +140,7 @@ fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) ->
     case(kernel, bindings, params, size, 2, floats(expected))
 }
 
-/// Slots of six experts: two are not here.
+/// Slots of six experts, two of them not loaded.
 pub(super) const SLOTS: [u32; 6] = [2, NO_SLOT, 0, 3, 1, NO_SLOT];
 
 fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Case {
@@ -148,7 +148,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
     let w = m.weights(&mut random, format, 3 * m.expert_rows);
     let (rows, cols, used) = (m.expert_rows as usize, w.cols as usize, 2usize);
     let row_bytes = w.bytes.len() / (3 * rows);
-    // Slots 1 to 3 are in this binding, each at a multiple of 256 bytes.
+    // Slots 1 to 3 are in this binding, each aligned to 256 bytes.
     let stride = (rows * row_bytes).next_multiple_of(256);
     let bytes: Vec<u8> = w
         .bytes
@@ -157,7 +157,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
         .collect();
     let mut chosen = vec![0u32, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
     if matches!(kernel, Kernel::MatMul { .. }) {
-        // More pairs than a tile takes.
+        // More pairs than fit in a tile.
         chosen.extend([3; 140]);
     }
     let pairs = chosen.len();
@@ -201,7 +201,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
     case(kernel, bindings, params, size, 2, floats(expected))
 }
 
-/// What the grouping kernel makes of chosen experts: tiles (with unused ones), and pairs.
+/// Expected output of the grouping kernel for chosen experts: tiles (with unused ones), and pairs.
 fn group(chosen: &[u32], vectors: u32) -> (Vec<u32>, Vec<u32>) {
     let mut tiles = Vec::new();
     let mut list = Vec::new();
@@ -231,7 +231,7 @@ fn groups(kernel: Kernel, output: usize) -> Case {
 fn swiglu(kernel: Kernel) -> Case {
     let mut random = Random(8);
     let mut gate = random.floats(300);
-    // Far out on both sides, where an exponential would overflow.
+    // Extremes on both sides, where an exponential would overflow.
     gate[..4].copy_from_slice(&[-200.0, 200.0, -90.0, 0.0]);
     let up = random.floats(300);
     let expected = reference::swiglu(&gate, &up);
@@ -243,7 +243,7 @@ fn swiglu(kernel: Kernel) -> Case {
 fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> Case {
     let mut random = Random(9);
     let (n, experts, used) = (3usize, 131usize, 5usize);
-    // Few different values, so that there are ties; never at the border between chosen and not by rounding.
+    // Few distinct values, so that there are ties, but never one where rounding would decide which expert is chosen.
     let scores: Vec<f32> = (0..n * experts).map(|_| (random.next() % 40) as f32 / 8.0).collect();
     let routes: Vec<(u32, f32)> =
         scores.chunks_exact(experts).flat_map(|row| reference::router(row, used, normalize)).collect();
@@ -279,7 +279,7 @@ fn combine(kernel: Kernel) -> Case {
     case(kernel, bindings, params, (x, 1), 4, floats(expected))
 }
 
-/// Logits with many ties, of three rows of 1001.
+/// Three rows of 1001 logits with many ties.
 fn logits() -> Vec<f32> {
     let mut random = Random(11);
     (0..3 * 1001).map(|_| (random.next() % 300) as f32 / 8.0 - 20.0).collect()
@@ -305,7 +305,7 @@ fn segments(kernel: Kernel) -> Case {
     case(kernel, bindings, params, (24u32.div_ceil(kernel.threads()), 1), 1, Expected::Words(expected))
 }
 
-/// What comes out of binding 2, the candidates, or of 3, the last row's best token.
+/// Tests binding 2, the candidates, or binding 3, the last row's best token.
 fn top(kernel: Kernel, strategy: Strategy, output: usize) -> Case {
     let logits = logits();
     let best: Vec<u32> = logits.chunks_exact(1001).flat_map(maxima).collect();

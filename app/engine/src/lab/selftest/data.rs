@@ -1,10 +1,10 @@
-//! Random numbers and random weights for the self-test.
+//! Random numbers and weights for the self-test.
 
 use potluck_gguf::synthetic;
 use potluck_plan::KvCacheType;
 use potluck_shaders::{Format, reference};
 
-/// SplitMix64: small, and the same everywhere.
+/// SplitMix64: small, and identical on every platform.
 pub struct Random(pub u64);
 
 impl Random {
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// What the matrices of the cases look like.
+/// The shape and contents of the test matrices.
 pub struct Matrices<'a> {
     /// Rows of a matrix.
     pub rows: u32,
@@ -34,22 +34,22 @@ pub struct Matrices<'a> {
     pub expert_rows: u32,
     /// Blocks of a row.
     pub blocks: u32,
-    /// Blocks with known values, to choose from; otherwise blocks are random.
+    /// Blocks with known values to choose from; if `None`, blocks are random.
     pub known: Option<&'a [(Vec<u8>, Vec<f32>)]>,
 }
 
 impl Matrices<'static> {
-    /// Random blocks, in numbers that make rows begin at every alignment, and tiles and chunks end early.
+    /// Random blocks. The sizes make rows begin at every alignment, and tiles and chunks end early.
     pub const ODD: Self = Matrices { rows: 37, expert_rows: 21, blocks: 3, known: None };
 }
 
 impl Matrices<'_> {
-    /// Values of a row; formats without blocks end within a chunk of 16.
+    /// Values per row; in formats without blocks, rows end inside a chunk of 16.
     pub fn cols(&self, format: Format) -> u32 {
         if format.block_values() == 1 { 16 * self.blocks + 4 } else { self.blocks * format.block_values() }
     }
 
-    /// `rows` rows.
+    /// Makes `rows` rows.
     pub fn weights(&self, random: &mut Random, format: Format, rows: u32) -> Weights {
         let cols = self.cols(format);
         let count = rows * cols / format.block_values();
@@ -61,7 +61,7 @@ impl Matrices<'_> {
     }
 }
 
-/// Blocks with any bits but sane scales, some of them subnormal.
+/// Blocks of random bits with sane scales, some of them subnormal.
 fn blocks(random: &mut Random, format: Format, count: u32) -> (Vec<u8>, Vec<f32>) {
     let mut source = synthetic::Random::new(random.next(), format.name());
     let size = format.block_bytes() as usize;
@@ -85,7 +85,7 @@ fn choose(random: &mut Random, known: &[(Vec<u8>, Vec<f32>)], count: u32) -> (Ve
     (bytes, values)
 }
 
-/// A matrix: as stored, and as it means.
+/// A matrix: its stored bytes and the values they stand for.
 pub struct Weights {
     pub bytes: Vec<u8>,
     pub values: Vec<f32>,
@@ -109,14 +109,14 @@ pub fn zeros(count: usize) -> Vec<u8> {
     vec![0; 4 * count]
 }
 
-/// Keys or values of many heads as the cache stores them, and what they mean.
+/// Keys or values of many heads: the stored bytes and the values they stand for.
 pub struct Cache {
     pub bytes: Vec<u8>,
     pub values: Vec<f32>,
 }
 
 impl Cache {
-    /// Heads of `dim` of these values.
+    /// Stores these values as heads of `dim`.
     pub fn new(kv_type: KvCacheType, dim: usize, values: &[f32]) -> Self {
         let heads: Vec<Vec<u8>> = values.chunks_exact(dim).map(|head| reference::store(kv_type, head)).collect();
         Self {

@@ -1,4 +1,4 @@
-//! Cases for the decode kernels that do several things at a time.
+//! Test cases for the fused decode kernels.
 
 use potluck_plan::KvCacheType;
 use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, params, reference};
@@ -33,7 +33,7 @@ fn sizes(kernel: Kernel, w: &Weights) -> params::Fused {
     }
 }
 
-/// Rows 20 to 36, 12 to 19 and 0 to 11 of one matrix, as if they were three.
+/// Uses rows 20 to 36, 12 to 19 and 0 to 11 of one matrix as if they were three matrices.
 fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Job)) -> Case {
     let mut random = Random(12);
     let w = m.weights(&mut random, format, 37);
@@ -83,7 +83,7 @@ fn products(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, 
     case(kernel, bindings, params, size, 2, floats(expected))
 }
 
-/// Up lies before gate.
+/// Stores up before gate.
 fn gated(kernel: Kernel, format: Format, m: &Matrices<'_>, rows: u8) -> Case {
     let mut random = Random(13);
     let w = m.weights(&mut random, format, 2 * 21);
@@ -122,10 +122,10 @@ fn padded(w: &Weights) -> (Vec<u8>, usize) {
     (matrices.flat_map(|m| m.iter().copied().chain(std::iter::repeat_n(0, stride - bytes))).collect(), stride)
 }
 
-/// Chosen experts of five rows of two; slots 1 to 3 are in the binding.
+/// Chosen experts of five tokens, two each; slots 1 to 3 are in the binding.
 const CHOSEN: [u32; 10] = [0, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
 
-/// Which of the binding's slots a pair uses.
+/// The binding's slot that a pair uses.
 fn slot(pair: usize) -> Option<usize> {
     let slot = SLOTS.get(CHOSEN[pair] as usize).copied().unwrap_or(NO_SLOT);
     (slot != NO_SLOT && slot >= 1).then(|| slot as usize - 1)
@@ -194,7 +194,7 @@ fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     case(kernel, bindings, params, (rows.div_ceil(kernel.matrix_rows()), n), 2, floats(expected))
 }
 
-/// Three rows of two heads over two key heads, the second and the third with several splits.
+/// Three batch rows of two heads over two key heads; the second and third have several splits.
 struct Attention {
     positions: [u32; 3],
     tables: Vec<u32>,
@@ -212,7 +212,7 @@ impl Attention {
         let mut random = Random(16);
         let dim = usize::from(quads) * 4;
         let positions = [77, SPLIT, 2 * SPLIT + 63];
-        // Five physical pages, used again and again.
+        // Five physical pages, reused in turn.
         let tables = (0..2 * SPLIT / 64 + 1).map(|page| page * 3 % 5).collect();
         let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * HEADS * dim));
         let (keys, values) = (cache(), cache());
@@ -234,7 +234,7 @@ impl Attention {
         &cache[((page * 64 + position % 64) as usize * HEADS + head) * self.dim..][..self.dim]
     }
 
-    /// Scores of a head of a row at some positions.
+    /// Scores of one head of a row at some positions.
     fn scores(&self, row: usize, head: usize, positions: std::ops::Range<u32>) -> Vec<f64> {
         let q = &self.q[(row * HEADS + head) * self.dim..][..self.dim];
         let scale = 1.0 / (self.dim as f64).sqrt();
@@ -257,7 +257,7 @@ impl Attention {
         (max, total, weighted)
     }
 
-    /// What the splits of the rows that have several leave behind; zeros elsewhere.
+    /// Partial results of the rows with several splits; zeros elsewhere.
     fn parts(&self) -> Vec<f32> {
         let width = self.dim + 4;
         let mut parts = vec![0.0; 3 * HEADS * SPLITS * width];
@@ -289,7 +289,7 @@ impl Attention {
     }
 }
 
-/// Finished rows (output 5), and what is left to be merged (output 6).
+/// Finished rows (output 5), and parts left to merge (output 6).
 pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
     let a = Attention::new(kv_type, quads);
     let (attended, parts) = (a.attended(false), a.parts());
@@ -302,7 +302,7 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
         zeros(attended.len()),
         zeros(parts.len()),
     ];
-    // A grid with the splits in y, which `fold` would not make.
+    // A grid with the splits in y, which `fold` would not produce.
     let size = (HEADS as u32, 3);
     [(5, attended), (6, parts)]
         .map(|(output, expected)| {
@@ -313,7 +313,7 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
         .into()
 }
 
-/// Rows with several splits.
+/// The case of rows with several splits.
 pub fn merge(kernel: Kernel, quads: u16) -> Case {
     let a = Attention::new(KvCacheType::F32, quads);
     let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * HEADS * a.dim)];

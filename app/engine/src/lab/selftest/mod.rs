@@ -1,4 +1,4 @@
-//! Every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
+//! Tests every kernel in use against its CPU reference, on the device itself, with random data and odd shapes.
 
 mod attention;
 mod cases;
@@ -21,49 +21,49 @@ use crate::runtime::error::EngineError;
 pub(crate) enum Expected {
     /// Floats, within a distance relative to their root mean square.
     Floats(Vec<f32>, f64),
-    /// Heads of so many values, stored in the cache with what its type loses.
+    /// Heads of the given number of values, stored in the KV cache with the loss of its type.
     Cached(KvCacheType, usize, Vec<f32>),
     /// Exactly these words.
     Words(Vec<u32>),
 }
 
-/// A probe and what should come of it.
+/// A probe and its expected output.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub probe: Probe,
     pub expected: Expected,
 }
 
-/// How one kernel did.
+/// The result for one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelVerdict {
-    /// Which variant.
+    /// The kernel variant.
     pub name: String,
     /// Largest error, relative to the root mean square of the expected values.
     pub worst: f64,
-    /// What is allowed.
+    /// Largest allowed error.
     pub tolerance: f64,
-    /// Within the tolerance.
+    /// Whether the error is within the tolerance.
     pub ok: bool,
-    /// The slower variant that is used instead.
+    /// The slower variant used instead.
     pub replaced_by: Option<String>,
 }
 
-/// How the device did.
+/// The result for the device.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Of each kernel that was tried.
+    /// One verdict per tested kernel.
     pub kernels: Vec<KernelVerdict>,
-    /// False: some kernel is wrong and has no replacement, so answers would be wrong.
+    /// False if some kernel is wrong and has no replacement, so answers would be wrong.
     pub usable: bool,
-    /// Some kernel is wrong and a slower one is used instead.
+    /// Some kernel is wrong and a slower one replaces it.
     pub fallback: bool,
-    /// Several rows at a time give the bits of one row; if not, they are computed one by one.
+    /// Whether several vectors at a time give the bits of one; if not, they are computed one by one.
     pub rows_agree: bool,
 }
 
 impl Expected {
-    /// Largest error and what is allowed.
+    /// The largest error, and the largest allowed one.
     fn judge(&self, bytes: &[u8]) -> (f64, f64) {
         match self {
             Self::Floats(expected, tolerance) => {
@@ -73,8 +73,8 @@ impl Expected {
             Self::Cached(kv_type, dim, expected) => {
                 let heads = bytes.chunks_exact(4 * kv_type.head_words(*dim as u32) as usize);
                 let got = heads.flat_map(|head| reference::load(*kv_type, head, *dim));
-                // Half a step of blocks whose furthest value is about three times the root mean square; at the far end of 4 bits a
-                // whole one.
+                // Half a step in blocks whose largest value is about three times the root mean square; a whole step at
+                // the far end of the 4-bit range.
                 let tolerance = match kv_type {
                     KvCacheType::F32 => 1e-3,
                     KvCacheType::F16 => 2e-3,
@@ -92,8 +92,8 @@ impl Expected {
     }
 }
 
-/// Largest difference by the root mean square of what is expected (without the zeros of a mostly empty cache); not a
-/// number counts as infinitely far.
+/// Largest difference divided by the root mean square of the expected values (without the zeros of a mostly empty
+/// cache). NaN counts as infinite.
 fn distance(got: impl Iterator<Item = f32>, expected: &[f32]) -> f64 {
     let square: f64 = expected.iter().map(|&v| f64::from(v) * f64::from(v)).sum();
     let count = expected.iter().filter(|v| **v != 0.0).count().max(1);
@@ -104,8 +104,9 @@ fn distance(got: impl Iterator<Item = f32>, expected: &[f32]) -> f64 {
 }
 
 impl Engine {
-    /// Compiles and tries kernels that might take the place of one in use, until a time of [`crate::runtime::clock::now`]; whether they are
-    /// right, with the bits of that one, is kept in [`crate::runtime::core::Core::tried`].
+    /// Compiles and tests kernels that might replace one in use, until the given time of
+    /// [`crate::runtime::clock::now`]. Records in [`crate::runtime::core::Core::tried`] whether each is correct and
+    /// gives the same bits.
     ///
     /// # Errors
     /// The device is gone.
@@ -119,7 +120,7 @@ impl Engine {
             let core = self.inner.core.borrow();
             candidates.iter().copied().filter(|kernel| !core.tried.contains_key(kernel)).collect()
         };
-        // A browser compiles all of them at a time, others one by one.
+        // A browser compiles them all in parallel; native builds compile one by one.
         let at_once = if cfg!(target_arch = "wasm32") { new.len().max(1) } else { 1 };
         for some in new.chunks(at_once) {
             if crate::runtime::clock::now() > until {
@@ -134,7 +135,7 @@ impl Engine {
         let all = std::iter::once(portable).chain(new.iter().copied());
         if let Err(error) = self.compile(all.clone().collect()).await {
             self.inner.core.borrow().check_alive()?;
-            // A compiler that fails on one of them: none is used.
+            // If one of them does not compile, none is used.
             log::warn!("kernels are not tuned: {error}");
             self.inner.core.borrow_mut().tried.extend(new.iter().map(|&kernel| (kernel, false)));
             return Ok(());
@@ -157,7 +158,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Tries every kernel in use. A wrong one is replaced by its slower variant from now on; the verdict says so.
+    /// Tests every kernel in use. A wrong kernel is replaced by its slower variant from now on; the verdict reports it.
     ///
     /// # Errors
     /// The device is gone.
@@ -215,7 +216,7 @@ impl Engine {
     }
 }
 
-/// Whether matrix-vector kernels with several rows give the bits of those with one: their cases use the same data.
+/// Whether matrix-vector kernels give the same bits for several vectors as for one: their cases use the same data.
 fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
     let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
     cases.iter().zip(outputs).all(|(case, output)| match case.probe.kernel {
@@ -233,8 +234,8 @@ fn agree(cases: &[Case], outputs: &[Vec<u8>]) -> bool {
     })
 }
 
-/// Tiled products that do not give the bits of another tile, and fused ones that do not give those of the portable variant: their
-/// cases begin with the same vectors.
+/// Tiled products whose bits differ from another tile's, and fused products whose bits differ from the portable
+/// variant's. Their cases begin with the same vectors.
 fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let mut first: BTreeMap<String, &Vec<u8>> = BTreeMap::new();
     let differs = |(case, output): (&Case, &'_ Vec<u8>), first: &Vec<u8>| {
@@ -248,7 +249,7 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
         Kernel::Fused { format, rows: 1, job, .. } => Some((format!("{format:?} {job:?}"), (case, output))),
         Kernel::MatMul { format, operand, .. } => {
-            // The two cases of an expert kernel differ in their uniforms.
+            // The two cases of an expert kernel differ only in their uniforms.
             let uniform = if operand == Operand::Expert { &case.probe.params[..] } else { &[] };
             Some((format!("{format:?} {operand:?} {uniform:?}"), (case, output)))
         }

@@ -1,5 +1,5 @@
-//! Every format in every kind of kernel against the outside dequantizer: the blocks and their values are those that libggml
-//! and PyPI `gguf` agree on (`e2e/golden/vectors.py`).
+//! Tests every format in every kind of kernel against an independent dequantizer: the blocks and values are those that
+//! libggml and PyPI `gguf` agree on (`e2e/golden/vectors.py`).
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use futures::executor::block_on;
@@ -17,7 +17,7 @@ const MAX: f64 = 1e-7;
 
 type Blocks = Vec<(Vec<u8>, Vec<f32>)>;
 
-/// Blocks and what they mean, from the golden data of `potluck-gguf`.
+/// Blocks and their values, from the golden data of `potluck-gguf`.
 fn golden(format: Format) -> Blocks {
     let path = format!("{}/../gguf/tests/data/dequantize/{}.bin", env!("CARGO_MANIFEST_DIR"), format.name());
     let file = std::fs::read(&path).unwrap();
@@ -26,7 +26,7 @@ fn golden(format: Format) -> Blocks {
     let floats: Vec<f32> = floats.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
     let blocks: Blocks =
         bytes.chunks_exact(size).map(<[u8]>::to_vec).zip(floats.chunks_exact(values).map(<[f32]>::to_vec)).collect();
-    // One value of 65504 among small ones would hide any error of theirs.
+    // A value of 65504 among small ones would hide any error in them.
     blocks.into_iter().filter(|(_, values)| values.iter().all(|value| value.abs() < 1e4)).collect()
 }
 
@@ -54,7 +54,7 @@ fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> + '_ {
     bytes.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().unwrap()))
 }
 
-/// Squared error over squared values.
+/// Sum of squared errors divided by the sum of squared values.
 fn error(output: &[u8], expected: &Expected) -> f64 {
     let Expected::Floats(expected, _) = expected else { panic!("matrix kernels give floats") };
     let square = |v: f64| v * v;
@@ -62,7 +62,7 @@ fn error(output: &[u8], expected: &Expected) -> f64 {
     wrong / expected.iter().map(|&v| square(f64::from(v))).sum::<f64>()
 }
 
-/// Lookup, vector, matrix and expert kernels, one of each kind: the others differ in what surrounds the same fetch.
+/// One lookup, vector, matrix and expert kernel each: the others differ only in what surrounds the same fetch.
 fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
     let broadcast = lanes.into_iter().flat_map(|lanes| {
         [(Operand::Plain, false), (Operand::Expert, true)].map(|(operand, grouped)| {
@@ -118,7 +118,7 @@ fn every_format_equals_the_outside_dequantizer_in_every_kind_of_kernel() {
 
 #[test]
 fn all_forms_of_a_fused_kernel_give_the_same_bits() {
-    // Blocks read as words, blocks that begin at any byte, and rows that end within 16 values.
+    // Blocks that are read as words, blocks that begin at any byte, and rows that end inside 16 values.
     let engine = engine();
     let subgroup = engine.inner.core.borrow().gpu.capabilities().subgroup;
     for format in [Format::Q4_K, Format::Q6_K, Format::F32] {
@@ -138,7 +138,8 @@ fn all_forms_of_a_fused_kernel_give_the_same_bits() {
 
 #[test]
 fn tiles_with_and_without_barriers_give_the_same_bits() {
-    // Tiles and formats have nothing to do with each other: one with blocks, and one whose rows end within 16 values.
+    // Tiles and formats are independent: one format with blocks, and one whose rows end inside 16 values, cover every
+    // tile.
     let variants = [
         (Format::Q4_K, Operand::Plain),
         (Format::Q4_K, Operand::Bias),
@@ -158,7 +159,7 @@ fn tiles_with_and_without_barriers_give_the_same_bits() {
             let probes: Vec<Probe> = cases.iter().map(|of_tile| of_tile[number].probe.clone()).collect();
             let outputs = run(&engine, &probes);
             for (tile, output) in tiles.iter().zip(&outputs) {
-                // A larger tile takes more vectors.
+                // A larger tile covers more vectors.
                 let both = output.len().min(outputs[0].len());
                 assert!(output[..both] == outputs[0][..both], "{} {operand:?} {tile:?} case {number}", format.name());
             }
@@ -185,7 +186,7 @@ fn vectors_read_by_subgroups_give_the_bits_of_vectors_read_by_each_thread() {
     }
 }
 
-/// Makes the scales of a block what no number is. `IQ1_M` keeps the bits of its scale in four places.
+/// Makes the scales of a block non-finite. `IQ1_M` spreads the bits of its scale over four places.
 fn spoil(format: Format, block: &mut [u8], bits: u16) {
     use Format::*;
     let halves: &[usize] = match format {
@@ -250,7 +251,7 @@ fn a_scale_that_is_no_number_counts_as_zero_and_spoils_nothing_else() {
     }
 }
 
-/// Rows of floats and the blocks that libggml and PyPI `gguf` store for them: of ordinary size, tiny, large, zeros.
+/// Rows of floats, and the blocks that libggml and PyPI `gguf` store for them: ordinary, tiny, large and zero values.
 fn stored_outside(format: Format) -> (Vec<f32>, Vec<u8>) {
     let path = format!("{}/../gguf/tests/data/quantize/{}.bin", env!("CARGO_MANIFEST_DIR"), format.name());
     let file = std::fs::read(&path).unwrap();
@@ -262,12 +263,12 @@ fn stored_outside(format: Format) -> (Vec<f32>, Vec<u8>) {
 #[test]
 fn keys_and_values_are_stored_as_outside_software_would() {
     let engine = engine();
-    // Heads of one block, of two that share a word of scales, and of three.
+    // Heads of one block, of two blocks that share a word of scales, and of three.
     for (kv_type, format) in [(KvCacheType::Q8_0, Format::Q8_0), (KvCacheType::Q4_0, Format::Q4_0)] {
         let (given, blocks) = stored_outside(format);
         let expected = potluck_shaders::reference::dequantize(format, &blocks);
         for dim in [32usize, 64, 96] {
-            // At position 0 nothing rotates: keys and values are what was given.
+            // Position 0 rotates nothing, so keys and values are the input.
             let n = given.len() / dim;
             let qkv: Vec<f32> = given.chunks_exact(dim).flat_map(|head| [head, head, head].concat()).collect();
             let rows: Vec<[u32; 4]> = (0..n as u32).map(|row| [0, row, 0, 0]).collect();
@@ -305,7 +306,7 @@ fn keys_and_values_are_stored_as_outside_software_would() {
                         |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v) * f64::from(v)).sum();
                     let all: f64 = square(&mut expected.iter().copied());
                     let wrong: f64 = square(&mut got.iter().zip(expected).map(|(a, b)| a - b));
-                    // A value between two steps may become either: devices divide with an error in the last bits.
+                    // A value between two steps may round to either: devices divide with an error in the last bits.
                     assert!(wrong <= 2e-3 * all, "{kv_type} {dim} block {block}: {got:?}, expected {expected:?}");
                 }
                 let alike = got.iter().zip(&expected).filter(|(a, b)| (*a - **b).abs() <= 1e-6 * b.abs()).count();

@@ -1,4 +1,4 @@
-//! Measuring: every product that the held units need, on their own weights, by each kernel that would do.
+//! Measures every product that the held units need, on their own weights, with each suitable kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -18,28 +18,28 @@ use crate::runtime::recorder::{Program, Recorder, Step, fold};
 use crate::runtime::submit::PASSING;
 use crate::runtime::tuning_table::{Choice, Shape, Tuned};
 
-/// Milliseconds of one measurement at least. Browsers round timestamps to 0.1 ms.
+/// Minimum milliseconds per measurement. Browsers round timestamps to 0.1 ms.
 const LONG_ENOUGH: f64 = if cfg!(target_arch = "wasm32") { 5.0 } else { 3.0 };
-/// Most repeats of a product in one measurement.
+/// Maximum repeats of a product in one measurement.
 const MAX_REPEATS: u32 = 1024;
-/// Bytes of weights that are more than caches keep: a product is measured on so many if the model has them.
+/// More bytes of weights than caches hold: a product is measured on this many if the model has them.
 const ENOUGH_BYTES: u64 = 128 << 20;
-/// Sizes of chunks whose tiles are measured, of those that the engine computes at a time.
+/// Chunk sizes for which tiles are measured, among those the engine uses.
 const CHUNKS: [u32; 2] = [512, 64];
 
 /// All dispatches of one shape.
 struct Product {
     shape: Shape,
-    /// The kernel that was recorded.
+    /// The recorded kernel.
     kernel: Kernel,
     steps: Vec<Step>,
     uniforms: Vec<u8>,
     bytes: u64,
-    /// Multiplications, to begin with what takes longest.
+    /// Multiplications, used to measure the slowest products first.
     weight: f64,
 }
 
-/// Numbers of a product that its workgroups depend on.
+/// The dimensions that determine a product's workgroups.
 struct Size {
     rows: u32,
     cols: u32,
@@ -47,7 +47,7 @@ struct Size {
 }
 
 impl Size {
-    /// From the uniform of a step, if it is a product of a kind that is tuned.
+    /// Reads the size from a step's uniform; `None` if this kind of kernel is not tuned.
     fn of(kernel: Kernel, uniform: &[u8]) -> Option<Size> {
         match kernel {
             Kernel::Fused { rows: 1, .. } => {
@@ -75,7 +75,7 @@ impl Product {
         }
     }
 
-    /// Its dispatches by another kernel: the same bindings, other workgroups.
+    /// The same dispatches with another kernel: the same bindings, different workgroups.
     fn by(&self, core: &mut Core, kernel: Kernel) -> Program {
         let device = core.gpu.device.clone();
         let pipeline = core.pipelines.get(&device, kernel).pipeline.clone();
@@ -98,7 +98,7 @@ impl Product {
         Program { steps: steps.collect(), uniforms: self.uniforms.clone(), home: None }
     }
 
-    /// What might be quickest, what is used without measuring first.
+    /// Kernels that might be fastest; first the one used without measuring.
     fn candidates(&self, core: &Core) -> Vec<(Choice, Kernel)> {
         match (self.shape, self.kernel) {
             (Shape::Decode { format, job, .. }, _) => {
@@ -124,12 +124,12 @@ impl Core {
         self.settings.tuned && self.profile.is_tunable()
     }
 
-    /// Nothing runs and nothing waits.
+    /// Whether nothing runs and nothing waits.
     fn is_idle(&self) -> bool {
         self.pending.is_empty() && self.waiting.is_empty()
     }
 
-    /// Every product of the units whose weights are here: those of decode steps by their bytes, then those of chunks of prompts.
+    /// Every product of the units whose weights are loaded: decode products by their bytes, then prefill products.
     fn products(&mut self) -> Result<Vec<Product>, EngineError> {
         let mut all = Vec::new();
         let decode = self.record_products(Batch { n: 1, class: KernelClass::Decode })?;
@@ -137,13 +137,13 @@ impl Core {
         let max = self.layout.prefill_tokens;
         for n in CHUNKS.into_iter().filter(|n| *n <= max) {
             let prefill = self.record_products(Batch { n, class: KernelClass::Prefill })?;
-            // Products of many rows read a matrix often: one is as good as all of them.
+            // Products with many vectors reread the matrix often, so one matrix is as good as all of them.
             add_products(prefill, 0, &mut all);
         }
         Ok(all)
     }
 
-    /// What a batch passes in all blocks and the head.
+    /// Records what a batch runs through: all blocks and the LM head.
     fn record_products(&mut self, batch: Batch) -> Result<Program, EngineError> {
         let layout = self.layout.clone();
         let mut rec = Recorder::default();
@@ -151,7 +151,7 @@ impl Core {
         let mut recorded = BTreeSet::new();
         let expert_block = self.expert_block(&layout);
         for unit in self.resident.clone() {
-            // Of a chunk one product of each shape is enough, and blocks are alike.
+            // A prefill chunk needs one product of each shape, and blocks are alike.
             if !decodes && !recorded.insert(self.signature(unit)) {
                 continue;
             }
@@ -168,8 +168,8 @@ impl Core {
         Ok(rec.finish())
     }
 
-    /// The first block whose router is here beside as many experts as a row uses. The experts of one block are more than
-    /// enough bytes, and other blocks may hold other ones.
+    /// The first block that holds its router and at least as many experts as a token uses. One block's experts are more
+    /// than enough bytes, and other blocks may hold different experts.
     fn expert_block(&self, layout: &Layout) -> Option<BlockIndex> {
         let has = |block: &BlockIndex| {
             let places = layout.experts.get(block);
@@ -180,9 +180,9 @@ impl Core {
         layout.experts.keys().copied().find(has)
     }
 
-    /// Uses what was measured from now on, and leaves it with the device.
+    /// Uses a measurement from now on and stores it with the device.
     fn adopt(&mut self, shape: Shape, tuned: Tuned) {
-        // Another engine of this device may have measured other shapes meanwhile.
+        // Another engine on this device may have measured other shapes in the meantime.
         let mut all = self.gpu.tuning();
         all.set(shape, tuned);
         self.gpu.set_tuning(all.clone());
@@ -191,7 +191,7 @@ impl Core {
         self.encode_ahead.clear();
     }
 
-    /// Inputs that no kernel takes longer for than for others: zeros, and experts that are here.
+    /// Writes inputs that no kernel finds unusually slow: zeros, and experts that are loaded.
     fn write_inputs(&mut self) -> Result<(), EngineError> {
         let layout = self.layout.clone();
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
@@ -215,7 +215,7 @@ impl Core {
     }
 }
 
-/// Sorts the steps of a program by shape, the heaviest first. No more of a shape than `enough` bytes.
+/// Groups the steps of a program by shape, the heaviest first. Stops adding to a shape at `enough` bytes.
 fn add_products(program: Program, enough: u64, all: &mut Vec<Product>) {
     let mut found: BTreeMap<Shape, Product> = BTreeMap::new();
     for (step, uniform) in program.steps.into_iter().zip(program.uniforms.chunks_exact(PARAMS_STRIDE as usize)) {
@@ -244,8 +244,8 @@ fn add_products(program: Program, enough: u64, all: &mut Vec<Product>) {
 }
 
 impl Engine {
-    /// Compiles and tests what [`Engine::tune`] will measure, as far as that takes no more than `budget` milliseconds; for when the
-    /// device waits for weights anyway. Kinds of kernels of which something was measured on an earlier visit are left out.
+    /// Compiles and tests the kernels [`Engine::tune`] will measure, for at most `budget` milliseconds; meant for when
+    /// the device waits for weights anyway. Skips kinds of kernels that an earlier visit measured.
     ///
     /// # Errors
     /// The device is gone.
@@ -264,9 +264,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Measures which kernels are quickest for the shapes of the units that are here, uses them from now on and leaves them with the
-    /// device ([`crate::Gpu::tuning`]). Ends when `budget` milliseconds are over or work waits; what was measured until then counts,
-    /// also if nobody waits for the end. True if anything was measured.
+    /// Measures which kernels are fastest for the shapes of the loaded units, uses them from now on and stores them
+    /// with the device ([`crate::Gpu::tuning`]). Stops after `budget` milliseconds or when work waits. Results up to
+    /// then count, even if the caller drops the future. Returns true if anything was measured.
     ///
     /// # Errors
     /// The device is gone.
@@ -312,7 +312,7 @@ impl Engine {
         Ok(measured)
     }
 
-    /// What was measured of the shapes of the units that are here.
+    /// The measurements for the shapes of the loaded units.
     ///
     /// # Errors
     /// The device is gone.
@@ -322,7 +322,7 @@ impl Engine {
         Ok(shapes.into_iter().filter_map(|shape| Some((shape, core.profile.tuning().get(&shape)?))).collect())
     }
 
-    /// The shapes of the units that are here.
+    /// The shapes of the loaded units.
     ///
     /// # Errors
     /// The device is gone.
@@ -335,14 +335,14 @@ impl Engine {
         Ok(core.products()?.into_iter().map(|product| product.shape).collect())
     }
 
-    /// Some shape of the units that are here could be measured and was not.
+    /// Whether some shape of the loaded units could be measured but has not been.
     pub fn is_untuned(&self) -> bool {
         let Ok(shapes) = self.shapes() else { return false };
         let core = self.inner.core.borrow();
         shapes.iter().any(|shape| core.profile.tuning().get(shape).is_none())
     }
 
-    /// Lets the kernels of a product run in turn. None if work waits, the time is over or nothing can be measured.
+    /// Times the kernels of a product in turn. `None` if work waits, the time is over or nothing can be measured.
     async fn run_rounds(
         &self,
         product: &Product,
@@ -357,7 +357,7 @@ impl Engine {
         let may_go_on = || clock::now() <= until && self.inner.core.borrow().is_idle();
         let mut repeat = 1;
         for (number, part) in parts.iter().enumerate() {
-            // The first run pays for what is cold.
+            // The first run includes one-time costs.
             let (_, mut spent) = self.repeat(part, repeat).await?;
             while number == 0 && spent < LONG_ENOUGH && repeat < MAX_REPEATS && may_go_on() {
                 let factor = (1.3 * LONG_ENOUGH / spent.max(0.01)).clamp(2.0, 64.0);

@@ -1,4 +1,4 @@
-//! Finds the quickest kernel for each shape of the units that are here, and puts it into the
+//! Finds the fastest kernel for each shape of the loaded units and stores it in the
 //! [`Tuning`](crate::runtime::tuning_table::Tuning) table.
 
 mod measure;

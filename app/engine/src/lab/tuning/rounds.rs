@@ -1,42 +1,43 @@
-//! Which of some candidates is quickest: rounds in which every one that is still in runs once, medians, and a margin by which the
-//! first, which is used unless another proves better, has to be beaten. A pure state machine: timings in, the next candidate out.
+//! Picks the fastest of several candidates. Each round runs every remaining candidate once; medians decide. The first
+//! candidate is the default, so another must beat it by a margin. A pure state machine: timings in, the next candidate
+//! out.
 
-/// Rounds before anything is decided, and at most.
+/// Minimum rounds before a decision, and maximum rounds.
 const MIN_ROUNDS: usize = 3;
 const MAX_ROUNDS: usize = 6;
-/// A candidate that takes this much longer than the quickest after two rounds is out.
+/// A candidate this much slower than the fastest after two rounds drops out.
 const FAR: f64 = 1.15;
 /// The winner takes at most this share of the first candidate's time.
 const MARGIN: f64 = 0.95;
 
-/// Candidates under measurement; the first is what is used without one.
+/// Candidates under measurement; the first is the default when nothing is measured.
 #[derive(Clone, Debug)]
 pub struct TuningRounds {
     times: Vec<Vec<f64>>,
     out: Vec<bool>,
-    /// The first candidate could not be measured: nothing can be said.
+    /// The first candidate could not be measured, so there is no result.
     void: bool,
 }
 
-/// What the rounds came to.
+/// The outcome of the rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// Which candidate.
+    /// Index of the winning candidate.
     pub winner: usize,
-    /// Milliseconds of the first candidate, the median.
+    /// Median milliseconds of the first candidate.
     pub first: f64,
-    /// Milliseconds of the winner.
+    /// Median milliseconds of the winner.
     pub best: f64,
 }
 
 impl TuningRounds {
-    /// So many candidates.
+    /// Starts the rounds for a number of candidates.
     pub fn new(candidates: usize) -> TuningRounds {
         TuningRounds { times: vec![Vec::new(); candidates], out: vec![false; candidates], void: candidates == 0 }
     }
 
-    /// Which candidate to time next; none once it is decided. Every other round runs backwards, so that a clock that rises or falls
-    /// favours nobody.
+    /// The candidate to time next; `None` once decided. Every other round runs backwards, so that a rising or falling
+    /// clock favours no candidate.
     pub fn next(&self) -> Option<usize> {
         if self.void || self.decided() {
             return None;
@@ -47,7 +48,8 @@ impl TuningRounds {
         if round.is_multiple_of(2) { candidates.find(due) } else { candidates.rev().find(due) }
     }
 
-    /// A candidate took so long. What is no time (zero, negative, not a number) takes it out; if it was the first, the rounds are void.
+    /// Records a candidate's time. An invalid time (zero, negative, NaN) removes the candidate; if it was the first,
+    /// the rounds are void.
     pub fn record(&mut self, candidate: usize, millis: f64) {
         if millis.is_finite() && millis > 0.0 {
             self.times[candidate].push(millis);
@@ -64,7 +66,7 @@ impl TuningRounds {
         }
     }
 
-    /// What came of it; none if there are too few measurements.
+    /// The result; `None` if there are too few measurements.
     pub fn result(&self) -> Option<Decision> {
         if self.void || self.completed() < MIN_ROUNDS {
             return None;
@@ -77,7 +79,7 @@ impl TuningRounds {
         Some(Decision { winner, first, best: self.median(winner) })
     }
 
-    /// Rounds that everyone still in has finished.
+    /// Rounds that every remaining candidate has finished.
     fn completed(&self) -> usize {
         self.running().map(|candidate| self.times[candidate].len()).min().unwrap_or(0)
     }
@@ -90,7 +92,7 @@ impl TuningRounds {
         self.running().min_by(|&left, &right| self.median(left).total_cmp(&self.median(right))).unwrap_or(0)
     }
 
-    /// Rounds in which a candidate was quicker than the first.
+    /// Rounds in which a candidate was faster than the first.
     fn wins(&self, candidate: usize) -> usize {
         self.times[candidate].iter().zip(&self.times[0]).filter(|(own, first)| own < first).count()
     }
@@ -103,12 +105,12 @@ impl TuningRounds {
         if rounds < MIN_ROUNDS || self.times.iter().enumerate().any(|(i, times)| !self.out[i] && times.len() > rounds) {
             return false;
         }
-        // Clear: the first leads, or somebody beat it by the margin in every round.
+        // Decided early: the first leads, or the leader beat the first by the margin in every round.
         let leader = self.leader();
         leader == 0 || self.times[leader].iter().zip(&self.times[0]).all(|(own, first)| *own <= MARGIN * first)
     }
 
-    /// The middle time; of an even number the lower one of the two in the middle. Nothing measured counts as for ever.
+    /// The median time; the lower of the middle two for an even count. Infinite if nothing was measured.
     fn median(&self, candidate: usize) -> f64 {
         let mut times = self.times[candidate].clone();
         times.sort_by(f64::total_cmp);
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Runs a race; gives the order in which candidates ran.
+    /// Runs all rounds and returns the order in which the candidates ran.
     fn run(rounds: &mut TuningRounds, mut time: impl FnMut(usize, usize) -> f64) -> Vec<usize> {
         let mut order = Vec::new();
         while let Some(candidate) = rounds.next() {
@@ -139,7 +141,7 @@ mod tests {
         let order = run(&mut rounds, |candidate, _| [10.0, 9.7, 30.0][candidate]);
         assert_eq!(order[..6], [0, 1, 2, 2, 1, 0]);
         assert!(order[6..].iter().all(|&candidate| candidate != 2), "{order:?}");
-        // Three percent are less than the margin.
+        // Three percent is less than the margin.
         assert_eq!(rounds.result().unwrap().winner, 0);
     }
 
@@ -199,7 +201,8 @@ mod tests {
             prop_assert!(order.len() <= MAX_ROUNDS * speeds.len());
             let result = rounds.result().unwrap();
             let best = speeds.iter().copied().fold(f64::INFINITY, f64::min);
-            // Within noise of the quickest, or the first because nobody is ahead of it by the margin and noise.
+            // The winner is within noise of the fastest, or it is the first because no candidate beats it by the margin
+            // plus noise.
             let won = speeds[result.winner];
             prop_assert!(won <= best * 1.04 || (result.winner == 0 && best * 1.04 >= MARGIN * speeds[0]), "{speeds:?}: {result:?}");
             prop_assert!(result.winner == 0 || won < speeds[0]);
