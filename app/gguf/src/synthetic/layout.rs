@@ -9,7 +9,6 @@ use crate::{GgufError, Metadata, TensorType, Value};
 pub(super) enum Values {
     /// Mean 0; the standard deviation is the number over the square root of the row length, so that outputs have about
     /// that deviation.
-    /// number.
     Matrix(f32),
     /// Mean 0 and this standard deviation.
     Around0(f32),
