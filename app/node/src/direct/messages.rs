@@ -37,7 +37,8 @@ impl ChannelControl {
 /// these, so other peers need not understand them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayControl {
-    /// The holder of the sender's route also holds the end of the channel that sent this nonce in [`ChannelControl::Hello`].
+    /// The sender sent this nonce in [`ChannelControl::Hello`], so the channel's other end belongs to the sender's
+    /// route.
     Proof(Nonce),
     /// The next frames come on the channel, including a copy of each broadcast that the relay delivers.
     Directly,
