@@ -19,7 +19,7 @@ const MIN_ENTRY_BYTES: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
 /// Reads a header from bytes that arrive in pieces.
 ///
-/// Memory stays within a small multiple of the bytes pushed, whatever counts the header claims.
+/// Memory use stays within a small multiple of the bytes pushed, whatever counts the header claims.
 ///
 /// ```
 /// # use potluck_gguf::{GgufWriter, HeaderParser, Progress, Value};

@@ -214,7 +214,7 @@ impl Link {
         self.open && self.channel_nonce.is_some() && self.channel_nonce == self.relay_nonce
     }
 
-    /// True if a frame from the relay should be read now. Otherwise it is held back, or is the copy of a broadcast.
+    /// True if a frame from the relay should be read now. Otherwise it is held back, or skipped as a copy.
     ///
     /// # Errors
     /// The held bytes exceed what a correct peer can send.

@@ -175,7 +175,7 @@ fn Tokens(value: RwSignal<u32>, label: &'static str, chosen: RwSignal<bool>) -> 
     }
 }
 
-/// An integer of at least 1.
+/// An integer from 1 to `most`.
 fn number(event: &ev::Event, most: u32) -> u32 {
     event_target_value(event).parse::<u32>().unwrap_or(1).clamp(1, most)
 }

@@ -62,7 +62,7 @@ pub struct Choice {
     pub share: RwSignal<Option<Sharing>>,
     /// Bytes this device lends.
     pub lend: RwSignal<u64>,
-    /// List the room on the relay's door page.
+    /// List the room on every visitor's door.
     pub visible: RwSignal<bool>,
 }
 

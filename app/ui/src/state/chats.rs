@@ -86,7 +86,7 @@ impl Chats {
         })?
     }
 
-    /// Ends all unfinished answers in `state`. True if the open conversation had one.
+    /// Ends all unfinished answers with `state`. True if the open conversation had one.
     pub fn break_off(self, state: &AnswerState) -> bool {
         self.shelved.update_value(|shelved| {
             for conversation in shelved.values_mut() {

@@ -186,7 +186,7 @@ impl Conversation {
         true
     }
 
-    /// Ends all unfinished answers in `state`; `false` if there were none.
+    /// Ends all unfinished answers with `state`; `false` if there were none.
     pub fn break_off(&mut self, state: &AnswerState) -> bool {
         let mut any = false;
         for turn in self.turns.iter_mut().filter(|turn| turn.answer.state.running()) {
