@@ -98,8 +98,8 @@ pub fn fill(kind: TensorType, deviation: f32, random: &mut Random, bytes: &mut [
             let scales = scales(kind).ok_or(GgufError::UnsupportedType { kind, action: "filled at random" })?;
             // The cast cannot truncate: block sizes are small constants.
             for block in bytes.chunks_exact_mut(kind.block_bytes() as usize) {
-                // Codes are not symmetric around zero, so a random sign per block makes the mean zero. The bytes of the
-                // scale are still random here and supply it.
+                // Codes are not symmetric around zero, so a random sign per block makes the mean zero. It comes from
+                // the scale's bytes, which are still random here.
                 let sign = if block[scales[0].0] & 1 == 0 { 1.0 } else { -1.0 };
                 for &(at, factor) in scales {
                     block[at..at + 2].copy_from_slice(&f16::from_f32(sign * deviation * factor).to_le_bytes());

@@ -40,7 +40,7 @@ impl History {
         let before = (self.timeline.samples.len(), self.timeline.marks.len(), self.tokens);
         self.observe_members(&status.peers, at);
         self.observe_plan(status, at);
-        // A tab that enters later starts counting from there; after a host's reload the count starts at zero.
+        // A tab that enters later counts from the room's current total; the total of a reloaded host starts at zero.
         let known = self.tokens.replace(status.tokens).unwrap_or(status.tokens);
         let new = status.tokens.saturating_sub(known);
         self.timeline.tokens(at, u32::try_from(new).unwrap_or(u32::MAX));
