@@ -1,11 +1,11 @@
-//! Reads values from the bytes at hand, or says how many bytes they need.
+//! Reads values from a buffer, or reports how many bytes it lacks.
 
 use crate::parser::MAX_NAME_BYTES;
 use crate::{Array, GgufError};
 
 /// Why a step did not complete.
 pub(crate) enum Stop {
-    /// That many bytes are needed from where the step began.
+    /// The step needs this many bytes, counted from its start.
     Need(u64),
     Bad(GgufError),
 }
@@ -16,11 +16,11 @@ impl From<GgufError> for Stop {
     }
 }
 
-/// An array whose elements are being read.
+/// A partially read array.
 #[derive(Debug)]
 pub(crate) struct OpenArray {
     pub values: Array,
-    /// Elements to come.
+    /// Elements still to read.
     pub left: u64,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn too_large(what: &str, value: u64, limit: u64) -> GgufError {
     GgufError::TooLarge { what: what.to_string(), value, limit }
 }
 
-/// Reads values from the bytes at hand.
+/// Reads values from a byte buffer.
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     /// Bytes read so far.
@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, at: 0 }
     }
 
-    /// The next bytes.
+    /// Consumes the next `count` bytes.
     pub fn take(&mut self, count: u64) -> Result<&'a [u8], Stop> {
         let end = (self.at as u64).saturating_add(count);
         match self.bytes.get(self.at..usize::try_from(end).unwrap_or(usize::MAX)) {
@@ -52,24 +52,24 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The next bytes, as many as the caller's type has.
+    /// Consumes the next `N` bytes.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Stop> {
         let mut out = [0; N];
         out.copy_from_slice(self.take(N as u64)?);
         Ok(out)
     }
 
-    /// The next 32-bit number.
+    /// Reads a 32-bit number.
     pub fn u32(&mut self) -> Result<u32, Stop> {
         Ok(u32::from_le_bytes(self.array()?))
     }
 
-    /// The next 64-bit number.
+    /// Reads a 64-bit number.
     pub fn u64(&mut self) -> Result<u64, Stop> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A key or a tensor's name: must be text.
+    /// Reads a key or tensor name, which must be valid UTF-8.
     pub fn name(&mut self, what: &str) -> Result<String, Stop> {
         let length = self.u64()?;
         if length > MAX_NAME_BYTES {
@@ -82,7 +82,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A string value. Vocabularies in circulation hold broken UTF-8 at times: such bytes are replaced, not refused.
+    /// Reads a string value. Published vocabularies sometimes contain invalid UTF-8: it is replaced, not rejected.
     pub fn text(&mut self, key: &str, room: u64) -> Result<String, Stop> {
         let length = self.u64()?;
         if length > room {
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         Ok(String::from_utf8_lossy(self.take(length)?).into_owned())
     }
 
-    /// The element type and length of an array, bounded by `room`.
+    /// Reads an array's element type and length, bounded by `room`.
     pub fn array_head(&mut self, key: &str, room: u64) -> Result<OpenArray, Stop> {
         let id = self.u32()?;
         let values = Array::empty(id).ok_or_else(|| GgufError::UnknownValueType { key: key.to_string(), id })?;
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
         Ok(OpenArray { values, left })
     }
 
-    /// Reads as many of `left` numbers as are at hand, at least one; returns how many.
+    /// Reads up to `left` numbers, at least one; returns the count.
     pub fn numbers<T, const N: usize>(
         &mut self,
         values: &mut Vec<T>,

@@ -1,16 +1,16 @@
-//! What can be wrong with a GGUF file, each as one sentence a person can act on.
+//! Errors of GGUF files, each phrased so that a person can act on it.
 
 use thiserror::Error;
 
 use crate::TensorType;
 
-/// What can be wrong with a GGUF file or with a request about one.
+/// What is wrong with a GGUF file or with a request about one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GgufError {
     /// The first four bytes are not `GGUF`.
     #[error("This is not a GGUF file: it starts with {}, not with \"GGUF\".", printable(.found))]
     NotGguf {
-        /// What stands there instead.
+        /// The bytes found instead.
         found: [u8; 4],
     },
     /// Written for a big-endian machine.
@@ -21,7 +21,7 @@ pub enum GgufError {
         "This is GGUF version {version}; versions 2 and 3 can be read here, so convert the file again with newer software."
     )]
     UnsupportedVersion {
-        /// The version it names.
+        /// The file's version.
         version: u32,
     },
     /// The file ends inside its header or inside a tensor.
@@ -29,12 +29,12 @@ pub enum GgufError {
     Truncated {
         /// What is cut off.
         what: String,
-        /// Bytes the file would need to have.
+        /// Bytes the file needs.
         needed: u64,
         /// Bytes it has.
         length: u64,
     },
-    /// A size or count in the header that no honest file has.
+    /// A size or count in the header that no valid file has.
     #[error("The file is corrupt: {what} is {value}, the most that is accepted is {limit}.")]
     TooLarge {
         /// Which size or count.
@@ -44,13 +44,13 @@ pub enum GgufError {
         /// The bound.
         limit: u64,
     },
-    /// Bytes that should be text are not.
+    /// Bytes that should be text are not UTF-8.
     #[error("The file is corrupt: {what} is not valid UTF-8.")]
     NotText {
         /// Which text.
         what: String,
     },
-    /// A metadata value has a type this format does not know.
+    /// A metadata value has an unknown type.
     #[error("The metadata key \"{key}\" has the unknown value type {id}.")]
     UnknownValueType {
         /// The key.
@@ -58,19 +58,19 @@ pub enum GgufError {
         /// The number in the file.
         id: u32,
     },
-    /// Two metadata pairs have one key.
+    /// Two metadata pairs share a key.
     #[error("The metadata key \"{key}\" appears twice.")]
     DuplicateKey {
         /// The key.
         key: String,
     },
-    /// A metadata key that is needed is not there.
+    /// A required metadata key is missing.
     #[error("The file's metadata lacks the key \"{key}\".")]
     MissingKey {
         /// The key.
         key: String,
     },
-    /// A metadata value has another type than the reader needs.
+    /// A metadata value has the wrong type.
     #[error("The metadata key \"{key}\" should be {expected}, but it is {found}.")]
     WrongType {
         /// The key.
@@ -86,13 +86,13 @@ pub enum GgufError {
         /// The value in the file.
         alignment: u64,
     },
-    /// Two tensors have one name.
+    /// Two tensors share a name.
     #[error("The tensor \"{name}\" appears twice.")]
     DuplicateTensor {
         /// The name.
         name: String,
     },
-    /// A tensor has a type this build does not know.
+    /// A tensor has a type that this build does not know.
     #[error(
         "The tensor \"{name}\" has type number {id}, which is unknown here; another quantization of the model may work."
     )]
@@ -102,19 +102,19 @@ pub enum GgufError {
         /// The number in the file.
         id: u32,
     },
-    /// A tensor's dimensions make no sense.
+    /// A tensor's dimensions are invalid.
     #[error("The tensor \"{name}\" of type {kind} has the impossible shape {dims:?}: {why}.")]
     BadShape {
         /// The tensor.
         name: String,
         /// Its type.
         kind: TensorType,
-        /// Its dimensions as the file has them.
+        /// The dimensions in the file.
         dims: Vec<u64>,
         /// What is wrong with them.
         why: &'static str,
     },
-    /// A tensor's data does not start at a multiple of the alignment, or beyond any file.
+    /// A tensor's offset is not a multiple of the alignment, or lies beyond any file.
     #[error(
         "The tensor \"{name}\" lies at offset {offset}, which is not a multiple of the alignment {alignment} or beyond any file."
     )]
@@ -134,17 +134,17 @@ pub enum GgufError {
         /// The one that starts inside it.
         second: String,
     },
-    /// A file of a split model is missing, doubled or out of order.
+    /// A file of a split model is missing, duplicated or out of order.
     #[error("The model is split into {count} files, but file number {expected} is missing or out of order ({found}).")]
     BadSplit {
         /// `split.count`.
         count: u32,
         /// The number (from 1) that was expected.
         expected: u32,
-        /// What was there instead.
+        /// What was found instead.
         found: String,
     },
-    /// The files of a split model have another number of tensors than they promise.
+    /// The tensor count of a split model does not match its metadata.
     #[error("The split model should have {expected} tensors (split.tensors.count), but its files have {found}.")]
     SplitTensorCount {
         /// `split.tensors.count`.
@@ -152,7 +152,7 @@ pub enum GgufError {
         /// The sum over the files.
         found: u64,
     },
-    /// There is no way to turn values of this type into floats here, or floats into it.
+    /// Values of this type cannot be converted to floats, or floats to this type.
     #[error("Values of type {kind} cannot be {action} here.")]
     UnsupportedType {
         /// The type.
@@ -160,7 +160,7 @@ pub enum GgufError {
         /// `read` or `written`.
         action: &'static str,
     },
-    /// A buffer does not have the length that the values need.
+    /// A buffer's length does not match the number of values.
     #[error("{values} values of type {kind} do not fit {bytes} bytes.")]
     LengthMismatch {
         /// The type.
@@ -170,10 +170,10 @@ pub enum GgufError {
         /// Bytes given.
         bytes: usize,
     },
-    /// More bytes were pushed after the header was complete.
+    /// Bytes were pushed after the header was complete.
     #[error("The header was already complete.")]
     AlreadyDone,
-    /// A tensor that is needed is not there.
+    /// A required tensor is missing.
     #[error("The file has no tensor \"{name}\".")]
     MissingTensor {
         /// The name.

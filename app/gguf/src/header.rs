@@ -1,4 +1,4 @@
-//! What a file's header says, and the checks that hold for any header.
+//! The header of a GGUF file, and the checks that apply to every header.
 
 use std::collections::HashSet;
 
@@ -8,25 +8,25 @@ use crate::{GgufError, Metadata, TensorType};
 
 /// The four bytes a file starts with.
 pub const MAGIC: [u8; 4] = *b"GGUF";
-/// Alignment of the data when the metadata names none.
+/// Data alignment if the metadata specifies none.
 pub const DEFAULT_ALIGNMENT: u64 = 32;
-/// The largest alignment accepted.
+/// Largest accepted alignment.
 pub const MAX_ALIGNMENT: u64 = 1 << 20;
-/// The most dimensions a tensor can have.
+/// Largest number of tensor dimensions.
 pub const MAX_DIMS: usize = 4;
-/// The key of the alignment.
+/// Metadata key of the alignment.
 pub const ALIGNMENT_KEY: &str = "general.alignment";
 
-/// A tensor: what it is and where its bytes lie.
+/// A tensor's name, type, shape and location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorInfo {
     /// Name, for example `blk.0.attn_q.weight`.
     pub name: String,
     /// How its values are stored.
     pub kind: TensorType,
-    /// Dimensions as GGUF orders them: `dims[0]` values form a row and lie together. One to four, none zero.
+    /// Dimensions in GGUF order: `dims[0]` is the length of a contiguous row. One to four, none zero.
     pub dims: Vec<u64>,
-    /// The file it lies in: 0 for a single file, else the place of the file in the split.
+    /// File index: 0 for a single file, otherwise the position in the split.
     pub file: u16,
     /// First byte, counted from the start of its file.
     pub offset: u64,
@@ -35,17 +35,17 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// Values in a row (`dims[0]`).
+    /// Row length (`dims[0]`).
     pub fn cols(&self) -> u64 {
         self.dims[0]
     }
 
-    /// Rows in one matrix (`dims[1]`, 1 for a vector).
+    /// Rows per matrix (`dims[1]`, 1 for a vector).
     pub fn rows(&self) -> u64 {
         self.dims.get(1).copied().unwrap_or(1)
     }
 
-    /// Matrices that lie one after another (`dims[2] * dims[3]`), for example the experts of a block.
+    /// Number of stacked matrices (`dims[2] * dims[3]`), such as the experts of a block.
     pub fn matrices(&self) -> u64 {
         self.dims.iter().skip(2).product()
     }
@@ -55,7 +55,7 @@ impl TensorInfo {
         self.dims.iter().product()
     }
 
-    /// The byte after its last.
+    /// Offset just past the last byte.
     pub fn end(&self) -> u64 {
         self.offset + self.bytes
     }
@@ -66,13 +66,13 @@ impl TensorInfo {
 pub struct Header {
     /// Format version, 2 or 3.
     pub version: u32,
-    /// Tensors start at multiples of this.
+    /// Tensor offsets are multiples of this.
     pub alignment: u64,
     /// All metadata.
     pub metadata: Metadata,
-    /// All tensors, in the order of the file's directory.
+    /// All tensors, in directory order.
     pub tensors: Vec<TensorInfo>,
-    /// Where the data section starts: the header's length rounded up to the alignment.
+    /// Start of the data section: the header's length rounded up to the alignment.
     pub data_offset: u64,
 }
 
@@ -82,12 +82,12 @@ impl Header {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
 
-    /// Bytes the file must have for all its tensors.
+    /// Length the file needs to contain all tensors.
     pub fn required_length(&self) -> u64 {
         self.tensors.iter().map(TensorInfo::end).max().unwrap_or(0)
     }
 
-    /// Checks that every tensor lies inside a file of `length` bytes; names the first that does not.
+    /// Checks that every tensor lies within a file of `length` bytes.
     ///
     /// # Errors
     /// [`GgufError::Truncated`] with the first tensor that ends beyond the file.
@@ -103,7 +103,7 @@ impl Header {
     }
 }
 
-/// A line of the tensor directory before it is known where the data starts.
+/// An entry of the tensor directory, read before the start of the data is known.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DirectoryEntry {
     pub name: String,
@@ -113,7 +113,7 @@ pub(crate) struct DirectoryEntry {
     pub offset: u64,
 }
 
-/// The alignment that metadata asks for.
+/// The alignment specified by the metadata.
 pub(crate) fn alignment_of(metadata: &Metadata) -> Result<u64, GgufError> {
     let alignment = metadata.optional(ALIGNMENT_KEY, Metadata::u64)?.unwrap_or(DEFAULT_ALIGNMENT);
     if !alignment.is_power_of_two() || alignment > MAX_ALIGNMENT {
@@ -122,7 +122,8 @@ pub(crate) fn alignment_of(metadata: &Metadata) -> Result<u64, GgufError> {
     Ok(alignment)
 }
 
-/// Bytes of a tensor of this shape. Refuses no, too many, zero and overflowing dimensions, and broken blocks.
+/// Size of a tensor of this shape in bytes. Rejects missing, excess, zero and overflowing dimensions and partial
+/// blocks.
 pub(crate) fn tensor_bytes(name: &str, kind: TensorType, dims: &[u64]) -> Result<u64, GgufError> {
     let bad = |why| GgufError::BadShape { name: name.to_string(), kind, dims: dims.to_vec(), why };
     let (&cols, outer) = dims.split_first().ok_or_else(|| bad("it has no dimensions"))?;
@@ -141,7 +142,7 @@ pub(crate) fn tensor_bytes(name: &str, kind: TensorType, dims: &[u64]) -> Result
     outer.iter().try_fold(row, |bytes, &dim| bytes.checked_mul(dim)).ok_or_else(overflow)
 }
 
-/// Puts a header together: places the data section and checks the directory as a whole.
+/// Assembles a header: locates the data section and validates the directory as a whole.
 pub(crate) fn assemble(
     version: u32,
     metadata: Metadata,
@@ -172,7 +173,7 @@ pub(crate) fn assemble(
     Ok(Header { version, alignment, metadata, tensors, data_offset })
 }
 
-/// No two tensors share bytes, so that the sum of their sizes is bounded by the file's.
+/// Checks that no two tensors overlap, so that the file's length bounds the sum of their sizes.
 fn check_disjoint(tensors: &[TensorInfo]) -> Result<(), GgufError> {
     let mut order: Vec<&TensorInfo> = tensors.iter().collect();
     order.sort_by_key(|tensor| tensor.offset);

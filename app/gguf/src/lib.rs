@@ -1,11 +1,12 @@
-//! GGUF: header, tensor directory, block layouts, reference dequantizer and a writer. No I/O.
+//! Reads and writes GGUF: header, tensor directory, block layouts, reference dequantizer, writer. No I/O.
 //!
-//! - [`HeaderParser`] reads a header from bytes that arrive in pieces; [`join`] makes a [`Model`] of one or several files.
-//! - [`dequantize`] turns the bytes of any tensor type into floats, slowly and exactly: the reference for kernels.
-//! - [`quantize`] and [`GgufWriter`] make files; [`synthetic`] makes whole models from a seed.
+//! - [`HeaderParser`] parses a header incrementally; [`join`] combines the headers of one or several files into a
+//!   [`Model`].
+//! - [`dequantize`] converts any tensor type to floats, slowly and exactly: the reference for the kernels.
+//! - [`quantize`] and [`GgufWriter`] write files; [`synthetic`] generates whole models from a seed.
 //!
-//! Everything in a file is untrusted: sums and products are checked, counts are bounded before anything is allocated,
-//! and each error is a sentence that names the key, the tensor or the type.
+//! Files are untrusted: arithmetic is checked, counts are bounded before anything is allocated, and every error names
+//! the key, tensor or type at fault.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -35,22 +36,22 @@ pub use tensor_type::TensorType;
 pub use value::{Array, Value};
 pub use writer::{GgufWriter, WriteError};
 
-/// What a parser has after some bytes.
+/// The parser's progress after a push.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// The header is longer than what came so far.
+    /// The header continues beyond the bytes pushed so far.
     NeedMore {
-        /// At least this many more bytes; a good size for the next request.
+        /// At least this many more bytes are needed; a good size for the next request.
         at_least: u64,
     },
     /// The header is complete.
     Done(Box<Header>),
 }
 
-/// Reads the header at the start of `bytes`, which may be a whole file or only its beginning.
+/// Parses the header at the start of `bytes`, which may be the complete file or only a prefix.
 ///
 /// # Errors
-/// [`GgufError::Truncated`] if the header is longer than `bytes`, else its first fault.
+/// [`GgufError::Truncated`] if the header is longer than `bytes`, otherwise the first fault found.
 pub fn parse(bytes: &[u8]) -> Result<Header, GgufError> {
     match HeaderParser::new().push(bytes)? {
         Progress::Done(header) => Ok(*header),

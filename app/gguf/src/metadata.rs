@@ -1,4 +1,4 @@
-//! Metadata: keys and typed getters.
+//! Metadata with typed getters.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ impl Metadata {
         self.values.get(key)
     }
 
-    /// Sets a key, and returns what it had before.
+    /// Sets a key and returns its previous value.
     pub fn insert(&mut self, key: impl Into<String>, value: Value) -> Option<Value> {
         self.values.insert(key.into(), value)
     }
 
-    /// Removes a key, and returns what it had.
+    /// Removes a key and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         self.values.remove(key)
     }
@@ -61,7 +61,7 @@ impl Metadata {
         self.get(key).ok_or_else(|| GgufError::MissingKey { key: key.to_string() })
     }
 
-    /// A whole number, whatever integer type the file used.
+    /// An integer of any stored width.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -69,7 +69,7 @@ impl Metadata {
         self.typed(key, "a whole number", Value::as_u64)
     }
 
-    /// A whole number that fits 32 bits, whatever integer type the file used.
+    /// An integer of any stored width that fits 32 bits.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -77,7 +77,7 @@ impl Metadata {
         self.typed(key, "a whole number below 4294967296", |value| value.as_u64()?.try_into().ok())
     }
 
-    /// A float of either size.
+    /// A float of either width.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -85,7 +85,7 @@ impl Metadata {
         self.typed(key, "a float", Value::as_f32)
     }
 
-    /// A truth value.
+    /// A boolean.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -93,7 +93,7 @@ impl Metadata {
         self.typed(key, "a bool", |value| if let Value::Bool(v) = value { Some(*v) } else { None })
     }
 
-    /// A text.
+    /// A string.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -101,7 +101,7 @@ impl Metadata {
         self.typed(key, "a string", |value| if let Value::String(v) = value { Some(v.as_str()) } else { None })
     }
 
-    /// An array of texts.
+    /// An array of strings.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -123,7 +123,7 @@ impl Metadata {
         })
     }
 
-    /// An array of whole numbers that fit 32 bits, whatever integer type the file used.
+    /// An array of integers of any stored width that fit 32 bits.
     ///
     /// # Errors
     /// The key is missing, or its value has another type.
@@ -134,10 +134,10 @@ impl Metadata {
         })
     }
 
-    /// One number for each of `count` blocks: a number means all of them, an array one each.
+    /// One number per block for `count` blocks: a scalar applies to all blocks, an array has one element per block.
     ///
     /// # Errors
-    /// The key is missing, or has no number for each block.
+    /// The key is missing, or does not provide a number for each block.
     pub fn u32_per_block(&self, key: &str, count: usize) -> Result<Vec<u32>, GgufError> {
         match self.require(key)? {
             Value::Array(_) => {
@@ -151,10 +151,10 @@ impl Metadata {
         }
     }
 
-    /// A typed getter's answer, or `None` when the key is absent: `metadata.optional(key, Metadata::u32)?`.
+    /// Makes a typed getter optional: `None` if the key is absent, as in `metadata.optional(key, Metadata::u32)?`.
     ///
     /// # Errors
-    /// What the getter returns for a key that is there.
+    /// Whatever the getter returns for a key that exists.
     pub fn optional<'a, T>(
         &'a self,
         key: &str,

@@ -1,10 +1,10 @@
-//! The name of a file's mixture of tensor types.
+//! Names a file's mixture of tensor types.
 
 use std::collections::BTreeMap;
 
 use crate::{Metadata, TensorInfo, TensorType};
 
-/// What people call the quantization of a file: the name of its mixture ("Q4_K_M"), else the type that most bytes have;
+/// The common name of a file's quantization: its mixture ("Q4_K_M"), otherwise the type that takes the most bytes;
 /// `None` without tensors.
 pub fn quantization(metadata: &Metadata, tensors: &[TensorInfo]) -> Option<String> {
     let named = metadata.optional("general.file_type", Metadata::u32).ok().flatten().and_then(file_type_name);
@@ -18,7 +18,7 @@ pub fn quantization(metadata: &Metadata, tensors: &[TensorInfo]) -> Option<Strin
     })
 }
 
-/// `general.file_type`, as llama.cpp numbers them (`enum llama_ftype`).
+/// Names `general.file_type` by llama.cpp's numbering (`enum llama_ftype`).
 fn file_type_name(number: u32) -> Option<&'static str> {
     Some(match number {
         0 => "F32",

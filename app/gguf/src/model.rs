@@ -1,20 +1,20 @@
-//! A model: one file, or the files of a split put together.
+//! A model: a single file, or all files of a split.
 
 use std::collections::HashMap;
 
 use crate::{GgufError, Header, Metadata, TensorInfo};
 
-/// The number of a split's file, from 0.
+/// Number of a file in the split, from 0.
 pub const SPLIT_NO_KEY: &str = "split.no";
-/// How many files a split has.
+/// Number of files in the split.
 pub const SPLIT_COUNT_KEY: &str = "split.count";
-/// How many tensors all files of a split have together.
+/// Number of tensors in all files of the split.
 pub const SPLIT_TENSORS_KEY: &str = "split.tensors.count";
 
-/// A model: metadata and all tensors, which carry the number of the file they lie in.
+/// A model: metadata and all tensors, each with the index of its file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
-    /// The first file's metadata; those of the others are only about the split.
+    /// The first file's metadata; the other files only describe the split.
     pub metadata: Metadata,
     /// All tensors, file by file.
     pub tensors: Vec<TensorInfo>,
@@ -41,7 +41,7 @@ impl Model {
     }
 }
 
-/// How many files the model of this header has: 1 unless it is split.
+/// Number of files that the model of this header has: 1 unless it is split.
 ///
 /// # Errors
 /// The key has another type.
@@ -49,11 +49,11 @@ pub fn split_count(header: &Header) -> Result<u32, GgufError> {
     Ok(header.metadata.optional(SPLIT_COUNT_KEY, Metadata::u32)?.unwrap_or(1).max(1))
 }
 
-/// Puts the files of a model together, one header or all of a split in their order.
+/// Combines the headers of a model's files, given in order, into one model.
 ///
 /// # Errors
-/// Headers that do not belong together: a file of the split is missing, doubled or out of order, or a tensor is in two
-/// files.
+/// The headers do not belong together: a file of the split is missing, duplicated or out of order, or two files contain
+/// the same tensor.
 pub fn join(headers: impl IntoIterator<Item = Header>) -> Result<Model, GgufError> {
     let mut headers = headers.into_iter();
     let Some(first) = headers.next() else {
@@ -71,7 +71,7 @@ pub fn join(headers: impl IntoIterator<Item = Header>) -> Result<Model, GgufErro
     let mut number = 1;
     for header in headers {
         check_number(&header, count, number)?;
-        // `check_number` keeps the number below the count, which fits 16 bits.
+        // The cast cannot truncate: `check_number` keeps the number below the count, which fits 16 bits.
         add(&mut model, header.tensors, number as u16)?;
         number += 1;
     }

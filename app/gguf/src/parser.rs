@@ -1,4 +1,4 @@
-//! An incremental parser: bytes arrive in pieces of any size, each is looked at once.
+//! An incremental parser: input arrives in pieces of any size and is scanned once.
 
 use crate::cursor::{Cursor, OpenArray, Stop, too_large};
 use crate::error::GgufError;
@@ -6,20 +6,20 @@ use crate::header::{self, DirectoryEntry, Header, MAGIC, MAX_DIMS};
 use crate::value::value_type;
 use crate::{Array, Metadata, Progress, TensorType, Value};
 
-/// The longest string and the largest array accepted, in bytes.
+/// Maximum size of a string or array in bytes.
 pub const MAX_VALUE_BYTES: u64 = 64 << 20;
-/// The longest key and tensor name accepted, in bytes.
+/// Maximum length of a key or tensor name in bytes.
 pub const MAX_NAME_BYTES: u64 = 65_535;
-/// The longest header accepted, in bytes.
+/// Maximum length of a header in bytes.
 pub const MAX_HEADER_BYTES: u64 = 512 << 20;
-/// Fewest bytes of a metadata pair: an empty key, a type and one byte.
+/// Minimum size of a metadata pair: an empty key, a type and one byte.
 const MIN_PAIR_BYTES: u64 = 8 + 4 + 1;
-/// Fewest bytes of a directory entry: a one-letter name, a dimension, a type and an offset.
+/// Minimum size of a directory entry: a one-letter name, a dimension, a type and an offset.
 const MIN_ENTRY_BYTES: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 
 /// Reads a header from bytes that arrive in pieces.
 ///
-/// Memory stays within a small multiple of the bytes pushed, whatever counts the header claims.
+/// Memory use stays within a small multiple of the bytes pushed, whatever counts the header claims.
 ///
 /// ```
 /// # use potluck_gguf::{GgufWriter, HeaderParser, Progress, Value};
@@ -38,7 +38,7 @@ const MIN_ENTRY_BYTES: u64 = 8 + 1 + 4 + 8 + 4 + 8;
 #[derive(Debug, Default)]
 pub struct HeaderParser {
     buffer: Vec<u8>,
-    /// Bytes at the front of `buffer` that are done with.
+    /// Consumed bytes at the front of `buffer`.
     used: usize,
     /// Bytes of the file before `buffer`.
     before: u64,
@@ -56,7 +56,7 @@ enum Stage {
     #[default]
     Preamble,
     Pairs,
-    /// Inside an array: the arrays begun, outermost first.
+    /// Inside an array: the open arrays, outermost first.
     Array {
         key: String,
         started_at: u64,
@@ -72,13 +72,13 @@ impl HeaderParser {
         Self::default()
     }
 
-    /// A parser for a file of `length` bytes: everything the header claims is checked against it.
+    /// A parser for a file of `length` bytes: checks every size in the header against it.
     pub fn with_length(length: u64) -> Self {
         Self { length: Some(length), ..Self::default() }
     }
 
-    /// Takes the next bytes of the file. After [`Progress::Done`] nothing more may be pushed; what was pushed beyond the
-    /// header is dropped. After an error the parser is of no more use.
+    /// Pushes the next bytes of the file. Discards bytes beyond the header; do not push again after [`Progress::Done`]
+    /// or an error.
     ///
     /// # Errors
     /// The first fault of the header.
@@ -115,12 +115,13 @@ impl HeaderParser {
         }
     }
 
-    /// Bytes of the file that have been parsed.
+    /// Number of bytes parsed.
     pub fn position(&self) -> u64 {
         self.before + self.used as u64
     }
 
-    /// Parses one item: a preamble, a pair, some elements or a directory entry. Consumes nothing unless it is complete.
+    /// Parses one item: a preamble, a pair, some elements or a directory entry. Consumes nothing if the item is
+    /// incomplete.
     fn step(&mut self) -> Result<Option<Header>, Stop> {
         match &mut self.stage {
             Stage::Preamble => self.preamble()?,
@@ -146,7 +147,7 @@ impl HeaderParser {
         Cursor::new(&self.buffer[self.used..])
     }
 
-    /// The most bytes a value at the cursor can have: what the file still holds, and the bound for values.
+    /// Maximum size of a value at the cursor: the rest of the file, capped by the bound for values.
     fn room(&self, at: usize) -> u64 {
         let rest = self.length.map_or(u64::MAX, |length| length.saturating_sub(self.position() + at as u64));
         rest.min(MAX_VALUE_BYTES)

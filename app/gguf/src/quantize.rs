@@ -1,16 +1,16 @@
-//! A plain quantizer for the types that run here: nearest values for a scale taken from the extremes. For test models;
-//! files for people are made by llama.cpp, which searches better scales.
+//! A simple quantizer that takes the scale from the extremes and rounds to nearest. It makes test models only;
+//! llama.cpp searches better scales for real ones.
 
 use half::f16;
 
 use crate::{GgufError, TensorType};
 
-/// Appends the blocks of `values` in type `kind` to `out`. Their number must be whole blocks.
+/// Quantizes `values` as `kind` and appends the blocks to `out`. The values must fill whole blocks.
 ///
 /// Types: `F32 F16 Q8_0 Q4_0 Q4_K Q6_K`.
 ///
 /// # Errors
-/// A type that is not one of these, or a number of values that is not whole blocks.
+/// An unsupported type, or values that do not fill whole blocks.
 pub fn quantize(kind: TensorType, values: &[f32], out: &mut Vec<u8>) -> Result<(), GgufError> {
     let block: fn(&[f32], &mut Vec<u8>) = match kind {
         TensorType::F32 => |x, out| out.extend(x[0].to_le_bytes()),
@@ -21,7 +21,7 @@ pub fn quantize(kind: TensorType, values: &[f32], out: &mut Vec<u8>) -> Result<(
         TensorType::Q6_K => q6_k,
         _ => return Err(GgufError::UnsupportedType { kind, action: "made from floats" }),
     };
-    // Block sizes are small constants.
+    // The cast cannot truncate: block sizes are small constants.
     let elements = kind.block_elements() as usize;
     if !values.len().is_multiple_of(elements) {
         let bytes = values.len() / elements * kind.block_bytes() as usize;
@@ -36,12 +36,12 @@ fn inverse(d: f32) -> f32 {
     if d == 0.0 { 0.0 } else { 1.0 / d }
 }
 
-/// The value of largest magnitude, with its sign.
+/// The value with the largest magnitude, sign included.
 fn extreme(values: &[f32]) -> f32 {
     values.iter().copied().fold(0.0, |extreme: f32, v| if v.abs() > extreme.abs() { v } else { extreme })
 }
 
-/// Rounds to a scale that a half-precision float holds, and returns both.
+/// Rounds a scale to half precision, appends it, and returns the rounded value.
 fn half_scale(d: f32, out: &mut Vec<u8>) -> f32 {
     let rounded = f16::from_f32(d);
     out.extend(rounded.to_le_bytes());
@@ -60,7 +60,7 @@ fn q4_0(x: &[f32], out: &mut Vec<u8>) {
 }
 
 fn q4_k(x: &[f32], out: &mut Vec<u8>) {
-    // Each part of 32 values reaches from its minimum, at most zero, to its maximum.
+    // The range of each part of 32 values: its minimum, at most zero, and its maximum.
     let parts: Vec<(f32, f32)> = x
         .chunks_exact(32)
         .map(|part| {

@@ -1,13 +1,13 @@
-//! Tensor types and the layout of their blocks.
+//! Tensor types and their block layouts.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How the values of a tensor are stored, named and numbered as GGUF does (ggml.h, `enum ggml_type`).
+/// The storage type of a tensor, with GGUF's names and numbers (ggml.h, `enum ggml_type`).
 ///
-/// A row of values is cut into blocks; a block has a fixed number of values and of bytes. `K` types have super-blocks of
-/// 256 values with scales of their own inside, `IQ` types look values up in a codebook.
+/// Each row is divided into blocks with a fixed number of values and bytes. `K` types have super-blocks of 256 values
+/// with inner scales; `IQ` types look values up in a codebook.
 #[allow(non_camel_case_types, reason = "spelled as ggml names the types")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u32)]
@@ -16,29 +16,29 @@ pub enum TensorType {
     F32 = 0,
     /// IEEE half precision.
     F16 = 1,
-    /// 4 bits and a scale for 32 values.
+    /// 4 bits, one scale per 32 values.
     Q4_0 = 2,
-    /// 4 bits, a scale and a minimum for 32 values.
+    /// 4 bits, one scale and minimum per 32 values.
     Q4_1 = 3,
-    /// 5 bits and a scale for 32 values.
+    /// 5 bits, one scale per 32 values.
     Q5_0 = 6,
-    /// 5 bits, a scale and a minimum for 32 values.
+    /// 5 bits, one scale and minimum per 32 values.
     Q5_1 = 7,
-    /// 8 bits and a scale for 32 values.
+    /// 8 bits, one scale per 32 values.
     Q8_0 = 8,
-    /// 8 bits, a scale and a sum for 32 values (activations only).
+    /// 8 bits, one scale and sum per 32 values (activations only).
     Q8_1 = 9,
-    /// 2 bits; 4-bit scales and minimums for 16 values.
+    /// 2 bits; 4-bit scales and minimums per 16 values.
     Q2_K = 10,
-    /// 3 bits; 6-bit scales for 16 values.
+    /// 3 bits; 6-bit scales per 16 values.
     Q3_K = 11,
-    /// 4 bits; 6-bit scales and minimums for 32 values.
+    /// 4 bits; 6-bit scales and minimums per 32 values.
     Q4_K = 12,
-    /// 5 bits; 6-bit scales and minimums for 32 values.
+    /// 5 bits; 6-bit scales and minimums per 32 values.
     Q5_K = 13,
-    /// 6 bits; 8-bit scales for 16 values.
+    /// 6 bits; 8-bit scales per 16 values.
     Q6_K = 14,
-    /// 8 bits; a single-precision scale for 256 values (activations only).
+    /// 8 bits; one single-precision scale per 256 values (activations only).
     Q8_K = 15,
     /// 2.06 bits, codebook of 256 groups of 8.
     IQ2_XXS = 16,
@@ -48,13 +48,13 @@ pub enum TensorType {
     IQ3_XXS = 18,
     /// 1.56 bits, codebook of 2048 ternary groups of 8.
     IQ1_S = 19,
-    /// 4 bits through a table of 16 values, a scale for 32.
+    /// 4 bits, lookup table of 16 values; one scale per 32 values.
     IQ4_NL = 20,
     /// 3.44 bits, codebook of 512 groups of 4.
     IQ3_S = 21,
     /// 2.56 bits, codebook of 1024 groups of 8.
     IQ2_S = 22,
-    /// 4 bits through a table of 16 values, 6-bit scales for 32.
+    /// 4 bits, lookup table of 16 values; 6-bit scales per 32 values.
     IQ4_XS = 23,
     /// Signed byte.
     I8 = 24,
@@ -70,17 +70,17 @@ pub enum TensorType {
     IQ1_M = 29,
     /// The upper half of single precision.
     BF16 = 30,
-    /// Ternary, five values a byte.
+    /// Ternary, five values per byte.
     TQ1_0 = 34,
-    /// Ternary, four values a byte.
+    /// Ternary, four values per byte.
     TQ2_0 = 35,
-    /// 4-bit floats (E2M1) with a power of two for 32 values.
+    /// 4-bit floats (E2M1), one power-of-two scale per 32 values.
     MXFP4 = 39,
-    /// 4-bit floats (E2M1) with an unsigned E4M3 scale for 16 values.
+    /// 4-bit floats (E2M1), one unsigned E4M3 scale per 16 values.
     NVFP4 = 40,
-    /// One bit (a sign) and a scale for 128 values.
+    /// One bit (the sign), one scale per 128 values.
     Q1_0 = 41,
-    /// Two bits (-1 to 2) and a scale for 64 values.
+    /// Two bits (-1 to 2), one scale per 64 values.
     Q2_0 = 42,
 }
 
@@ -124,12 +124,12 @@ impl TensorType {
         TensorType::Q2_0,
     ];
 
-    /// The type with this number in a file.
+    /// Looks up a type by its number in a file.
     pub fn from_id(id: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.id() == id)
     }
 
-    /// The type with this name, as GGUF spells it (upper or lower case).
+    /// Looks up a type by its GGUF name, in upper or lower case.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name().eq_ignore_ascii_case(name))
     }
@@ -144,17 +144,17 @@ impl TensorType {
         self.layout().0
     }
 
-    /// Values in a block. A row is a whole number of blocks.
+    /// Values per block. A row is a whole number of blocks.
     pub const fn block_elements(self) -> u64 {
         self.layout().1
     }
 
-    /// Bytes of a block.
+    /// Bytes per block.
     pub const fn block_bytes(self) -> u64 {
         self.layout().2
     }
 
-    /// Bytes of a row of `cols` values; `None` if they are not whole blocks or the number is out of range.
+    /// Bytes of a row of `cols` values; `None` if the row is not whole blocks or the size overflows.
     pub const fn row_bytes(self, cols: u64) -> Option<u64> {
         if cols.is_multiple_of(self.block_elements()) {
             (cols / self.block_elements()).checked_mul(self.block_bytes())
@@ -163,13 +163,13 @@ impl TensorType {
         }
     }
 
-    /// True for the types in which matrices of weights are stored. The others are for activations or counting.
+    /// True for types that store weight matrices. The others hold activations or integers.
     pub const fn holds_weights(self) -> bool {
         use TensorType::{F64, I8, I16, I32, I64, Q8_1, Q8_K};
         !matches!(self, Q8_1 | Q8_K | I8 | I16 | I32 | I64 | F64)
     }
 
-    /// Name, values in a block, bytes of a block (ggml-common.h, the block structs).
+    /// Name, values per block, bytes per block (the block structs in ggml-common.h).
     const fn layout(self) -> (&'static str, u64, u64) {
         match self {
             TensorType::F32 => ("F32", 1, 4),

@@ -21,7 +21,7 @@ pub enum Value {
     F32(f32),
     /// `bool`
     Bool(bool),
-    /// `string`. Bytes that are not UTF-8 were replaced when the file was read.
+    /// `string`. Invalid UTF-8 in the file has been replaced.
     String(String),
     /// `array`
     Array(Array),
@@ -33,7 +33,7 @@ pub enum Value {
     F64(f64),
 }
 
-/// A metadata array: all elements have one type.
+/// A metadata array; all elements have the same type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Array {
     /// Elements of type `uint8`.
@@ -54,7 +54,7 @@ pub enum Array {
     Bool(Vec<bool>),
     /// Elements of type `string`.
     String(Vec<String>),
-    /// Arrays of arrays, at most [`Array::MAX_DEPTH`] deep.
+    /// Arrays of arrays, nested at most [`Array::MAX_DEPTH`] deep.
     Array(Vec<Array>),
     /// Elements of type `uint64`.
     U64(Vec<u64>),
@@ -64,7 +64,7 @@ pub enum Array {
     F64(Vec<f64>),
 }
 
-/// The number of a value type in a file.
+/// The file's numbers for value types.
 pub(crate) mod value_type {
     pub const U8: u32 = 0;
     pub const I8: u32 = 1;
@@ -101,7 +101,7 @@ impl Value {
         }
     }
 
-    /// The value as an unsigned number, whatever integer type the file used.
+    /// The value as an unsigned number, from any integer type.
     pub fn as_u64(&self) -> Option<u64> {
         match *self {
             Value::U8(v) => Some(v.into()),
@@ -125,7 +125,7 @@ impl Value {
         }
     }
 
-    /// Type and value in words, for errors.
+    /// Describes type and value for error messages.
     pub(crate) fn describe(&self) -> String {
         match self {
             Value::U8(v) => format!("the uint8 {v}"),
@@ -145,7 +145,7 @@ impl Value {
     }
 }
 
-/// Runs one expression with the vector of any array variant.
+/// Evaluates an expression with the vector of any array variant.
 macro_rules! with_elements {
     ($array:expr, $values:ident => $body:expr) => {
         match $array {
@@ -167,10 +167,10 @@ macro_rules! with_elements {
 }
 
 impl Array {
-    /// How deep arrays of arrays may nest.
+    /// Maximum nesting depth of arrays.
     pub const MAX_DEPTH: usize = 4;
 
-    /// An empty array whose elements have the type with this number; `None` for an unknown number.
+    /// An empty array of the element type with this number; `None` if the number is unknown.
     pub(crate) fn empty(type_id: u32) -> Option<Self> {
         Some(match type_id {
             value_type::U8 => Array::U8(Vec::new()),
@@ -248,7 +248,7 @@ impl Array {
         self.len() == 0
     }
 
-    /// The elements as unsigned numbers, whatever integer type the file used; `None` if one is not.
+    /// The elements as unsigned numbers, from any integer type; `None` if one cannot be converted.
     pub fn to_u64s(&self) -> Option<Vec<u64>> {
         match self {
             Array::U8(v) => Some(v.iter().map(|&v| v.into()).collect()),

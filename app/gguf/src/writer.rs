@@ -1,4 +1,4 @@
-//! Writes GGUF files: the directory is known first, then the tensors' bytes stream out in its order.
+//! Writes GGUF files: first the directory, then the tensors' bytes, streamed in directory order.
 
 use std::io::{self, Write};
 
@@ -9,21 +9,21 @@ use crate::header::{
 };
 use crate::{Array, GgufError, Metadata, TensorType, Value};
 
-/// The version that is written.
+/// The format version written.
 const VERSION: u32 = 3;
 
 /// Why a file could not be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// What was asked for is not a valid file.
+    /// The requested file would be invalid.
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// The bytes could not be put where they belong.
+    /// Writing the bytes failed.
     #[error("The model could not be written: {0}.")]
     Io(#[from] io::Error),
 }
 
-/// A file to write: metadata and a tensor directory, in the order of the data.
+/// A file to write: metadata and a tensor directory, in data order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GgufWriter {
     metadata: Metadata,
@@ -39,15 +39,15 @@ impl Default for GgufWriter {
 }
 
 impl GgufWriter {
-    /// A file without metadata and tensors, aligned to 32 bytes.
+    /// An empty file, aligned to 32 bytes.
     pub fn new() -> Self {
         Self { metadata: Metadata::new(), alignment: DEFAULT_ALIGNMENT, tensors: Vec::new(), data_bytes: 0 }
     }
 
-    /// An empty file with this alignment, which also becomes `general.alignment`.
+    /// An empty file with this alignment, which is also stored as `general.alignment`.
     ///
     /// # Errors
-    /// An alignment that is not a power of two, or too large.
+    /// The alignment is not a power of two, or is too large.
     pub fn with_alignment(alignment: u32) -> Result<Self, GgufError> {
         let mut writer = Self::new();
         writer.metadata.insert(ALIGNMENT_KEY, Value::U32(alignment));
@@ -55,7 +55,7 @@ impl GgufWriter {
         Ok(writer)
     }
 
-    /// Sets a metadata key. The alignment is the business of [`GgufWriter::with_alignment`]: setting it here is ignored.
+    /// Sets a metadata key. Ignores the alignment key, which only [`GgufWriter::with_alignment`] sets.
     pub fn set(&mut self, key: impl Into<String>, value: Value) -> &mut Self {
         let key = key.into();
         if key != ALIGNMENT_KEY {
@@ -64,10 +64,10 @@ impl GgufWriter {
         self
     }
 
-    /// Adds a tensor after the others. `dims[0]` is the length of a row.
+    /// Appends a tensor. `dims[0]` is the row length.
     ///
     /// # Errors
-    /// A shape that no tensor of this type can have.
+    /// The shape is impossible for this type.
     pub fn tensor(&mut self, name: impl Into<String>, kind: TensorType, dims: &[u64]) -> Result<&mut Self, GgufError> {
         let name = name.into();
         let bytes = tensor_bytes(&name, kind, dims)?;
@@ -83,10 +83,10 @@ impl GgufWriter {
         Ok(self)
     }
 
-    /// The header as a parser will read it, with every tensor's place.
+    /// The header as a parser will read it, with every tensor's location.
     ///
     /// # Errors
-    /// A name that is used twice, or sizes that overflow.
+    /// A duplicate name, or sizes that overflow.
     pub fn layout(&self) -> Result<Header, GgufError> {
         let header_bytes = self.header_bytes().len() as u64;
         assemble(VERSION, self.metadata.clone(), self.tensors.clone(), header_bytes)
@@ -106,7 +106,7 @@ impl GgufWriter {
         }
         for entry in &self.tensors {
             put_text(&mut out, &entry.name);
-            // A shape has at most four dimensions: checked when the tensor was added.
+            // The cast cannot truncate: adding a tensor checks that its shape has at most four dimensions.
             out.extend((entry.dims.len() as u32).to_le_bytes());
             for dim in &entry.dims {
                 out.extend(dim.to_le_bytes());
@@ -117,10 +117,10 @@ impl GgufWriter {
         out
     }
 
-    /// Writes the whole file to `out`. `data` is called for each tensor in order and must write exactly its bytes.
+    /// Writes the file to `out`. Calls `data` for each tensor in order; it must write exactly the tensor's bytes.
     ///
     /// # Errors
-    /// No valid layout, a failed write, or `data` wrote another number of bytes.
+    /// No valid layout, a failed write, or a wrong number of bytes from `data`.
     pub fn write_to<W: Write>(
         &self,
         out: W,
@@ -149,10 +149,10 @@ impl GgufWriter {
         Ok(header)
     }
 
-    /// The whole file in memory; `data` returns each tensor's bytes.
+    /// Builds the file in memory; `data` returns each tensor's bytes.
     ///
     /// # Errors
-    /// No valid layout, or `data` returned another number of bytes.
+    /// No valid layout, or a wrong number of bytes from `data`.
     pub fn to_bytes(&self, mut data: impl FnMut(&TensorInfo) -> Vec<u8>) -> Result<Vec<u8>, WriteError> {
         let mut out = Vec::new();
         self.write_to(&mut out, |tensor, out| Ok(out.write_all(&data(tensor))?))?;
@@ -160,7 +160,7 @@ impl GgufWriter {
     }
 }
 
-/// Counts what is written, so that padding and a wrong length are seen.
+/// Counts the bytes written, to pad the data and to detect wrong lengths.
 struct Counted<W> {
     out: W,
     written: u64,
@@ -169,7 +169,7 @@ struct Counted<W> {
 impl<W: Write> Counted<W> {
     fn pad_to(&mut self, offset: u64) -> io::Result<()> {
         let missing = offset.saturating_sub(self.written);
-        // An alignment is at most 1 MiB, so the padding is too.
+        // The alignment is at most 1 MiB, so the padding is too.
         self.write_all(&vec![0; missing as usize])
     }
 }

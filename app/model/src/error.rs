@@ -1,36 +1,36 @@
-//! Why a model cannot run here.
+//! Errors of models that cannot run here.
 
 use potluck_gguf::{GgufError, TensorType};
 use thiserror::Error;
 
-/// Why a model cannot run here, in one sentence that names the tensor or key.
+/// Why a model cannot run here: one sentence that names the tensor or key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModelError {
-    /// A metadata key is missing or has another type.
+    /// A metadata key is missing or has the wrong type.
     #[error(transparent)]
     Metadata(#[from] GgufError),
-    /// `general.architecture` is none of ours.
+    /// `general.architecture` is not supported.
     #[error("The architecture \"{0}\" is not supported; llama, qwen2, qwen3 and qwen3moe are.")]
     UnsupportedArchitecture(String),
-    /// A way to stretch rotary positions that no kernel does.
+    /// No kernel implements this RoPE scaling.
     #[error(
         "The model's rotary scaling is of the type \"{0}\", which is not supported; only \"none\" and \"linear\" are."
     )]
     UnsupportedRopeScaling(String),
-    /// A metadata value that makes no sense, or that no kernel can follow.
+    /// A metadata value is invalid, or no kernel supports it.
     #[error("The metadata key \"{key}\" is {value}, but {expected}.")]
     BadValue {
         /// The key.
         key: String,
         /// Its value.
         value: String,
-        /// What would be right, as the end of the sentence.
+        /// What is expected, phrased as the end of the sentence.
         expected: String,
     },
-    /// A tensor that the architecture needs is not there.
+    /// A tensor that the architecture requires is missing.
     #[error("tensor {0} is missing from the file")]
     MissingTensor(String),
-    /// A tensor that the architecture does not have: leaving it out would give wrong answers.
+    /// A tensor that the architecture does not have. Ignoring it would give wrong answers.
     #[error(
         "tensor {name} has no place in the architecture {architecture}, so the model cannot be run as it was meant"
     )]
@@ -40,7 +40,7 @@ pub enum ModelError {
         /// `general.architecture`.
         architecture: &'static str,
     },
-    /// A dimension of a tensor is not what the metadata says.
+    /// A tensor's dimension does not match the metadata.
     #[error("tensor {name} has {found} {what}, {expected} were expected")]
     WrongShape {
         /// The tensor.
@@ -52,7 +52,7 @@ pub enum ModelError {
         /// From the metadata.
         expected: u64,
     },
-    /// A matrix in a type that no kernel reads: one for activations or for counting.
+    /// A matrix in a type that no kernel reads: a type for activations or integers.
     #[error("tensor {name} is stored as {kind}, in which models keep no weights; choose another file of this model")]
     UnsupportedType {
         /// The tensor.

@@ -1,10 +1,10 @@
-//! Metadata of one architecture, with checks of its numbers.
+//! The metadata of one architecture, with range checks.
 
 use potluck_gguf::Metadata;
 
 use crate::{Architecture, ModelError};
 
-/// Metadata with the architecture's prefix.
+/// Metadata whose keys carry the architecture's prefix.
 pub(crate) struct Keys<'a> {
     pub(crate) metadata: &'a Metadata,
     pub(crate) architecture: Architecture,
@@ -40,7 +40,7 @@ impl<'a> Keys<'a> {
         self.checked_size(key, self.u32(key)?, max)
     }
 
-    /// One size for each block, from a number or an array.
+    /// One size per block, from a number or an array.
     pub(crate) fn sizes(&self, key: &str, blocks: u32, max: u32) -> Result<Vec<u32>, ModelError> {
         let values = self.metadata.u32_per_block(&self.key(key), blocks as usize)?;
         values.into_iter().map(|value| self.checked_size(key, value, max)).collect()

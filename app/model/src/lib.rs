@@ -1,6 +1,6 @@
 //! Architectures as data, tokenizer, chat template and sampling rules. No I/O.
 //!
-//! Everything is read from the header of a GGUF file, once it (or all headers of a split) is there:
+//! All of it is read from the header of a GGUF file, or from the headers of all files of a split:
 //!
 //! ```
 //! use potluck_model::{ChatTemplate, Message, ModelError, ModelSpec, RenderOptions, StopTokens, Tokenizer};

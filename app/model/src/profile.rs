@@ -1,37 +1,37 @@
-//! What a picker shows of a model before it is chosen.
+//! Describes a model to the model picker.
 
 use potluck_gguf::{Model, TensorInfo, quantization};
 use serde::{Deserialize, Serialize};
 
-/// A model in a few words and numbers. Made for any GGUF file, also for one that cannot run here.
+/// A short description of a model. Any GGUF file has one, even if the model cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profile {
     /// `general.name`, if the file has one.
     pub name: Option<String>,
     /// `general.architecture`, empty if the file has none.
     pub architecture: String,
-    /// Quantization as people call it: `Q4_K_M`.
+    /// Common name of the quantization: `Q4_K_M`.
     pub quantization: String,
-    /// Weights in all.
+    /// Total number of weights.
     pub parameters: u64,
-    /// Weights that one token uses: all but those of the experts it leaves out.
+    /// Weights that one token uses: all except the experts that the router does not choose.
     pub active_parameters: u64,
     /// Bytes of all tensors.
     pub bytes: u64,
     /// Longest context the model was trained for, 0 if unknown.
     pub context: u32,
-    /// `general.license`, if the file says.
+    /// `general.license`, if present.
     pub licence: Option<String>,
     /// Blocks.
     pub blocks: u32,
-    /// Experts of a block, 0 for a dense model.
+    /// Experts per block, 0 for a dense model.
     pub experts: u32,
-    /// Experts that a token uses.
+    /// Experts per token.
     pub experts_used: u32,
 }
 
 impl Profile {
-    /// Reads the profile from a file's header (or those of a split).
+    /// Reads the profile from the header of a file or the joined headers of a split.
     pub fn from_gguf(file: &Model) -> Self {
         let metadata = &file.metadata;
         let text = |key| metadata.str(key).ok().filter(|text| !text.trim().is_empty()).map(str::to_string);
@@ -50,7 +50,7 @@ impl Profile {
             name: text("general.name"),
             quantization: quantization(&file.metadata, &file.tensors).unwrap_or_else(|| "unknown".to_owned()),
             parameters,
-            // At most `in_experts`, which is at most `parameters`.
+            // Cannot underflow: `idle` is at most `in_experts`, which is at most `parameters`.
             active_parameters: parameters - idle as u64,
             bytes: file.tensor_bytes(),
             context: number("context_length"),
@@ -63,7 +63,7 @@ impl Profile {
     }
 }
 
-/// `blk.N.ffn_gate_exps.weight`, or `blk.N.ffn_gate.E.weight` of old files.
+/// True for `blk.N.ffn_gate_exps.weight`, and for `blk.N.ffn_gate.E.weight` in old files.
 fn is_expert(tensor: &TensorInfo) -> bool {
     let mut parts = tensor.name.split('.').skip(2);
     let (Some(kind), Some(next)) = (parts.next(), parts.next()) else { return false };

@@ -1,4 +1,4 @@
-//! Reading a model's architecture and weight units from its GGUF file(s).
+//! Reads a model's architecture and weight units from its GGUF file(s).
 
 use potluck_gguf::{Metadata, Model};
 use potluck_plan::{BlockIndex, ExpertId, WeightUnit};
@@ -10,17 +10,18 @@ use crate::{
     TokenMixerSpec, UnitMap, UnitTensor,
 };
 
-/// Most experts of a block that a file may claim; far above any model.
+/// Limit on experts per block, far above any real model.
 const MAX_EXPERTS: u32 = 4096;
-/// Widest vector that a file may claim, so that products of two widths fit 64 bits and sums 32 bits.
+/// Limit on widths, so that a product of two fits 64 bits and a sum fits 32 bits.
 const MAX_WIDTH: u32 = 1 << 20;
 
 impl ModelSpec {
-    /// Reads the architecture, and where each weight unit lies, from a file's header (or those of a split).
+    /// Reads the architecture and the location of each weight unit from a file's header, or from all headers of a
+    /// split.
     ///
     /// # Errors
-    /// The first thing that keeps the model from running here: an architecture, scaling or weight type without
-    /// kernels, a missing key, a tensor that is missing, unexpected, or not of the shape the metadata says.
+    /// The first reason why the model cannot run here: an architecture, RoPE scaling or weight type without kernels, a
+    /// missing key, or a tensor that is missing, unexpected, or of a shape that contradicts the metadata.
     pub fn from_gguf(file: &Model) -> Result<(ModelSpec, UnitMap), ModelError> {
         let metadata = &file.metadata;
         let name = metadata.str("general.architecture")?;
@@ -96,14 +97,14 @@ impl Reader<'_> {
         name.unwrap_or(self.keys.architecture.name()).to_string()
     }
 
-    /// Longest context; a sliding window that is shorter bounds it, because up to there it changes nothing.
+    /// Longest context. A shorter sliding window limits it, because only up to there the window has no effect.
     fn context(&self) -> Result<u32, ModelError> {
         let context = self.keys.size("context_length", u32::MAX)?;
         let window = self.keys.optional_u32("attention.sliding_window")?.filter(|&window| window > 0);
         Ok(window.map_or(context, |window| context.min(window)))
     }
 
-    /// The rows of the embedding table must cover the tokenizer's tokens (more are padding).
+    /// The embedding table must have a row for every token of the tokenizer; extra rows are padding.
     fn check_vocabulary(&self, rows: u32) -> Result<(), ModelError> {
         let tokens = self.keys.metadata.optional("tokenizer.ggml.tokens", Metadata::strings)?.unwrap_or(&[]);
         if tokens.len() > rows as usize {
@@ -158,11 +159,11 @@ impl Reader<'_> {
             return Err(keys.bad("rope.dimension_count", dims, format!("it must be even and at most {head_dim}")));
         }
         let base = keys.optional_f32("rope.freq_base")?.unwrap_or(10_000.0);
-        // Before scaling had a type it was always linear, under another key.
+        // Older files have no scaling type, only a linear factor under another key.
         let factor = keys.optional_f32("rope.scaling.factor")?.or(keys.optional_f32("rope.scale_linear")?);
         let linear_scale = match keys.optional_str("rope.scaling.type")? {
             Some("none") => 1.0,
-            // Zero stands for "not set".
+            // Zero means "not set".
             None | Some("linear") => factor.filter(|&factor| factor != 0.0).unwrap_or(1.0),
             Some(other) => return Err(ModelError::UnsupportedRopeScaling(other.to_string())),
         };
@@ -189,7 +190,7 @@ impl Reader<'_> {
         };
         let count = keys.checked_size("expert_count", count, MAX_EXPERTS)?;
         let used = keys.size("expert_used_count", count)?;
-        // 1 is softmax; 0 is "not set".
+        // 1 is softmax, 0 means "not set".
         if let Some(function) = keys.optional_u32("expert_gating_func")?.filter(|&function| function > 1) {
             return Err(keys.bad("expert_gating_func", function, "only 1 (softmax) is supported"));
         }
@@ -202,7 +203,7 @@ impl Reader<'_> {
         Ok(Some(Experts { count: count as u16, used, width, normalize }))
     }
 
-    /// Takes a block's attention tensors, and fills in what only they tell.
+    /// Takes a block's attention tensors and fills in the details that only they reveal.
     fn token_mixer(
         &mut self,
         index: BlockIndex,
@@ -286,11 +287,11 @@ impl Reader<'_> {
     }
 }
 
-/// What the metadata says about experts.
+/// The metadata about experts.
 struct Experts {
     count: u16,
     used: u32,
-    /// Width inside an expert, if it differs from a dense block's.
+    /// Inner width of an expert, if it differs from that of a dense block.
     width: Option<u32>,
     normalize: bool,
 }

@@ -1,25 +1,25 @@
-//! Sampling of the next token. Pure functions: the random number comes from seed and position, penalties come from the
-//! token log, so there is no sampler state that could be lost with a tab.
+//! Samples the next token with pure functions: seed and position give the random number, the token log gives the
+//! penalties. There is no sampler state that a closed tab could lose.
 
 use potluck_plan::{Candidates, LogitsRequest};
 use serde::{Deserialize, Serialize};
 
-/// How the next token is sampled. Rules apply in the order of the fields.
+/// Sampling parameters, in the order in which they apply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// Divides (multiplies, if negative) the logits of tokens in the last [`Self::penalty_window`] tokens; 1 is off.
+    /// Divides (if negative, multiplies) the logits of tokens among the last [`Self::penalty_window`]; 1 is off.
     pub repetition_penalty: f32,
-    /// How far back the penalty looks, in tokens.
+    /// Number of recent tokens that the penalty covers.
     pub penalty_window: u32,
-    /// Keep this many of the best; 0 keeps all candidates.
+    /// Keeps this many of the best tokens; 0 keeps all candidates.
     pub top_k: u32,
-    /// Keep the fewest best tokens whose probabilities (before temperature) reach this sum; 1 is off.
+    /// Keeps the fewest best tokens whose probabilities, before temperature, reach this sum; 1 is off.
     pub top_p: f32,
-    /// Keep tokens at least this likely, relative to the best; 0 is off.
+    /// Keeps tokens with at least this probability relative to the best; 0 is off.
     pub min_p: f32,
-    /// Divides the logits; 0 (or less) takes the best token, ties to the lowest id.
+    /// Divides the logits; 0 or less picks the best token, ties to the lowest id.
     pub temperature: f32,
-    /// The same seed, log and candidates give the same token.
+    /// Equal seeds, logs and candidates sample the same token.
     pub seed: u64,
 }
 
@@ -43,11 +43,11 @@ impl Sampling {
         Self { temperature: 0.0, ..Self::default() }
     }
 
-    /// What the LM head must return for this choice.
+    /// What the LM head must return for these parameters.
     ///
-    /// With [`LogitsRequest::MAX_TOP`] candidates the result is the one over the whole vocabulary as long as `top_k`
-    /// and the penalty window together are not larger: penalties only lower logits, so no token outside can enter the
-    /// best `top_k`. Beyond that the choice is among those candidates, which hold nearly all the probability.
+    /// [`LogitsRequest::MAX_TOP`] candidates give the same result as the whole vocabulary while `top_k` plus the
+    /// penalty window does not exceed them: penalties only lower logits, so no other token can enter the best `top_k`.
+    /// Beyond that, sampling is restricted to the candidates, which hold nearly all the probability.
     pub fn request(&self) -> LogitsRequest {
         if self.is_greedy() && !self.penalizes() {
             LogitsRequest::Top(1)
@@ -56,13 +56,13 @@ impl Sampling {
         }
     }
 
-    /// The token after `log`, which is the whole token log of the conversation: its length is the new token's
+    /// Samples the token that follows `log`, the conversation's complete token log: its length is the new token's
     /// position. `None` without candidates.
     pub fn sample(&self, candidates: &Candidates, log: &[u32]) -> Option<u32> {
         self.draw(candidates.ids.iter().copied().zip(candidates.logits.iter().copied()), log)
     }
 
-    /// The same from the logits of the whole vocabulary.
+    /// Like [`Self::sample`], from the logits of the whole vocabulary.
     pub fn sample_from_logits(&self, logits: &[f32], log: &[u32]) -> Option<u32> {
         self.draw((0..).zip(logits.iter().copied()), log)
     }
@@ -83,7 +83,7 @@ impl Sampling {
         let mut entries: Vec<Entry> = candidates
             .filter(|(_, logit)| !logit.is_nan())
             .map(|(id, logit)| {
-                // The infinities would make the sum of probabilities meaningless.
+                // Infinities would make the sum of probabilities meaningless.
                 let logit = f64::from(logit.clamp(f32::MIN, f32::MAX));
                 Entry { id, logit: if recent.contains(&id) { self.penalized(logit) } else { logit } }
             })
@@ -103,7 +103,7 @@ impl Sampling {
         self.keep_top_p(&mut entries);
         let best = entries.first()?.logit;
         if self.min_p > 0.0 {
-            // The best one stays whatever `min_p` says.
+            // The best token stays whatever `min_p` is.
             let least = f64::from(self.min_p.min(1.0)).ln();
             entries.retain(|entry| entry.logit - best >= least);
         }
@@ -115,7 +115,7 @@ impl Sampling {
                 return Some(entry.id);
             }
         }
-        // Rounding can leave a hair more than the weights sum to.
+        // Rounding can make the random number exceed the sum of the weights slightly.
         entries.last().map(|entry| entry.id)
     }
 
@@ -146,19 +146,19 @@ struct Entry {
 }
 
 impl Entry {
-    /// Best first, ties to the lowest id.
+    /// Best first, ties by lowest id.
     fn order(&self, other: &Self) -> std::cmp::Ordering {
         other.logit.total_cmp(&self.logit).then(self.id.cmp(&other.id))
     }
 }
 
-/// Weights in proportion to the probabilities; the first entry is the best.
+/// Weights proportional to the probabilities; the first entry is the best token.
 fn weights(entries: &[Entry], temperature: f64) -> Vec<f64> {
     let best = entries.first().map_or(0.0, |entry| entry.logit);
     entries.iter().map(|entry| ((entry.logit - best) / temperature).exp()).collect()
 }
 
-/// A number from 0 up to 1 for each seed and position (the finalizer of SplitMix64 over both).
+/// A number in [0, 1) for a seed and position: SplitMix64's finalizer applied to both.
 fn uniform(seed: u64, position: u64) -> f64 {
     let mix = |mut z: u64| {
         z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -166,7 +166,7 @@ fn uniform(seed: u64, position: u64) -> f64 {
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ (z >> 31)
     };
-    // 53 bits are what an f64 holds exactly.
+    // An f64 holds 53 bits exactly.
     (mix(mix(seed) ^ position) >> 11) as f64 / (1u64 << 53) as f64
 }
 
@@ -180,11 +180,11 @@ mod tests {
         Sampling { top_k: 0, top_p: 1.0, min_p: 0.0, temperature: 1.0, ..Sampling::default() }
     }
 
-    /// Which tokens are drawn, and how often, over many positions.
+    /// Counts how often each token is sampled over many positions.
     fn counts(sampling: Sampling, logits: &[f32], draws: usize) -> Vec<usize> {
         let mut counts = vec![0; logits.len()];
         for position in 0..draws {
-            // Id 0 alone is in the log.
+            // The log contains only id 0.
             counts[sampling.sample_from_logits(logits, &vec![0; position]).unwrap() as usize] += 1;
         }
         counts
@@ -216,7 +216,7 @@ mod tests {
         let drawn = |sampling| counts(sampling, &logits, 400).iter().map(|&n| n > 0).collect::<Vec<bool>>();
         assert_eq!(drawn(plain()), [true; 5]);
         assert_eq!(drawn(Sampling { top_k: 2, ..plain() }), [true, true, false, false, false]);
-        // The first has 1/2, the first two 3/4.
+        // The first token has probability 1/2, the first two 3/4.
         assert_eq!(drawn(Sampling { top_p: 0.5, ..plain() }), [true, false, false, false, false]);
         assert_eq!(drawn(Sampling { top_p: 0.51, ..plain() }), [true, true, false, false, false]);
         assert_eq!(drawn(Sampling { min_p: 0.2, ..plain() }), [true, true, true, false, false]);

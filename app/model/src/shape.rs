@@ -1,4 +1,4 @@
-//! A model's sizes, for planning.
+//! A model's sizes for the planner.
 
 use potluck_plan::{
     BlockIndex, BlockShape, Bytes, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, WeightUnit,
@@ -7,14 +7,13 @@ use potluck_plan::{
 use crate::{FeedForwardSpec, ModelSpec, UnitMap};
 
 impl ModelSpec {
-    /// True if the KV cache of every block can be stored in this type: blocks of values that share a scale never cross
-    /// heads.
+    /// True if every block's KV cache can use this type: values that share a scale must not cross heads.
     pub fn takes(&self, kv_cache: KvCacheType) -> bool {
         (0..self.blocks.len()).all(|block| kv_cache.takes(self.attention(block).head_dim))
     }
 
-    /// The sizes a planner needs. Weights stay on the GPU as they are in the file; the KV cache has type `kv_cache`,
-    /// which [`ModelSpec::takes`] must accept.
+    /// The sizes the planner needs. Weights keep the file's types on the GPU; the KV cache has type `kv_cache`, which
+    /// [`ModelSpec::takes`] must accept.
     pub fn shape(&self, units: &UnitMap, model: ModelId, kv_cache: KvCacheType) -> ModelShape {
         let blocks = (0..).map(BlockIndex).zip(&self.blocks);
         let blocks = blocks.map(|(index, block)| {
@@ -25,7 +24,7 @@ impl ModelSpec {
                     FeedForwardShape::Dense { bytes: units.bytes(WeightUnit::Dense(index)) }
                 }
                 FeedForwardSpec::Experts { count, used, .. } => {
-                    // Expert ids and counts were checked to fit when the file was read.
+                    // The cast cannot truncate: reading the file checks expert ids and counts.
                     let ids = (0..count as u16).map(ExpertId);
                     let largest = ids.map(|expert| units.bytes(WeightUnit::Expert(index, expert))).max();
                     FeedForwardShape::Experts {

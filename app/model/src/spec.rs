@@ -1,11 +1,11 @@
-//! An architecture as data: everything the engine needs to know of a model besides its bytes.
+//! An architecture as data: all the engine needs to know about a model besides its weights.
 
 use serde::{Deserialize, Serialize};
 
 /// A model, read from the metadata and tensor directory of its GGUF file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
-    /// `general.architecture`, checked to be one we run.
+    /// `general.architecture`, known to be supported.
     pub architecture: Architecture,
     /// `general.name`, or the file's name.
     pub name: String,
@@ -17,13 +17,13 @@ pub struct ModelSpec {
     pub context: u32,
     /// RMSNorm epsilon.
     pub norm_epsilon: f32,
-    /// The file has no `output.weight`: the LM head is the embedding table.
+    /// The file has no `output.weight`, so the LM head uses the embedding table.
     pub tied_lm_head: bool,
-    /// Blocks in order. Blocks are data: each may differ.
+    /// Blocks in order; each may differ.
     pub blocks: Vec<BlockSpec>,
 }
 
-/// Architectures we run, named as `general.architecture` spells them.
+/// Supported architectures, spelled as in `general.architecture`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Architecture {
     /// `llama`, with or without experts (Mixtral).
@@ -37,12 +37,12 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// From the name in `general.architecture`.
+    /// Looks up an architecture by its name in `general.architecture`.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Qwen3Moe].into_iter().find(|known| known.name() == name)
     }
 
-    /// The name in `general.architecture`, also the prefix of the model's keys.
+    /// The name in `general.architecture`, which also prefixes the model's keys.
     pub fn name(self) -> &'static str {
         match self {
             Self::Llama => "llama",
@@ -56,13 +56,13 @@ impl Architecture {
 /// One block: a token mixer and a feed-forward half.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BlockSpec {
-    /// How positions exchange information.
+    /// Mixes information across positions.
     pub token_mixer: TokenMixerSpec,
-    /// What happens to each position alone.
+    /// Processes each position independently.
     pub feed_forward: FeedForwardSpec,
 }
 
-/// How positions of a conversation exchange information in a block.
+/// How a block mixes information across the positions of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum TokenMixerSpec {
     /// Grouped-query softmax attention over a KV cache.
@@ -74,13 +74,13 @@ pub enum TokenMixerSpec {
 pub struct AttentionSpec {
     /// Query heads.
     pub heads: u32,
-    /// Key and value heads; divides `heads`.
+    /// Key and value heads; must divide `heads`.
     pub kv_heads: u32,
-    /// Width of a key head (and a value head).
+    /// Width of a key or value head.
     pub head_dim: u32,
-    /// RMSNorm on each query and key head before rotation.
+    /// Apply RMSNorm to each query and key head before RoPE.
     pub qk_norm: bool,
-    /// Biases on query, key and value.
+    /// Query, key and value have biases.
     pub qkv_bias: bool,
     /// Rotary position embedding.
     pub rope: RopeSpec,
@@ -89,13 +89,13 @@ pub struct AttentionSpec {
 /// Rotary position embedding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RopeSpec {
-    /// Rotated dimensions of a head.
+    /// Rotated dimensions per head.
     pub dims: u32,
     /// Base of the frequencies.
     pub base: f32,
     /// Which dimensions form a pair.
     pub pairs: RopePairs,
-    /// Positions are divided by this (linear scaling), 1 for none.
+    /// Divisor of the positions (linear scaling), 1 for none.
     pub linear_scale: f32,
     /// The block has a tensor of frequency divisors (`rope_freqs.weight`, Llama 3).
     pub factors: bool,
@@ -115,18 +115,18 @@ pub enum RopePairs {
 pub enum FeedForwardSpec {
     /// One network.
     Dense {
-        /// Width inside.
+        /// Inner width.
         intermediate: u32,
     },
-    /// A softmax router and experts.
+    /// A softmax router with experts.
     Experts {
-        /// How many experts.
+        /// Number of experts.
         count: u32,
-        /// How many a token uses (top-k).
+        /// Experts per token (top-k).
         used: u32,
-        /// Width inside an expert.
+        /// Inner width of an expert.
         intermediate: u32,
-        /// Divide the chosen weights by their sum.
+        /// Divide the chosen experts' weights by their sum.
         normalize: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! Where an answer ends: stop tokens, and stop strings that may lie across tokens.
+//! Ends an answer: at stop tokens, or at stop strings that may span several tokens.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ pub struct StopTokens {
     ids: BTreeSet<u32>,
 }
 
-/// Keys whose token ends an answer.
+/// Metadata keys whose tokens end an answer.
 const KEYS: [&str; 3] = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
 
-/// Control tokens that end a turn in one family or another, whether or not the metadata says so.
+/// Control tokens that end a turn in some model family, even if the metadata does not say so.
 const NAMES: [&str; 10] = [
     "<|eot_id|>",
     "<|eom_id|>",
@@ -33,7 +33,7 @@ impl StopTokens {
     /// The end-of-sequence, end-of-turn and end-of-message tokens of a file.
     ///
     /// # Errors
-    /// A key that is there but no token id.
+    /// A key whose value is not a token id.
     pub fn from_metadata(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Self, TokenizerError> {
         let mut ids: BTreeSet<u32> = tokenizer.eos().into_iter().collect();
         for key in KEYS {
@@ -55,30 +55,30 @@ impl StopTokens {
     }
 }
 
-/// Watches a stream of text for strings that end it, and holds back what may be the start of one.
+/// Scans streamed text for stop strings; holds back text that could be the start of one.
 #[derive(Clone, Debug, Default)]
 pub struct StopStrings {
     stops: Vec<String>,
     held: String,
 }
 
-/// What became of a piece of streamed text.
+/// The result of pushing a piece of streamed text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Streamed {
     /// Text that can be shown.
     pub text: String,
-    /// A stop string was found; the text ends right before it.
+    /// A stop string was found; the text ends just before it.
     pub stopped: bool,
 }
 
 impl StopStrings {
-    /// Watches for these strings; empty ones are ignored.
+    /// Watches for these strings; ignores empty ones.
     pub fn new(stops: impl IntoIterator<Item = String>) -> Self {
         Self { stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(), held: String::new() }
     }
 
-    /// Takes the next piece of text. Where the pieces are cut changes nothing: the stop string that is complete first
-    /// counts.
+    /// Pushes the next piece of text. How the text is cut into pieces does not matter: the first stop string to be
+    /// complete wins.
     pub fn push(&mut self, text: &str) -> Streamed {
         self.held.push_str(text);
         let starts = self.stops.iter().filter_map(|stop| Some((self.held.find(stop.as_str())?, stop.len())));
@@ -92,13 +92,13 @@ impl StopStrings {
         Streamed { text: std::mem::replace(&mut self.held, rest), stopped: false }
     }
 
-    /// What was held back, once the answer ended for another reason.
+    /// Returns the text held back; call it when the answer ends for another reason.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }
 }
 
-/// Bytes at the end of `text` that are the start of `stop`, the most there are (but never all of `stop`).
+/// Length in bytes of the longest suffix of `text` that is a proper prefix of `stop`.
 fn overlap(text: &str, stop: &str) -> usize {
     let starts = stop.char_indices().map(|(at, _)| at).rev();
     starts.filter(|&len| text.ends_with(&stop[..len])).max().unwrap_or(0)

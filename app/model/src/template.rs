@@ -1,8 +1,8 @@
-//! Chat templates: a conversation as the text the model was trained on.
+//! Chat templates: render a conversation as the text the model was trained on.
 //!
-//! The template comes from the model's file and is not trusted: it runs in an engine without I/O, with fuel (a bound on
-//! steps), a bound on its own length and one on what it writes. One gap remains: the engine does not bound the length
-//! of a variable, so a hostile template can exhaust memory by doubling a string. That ends only the worker it runs in.
+//! The template comes from the model's file and is untrusted. It runs in an engine without I/O, and its steps (fuel),
+//! source length and output length are bounded. One gap remains: the engine does not bound the length of a variable, so
+//! a hostile template can exhaust memory by doubling a string. That only ends the worker it runs in.
 
 mod python;
 
@@ -18,17 +18,17 @@ use thiserror::Error as ThisError;
 use crate::Tokenizer;
 pub use python::LocalTime;
 
-/// Used where a file has no template: ChatML, which most instruction models understand.
+/// Fallback for files without a template: ChatML, which most instruction-tuned models understand.
 const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n\
     {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
 
-/// Longest template that is compiled, in bytes. The longest known ones have 30 kB.
+/// Longest template accepted, in bytes. The longest known ones have 30 kB.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
-/// Longest text a template may write, in bytes.
+/// Longest output of a template, in bytes.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// Steps a template may run. A message takes about fifty.
+/// Step limit of a rendering. A message takes about fifty.
 const FUEL: u64 = 5_000_000;
-/// Depth of loops and macros inside each other (a macro counts about ten); small, because a page's stack is.
+/// Nesting limit of loops and macros (a macro counts as about ten); low, because a page's stack is small.
 const RECURSION: usize = 200;
 const NAME: &str = "chat";
 
@@ -51,11 +51,11 @@ impl Message {
 /// What a rendering depends on besides the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
-    /// End with the start of the assistant's answer.
+    /// Append the start of the assistant's answer.
     pub add_generation_prompt: bool,
-    /// `enable_thinking`, for templates that know it (Qwen3); `None` leaves it to the template.
+    /// `enable_thinking`, for templates that support it (Qwen3); `None` leaves it to the template.
     pub thinking: Option<bool>,
-    /// What `strftime_now` tells. Without it the template does without (or uses its own fixed date).
+    /// The time that `strftime_now` returns. If absent, the template omits it or uses a fixed date of its own.
     pub now: Option<LocalTime>,
 }
 
@@ -68,16 +68,16 @@ impl Default for RenderOptions {
 /// Why a conversation could not be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 pub enum TemplateError {
-    /// `tokenizer.chat_template` is no text.
+    /// `tokenizer.chat_template` is not a string.
     #[error(transparent)]
     Metadata(#[from] GgufError),
-    /// The template is not Jinja, or uses something that is not supported.
+    /// The template is not Jinja, or uses an unsupported feature.
     #[error("The model's chat template cannot be used ({0}); choose \"no template\", or another file of the model.")]
     Invalid(String),
-    /// The template itself says that this conversation is not possible.
+    /// The template itself rejects this conversation.
     #[error("The model's chat template refuses this conversation: {0}")]
     Refused(String),
-    /// It ran too long or wrote too much.
+    /// The template ran too long or wrote too much.
     #[error("The model's chat template ran too long or wrote too much, and was stopped.")]
     Runaway,
 }
@@ -94,7 +94,7 @@ impl ChatTemplate {
     /// The template of a file, or ChatML if it has none.
     ///
     /// # Errors
-    /// The file's template cannot be compiled; [`Self::chatml`] may do instead.
+    /// The file's template does not compile; [`Self::chatml`] may serve instead.
     pub fn from_metadata(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Self, TemplateError> {
         let source = metadata.optional("tokenizer.chat_template", Metadata::str)?;
         let text = |id: Option<u32>| id.map_or_else(String::new, |id| tokenizer.name(id));
@@ -105,12 +105,12 @@ impl ChatTemplate {
     /// ChatML, for a file without a usable template.
     ///
     /// # Errors
-    /// None in practice; the type is that of [`Self::from_metadata`].
+    /// None in practice; the type matches [`Self::from_metadata`].
     pub fn chatml() -> Result<Self, TemplateError> {
         Self::new(CHATML, String::new(), String::new())
     }
 
-    /// Compiles a template. `bos` and `eos` are the texts of these tokens.
+    /// Compiles a template. `bos` and `eos` are the texts of the two tokens.
     ///
     /// # Errors
     /// The template is too long or not Jinja.
@@ -120,7 +120,7 @@ impl ChatTemplate {
         }
         let invalid = |error: Error| TemplateError::Invalid(describe(&error));
         let mut environment = Environment::new();
-        // What Hugging Face Transformers sets up for chat templates.
+        // The same settings as in Hugging Face Transformers.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(invalid)?);
         environment.set_fuel(Some(FUEL));
@@ -130,11 +130,11 @@ impl ChatTemplate {
         Ok(Self { environment, bos, eos })
     }
 
-    /// The token ids of a conversation: what [`Self::render`] writes, except that the names of control tokens inside a
-    /// message stay text, so that nobody can end a turn or speak as somebody else by typing them.
+    /// The token ids of a conversation: encodes what [`Self::render`] writes, but keeps the names of control tokens
+    /// inside messages as text. So nobody can end a turn or speak as another role by typing such a name.
     ///
-    /// Where an answer is asked for and the last message is the assistant's, that answer is continued: its text stands
-    /// after the generation prompt, and its turn stays open.
+    /// If an answer is requested and the last message is the assistant's, the model continues that answer: its text
+    /// follows the generation prompt, and its turn stays open.
     ///
     /// # Errors
     /// As [`Self::render`].
@@ -157,10 +157,11 @@ impl ChatTemplate {
         Ok(tokenizer.encode_shielded(&text))
     }
 
-    /// The text of a conversation. A system message that the template refuses is put in front of the first question.
+    /// Renders a conversation as text. If the template rejects a system message, it is put in front of the first
+    /// question.
     ///
     /// # Errors
-    /// The template refuses the conversation, fails, or runs away.
+    /// The template rejects the conversation, fails, or exceeds a limit.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String, TemplateError> {
         let rendered = self.render_as_is(messages, options);
         match (messages, &rendered) {
@@ -170,7 +171,7 @@ impl ChatTemplate {
                 let content = format!("{}\n\n{}", system.content.trim(), question.content);
                 let mut folded = vec![Message::new("user", content)];
                 folded.extend_from_slice(rest);
-                // If that is refused too, the first refusal says more.
+                // If the template rejects that too, the first error is more informative.
                 self.render_as_is(&folded, options).or(rendered)
             }
             _ => rendered,
@@ -178,7 +179,7 @@ impl ChatTemplate {
     }
 
     fn render_as_is(&self, messages: &[Message], options: &RenderOptions) -> Result<String, TemplateError> {
-        // A refusal is kept aside, because an error from a function loses its type on the way out.
+        // Record the rejection here, because the engine drops the type of a function's error.
         let refusal = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&refusal);
         let mut environment = self.environment.clone();
@@ -206,7 +207,7 @@ impl ChatTemplate {
         let rendered = template.render_captured_to(values, &mut text);
         let refused = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
         match rendered {
-            // The engine writes whole strings, so the bytes are text.
+            // The engine writes complete strings, so the bytes are valid UTF-8.
             Ok(_) => Ok(String::from_utf8_lossy(&text.bytes).into_owned()),
             Err(_) if text.full => Err(TemplateError::Runaway),
             Err(error) if error.kind() == ErrorKind::OutOfFuel => Err(TemplateError::Runaway),
@@ -218,7 +219,7 @@ impl ChatTemplate {
     }
 }
 
-/// An error in one line, with the innermost reason.
+/// An error in one line, with the innermost cause.
 fn describe(error: &Error) -> String {
     let place = error.line().map_or_else(String::new, |line| format!(", line {line}"));
     match error.detail() {
@@ -227,7 +228,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// Memory that refuses to grow beyond [`MAX_TEXT_BYTES`].
+/// A buffer that refuses to grow beyond [`MAX_TEXT_BYTES`].
 #[derive(Default)]
 struct Bounded {
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Taking tensors out of a file's directory, each checked against what its architecture says.
+//! Takes tensors from a file's directory and checks each against its architecture.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use potluck_gguf::{Model, TensorInfo, TensorType};
 
 use crate::{FileRange, ModelError, TensorRole, UnitTensor};
 
-/// The file's tensors, and which of them have found their place.
+/// The file's tensors, and which of them are already taken.
 pub(crate) struct Tensors<'a> {
     file: &'a Model,
     taken: HashSet<&'a str>,
@@ -37,13 +37,13 @@ impl<'a> Tensors<'a> {
         Ok(unit_tensor(role, tensor, cols, rows))
     }
 
-    /// The embedding table, whose rows say how large the vocabulary is.
+    /// The embedding table; its row count is the vocabulary size.
     pub(crate) fn table(&mut self, role: TensorRole, name: &str, cols: u32) -> Result<UnitTensor, ModelError> {
         let rows = self.file.tensor(name).map_or(0, TensorInfo::rows);
         self.matrix(role, name, cols, u32::try_from(rows).unwrap_or(u32::MAX))
     }
 
-    /// A vector in `F32`.
+    /// An `F32` vector.
     pub(crate) fn vector(&mut self, role: TensorRole, name: &str, len: u32) -> Result<UnitTensor, ModelError> {
         let tensor = self.take(name)?;
         if tensor.kind != TensorType::F32 {
@@ -54,8 +54,8 @@ impl<'a> Tensors<'a> {
         Ok(unit_tensor(role, tensor, len, 1))
     }
 
-    /// The matrices of all experts of a block, stacked in one tensor `blk.N.ffn_KIND_exps.weight`, or (old files) one
-    /// tensor `blk.N.ffn_KIND.E.weight` each.
+    /// The matrices of all experts of a block: stacked in one tensor `blk.N.ffn_KIND_exps.weight`, or in old files one
+    /// tensor `blk.N.ffn_KIND.E.weight` per expert.
     pub(crate) fn expert_matrices(
         &mut self,
         role: TensorRole,
@@ -82,9 +82,9 @@ impl<'a> Tensors<'a> {
             .collect())
     }
 
-    /// The first tensor that was not taken and is not known to be without effect.
+    /// The first tensor that was not taken and is not known to be harmless.
     pub(crate) fn left_over(&self) -> Option<&'a str> {
-        // Frequencies of the rotary embedding, which old converters wrote out and every engine computes anew.
+        // Old converters wrote RoPE frequencies to the file; every engine recomputes them.
         let harmless = |name: &str| name.ends_with("attn_rot_embd.weight") || name.ends_with("rotary_emb.inv_freq");
         let names = self.file.tensors.iter().map(|tensor| tensor.name.as_str());
         names.into_iter().find(|name| !self.taken.contains(name) && !harmless(name))
@@ -97,7 +97,7 @@ impl<'a> Tensors<'a> {
     }
 }
 
-/// Kernels read matrices of every type that holds weights. Norms, biases and factors are always `F32`.
+/// Kernels read matrices in every type that holds weights. Norms, biases and factors are always `F32`.
 fn check_weight_type(tensor: &TensorInfo) -> Result<(), ModelError> {
     if tensor.kind.holds_weights() {
         Ok(())

@@ -1,4 +1,4 @@
-//! Where the bytes of each weight unit lie in the GGUF file(s).
+//! Locates each weight unit's bytes in the GGUF file(s).
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use potluck_gguf::TensorType;
 use potluck_plan::{Bytes, WeightUnit};
 use serde::{Deserialize, Serialize};
 
-/// What a tensor is for, inside its unit.
+/// A tensor's role in its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum TensorRole {
     /// `token_embd.weight`, in `Embedding` and in a tied `LmHead`.
@@ -35,13 +35,13 @@ pub enum TensorRole {
     QueryNorm,
     /// `blk.N.attn_k_norm.weight`.
     KeyNorm,
-    /// `rope_freqs.weight`, repeated in each token mixer.
+    /// `rope_freqs.weight`, included in every token mixer.
     RopeFactors,
     /// `blk.N.ffn_norm.weight`.
     FeedForwardNorm,
     /// `blk.N.ffn_gate_inp.weight`.
     Router,
-    /// `ffn_gate`, of a dense network or one expert.
+    /// `ffn_gate` of a dense network or of one expert.
     Gate,
     /// `ffn_up`, likewise.
     Up,
@@ -49,7 +49,7 @@ pub enum TensorRole {
     Down,
 }
 
-/// A run of bytes of one of the model's files.
+/// A range of bytes in one of the model's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct FileRange {
     /// Index of the split file, 0 for a single file.
@@ -60,18 +60,18 @@ pub struct FileRange {
     pub len: u64,
 }
 
-/// One matrix (or vector, then `rows` is 1) of a unit. Row-major: `cols` values of a row lie together.
+/// A matrix of a unit, or a vector with `rows` = 1. Row-major: the `cols` values of a row are contiguous.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitTensor {
-    /// What it is for.
+    /// Its role in the unit.
     pub role: TensorRole,
-    /// How its values are stored.
+    /// Its storage type.
     pub kind: TensorType,
-    /// Values in a row (GGUF `ne[0]`), the input width of a matrix.
+    /// Row length (GGUF `ne[0]`), the input width of a matrix.
     pub cols: u32,
-    /// Rows (GGUF `ne[1]`), the output width of a matrix.
+    /// Number of rows (GGUF `ne[1]`), the output width of a matrix.
     pub rows: u32,
-    /// Where its bytes lie.
+    /// Location of its bytes.
     pub range: FileRange,
 }
 
@@ -82,7 +82,7 @@ pub struct UnitMap {
 }
 
 impl UnitMap {
-    /// Adds a unit's tensors. Their order is the order of the unit's bytes in a cache.
+    /// Adds a unit's tensors. Their order is the byte order of the unit in the weight cache.
     pub fn insert(&mut self, unit: WeightUnit, tensors: Vec<UnitTensor>) {
         self.units.insert(unit, tensors);
     }
@@ -97,7 +97,7 @@ impl UnitMap {
         self.units.keys().copied()
     }
 
-    /// Bytes of a unit: its tensors end to end, which is also its layout in a cache.
+    /// Size of a unit: its tensors are concatenated, also in the weight cache.
     pub fn bytes(&self, unit: WeightUnit) -> Bytes {
         Bytes(self.tensors(unit).iter().map(|tensor| tensor.range.len).sum())
     }

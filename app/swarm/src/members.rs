@@ -1,4 +1,4 @@
-//! The members of a room, and which of them are still there.
+//! The members of a room, and which of them are still connected.
 
 use std::collections::BTreeMap;
 
@@ -6,75 +6,74 @@ use potluck_plan::{Millis, PeerId};
 use potluck_planner::measures::LinkMeasure;
 use potluck_protocol::{Hello, WorkerStatus};
 
-/// Grace period after a connection ended: a reload or a flaky network is back within it.
+/// Grace period after a connection ended, enough for a reload or a short network failure.
 const GRACE_MILLIS: f64 = 1_500.0;
-/// The same for a peer that an awaited answer needs. A broken line is redialled after half a second at the earliest,
-/// so waiting longer gains nothing; a peer that is back later gets work again.
+/// Grace period of a peer that a pending answer needs. A broken connection is redialled after half a second at the
+/// earliest, so a longer wait gains nothing; a peer that returns later gets work again.
 const URGENT_GRACE_MILLIS: f64 = 100.0;
-/// The same after our own connection was lost: the others may take a while to be back, too.
+/// Grace period after this peer's own connection was lost, because the others may need longer to return, too.
 const GRACE_AFTER_OUTAGE_MILLIS: f64 = 10_000.0;
-/// A member is shown as silent after this time.
+/// The page shows a member as silent after this time.
 pub(crate) const SILENT_MILLIS: f64 = 5_000.0;
-/// A peer that computes is considered frozen after this silence: its tab stands still, and others take its part.
+/// A computing peer counts as frozen after this silence: its tab is suspended, and others take over its part.
 const FROZEN_MILLIS: f64 = 4_500.0;
-/// If nobody else was heard for this long either, our own line is the problem.
+/// If all other members were silent for this long, too, the fault is in this peer's connection.
 const OWN_LINE_MILLIS: f64 = 2_500.0;
-/// A member is given up after this time.
+/// A member is removed after this time.
 pub(crate) const GONE_MILLIS: f64 = 20_000.0;
-/// At most this much of the time between two ticks counts as silence: if we stood still ourselves, we have not
-/// listened.
+/// Maximum silence counted per tick: a longer gap means that this peer itself was suspended and did not listen.
 const LISTENED_MILLIS: f64 = 1_000.0;
 
-/// Back-off before a failed member is asked again: doubled from the first value up to the last.
+/// Back-off before a failed member gets work again: starts at the first value and doubles up to the last.
 const FIRST_RETRY_MILLIS: f64 = 2_000.0;
 const LAST_RETRY_MILLIS: f64 = 60_000.0;
 /// Wrong results count as this many failures.
 const WRONG_FAILURES: u32 = 4;
-/// A device whose trusted share of its memory budget falls below this is not planned with.
+/// The planner skips a device whose trusted share of its memory budget falls below this.
 const MIN_TRUST: f64 = 0.5;
 
 /// An idle link is measured by a heartbeat and this many echoes.
 const ECHOES: u8 = 2;
 
-/// Bytes of the first probe of a link: no more than one token's frame, so that a slow link is not blocked by it.
+/// Size of a link's first probe: no more than one token's frame, so that it does not block a slow link.
 const FIRST_PROBE_BYTES: usize = 2 * 1024;
-/// Bytes of the largest probe, for fast links.
+/// Size of the largest probe, for fast links.
 const MAX_PROBE_BYTES: usize = 128 * 1024;
-/// A probe that took longer than this, in milliseconds, is not followed by a larger one: it would block a slow link.
+/// No larger probe follows one that took longer than this, in milliseconds: it would block a slow link.
 const LARGER_MILLIS: f64 = 500.0;
-/// Probes needed to know a link's bandwidth.
+/// Probes needed to measure a link's bandwidth.
 const PROBES: usize = 3;
-/// Limit on probes: on a link faster than the clock's resolution none of them measures anything.
+/// Limit on probes, because none measures anything on a link faster than the clock's resolution.
 const MAX_PROBES: u32 = 8;
 
 pub(crate) struct Member {
     pub hello: Hello,
-    /// The host let it in (the host itself, and whoever brought the key).
+    /// The host admitted it; true from the start for the host and for guests with the key.
     pub admitted: bool,
     pub status: WorkerStatus,
-    /// Milliseconds of silence while we were listening.
+    /// Milliseconds of silence while this peer was listening.
     pub silent: f64,
-    /// Its connection ended; it is given up at this time unless it is back.
+    /// Its connection ended; it is removed at this time unless it returns.
     pub away_until: Option<Millis>,
     /// When the relay reported that its connection ended.
     pub ended: Option<Millis>,
-    /// Latency and bandwidth between it and us.
+    /// Latency and bandwidth of the link to it.
     pub link: LinkMeasure,
-    /// Echoes left: heartbeats that are sent as soon as the one before is answered.
+    /// Remaining echoes: heartbeats sent as soon as the previous one is answered.
     echoes: u8,
     /// Bytes of the next probe.
     probe: usize,
-    /// Probes that came back.
+    /// Probes that returned.
     probes: u32,
-    /// A probe is in flight; no second one is sent until it is back.
+    /// A probe is in flight; the next one waits for its return.
     probing: bool,
-    /// Connected but silent: it gets no work until it is heard again.
+    /// Connected but silent: gets no work until it is heard again.
     pub frozen: bool,
-    /// It could not get ready for a plan, or its device failed; it is asked again later.
+    /// It could not prepare for a plan, or its device failed; it gets work again after this time.
     pub failed_until: Option<Millis>,
     /// Failures since it last changed its contribution.
     failures: u32,
-    /// Share of its memory budget that is planned with: less once its engine needed more than the model's sizes say.
+    /// Share of its memory budget to plan with; lowered once its engine needs more than the model's sizes predict.
     pub trust: f64,
 }
 
@@ -99,32 +98,32 @@ impl Member {
         }
     }
 
-    /// Its contribution changed: what was learnt about the old one does not count.
+    /// Its contribution changed: forgets what was learnt about the old one.
     pub fn contribution_changed(&mut self) {
         self.failed_until = None;
         self.failures = 0;
         self.trust = 1.0;
     }
 
-    /// Median of the last round trips, milliseconds; 0 before the first.
+    /// Median of the latest round trips in milliseconds; 0 before the first.
     pub fn round_trip(&self) -> f64 {
         2.0 * self.link.latency_millis().unwrap_or(0.0)
     }
 
-    /// A heartbeat goes out, and echoes follow it. The first one wakes sleeping radios and processors; the later ones
-    /// measure what tokens meet.
+    /// A heartbeat goes out, followed by echoes. The first one wakes sleeping radios and processors, so only the later
+    /// ones measure the latency that tokens see.
     pub fn beat(&mut self) {
         self.echoes = ECHOES;
     }
 
-    /// A heartbeat is back. True if another one follows at once; the last one's round trip counts.
+    /// A heartbeat returned. True if another one should follow immediately; the last one's round trip counts.
     pub fn echo(&mut self) -> bool {
         let follows = self.echoes > 0;
         self.echoes = self.echoes.saturating_sub(1);
         follows
     }
 
-    /// Size of the next probe, if one is worth sending: the latency is known, the bandwidth is not.
+    /// Size of the next probe, if useful: the latency is known, the bandwidth is not.
     pub fn next_probe(&self) -> Option<usize> {
         let wanted = self.is_available()
             && !self.probing
@@ -139,13 +138,13 @@ impl Member {
         self.probing = true;
     }
 
-    /// A probe is back, whether it measured anything or not.
+    /// A probe returned, whether it measured anything or not.
     pub fn probe_is_back(&mut self) {
         self.probing = false;
     }
 
-    /// A probe of `bytes` took `millis` one way and `back` milliseconds in all. One too small to measure anything is
-    /// followed by a larger one.
+    /// A probe of `bytes` bytes took `millis` milliseconds one way and `back` milliseconds there and back. A larger
+    /// probe follows one that is too small to measure anything.
     pub fn probed(&mut self, bytes: u64, millis: f64, back: f64) {
         self.probes += 1;
         if !self.link.transfer(bytes, millis) && back < LARGER_MILLIS {
@@ -153,21 +152,20 @@ impl Member {
         }
     }
 
-    /// It gets no work for a while, longer each time.
+    /// It failed: gets no work for a while, longer each time.
     pub fn fail(&mut self, now: Millis) {
         let wait = FIRST_RETRY_MILLIS * f64::from(2u32.saturating_pow(self.failures.min(16)));
         self.failures += 1;
         self.failed_until = Some(Millis(now.0 + wait.min(LAST_RETRY_MILLIS)));
     }
 
-    /// Its results are wrong: it gets no work for half a minute at least.
+    /// Its results are wrong: gets no work for at least half a minute.
     pub fn distrust(&mut self, now: Millis) {
         self.failures = self.failures.max(WRONG_FAILURES);
         self.fail(now);
     }
 
-    /// Its engine needed more memory than planned: it is planned with a smaller budget, and below a limit not at all
-    /// for a while.
+    /// Its engine needed more memory than planned: lowers its budget, and below a limit suspends it for a while.
     pub fn overflow(&mut self, now: Millis) {
         self.trust *= 0.9;
         if self.trust < MIN_TRUST {
@@ -175,7 +173,7 @@ impl Member {
         }
     }
 
-    /// It can be given work.
+    /// True if it can get work.
     pub fn is_available(&self) -> bool {
         let is_here = self.away_until.is_none() && !self.frozen;
         self.admitted && self.hello.contribution.is_some() && is_here && self.failed_until.is_none()
@@ -197,7 +195,7 @@ impl Members {
         self.known.get(&peer)
     }
 
-    /// Still here: frames to it make sense.
+    /// True while frames can reach it.
     pub fn is_here(&self, peer: PeerId) -> bool {
         peer == self.me || self.known.get(&peer).is_some_and(|member| member.away_until.is_none())
     }
@@ -206,18 +204,18 @@ impl Members {
         self.known.get(&peer).map_or_else(|| "A device".to_owned(), |member| member.hello.name.clone())
     }
 
-    /// The other peer that claims to host the room.
+    /// The other peer that claims to be the host.
     pub fn host(&self) -> Option<PeerId> {
         self.known.iter().find(|(peer, member)| **peer != self.me && member.hello.coordinator).map(|(peer, _)| *peer)
     }
 
-    /// Clears failures whose back-off is over. True if there was one.
+    /// Clears failures whose back-off is over. True if there were any.
     pub fn take_retries(&mut self, now: Millis) -> bool {
         let waits = |member: &mut Member| member.failed_until.take_if(|until| now.0 >= until.0).is_some();
         self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0
     }
 
-    /// Something came from a peer. True if it was considered frozen until now.
+    /// A message from a peer arrived. True if the peer counted as frozen until now.
     pub fn heard(&mut self, peer: PeerId) -> bool {
         let Some(member) = self.known.get_mut(&peer) else { return false };
         member.silent = 0.0;
@@ -230,8 +228,7 @@ impl Members {
         self.known.values_mut().for_each(|member| member.silent += millis);
     }
 
-    /// Marks a peer as frozen if nothing is heard of it although its connection and ours work. True if it was not
-    /// frozen before.
+    /// Marks a peer as frozen if it is silent although both connections work. True if it was not frozen before.
     pub fn freeze(&mut self, peer: PeerId) -> bool {
         let me = self.me;
         let expected = |member: &&Member| member.away_until.is_none() && !member.frozen;
@@ -253,7 +250,7 @@ impl Members {
         }
     }
 
-    /// Our own connection ended: everyone has to be heard again.
+    /// This peer's own connection ended: everyone counts as away until heard again.
     pub fn all_away(&mut self, now: Millis) {
         let me = self.me;
         for member in self.known.iter_mut().filter(|(peer, _)| **peer != me).map(|(_, member)| member) {
@@ -263,7 +260,7 @@ impl Members {
         }
     }
 
-    /// An answer needs these peers: those whose connection ended are not waited for any longer.
+    /// An answer needs these peers: shortens the grace period of those whose connection ended.
     pub fn cut_grace_short(&mut self, peers: impl IntoIterator<Item = PeerId>, now: Millis) {
         for peer in peers {
             let is_over = |member: &&mut Member| member.ended.is_some_and(|at| now.0 - at.0 >= URGENT_GRACE_MILLIS);
@@ -277,7 +274,7 @@ impl Members {
         self.known.get_mut(&peer).filter(|_| peer != self.me)
     }
 
-    /// Removes and returns the members to give up.
+    /// Removes and returns the members whose time is up.
     pub fn give_up(&mut self, now: Millis) -> Vec<(PeerId, Member)> {
         let me = self.me;
         let over =

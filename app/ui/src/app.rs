@@ -1,4 +1,4 @@
-//! The page as a whole: reads what the browser stored, mounts the tree and introduces this tab to the node.
+//! The page as a whole: loads what the browser stored, mounts the tree and introduces this tab to the node.
 
 use leptos::{ev, prelude::*};
 use potluck_panel::NoticeLevel;
@@ -22,7 +22,7 @@ use crate::{
 
 /// Mounts the page into the document's body.
 pub fn mount(link: NodeLink) {
-    // Leptos' own executor exists only once something is mounted.
+    // Leptos provides its executor only once something is mounted.
     wasm_bindgen_futures::spawn_local(async move {
         let (kept, trouble) = match browser::load().await {
             Ok(kept) => (kept, None),
@@ -33,7 +33,7 @@ pub fn mount(link: NodeLink) {
     });
 }
 
-/// Takes away what `index.html` shows until the program is here.
+/// Removes what `index.html` shows until the program has loaded.
 fn clear_splash() {
     if let Some(splash) = browser::window().document().and_then(|document| document.get_element_by_id("splash")) {
         splash.remove();
@@ -67,21 +67,21 @@ fn App(link: NodeLink, kept: StoredData, trouble: Option<String>) -> impl IntoVi
     }
 }
 
-/// Another place takes the one away that had the focus: it goes to the new one's heading, so that the keyboard and screen
-/// readers go on there.
+/// When the place changes, the focused element disappears: move the focus to the new place's heading, so that keyboard
+/// users and screen readers continue there.
 fn follow_places(store: Store, in_room: Memo<bool>) {
     let place = Memo::new(move |_| (in_room.get(), store.screen.route.with(|route| *route == Route::Bench)));
     Effect::new(move |before: Option<(bool, bool)>| {
         let now = place.get();
         if before.is_some_and(|before| before != now) {
-            // The new place is in the document after this turn, and a dialog has given the focus back.
+            // After this turn the new place is in the document, and a closing dialog has returned the focus.
             request_animation_frame(browser::focus_place);
         }
         now
     });
 }
 
-/// What is not a room: the door, or the bench.
+/// The places outside a room: the door and the bench.
 #[component]
 fn Outside() -> impl IntoView {
     let store = store();
@@ -94,7 +94,7 @@ fn Outside() -> impl IntoView {
 }
 
 impl Store {
-    /// The address names the room that this tab has a place in.
+    /// The address names the room in which this tab has a place.
     fn in_room(self) -> bool {
         let route = self.screen.route.get();
         self.session.with(|session| match (&route, &session.place) {
@@ -104,7 +104,7 @@ impl Store {
     }
 }
 
-/// Listens to the browser: the back button, the page going away, the keyboard; follows the settings.
+/// Handles the back button, leaving the page and the keyboard; applies the settings.
 fn watch(store: Store) {
     Effect::new(move |_| browser::set_appearance(store.settings.with(|settings| settings.appearance)));
     Effect::new(move |_| {
@@ -135,7 +135,7 @@ fn watch(store: Store) {
             _ => {}
         }
     });
-    // The page lives as long as its document: so does the listener.
+    // The page lives as long as its document, and so does the listener.
     std::mem::forget(keys);
 }
 

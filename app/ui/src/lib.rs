@@ -1,7 +1,7 @@
-//! The page: door, table, host, contribute, chat, bench, settings.
+//! The page: door, table, model picker, contribution, chat, bench, settings.
 //!
-//! It knows `panel`, not `node`: everything it learns comes through a [`NodeLink`], everything it wants goes out by it.
-//! It never touches wgpu, sockets or files. [`mount`] is the only entry.
+//! It depends on `panel`, not on `node`: all messages from and to the node pass through a [`NodeLink`]. It never
+//! touches wgpu, sockets or files. [`mount`] is the only entry point.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -1,17 +1,17 @@
-//! The page's only connection to the node: messages both ways, and what only a page can do for it.
+//! The page's only connection to the node: messages in both directions, and services that need a page.
 
 use std::rc::Rc;
 
 use potluck_panel::{ToNode, ToPage};
 
-/// Takes a message of the node.
+/// Receives a message from the node.
 pub type OnMessage = Box<dyn Fn(ToPage)>;
 
-/// What the page half of the node gives the page.
+/// The services that the node's page half provides.
 pub struct PageServices {
-    /// Sends a message; with [`potluck_panel::ModelSource::File`] the file goes along.
+    /// Sends a message, with a file for [`potluck_panel::ModelSource::File`].
     pub send: Box<dyn Fn(ToNode, Option<web_sys::File>)>,
-    /// Registers the one receiver of the node's messages.
+    /// Registers the only receiver of the node's messages.
     pub listen: Box<dyn Fn(OnMessage)>,
     /// Keeps the screen awake, or lets it sleep again.
     pub keep_awake: Box<dyn Fn(bool)>,
@@ -35,7 +35,7 @@ impl NodeLink {
         (self.0.send)(message, None);
     }
 
-    /// Sends a message with a file beside it.
+    /// Sends a message with a file attached.
     pub fn send_with_file(&self, message: ToNode, file: Option<web_sys::File>) {
         (self.0.send)(message, file);
     }
@@ -53,7 +53,7 @@ impl NodeLink {
     /// Asks the browser never to evict this site's storage.
     ///
     /// # Errors
-    /// When the browser refuses to be asked.
+    /// The browser rejects the request.
     pub async fn persist(&self) -> Result<bool, wasm_bindgen::JsValue> {
         let answer = wasm_bindgen_futures::JsFuture::from((self.0.persist)()).await?;
         Ok(answer.is_truthy())

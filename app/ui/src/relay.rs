@@ -1,4 +1,4 @@
-//! The relay's lists, over HTTP.
+//! Fetches the relay's lists over HTTP.
 
 use gloo_net::http::Request;
 pub use potluck_relay_api::http::{
@@ -10,13 +10,13 @@ use serde::de::DeserializeOwned;
 /// Why a list could not be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RelayError {
-    /// No answer at all.
+    /// No answer.
     #[error("The relay does not answer. Check the network, then try again.")]
     Unreachable(String),
-    /// An answer that is not 2xx.
+    /// An answer with a status other than 2xx.
     #[error("The relay answered with status {0}. Try again in a moment.")]
     Status(u16),
-    /// An answer that is not what the API says.
+    /// An answer that does not match the API.
     #[error("The relay's answer could not be read. Reload the page.")]
     Unreadable(String),
 }
@@ -37,7 +37,7 @@ pub async fn rooms() -> Result<Rooms, RelayError> {
     get(path::ROOMS).await
 }
 
-/// Where other devices reach the relay.
+/// The addresses at which other devices reach the relay.
 ///
 /// # Errors
 /// [`RelayError`] if the list cannot be fetched.

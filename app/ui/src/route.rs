@@ -1,22 +1,22 @@
-//! Addresses of the page: `/` is the door, `/r/ID#KEY` a room, `/bench` the bench.
+//! The page's addresses: `/` is the door, `/r/ID#KEY` a room, `/bench` the bench.
 
-/// Where the address bar points.
+/// The place that the address bar names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// The door.
     Door,
-    /// A room, by its link.
+    /// A room, opened by its link.
     Room(RoomAddress),
     /// The bench.
     Bench,
 }
 
-/// A room's id and, from the link's fragment, its key. The fragment never reaches the relay.
+/// A room's id, and its key from the link's fragment. The browser never sends the fragment to the relay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomAddress {
     /// The room's id on the relay.
     pub id: String,
-    /// The key that lets a guest in without being asked.
+    /// The key that admits a guest without asking the host.
     pub key: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl RoomAddress {
 }
 
 impl Route {
-    /// Reads a path and a fragment (with or without its `#`).
+    /// Parses a path and a fragment, with or without its `#`.
     #[must_use]
     pub fn parse(path: &str, fragment: &str) -> Self {
         if path.trim_end_matches('/') == "/bench" {
@@ -46,7 +46,7 @@ impl Route {
         Self::Room(RoomAddress { id: id.to_owned(), key: (!key.is_empty()).then(|| key.to_owned()) })
     }
 
-    /// Reads what somebody pasted: a whole link, its path, or just the room's id.
+    /// Parses pasted text: a whole link, its path, or just the room's id.
     #[must_use]
     pub fn parse_link(text: &str) -> Option<RoomAddress> {
         let text = text.trim();
@@ -62,7 +62,7 @@ impl Route {
     }
 }
 
-/// The relay's rule for ids.
+/// The relay's rule for room ids.
 fn is_room_id(text: &str) -> bool {
     (4..=64).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')

@@ -8,11 +8,11 @@ use serde::Deserialize;
 pub struct Golden {
     /// Name of the model.
     pub name: String,
-    /// How the model is made.
+    /// The synthetic model's description.
     pub model: Synthetic,
-    /// Margins below this say nothing.
+    /// Ignore positions whose margin is below this.
     pub tolerance: f32,
-    /// What was asked and answered.
+    /// The prompts and their reference results.
     pub prompts: Vec<Prompt>,
 }
 
@@ -21,11 +21,11 @@ pub struct Golden {
 pub struct Prompt {
     /// Tokens.
     pub ids: Vec<u32>,
-    /// The reference's best token after each of them.
+    /// The reference's best token after each token.
     pub argmax: Vec<u32>,
-    /// How far the reference's second is behind.
+    /// The reference's margin between the best and second token.
     pub margin: Vec<f32>,
-    /// The reference's eight best tokens after each.
+    /// The reference's eight best tokens at each position.
     pub top: Vec<Vec<u32>>,
     /// Their logits.
     pub logits: Vec<Vec<f32>>,

@@ -1,9 +1,9 @@
-//! Holds the engine against llama.cpp's answers (`e2e/golden`), natively and in a browser alike.
+//! Compares the engine with llama.cpp's answers (`e2e/golden`), natively and in a browser.
 //!
-//! A golden file describes a synthetic model, three prompts of 64 tokens and what llama.cpp answered after each of their
-//! tokens on the same weights in F32. Here the quantized model runs through the engine, split over devices by a
-//! [`Split`]. At every position our best token must be the reference's, unless the reference's own margin is below the
-//! stated tolerance.
+//! A golden file contains a synthetic model's description, three prompts of 64 tokens, and llama.cpp's result after
+//! each token on the same weights in F32. The engine runs the quantized model, divided among devices as a [`Split`]
+//! says. At every position the engine's best token must match the reference's, unless the reference's own margin is
+//! below the stated tolerance.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

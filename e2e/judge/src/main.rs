@@ -1,5 +1,5 @@
-//! In a browser: `window.judge(golden, split)` for the tests' page. Natively: judges the golden files named on the
-//! command line.
+//! In a browser: provides `window.judge(golden, split)` to the tests' page. Natively: judges the golden files given on
+//! the command line.
 
 #[cfg(not(target_arch = "wasm32"))]
 fn main() -> anyhow::Result<()> {
@@ -44,7 +44,7 @@ fn main() {
             Ok(verdicts.into())
         })
     });
-    // The page's global object takes the function for good.
+    // The global object keeps the function forever.
     if js_sys::Reflect::set(&js_sys::global(), &"judge".into(), judge.as_ref()).is_ok() {
         judge.forget();
     }

@@ -12,23 +12,23 @@ const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: L
 /// Tokens per prefill chunk, as the coordinator splits a prompt.
 const CHUNK: usize = 64;
 
-/// One prompt and what follows it.
+/// A prompt and its reference answer.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Reference {
     /// Tokens of the rendered prompt.
     pub prompt: Vec<u32>,
-    /// The reference's own answer, which is forced.
+    /// The reference's answer, which is teacher-forced.
     pub ids: Vec<u32>,
     /// The reference's best token at each position of the answer.
     pub best: Vec<u32>,
-    /// How far its second is behind.
+    /// The reference's margin between its best and second token.
     pub margin: Vec<f32>,
 }
 
-/// Compares a model file with its references.
+/// Compares a model file with its reference answers.
 ///
 /// # Errors
-/// What the file or the engine says.
+/// An error of the file or the engine.
 pub async fn compare(
     gpu: &Gpu,
     file: &[u8],

@@ -1,4 +1,4 @@
-//! Devices that share a model by a plan, each with an engine of its own on the same adapter.
+//! Devices that share a model by a plan, with separate engines on one adapter.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +23,11 @@ pub enum Split {
     One,
     /// Three stages on three devices.
     ThreeStages,
-    /// One stage, and all experts of every block on two other devices.
+    /// One stage, with all experts of every block on two other devices.
     ExpertsElsewhere,
 }
 
-/// Devices with engines, and the plan they follow.
+/// Devices with engines, and their plan.
 pub struct Room {
     plan: Plan,
     engines: BTreeMap<PeerId, Device>,
@@ -43,10 +43,10 @@ struct Device {
 }
 
 impl Room {
-    /// Loads a model, given as the bytes of its file.
+    /// Loads a model from the bytes of its file.
     ///
     /// # Errors
-    /// What the file or an engine says.
+    /// An error of the file or an engine.
     pub async fn open(gpu: &Gpu, file: &[u8], split: Split) -> Result<Self> {
         let model = join([parse(file)?])?;
         let (spec, units) = ModelSpec::from_gguf(&model)?;
@@ -64,7 +64,7 @@ impl Room {
         Ok(Self { plan, engines, hidden: spec.hidden as usize, conversations: Cell::new(0) })
     }
 
-    /// A conversation with an empty KV cache.
+    /// Starts a conversation with an empty KV cache.
     pub fn conversation(&self) -> ConversationId {
         self.conversations.set(self.conversations.get() + 1);
         ConversationId(self.conversations.get())
@@ -75,10 +75,10 @@ impl Room {
         self.engines.values().for_each(|device| device.engine.forget(conversation));
     }
 
-    /// Passes tokens from `base` on through all stages.
+    /// Runs tokens through all stages, starting at position `base`.
     ///
     /// # Errors
-    /// What an engine says.
+    /// An error of an engine.
     pub async fn forward(
         &self,
         conversation: ConversationId,
@@ -140,7 +140,7 @@ impl Device {
     async fn open(gpu: &Gpu, spec: ModelSpec, units: UnitMap) -> Result<Self> {
         let (sink, results) = mpsc::unbounded();
         let settings = Settings { context: 1024, ..Settings::default() };
-        // A result nobody waits for any more may be dropped.
+        // Ignore the error: a result that nobody awaits any more may be dropped.
         let on_result = Box::new(move |computed| drop(sink.unbounded_send(computed)));
         let engine = Engine::new(gpu, spec, units.clone(), settings, on_result)?;
         Ok(Self { engine, units, results: Mutex::new(results), tickets: Cell::new(0) })
@@ -184,7 +184,7 @@ impl Device {
     }
 }
 
-/// Waits for a future of the engine. Natively nobody else pumps the device.
+/// Drives a future of the engine. Natively nothing else polls the device.
 #[cfg(not(target_arch = "wasm32"))]
 async fn drive<T>(engine: &Engine, future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
@@ -200,7 +200,7 @@ async fn drive<T>(engine: &Engine, future: impl Future<Output = T>) -> T {
     .await
 }
 
-/// Waits for a future of the engine; the browser pumps the device.
+/// Drives a future of the engine; the browser polls the device.
 #[cfg(target_arch = "wasm32")]
 async fn drive<T>(_: &Engine, future: impl Future<Output = T>) -> T {
     future.await

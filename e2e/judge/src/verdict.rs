@@ -1,4 +1,4 @@
-//! Comparing a room with a golden file.
+//! Compares a room with a golden file.
 
 use anyhow::{Result, bail, ensure};
 use potluck_engine::Gpu;
@@ -7,33 +7,33 @@ use serde::Serialize;
 
 use crate::{Golden, Prompt, Room, Split};
 
-/// JavaScript's numbers do not hold 64 bits.
+/// As text, because JavaScript's numbers cannot hold 64 bits.
 fn as_text<S: serde::Serializer>(bits: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(bits)
 }
 
 const HEAD: LmHeadRequest = LmHeadRequest { tokens: LmHeadTokens::All, logits: LogitsRequest::Top(8) };
 
-/// How a room did.
+/// A room's result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
     /// Model and split.
     pub name: String,
-    /// Positions whose reference margin counts.
+    /// Positions whose reference margin is large enough to count.
     pub counted: usize,
-    /// Positions that differ: prompt, position, ours, theirs.
+    /// Positions that differ: prompt, position, our token, the reference's token.
     pub wrong: Vec<(usize, usize, u32, u32)>,
-    /// Largest difference of a logit that both list.
+    /// Largest difference between logits that both list.
     pub worst: f32,
-    /// A bit pattern of all our answers: equal patterns are equal answers, bit for bit.
+    /// A hash of all our answers: equal hashes mean bit-identical answers.
     #[serde(serialize_with = "as_text")]
     pub bits: u64,
 }
 
-/// Runs a golden file on a split: each prompt in one chunk, then each prompt token by token.
+/// Runs a golden file on a split: each prompt in one chunk, then token by token.
 ///
 /// # Errors
-/// What the engine says, or an answer that cannot be read.
+/// An error of the engine, or an answer that cannot be read.
 pub async fn judge(gpu: &Gpu, golden: &Golden, split: Split) -> Result<Verdict> {
     let file = golden.model.to_bytes()?;
     let room = Room::open(gpu, &file, split).await?;
@@ -44,7 +44,7 @@ pub async fn judge(gpu: &Gpu, golden: &Golden, split: Split) -> Result<Verdict> 
         let single = forward(&room, prompt, KernelClass::Decode, 1).await?;
         verdict.compare(index, prompt, &single, golden.tolerance);
         if index == 0 {
-            // Verification and replay pass several rows at once through decode's kernels.
+            // Verification and replay run several tokens at once through the decode kernels.
             let batched = forward(&room, prompt, KernelClass::Decode, 16).await?;
             ensure!(single == batched, "{}: a row depends on the rows beside it", verdict.name);
         }
@@ -71,7 +71,7 @@ impl Verdict {
         Self { name, counted: 0, wrong: Vec::new(), worst: 0.0, bits: 0 }
     }
 
-    /// True if every position that counts is right.
+    /// True if all counted positions are right.
     pub fn is_right(&self) -> bool {
         self.counted > 0 && self.wrong.is_empty()
     }
@@ -91,7 +91,7 @@ impl Verdict {
         }
     }
 
-    /// One position.
+    /// Counts one position.
     pub(crate) fn count(&mut self, prompt: usize, position: usize, ours: u32, theirs: u32, counts: bool) {
         if counts {
             self.counted += 1;

@@ -1,14 +1,14 @@
-//! Types whose values are groups looked up in a codebook: `IQ1`, `IQ2` and `IQ3`.
+//! Codebook types: `IQ1`, `IQ2` and `IQ3` look up groups of values in a table.
 //!
-//! `codebooks.bin` holds the six codebooks of ggml (MIT licence, ggml-common.h), packed to two or four bits a value;
-//! `e2e/golden/vectors.py` writes it.
+//! `codebooks.bin` holds ggml's six codebooks (MIT licence, ggml-common.h), packed to two or four bits per value;
+//! `e2e/golden/vectors.py` generates it.
 
 use super::{half_at, u16_at, u32_at};
 use crate::TensorType;
 
 static CODEBOOKS: &[u8; 9216] = include_bytes!("codebooks.bin");
 
-/// A codebook of groups of 8 or 4 values, named after the type that uses it; both `IQ1` types share one.
+/// A codebook of groups of 8 or 4 values, named after the type that uses it; the two `IQ1` types share one.
 #[allow(non_camel_case_types, reason = "spelled as ggml names the types")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codebook {
@@ -30,7 +30,7 @@ impl Codebook {
     /// Every codebook.
     pub const ALL: [Codebook; 6] = [Self::IQ2_XXS, Self::IQ2_XS, Self::IQ2_S, Self::IQ3_XXS, Self::IQ3_S, Self::IQ1];
 
-    /// The codebook that a type's values are looked up in, if any.
+    /// The codebook of a type, if it uses one.
     pub const fn of(kind: TensorType) -> Option<Codebook> {
         Some(match kind {
             TensorType::IQ2_XXS => Self::IQ2_XXS,
@@ -43,7 +43,7 @@ impl Codebook {
         })
     }
 
-    /// Its groups one after another.
+    /// All groups, concatenated.
     pub fn values(self) -> Vec<i8> {
         match self {
             Self::IQ2_XXS => IQ2_XXS.values(256),
@@ -59,7 +59,7 @@ impl Codebook {
 /// A codebook as stored: groups of `N` values, each value an index into a small table.
 struct Packed<const N: usize> {
     start: usize,
-    /// Bits of an index: 2 or 4.
+    /// Bits per index: 2 or 4.
     bits: usize,
     values: [f32; 8],
 }
@@ -74,7 +74,7 @@ impl<const N: usize> Packed<N> {
         let first = self.start + index * N / per_byte;
         std::array::from_fn(|i| {
             let shifted = CODEBOOKS[first + i / per_byte] >> (i % per_byte * self.bits);
-            // Tables have at most eight values, so three bits select one.
+            // Tables hold at most eight values, so three bits suffice as an index.
             self.values[usize::from(shifted) & ((1 << self.bits) - 1) & 7]
         })
     }
@@ -88,7 +88,7 @@ const IQ3_XXS: Packed<4> = Packed { start: 3584, bits: 4, values: [4.0, 12.0, 20
 const IQ3_S: Packed<4> = Packed { start: 4096, bits: 4, values: [1.0, 3.0, 5.0, 7.0, 9.0, 11.0, 13.0, 15.0] };
 const IQ1: Packed<8> = Packed { start: 5120, bits: 2, values: [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0] };
 
-/// What `IQ1` adds to each value of a group, or subtracts.
+/// Offset that `IQ1` adds to or subtracts from every value of a group.
 const IQ1_DELTA: f32 = 0.125;
 
 /// `d: f16, 8 x { four indices: [u8; 4], signs: [u7; 4], scale: u4 }`; value = d (scale + 1/2) / 4 group, with signs.
@@ -192,13 +192,13 @@ fn iq2_scale(d: f32, packed: u8, i: usize) -> f32 {
     d * (0.5 + f32::from(packed >> (i % 4 / 2 * 4) & 15)) * 0.25
 }
 
-/// Eight signs from seven bits: the eighth makes their number even.
+/// Expands seven sign bits to eight; the eighth makes the parity even.
 fn even_signs(packed: u32) -> u8 {
     let seven = (packed & 127) as u8;
     seven | ((seven.count_ones() as u8 & 1) << 7)
 }
 
-/// Writes a scaled group; a set bit makes its value negative.
+/// Writes a scaled group; a set sign bit negates its value.
 fn put(y: &mut [f32], scale: f32, group: &[f32], signs: u8) {
     for (i, (y, value)) in y.iter_mut().zip(group).enumerate() {
         let value = scale * value;

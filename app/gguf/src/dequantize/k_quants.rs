@@ -1,4 +1,4 @@
-//! K types: super-blocks of 256 values whose parts have quantized scales of their own.
+//! K types: super-blocks of 256 values, divided into parts with quantized scales.
 
 use super::half_at;
 
@@ -9,7 +9,7 @@ pub(super) fn q2_k(b: &[u8], y: &mut [f32]) {
     for (part, y) in y.chunks_exact_mut(16).enumerate() {
         let scale = d * f32::from(scales[part] & 15);
         let min = dmin * f32::from(scales[part] >> 4);
-        // 128 values use 32 bytes: two bits of each byte for every 32 values.
+        // 128 values share 32 bytes: each byte holds two bits of four values that lie 32 apart.
         let (base, shift) = (part / 8 * 32 + part % 2 * 16, part % 8 / 2 * 2);
         for (y, &q) in y.iter_mut().zip(&qs[base..base + 16]) {
             *y = scale * f32::from((q >> shift) & 3) - min;
@@ -22,7 +22,7 @@ pub(super) fn q3_k(b: &[u8], y: &mut [f32]) {
     let (high, qs, scales) = (&b[..32], &b[32..96], &b[96..108]);
     let d = half_at(b, 108);
     for (part, y) in y.chunks_exact_mut(16).enumerate() {
-        // The low four bits of the scales fill eight bytes as nibbles, the high two bits the next four.
+        // Eight bytes hold the low four bits of the scales as nibbles; the next four hold the high two bits.
         let low = if part < 8 { scales[part] & 15 } else { scales[part - 8] >> 4 };
         let scale = low | (((scales[8 + part % 4] >> (part / 4 * 2)) & 3) << 4);
         let scale = d * (f32::from(scale) - 32.0);
@@ -72,7 +72,7 @@ pub(super) fn q6_k(b: &[u8], y: &mut [f32]) {
     let d = half_at(b, 208);
     for (part, y) in y.chunks_exact_mut(16).enumerate() {
         let scale = d * f32::from(scales[part] as i8);
-        // 128 values use 64 bytes of low and 32 bytes of high bits: four quarters of 32 values.
+        // 128 values take 64 bytes of low bits and 32 bytes of high bits, in four quarters of 32 values.
         let (half, quarter, column) = (part / 8, part % 8 / 2, part % 2 * 16);
         let low_base = half * 64 + quarter % 2 * 32 + column;
         let high_base = half * 32 + column;
@@ -84,8 +84,8 @@ pub(super) fn q6_k(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// The 6-bit scale and minimum of one of eight parts, packed in 12 bytes: the first four stand alone in the low six
-/// bits, the last four take nibbles of the last bytes and the two high bits of the first eight.
+/// The 6-bit scale and minimum of one of eight parts, packed into 12 bytes. Parts 0 to 3 use the low six bits of the
+/// first eight bytes; parts 4 to 7 use nibbles of the last four bytes and the high two bits of the first eight.
 fn scale_and_min(part: usize, packed: &[u8]) -> (f32, f32) {
     let (scale, min) = if part < 4 {
         (packed[part] & 63, packed[part + 4] & 63)

@@ -1,7 +1,7 @@
-//! The reference dequantizer: any block type to floats, in plain steps and in one fixed order of operations.
+//! The reference dequantizer: converts any block type to floats in a fixed order of operations.
 //!
-//! Layouts and the order of multiplications follow ggml's reference (ggml-quants.c, `dequantize_row_*`), so results are
-//! bit for bit those of ggml and of the Python package `gguf`.
+//! Layouts and multiplication order follow ggml's reference (ggml-quants.c, `dequantize_row_*`), so results match ggml
+//! and the Python package `gguf` bit for bit.
 
 mod codebook;
 mod k_quants;
@@ -15,10 +15,10 @@ use half::{bf16, f16};
 
 use crate::{GgufError, TensorType};
 
-/// Turns the blocks in `bytes` into the floats of `out`. Both must hold the same whole number of blocks.
+/// Dequantizes `bytes` into `out`. Both must cover the same whole number of blocks.
 ///
 /// # Errors
-/// A type without weights, or lengths that do not match.
+/// A type that holds no weights, or lengths that do not match.
 pub fn dequantize(kind: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<(), GgufError> {
     let block: fn(&[u8], &mut [f32]) = match kind {
         TensorType::F32 => |b, y| y[0] = f32::from_le_bytes([b[0], b[1], b[2], b[3]]),
@@ -57,7 +57,7 @@ pub fn dequantize(kind: TensorType, bytes: &[u8], out: &mut [f32]) -> Result<(),
         | TensorType::I64
         | TensorType::F64 => return Err(GgufError::UnsupportedType { kind, action: "turned into floats" }),
     };
-    // Block sizes are small constants.
+    // The casts cannot truncate: block sizes are small constants.
     let (elements, size) = (kind.block_elements() as usize, kind.block_bytes() as usize);
     if !out.len().is_multiple_of(elements) || out.len() / elements * size != bytes.len() {
         return Err(GgufError::LengthMismatch { kind, values: out.len(), bytes: bytes.len() });

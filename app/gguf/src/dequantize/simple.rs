@@ -1,5 +1,5 @@
-//! Types with one scale for 32 values. In 4 and 5-bit types the low nibbles of a block are its first 16 values, the high
-//! nibbles its last 16.
+//! Types with one scale per 32 values. In the 4-bit and 5-bit types, low nibbles hold the first 16 values of a block,
+//! high nibbles the last 16.
 
 use super::{half_at, u32_at};
 
@@ -47,7 +47,7 @@ pub(super) fn q8_0(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// A nibble with its fifth bit.
+/// A nibble extended by its fifth bit.
 fn five_bits(nibble: u8, high: u32, i: usize) -> f32 {
     f32::from(nibble | (((high >> i) & 1) as u8) << 4)
 }

@@ -1,4 +1,4 @@
-//! Types with small value tables: 4-bit tables and floats, ternary values, one and two bits.
+//! Types with few distinct values: 4-bit tables and floats, ternary, two-bit and one-bit values.
 
 use super::{half_at, u16_at};
 
@@ -6,7 +6,7 @@ use super::{half_at, u16_at};
 const IQ4_VALUES: [f32; 16] =
     [-127.0, -104.0, -83.0, -65.0, -49.0, -35.0, -22.0, -10.0, 1.0, 13.0, 25.0, 38.0, 53.0, 69.0, 89.0, 113.0];
 
-/// Twice the values of E2M1 floats (ggml-common.h, `kvalues_mxfp4`).
+/// The E2M1 float values, doubled (ggml-common.h, `kvalues_mxfp4`).
 const E2M1_DOUBLED: [f32; 16] =
     [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
 
@@ -28,12 +28,12 @@ pub(super) fn iq4_xs(b: &[u8], y: &mut [f32]) {
 
 /// `e: u8, q: [u4; 32]`; value = 2^(e - 128) doubled[q].
 pub(super) fn mxfp4(b: &[u8], y: &mut [f32]) {
-    // Half of 2^(e - 127): the smallest two exponents are subnormal.
+    // Half of 2^(e - 127), which is subnormal for the two smallest exponents.
     let bits = if b[0] < 2 { 0x0020_0000 << b[0] } else { (u32::from(b[0]) - 1) << 23 };
     table_block(f32::from_bits(bits), &E2M1_DOUBLED, &b[1..17], y);
 }
 
-/// `scales: [E4M3; 4], q: [u4; 64]`; value = scale / 2 doubled[q], 16 values a scale.
+/// `scales: [E4M3; 4], q: [u4; 64]`; value = scale / 2 doubled[q], with one scale per 16 values.
 pub(super) fn nvfp4(b: &[u8], y: &mut [f32]) {
     for (part, y) in y.chunks_exact_mut(16).enumerate() {
         let base = 4 + part * 8;
@@ -41,7 +41,7 @@ pub(super) fn nvfp4(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// Half the value of an unsigned E4M3 float; the pattern of "not a number" counts as zero.
+/// Half the value of an unsigned E4M3 float; the NaN pattern counts as zero.
 pub(crate) fn half_of_e4m3(bits: u8) -> f32 {
     if bits == 0 || bits == 0x7f {
         return 0.0;
@@ -58,7 +58,8 @@ pub(super) fn tq1_0(b: &[u8], y: &mut [f32]) {
     let mut out = y.iter_mut();
     for (range, digits) in [(0..32, 5), (32..48, 5), (48..52, 4)] {
         for power in &POWERS[..digits] {
-            // A byte is a fraction in base three: multiplied by 3^n, its next digit is what three times it overflows to.
+            // Each byte is a base-3 fraction: after multiplying by 3^n, the overflow of another factor 3 is the next
+            // digit.
             for (byte, y) in b[range.clone()].iter().zip(&mut out) {
                 let digit = (u16::from(byte.wrapping_mul(*power)) * 3) >> 8;
                 *y = (f32::from(digit) - 1.0) * d;
@@ -94,7 +95,7 @@ pub(super) fn q2_0(b: &[u8], y: &mut [f32]) {
     }
 }
 
-/// Low nibbles are the first half of the values, high nibbles the second.
+/// Low nibbles hold the first half of the values, high nibbles the second.
 fn table_block(scale: f32, table: &[f32; 16], qs: &[u8], y: &mut [f32]) {
     let half = qs.len();
     for (i, &q) in qs.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the model's blocks look like.
+/// The kind of blocks a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -23,7 +23,7 @@ impl Architecture {
     pub const ALL: [Architecture; 5] =
         [Architecture::Llama, Architecture::Mixtral, Architecture::Qwen2, Architecture::Qwen3, Architecture::Qwen3Moe];
 
-    /// The name here: `mixtral` is a `llama` file with experts.
+    /// The name of this variant; `mixtral` is a `llama` file with experts.
     pub fn name(self) -> &'static str {
         match self {
             Architecture::Llama => "llama",
@@ -34,12 +34,12 @@ impl Architecture {
         }
     }
 
-    /// The one with this name.
+    /// Looks up a variant by name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|architecture| architecture.name() == name)
     }
 
-    /// `general.architecture`.
+    /// Value of `general.architecture`.
     pub fn key(self) -> &'static str {
         match self {
             Architecture::Mixtral => "llama",
@@ -57,7 +57,7 @@ impl Architecture {
         matches!(self, Architecture::Qwen3 | Architecture::Qwen3Moe)
     }
 
-    /// `tokenizer.ggml.pre`.
+    /// Value of `tokenizer.ggml.pre`.
     pub(super) fn pre_tokenizer(self) -> &'static str {
         if self.key() == "llama" { "llama-bpe" } else { "qwen2" }
     }

@@ -1,4 +1,4 @@
-//! Random blocks of a type, valid and with a given deviation, at the speed of memory: for files of many gigabytes.
+//! Generates valid random blocks with a given standard deviation at memory speed, for files of many gigabytes.
 
 use half::{bf16, f16};
 
@@ -6,14 +6,14 @@ use super::random::Random;
 use crate::dequantize::half_of_e4m3;
 use crate::{GgufError, TensorType};
 
-/// Deviation of what random nibbles mean as E2M1 floats, doubled.
+/// Standard deviation of uniformly random nibbles read as E2M1 floats, doubled.
 const E2M1_DEVIATION: f32 = 5.852;
 
-/// Where the half-precision scales of a block stand, and what a value's deviation must be multiplied with to get each.
+/// Offsets of a block's half-precision scales, and the factors that give each scale from the values' standard
+/// deviation.
 ///
-/// The factors follow from uniform random bits in the rest of the block: for `Q4_0` a value is d (q - 8) with q uniform
-/// in
-/// 0 to 15, whose deviation is 4.61 d. In `Q4_K` the second scale cancels the mean of the first.
+/// The factors assume uniformly random bits in the rest of the block: a `Q4_0` value is d (q - 8) with q uniform in 0
+/// to 15, so its deviation is 4.61 d. In `Q4_K` the second scale cancels the mean of the first.
 fn scales(kind: TensorType) -> Option<&'static [(usize, f32)]> {
     Some(match kind {
         TensorType::Q4_0 => &[(0, 1.0 / 4.64)],
@@ -42,12 +42,13 @@ fn scales(kind: TensorType) -> Option<&'static [(usize, f32)]> {
     })
 }
 
-/// Fills `bytes`, whole blocks of `kind`, with random values of about this deviation. Any type that holds weights.
+/// Fills `bytes` with random blocks of `kind`, whose values have about this standard deviation. Works for every weight
+/// type.
 ///
 /// # Errors
-/// A type without weights, or bytes that are not whole blocks.
+/// A type without weights, or a length that is not whole blocks.
 pub fn fill(kind: TensorType, deviation: f32, random: &mut Random, bytes: &mut [u8]) -> Result<(), GgufError> {
-    // A uniform number within ±sqrt(3) has deviation 1.
+    // A uniform number within ±sqrt(3) has standard deviation 1.
     let uniform = |bits: u16| (f32::from(bits) - 32_767.5) * (deviation * 1.732_050_8 / 32_767.5);
     random.fill(bytes);
     match kind {
@@ -95,10 +96,10 @@ pub fn fill(kind: TensorType, deviation: f32, random: &mut Random, bytes: &mut [
         }
         _ => {
             let scales = scales(kind).ok_or(GgufError::UnsupportedType { kind, action: "filled at random" })?;
-            // Block sizes are small constants.
+            // The cast cannot truncate: block sizes are small constants.
             for block in bytes.chunks_exact_mut(kind.block_bytes() as usize) {
-                // Codes are not symmetric around zero: a random sign for each block is what makes the mean zero. The
-                // bytes where the scales go are random until then.
+                // Codes are not symmetric around zero, so a random sign per block makes the mean zero. It comes from
+                // the scale's bytes, which are still random here.
                 let sign = if block[scales[0].0] & 1 == 0 { 1.0 } else { -1.0 };
                 for &(at, factor) in scales {
                     block[at..at + 2].copy_from_slice(&f16::from_f32(sign * deviation * factor).to_le_bytes());
@@ -109,15 +110,15 @@ pub fn fill(kind: TensorType, deviation: f32, random: &mut Random, bytes: &mut [
     Ok(())
 }
 
-/// The E8M0 exponent of `MXFP4` below a scale, and how often the next one must be taken for the same mean square.
+/// The E8M0 exponent of `MXFP4` just below a scale, and how often to pick the next one to match the mean square.
 fn power_of_two(scale: f32) -> (u8, f32) {
     let exponent = (scale.to_bits() >> 23).min(250);
     let ratio = scale / f32::from_bits(exponent << 23);
-    // A block's exponent e means a scale of 2^(e - 128).
+    // A block exponent e stands for the scale 2^(e - 128).
     (exponent as u8 + 1, (ratio * ratio - 1.0) / 3.0)
 }
 
-/// The same for the E4M3 scales of `NVFP4`, which mean half their value.
+/// The same for the E4M3 scales of `NVFP4`, which stand for half their value.
 fn e4m3(scale: f32) -> (u8, f32) {
     let low = (0..125).rev().find(|&bits| half_of_e4m3(bits) <= scale).unwrap_or(0);
     let [below, above] = [low, low + 1].map(|bits| half_of_e4m3(bits).powi(2));

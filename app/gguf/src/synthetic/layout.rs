@@ -1,4 +1,4 @@
-//! What metadata and tensors each architecture has, and how their values are distributed.
+//! The metadata and tensors of each architecture, and the distribution of their values.
 
 use super::mixture::Part;
 use super::{Architecture, Mixture, Synthetic, tokenizer};
@@ -7,13 +7,14 @@ use crate::{GgufError, Metadata, TensorType, Value};
 /// How a tensor's values are distributed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Values {
-    /// Mean 0; the deviation is the number over the root of the row's length, so that outputs have about that deviation.
+    /// Mean 0; the standard deviation is the number over the square root of the row length, so that outputs have about
+    /// that deviation.
     Matrix(f32),
-    /// Mean 0 and this deviation.
+    /// Mean 0 and this standard deviation.
     Around0(f32),
-    /// Mean 1 and this deviation.
+    /// Mean 1 and this standard deviation.
     Around1(f32),
-    /// Frequency divisors that grow from 1 to 8 along the head.
+    /// Frequency divisors that rise from 1 to 8 along the head.
     RopeFactors,
 }
 
@@ -47,7 +48,7 @@ impl Synthetic {
         tokenizer::describe(metadata, self.vocabulary, self.architecture.pre_tokenizer())
     }
 
-    /// The file type by name.
+    /// The name of the file type.
     fn types(&self) -> &'static str {
         match self.mixture {
             Mixture::Uniform => self.weights.name(),
@@ -55,7 +56,7 @@ impl Synthetic {
         }
     }
 
-    /// Name, type, dimensions and values of each tensor, in the order of the file.
+    /// Name, type, dimensions and value distribution of each tensor, in file order.
     pub(super) fn tensors(&self) -> Vec<(String, TensorType, Vec<u64>, Values)> {
         let [hidden, inside, head_dim] = [self.hidden, self.intermediate, self.head_dim].map(u64::from);
         let [queries, keys] = [self.heads, self.kv_heads].map(|heads| u64::from(heads) * head_dim);
@@ -66,8 +67,8 @@ impl Synthetic {
         let matrix = |part, cols| kind(part, cols, self.weights);
         let mut tensors = Vec::new();
         let mut add = |name: String, kind, dims: &[u64], values| tensors.push((name, kind, dims.to_vec(), values));
-        // Rows of the embedding have values of deviation 1; as a head it then gives logits of deviation sqrt(hidden),
-        // so a tied table is smaller. Logits of deviation 4 leave clear margins between the first and the second.
+        // Embedding rows have standard deviation 1. As an LM head they would give logits of deviation sqrt(hidden), so
+        // a tied table is smaller: deviation 4 leaves a clear margin between the first and second token.
         let embedding = if self.tied { Values::Matrix(4.0) } else { Values::Around0(1.0) };
         let table = kind(Part::Embedding { tied: self.tied }, hidden, self.embedding);
         add("token_embd.weight".into(), table, &[hidden, vocabulary], embedding);
@@ -94,7 +95,7 @@ impl Synthetic {
             add("attn_output.weight", matrix(Part::AttentionOutput, queries), &[queries, hidden], Values::Matrix(1.0));
             add("ffn_norm.weight", f32, &[hidden], norm);
             let (suffix, experts): (&str, &[u64]) = if self.architecture.has_experts() {
-                // Routing probabilities spread, so that close calls between experts are rare.
+                // Spread the routing probabilities, so that near ties between experts are rare.
                 add("ffn_gate_inp.weight", self.router, &[hidden, self.experts.into()], Values::Matrix(2.0));
                 ("_exps", &[self.experts.into()])
             } else {
@@ -118,7 +119,7 @@ impl Synthetic {
     }
 }
 
-/// From 1 for the fastest pair to 8 for the slowest.
+/// Rises from 1 for the fastest pair to 8 for the slowest.
 pub(super) fn rope_factors(pairs: u64) -> impl Iterator<Item = f32> {
     (0..pairs).map(move |pair| 1.0 + 7.0 * pair as f32 / (pairs - 1).max(1) as f32)
 }

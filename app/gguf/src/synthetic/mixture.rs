@@ -1,25 +1,25 @@
-//! Mixtures of types, as llama.cpp's quantizer chooses them tensor by tensor.
+//! Mixtures of types, assigned per tensor as llama.cpp's quantizer does.
 
 use serde::{Deserialize, Serialize};
 
 use crate::TensorType;
 
-/// Which type each matrix gets.
+/// How each matrix gets its type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(non_camel_case_types, reason = "spelled as llama.cpp names them")]
 pub enum Mixture {
-    /// The types the description names.
+    /// The types given in the description.
     #[default]
     #[serde(rename = "uniform")]
     Uniform,
-    /// `Q4_K`, and more bits where they count most: in the head, and in half of the value and down projections.
+    /// `Q4_K`, with more bits where precision matters most: the LM head and half of the value and down projections.
     Q4_K_M,
 }
 
-/// A matrix as the mixture sees it.
+/// A matrix's role, which decides its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The embedding table, and whether it is the head too.
+    /// The embedding table; records whether it is also the LM head.
     Embedding {
         tied: bool,
     },
@@ -36,12 +36,13 @@ pub(super) enum Part {
 }
 
 impl Mixture {
-    /// The type of a matrix with rows of `cols` values in a model of `blocks` blocks; `None` if the description decides.
+    /// The type of a matrix with rows of `cols` values in a model of `blocks` blocks; `None` leaves it to the
+    /// description.
     ///
     /// Source: `llama_tensor_get_type` in llama.cpp's `llama-quant.cpp`.
     pub(super) fn kind(self, part: Part, blocks: u32, experts: u32, cols: u64) -> Option<TensorType> {
         let Mixture::Q4_K_M = self else { return None };
-        // Files with eight experts keep what all of them share in more bits.
+        // With eight experts, the tensors that all experts share get more bits.
         let eight = experts == 8;
         let kind = match part {
             Part::Embedding { tied: true } | Part::Head => TensorType::Q6_K,
@@ -54,12 +55,12 @@ impl Mixture {
     }
 }
 
-/// The first and the last eighth of the blocks, and every third between.
+/// The first and last eighth of the blocks, and every third block in between.
 fn use_more_bits(block: u32, blocks: u32) -> bool {
     block < blocks / 8 || block >= 7 * blocks / 8 || (block - blocks / 8) % 3 == 2
 }
 
-/// What rows that are not whole super-blocks get instead.
+/// Replacement for rows that do not fill whole super-blocks.
 fn narrower(kind: TensorType) -> TensorType {
     match kind {
         TensorType::Q4_K => TensorType::Q5_0,

@@ -1,6 +1,6 @@
-//! Synthetic models: every tensor and all metadata of a supported architecture, made from a seed.
+//! Synthetic models: all tensors and metadata of a supported architecture, generated from a seed.
 //!
-//! The same description gives the same bytes on every machine, so tests share models by their description alone.
+//! A description yields the same bytes on every machine, so tests can share a model by exchanging its description.
 
 mod architecture;
 mod blocks;
@@ -26,14 +26,14 @@ pub use random::Random;
 pub use shape::Shape;
 pub use tokenizer::MIN_VOCABULARY;
 
-/// Where the values of matrices come from.
+/// How matrix values are generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Fill {
     /// Normally distributed values, quantized.
     #[default]
     Normal,
-    /// Random valid blocks: as fast as a disk, for large files.
+    /// Random valid blocks, generated at disk speed, for large files.
     Blocks,
 }
 
@@ -41,7 +41,7 @@ pub enum Fill {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Synthetic {
-    /// What its blocks look like.
+    /// The kind of blocks.
     pub architecture: Architecture,
     /// Width of the hidden vector.
     pub hidden: u32,
@@ -53,13 +53,13 @@ pub struct Synthetic {
     pub kv_heads: u32,
     /// Width of a head.
     pub head_dim: u32,
-    /// Width inside the feed-forward network, or inside an expert.
+    /// Inner width of the feed-forward network, or of an expert.
     pub intermediate: u32,
     /// Number of experts, for architectures that have them.
     pub experts: u32,
-    /// Experts a token uses.
+    /// Experts per token.
     pub used: u32,
-    /// Number of tokens, at least [`MIN_VOCABULARY`].
+    /// Vocabulary size, at least [`MIN_VOCABULARY`].
     pub vocabulary: u32,
     /// Longest context.
     pub context: u32,
@@ -67,19 +67,19 @@ pub struct Synthetic {
     pub rope_base: f32,
     /// Add `rope_freqs.weight`, the frequency divisors of Llama 3.
     pub rope_factors: bool,
-    /// The head uses the embedding table.
+    /// Reuse the embedding table as the LM head.
     pub tied: bool,
-    /// Which type each matrix gets; other than uniform, it overrides the next three.
+    /// The type of each matrix; anything but uniform overrides the next three fields.
     pub mixture: Mixture,
-    /// Type of matrices in blocks.
+    /// Type of the block matrices.
     pub weights: TensorType,
     /// Type of the embedding table.
     pub embedding: TensorType,
-    /// Type of the head, if not tied.
+    /// Type of the LM head, if not tied.
     pub head: TensorType,
     /// Type of routers.
     pub router: TensorType,
-    /// Where the values of matrices come from.
+    /// How matrix values are generated.
     pub fill: Fill,
     /// Seed of all values.
     pub seed: u64,
@@ -115,12 +115,12 @@ impl Default for Synthetic {
 }
 
 impl Synthetic {
-    /// The same model with all matrices but routers in this type.
+    /// The same model with every matrix except the routers in this type.
     pub fn with_type(self, kind: TensorType) -> Self {
         Self { mixture: Mixture::Uniform, weights: kind, embedding: kind, head: kind, ..self }
     }
 
-    /// Metadata and directory, and how each tensor is filled.
+    /// Builds metadata and directory, and the value distribution of each tensor.
     fn plan(&self) -> Result<(GgufWriter, Vec<Values>), GgufError> {
         let mut metadata = Metadata::new();
         self.describe(&mut metadata)?;
@@ -136,18 +136,18 @@ impl Synthetic {
         Ok((writer, values))
     }
 
-    /// The header that [`Synthetic::write_to`] will write.
+    /// The header that [`Synthetic::write_to`] writes.
     ///
     /// # Errors
-    /// A description that is no valid model.
+    /// The description is not a valid model.
     pub fn header(&self) -> Result<Header, GgufError> {
         self.plan()?.0.layout()
     }
 
-    /// Writes the whole file to `out`, a few rows at a time.
+    /// Streams the file to `out`, a few rows at a time.
     ///
     /// # Errors
-    /// A description that is no valid model, or a failed write.
+    /// The description is not a valid model, or a write failed.
     pub fn write_to<W: Write>(&self, out: W) -> Result<Header, WriteError> {
         let (writer, values) = self.plan()?;
         let mut values = values.into_iter();
@@ -158,10 +158,10 @@ impl Synthetic {
         })
     }
 
-    /// The whole file in memory.
+    /// Builds the file in memory.
     ///
     /// # Errors
-    /// A description that is no valid model.
+    /// The description is not a valid model.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WriteError> {
         let mut out = Vec::new();
         self.write_to(&mut out)?;

@@ -1,4 +1,4 @@
-//! A fast generator of random numbers with the same answers on every machine: integers only until the last conversion.
+//! A fast random generator with identical output on every machine: integer arithmetic up to the final conversion.
 
 /// xoshiro256++ (Blackman and Vigna), seeded through SplitMix64.
 #[derive(Clone, Debug)]
@@ -7,7 +7,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// A stream of its own for each seed and name, so that tensors can be made in any order.
+    /// An independent stream per seed and name, so tensors can be generated in any order.
     pub fn new(seed: u64, name: &str) -> Self {
         // FNV-1a of the name.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
@@ -39,8 +39,8 @@ impl Random {
         result
     }
 
-    /// A number with mean 0 and deviation 1, close to normally distributed, within ±4.9: the sum of eight uniform ones.
-    /// No logarithm or cosine, whose last bits differ between machines.
+    /// Approximately normal with mean 0 and standard deviation 1, within ±4.9: the sum of eight uniform numbers. Avoids
+    /// logarithm and cosine, whose last bits differ between machines.
     #[inline]
     pub fn normal(&mut self) -> f32 {
         let sum: u32 = [self.next_u64(), self.next_u64()]
@@ -48,11 +48,11 @@ impl Random {
             .map(|bits| (bits & 0xffff) + (bits >> 16 & 0xffff) + (bits >> 32 & 0xffff) + (bits >> 48))
             .map(|sum| sum as u32)
             .sum();
-        // The sum has mean 4 * 65535 and deviation 65536 * sqrt(8 / 12).
+        // The sum has mean 4 * 65535 and standard deviation 65536 * sqrt(8 / 12).
         (sum as f32 - 262_140.0) * (1.0 / 53_509.92)
     }
 
-    /// Fills with random bytes.
+    /// Fills `bytes` with random bytes.
     pub fn fill(&mut self, bytes: &mut [u8]) {
         let mut words = bytes.chunks_exact_mut(8);
         for word in &mut words {

@@ -1,4 +1,4 @@
-//! The shapes of published models, for benchmarks: real sizes, random weights.
+//! Shapes of published models, for benchmarks: real sizes, random weights.
 
 use super::{Architecture, Fill, Mixture, Synthetic};
 
@@ -6,18 +6,18 @@ use super::{Architecture, Fill, Mixture, Synthetic};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(non_camel_case_types, reason = "spelled as the models are named")]
 pub enum Shape {
-    /// `JackFram/llama-160m`: about 100 MB, for adapters that are a processor.
+    /// `JackFram/llama-160m`: about 100 MB, for software adapters.
     Llama160M,
     /// `Qwen/Qwen3-0.6B`.
     Qwen3_0_6B,
     /// `meta-llama/Llama-3.2-1B`.
     Llama3_2_1B,
-    /// `Qwen/Qwen3-30B-A3B`: 128 experts, 8 used. Its 48 blocks are 18 GB; cut it.
+    /// `Qwen/Qwen3-30B-A3B`: 128 experts, 8 per token. All 48 blocks take 18 GB; reduce `blocks`.
     Qwen3_30B_A3B,
 }
 
 impl Shape {
-    /// All of them, smallest first.
+    /// All shapes, smallest first.
     pub const ALL: [Shape; 4] = [Shape::Llama160M, Shape::Qwen3_0_6B, Shape::Llama3_2_1B, Shape::Qwen3_30B_A3B];
 
     /// The model's name in lower case.
@@ -30,14 +30,14 @@ impl Shape {
         }
     }
 
-    /// The one with this name.
+    /// Looks up a shape by name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|shape| shape.name() == name)
     }
 
-    /// A model of this shape in `Q4_K_M`, with random blocks. Change `blocks` to cut it, `mixture` for other types.
+    /// A `Q4_K_M` model of this shape with random blocks. Lower `blocks` to shrink it; set `mixture` for other types.
     ///
-    /// The sizes are those of the published `config.json`.
+    /// Sizes come from the published `config.json`.
     pub fn synthetic(self) -> Synthetic {
         let common = Synthetic { fill: Fill::Blocks, mixture: Mixture::Q4_K_M, ..Synthetic::default() };
         match self {

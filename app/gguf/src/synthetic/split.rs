@@ -1,9 +1,9 @@
-//! Synthetic models as several files.
+//! Splits synthetic models into several files.
 
 use super::Synthetic;
 use crate::{GgufWriter, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, Value, WriteError};
 
-/// The metadata that makes a file part of a split.
+/// The metadata that marks a file as part of a split.
 fn split_metadata(number: u16, count: u16, tensors: u32) -> [(&'static str, Value); 3] {
     [
         (SPLIT_NO_KEY, Value::U16(number)),
@@ -14,10 +14,10 @@ fn split_metadata(number: u16, count: u16, tensors: u32) -> [(&'static str, Valu
 }
 
 impl Synthetic {
-    /// The model as `count` files, tensors dealt out in order; for tests of split models.
+    /// The model as `count` files with the tensors distributed in order, for tests of split models.
     ///
     /// # Errors
-    /// A description that is no valid model.
+    /// The description is not a valid model.
     pub fn to_split(&self, count: u16) -> Result<Vec<Vec<u8>>, WriteError> {
         let (whole, values) = self.plan()?;
         let layout = whole.layout()?;

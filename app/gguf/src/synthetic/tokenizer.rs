@@ -1,15 +1,15 @@
-//! A small byte-level BPE tokenizer for synthetic models: every byte, merges that spell common words, three markers.
+//! A small byte-level BPE tokenizer for synthetic models: all bytes, merges for common words, three markers.
 
 use std::collections::HashSet;
 
 use crate::{Array, GgufError, Metadata, Value};
 
-/// Fewest tokens: all bytes and the markers.
+/// Minimum vocabulary: all bytes and the markers.
 pub const MIN_VOCABULARY: u32 = 256 + 3;
 
 const MARKERS: [&str; 3] = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 
-/// Words whose beginnings become tokens, with the space before them.
+/// The prefixes of these words, with the leading space, become tokens.
 const WORDS: &str = "the of and to in is that it was for on are as with his they at be this from have or by one had not but \
 what all were when we there can an your which their said if do will each about how up out them then she many some so these \
 would other into has more her two like him see time could no make than first been its who now people my made over did down \
@@ -34,7 +34,7 @@ pub(super) fn describe(metadata: &mut Metadata, vocabulary: u32, pre: &str) -> R
     let mut types = vec![1; tokens.len()];
     let first_marker = tokens.len() as u32;
     tokens.extend(MARKERS.map(str::to_string));
-    // 1 is an ordinary token, 3 a control token.
+    // Type 1 is an ordinary token, 3 a control token.
     types.extend([3; MARKERS.len()]);
     metadata.insert("tokenizer.ggml.model", Value::from("gpt2"));
     metadata.insert("tokenizer.ggml.pre", Value::from(pre));
@@ -49,18 +49,19 @@ pub(super) fn describe(metadata: &mut Metadata, vocabulary: u32, pre: &str) -> R
     Ok(())
 }
 
-/// The letter that stands for a byte in byte-level vocabularies (GPT-2): itself if it prints, else one from U+0100 on.
+/// The character for a byte in byte-level vocabularies (GPT-2): the byte itself if printable, otherwise one from U+0100
+/// up.
 fn byte_letter(byte: u8) -> char {
     let prints = |byte: u8| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     if prints(byte) {
         return char::from(byte);
     }
     let before = (0..byte).filter(|&other| !prints(other)).count() as u32;
-    // At most 68 bytes do not print, so the code stays among assigned letters.
+    // Only 68 bytes are not printable, so the code point stays among assigned letters.
     char::from_u32(256 + before).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Adds `count` tokens, each the merge of two that stand before it; returns the merges in their order.
+/// Adds `count` tokens, each merging two earlier ones; returns the merges in order.
 fn merges(tokens: &mut Vec<String>, count: usize) -> Vec<String> {
     let mut known: HashSet<String> = tokens.iter().cloned().collect();
     let mut merges = Vec::with_capacity(count);
@@ -83,7 +84,7 @@ fn merges(tokens: &mut Vec<String>, count: usize) -> Vec<String> {
                 left.push(letter);
             }
         }
-        // For large vocabularies: all pairs of letters, then all pairs of pairs with a third and a fourth letter.
+        // Fills large vocabularies: all pairs of letters, then each pair extended by a third and a fourth letter.
         let letters: Vec<String> = ('a'..='z').chain('A'..='Z').map(String::from).collect();
         let pairs: Vec<String> = letters.iter().flat_map(|a| letters.iter().map(move |b| format!("{a}{b}"))).collect();
         for pair in &pairs {

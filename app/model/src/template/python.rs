@@ -1,4 +1,4 @@
-//! What templates expect of Python: string methods, `tojson` without HTML escapes, `strftime`.
+//! The Python features that templates rely on: string methods, `tojson` without HTML escapes, `strftime`.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use minijinja::{Environment, Error, ErrorKind, Value};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-/// A moment on the clock of the person who chats.
+/// A moment in the user's local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalTime {
     /// For example 2026.
@@ -41,7 +41,7 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 impl LocalTime {
-    /// `strftime` with the codes templates use; others stay as they are.
+    /// `strftime` with the codes that templates use; leaves others unchanged.
     pub(super) fn format(self, format: &str) -> String {
         let month = MONTHS[usize::from(self.month.clamp(1, 12)) - 1];
         let weekday = WEEKDAYS[self.weekday()];
@@ -87,16 +87,16 @@ impl LocalTime {
     }
 }
 
-/// Adds the engine's own filters and tests, and Python's ways.
+/// Adds the engine's filters and tests, and Python's methods.
 pub(super) fn install(environment: &mut Environment<'static>) {
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_filter("tojson", tojson);
 }
 
-/// `json.dumps` as Transformers calls it: no HTML escapes, `", "` and `": "` between values, or an indent.
+/// `json.dumps` as Transformers calls it: no HTML escapes, separators `", "` and `": "`, or an indent.
 fn tojson(value: Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
-    // Keys are sorted or not as the value has them; the other options change nothing here.
+    // The value decides whether its keys are sorted; the other options have no effect here.
     let _: (Option<bool>, Option<bool>) = (options.get("ensure_ascii")?, options.get("sort_keys")?);
     options.assert_all_used()?;
     let failed = |error| Error::new(ErrorKind::BadSerialization, "value has no JSON form").with_source(error);

@@ -1,8 +1,8 @@
-//! The alphabet of byte-level BPE: every byte is written as one printable character.
+//! The alphabet of byte-level BPE, which writes every byte as one printable character.
 
-/// The byte a character of the alphabet stands for.
+/// The byte that a character of the alphabet represents.
 ///
-/// Printable bytes stand for themselves; the 68 others were numbered from U+0100 on, in order (GPT-2).
+/// Printable bytes represent themselves; the other 68 map to U+0100 and up, in order (GPT-2).
 pub(super) fn byte_of(c: char) -> Option<u8> {
     match u32::from(c) {
         code @ (0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff) => u8::try_from(code).ok(),
@@ -13,7 +13,7 @@ pub(super) fn byte_of(c: char) -> Option<u8> {
     }
 }
 
-/// The bytes of a token written in the alphabet, or `None` if one of its characters is not of it.
+/// The bytes of a token in this alphabet, or `None` if a character is not part of it.
 pub(super) fn bytes_of(token: &str) -> Option<Vec<u8>> {
     token.chars().map(byte_of).collect()
 }

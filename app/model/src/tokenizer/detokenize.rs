@@ -1,13 +1,13 @@
-//! Token ids to text, one at a time.
+//! Converts token ids to text, one at a time.
 
 use super::{TokenKind, Tokenizer};
 
-/// Collects the bytes of tokens and gives out whole characters only.
+/// Buffers the tokens' bytes and emits only complete characters.
 #[derive(Clone, Debug, Default)]
 pub struct Detokenizer {
-    /// The start of a character whose end has not come yet; at most three bytes.
+    /// An incomplete character; at most three bytes.
     pending: Vec<u8>,
-    /// The next visible token is the first, and its leading space was put there by the encoder.
+    /// The next visible token is the first: strip the leading space that the encoder added.
     strip_space: bool,
 }
 
@@ -16,7 +16,7 @@ impl Detokenizer {
         Self { pending: Vec::new(), strip_space }
     }
 
-    /// The text that this token completes; often empty, never with half a character. Control tokens are not text.
+    /// The text that this token completes; often empty, never with a partial character. Control tokens give no text.
     pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> String {
         match tokenizer.kind(id) {
             None | Some(TokenKind::Control | TokenKind::Unused) => return String::new(),
@@ -32,7 +32,7 @@ impl Detokenizer {
         self.take(false)
     }
 
-    /// What is left at the end: U+FFFD if a character was cut off.
+    /// Flushes the rest: U+FFFD if a character was cut off.
     pub fn finish(&mut self) -> String {
         self.take(true)
     }
@@ -56,7 +56,7 @@ impl Detokenizer {
     }
 }
 
-/// True if more bytes could make these a character.
+/// True if more bytes could complete a character.
 fn may_continue(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }

@@ -1,11 +1,11 @@
-//! Merging pairs of symbols, best first.
+//! Merges pairs of symbols, best first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-/// Pairs of tokens that merge: a smaller rank merges first, equal ranks from left to right.
+/// Pairs of tokens that merge: lowest rank first, equal ranks from left to right.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MergeTable {
     pairs: FxHashMap<u64, Merge>,
@@ -17,7 +17,7 @@ struct Merge {
     id: u32,
 }
 
-/// Symbols to merge in place, and memory that is used again for the next word.
+/// Symbols to merge in place, and buffers that are reused for the next word.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
     pub(super) symbols: Vec<u32>,
@@ -28,7 +28,7 @@ pub(super) struct Scratch {
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
 }
 
-/// Words up to this many symbols are scanned again after each merge, which is faster than a heap for them.
+/// Words up to this length are rescanned after each merge, which is faster than a heap.
 const SHORT: usize = 32;
 /// End of the linked list of symbols.
 const NONE: u32 = u32::MAX;
@@ -38,7 +38,7 @@ impl MergeTable {
         Self { pairs: FxHashMap::with_capacity_and_hasher(pairs, Default::default()) }
     }
 
-    /// Adds a pair unless it is there already (then the earlier, better rank counts).
+    /// Adds a pair unless it exists already; the earlier rank is better and stays.
     pub(super) fn insert(&mut self, left: u32, right: u32, rank: u32, id: u32) {
         self.pairs.entry(key(left, right)).or_insert(Merge { rank, id });
     }
@@ -78,7 +78,7 @@ impl MergeTable {
         }
     }
 
-    /// A linked list of symbols and a heap of pairs; a pair that has changed since it was queued is skipped.
+    /// Uses a linked list of symbols and a heap of pairs; skips pairs that changed after they were queued.
     fn apply_long(&self, scratch: &mut Scratch) {
         let Scratch { symbols, next, previous, heap, .. } = scratch;
         let len = symbols.len() as u32;
@@ -120,7 +120,7 @@ impl MergeTable {
     }
 }
 
-/// A symbol that was merged into its left neighbour. Differs from every token id and from the mark of a character
+/// Marks a symbol that was merged into its left neighbour. Differs from every token id and from the mark of a character
 /// without a token.
 const GONE: u32 = u32::MAX - 1;
 
@@ -141,7 +141,7 @@ mod tests {
         ) {
             let mut table = MergeTable::default();
             for (rank, (left, right)) in pairs.iter().enumerate() {
-                // Ranks come in pairs, as SentencePiece scores may be equal; one id for each left and right.
+                // Every rank occurs twice, because SentencePiece scores may be equal; each left and right has one id.
                 table.insert(*left, *right, rank as u32 / 2, (left * 12 + right) % 12);
             }
             let mut short = Scratch { symbols: symbols.clone(), ..Scratch::default() };

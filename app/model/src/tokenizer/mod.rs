@@ -1,7 +1,7 @@
-//! Text to token ids and back, from the vocabulary inside the GGUF file.
+//! Converts text to token ids and back, using the vocabulary in the GGUF file.
 //!
-//! Two families: byte-level BPE (`tokenizer.ggml.model = gpt2`), and SentencePiece BPE (`llama`), whose merges follow
-//! from the scores of the pieces. Both end in one [`MergeTable`].
+//! Supports two families: byte-level BPE (`tokenizer.ggml.model = gpt2`) and SentencePiece BPE (`llama`), whose merges
+//! derive from the scores of the pieces. Both use one [`MergeTable`].
 
 mod bytes;
 mod detokenize;
@@ -24,16 +24,16 @@ use rustc_hash::FxHashMap;
 use special::SpecialTokens;
 use split::PreTokenizer;
 
-/// What to do with the text of control tokens (`<|im_end|>`) inside a text.
+/// How to treat the names of control tokens (`<|im_end|>`) in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialText {
-    /// It means the token: for rendered templates.
+    /// Encode them as the tokens: for rendered templates.
     Parse,
-    /// It is ordinary text: for what a person typed.
+    /// Encode them as ordinary text: for user input.
     Literal,
 }
 
-/// Turns text into token ids and ids into text.
+/// Converts text to token ids and back.
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
     pieces: Pieces,
@@ -46,42 +46,42 @@ pub struct Tokenizer {
     warnings: Vec<TokenizerWarning>,
 }
 
-/// How a stretch of text without special tokens becomes symbols to merge.
+/// How a span of text without special tokens becomes symbols to merge.
 #[derive(Clone, Debug)]
 enum Family {
-    /// Bytes of one word at a time.
+    /// Each word separately, as bytes.
     ByteLevel {
         split: PreTokenizer,
-        /// The token of each byte; a byte without one is dropped.
+        /// The token of each byte; bytes without a token are dropped.
         bytes: Box<[Option<u32>; 256]>,
-        /// Words that are tokens as they stand, whatever the merges say (Llama 3).
+        /// Words that are tokens themselves and skip the merges (Llama 3).
         whole: Option<FxHashMap<Box<[u8]>, u32>>,
     },
-    /// Characters of the whole stretch.
+    /// The whole span at once, as characters.
     SentencePiece {
-        /// Put a space before each stretch.
+        /// Put a space in front of each span.
         space_prefix: bool,
         chars: FxHashMap<char, u32>,
         /// `<0x00>` to `<0xFF>`, for characters without a piece.
         bytes: Box<[Option<u32>; 256]>,
-        /// For characters without a piece if there are no byte tokens.
+        /// Replaces characters without a piece if there are no byte tokens.
         unknown: Option<u32>,
     },
 }
 
 impl Tokenizer {
-    /// The ids of a text, nothing added.
+    /// Encodes a text without adding tokens.
     pub fn encode(&self, text: &str, special: SpecialText) -> Vec<u32> {
         self.encode_parts(text, special, Cow::Borrowed)
     }
 
-    /// The ids of a prompt: with the beginning-of-sequence token in front if the file asks for it and the text does
-    /// not already start with it.
+    /// Encodes a prompt: prepends the beginning-of-sequence token if the file asks for it and the text does not start
+    /// with it already.
     pub fn encode_prompt(&self, text: &str, special: SpecialText) -> Vec<u32> {
         self.begin(self.encode(text, special))
     }
 
-    /// The text of some ids; control tokens are left out, bytes that are not UTF-8 become U+FFFD.
+    /// Decodes ids to text; omits control tokens and replaces invalid UTF-8 by U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> String {
         let mut detokenizer = self.detokenizer();
         let mut text: String = ids.iter().map(|&id| detokenizer.push(self, id)).collect();
@@ -94,7 +94,7 @@ impl Tokenizer {
         Detokenizer::new(matches!(self.family, Family::SentencePiece { space_prefix: true, .. }))
     }
 
-    /// The bytes a token stands for; empty for an id outside the vocabulary. A control token has its name.
+    /// The bytes of a token; empty for an id outside the vocabulary. For a control token, its name.
     pub fn piece(&self, id: u32) -> &[u8] {
         self.pieces.bytes(id)
     }
@@ -104,22 +104,22 @@ impl Tokenizer {
         String::from_utf8_lossy(self.piece(id)).into_owned()
     }
 
-    /// What a token is, `None` for an id outside the vocabulary.
+    /// The kind of a token, `None` for an id outside the vocabulary.
     pub fn kind(&self, id: u32) -> Option<TokenKind> {
         self.pieces.kind(id)
     }
 
-    /// How many tokens there are.
+    /// Number of tokens.
     pub fn len(&self) -> usize {
         self.pieces.len()
     }
 
-    /// True if there are no tokens; a tokenizer read from a file always has some.
+    /// True if there are no tokens, which never happens for a tokenizer read from a file.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The id of a special (control, user-defined or unknown) token by its exact text.
+    /// Looks up a special (control, user-defined or unknown) token by its exact text.
     pub fn special_id(&self, text: &str) -> Option<u32> {
         self.special.id(text)
     }
@@ -134,16 +134,16 @@ impl Tokenizer {
         self.eos
     }
 
-    /// What was guessed or skipped while the vocabulary was read, to be shown once.
+    /// Guesses and omissions made while reading the vocabulary; show them once.
     pub fn warnings(&self) -> &[TokenizerWarning] {
         &self.warnings
     }
 
-    /// The text with [`SHIELD`] inside the names of control tokens, so that they survive a template as text.
+    /// Inserts [`SHIELD`] into the names of control tokens, so that they pass through a template as text.
     ///
-    /// The marks around a model's reasoning stay whole: templates look for them to leave old reasoning out.
+    /// The reasoning tags stay intact, because templates look for them to drop earlier reasoning.
     pub(crate) fn shield(&self, text: &str) -> String {
-        // Nobody's text has the mark, because it is no character for interchange; to be sure it is replaced.
+        // Text never contains the mark, a noncharacter; replace it in case it does.
         let text = text.replace(SHIELD, "\u{fffd}");
         let mut shielded = String::with_capacity(text.len());
         let mut from = 0;
@@ -162,7 +162,7 @@ impl Tokenizer {
         shielded
     }
 
-    /// The ids of a rendered prompt whose messages went through [`Self::shield`].
+    /// Encodes a rendered prompt whose messages passed through [`Self::shield`].
     pub(crate) fn encode_shielded(&self, text: &str) -> Vec<u32> {
         self.begin(self.encode_parts(text, SpecialText::Parse, |plain| match plain.contains(SHIELD) {
             true => Cow::Owned(plain.replace(SHIELD, "")),
@@ -170,7 +170,7 @@ impl Tokenizer {
         }))
     }
 
-    /// Special tokens as they are, what lies between as `plain` changes it.
+    /// Keeps special tokens and transforms the text between them with `plain`.
     fn encode_parts<'t>(
         &self,
         text: &'t str,
@@ -212,8 +212,8 @@ impl Tokenizer {
                 ids.extend_from_slice(&scratch.symbols);
             }),
             Family::SentencePiece { space_prefix, chars, bytes, unknown } => {
-                // A symbol of `NO_TOKEN` stands for a character without a piece: it never merges, so its place in the
-                // text is found again by counting.
+                // `NO_TOKEN` marks a character without a piece: it never merges, so counting characters finds its place
+                // in the text again.
                 scratch.symbols.clear();
                 let spaced = space_prefix.then_some(' ').into_iter().chain(text.chars());
                 let symbols = spaced.clone().map(|c| chars.get(&c).copied().unwrap_or(NO_TOKEN));
@@ -241,9 +241,9 @@ impl Tokenizer {
     }
 }
 
-/// Parts the name of a control token in a message. A noncharacter, which no text should have.
+/// Splits the name of a control token in a message. A noncharacter, which text should not contain.
 const SHIELD: char = '\u{fdd0}';
-/// Control tokens that templates look for in old answers.
+/// Control tokens that templates look for in earlier answers.
 const REASONING: [&str; 2] = ["<think>", "</think>"];
-/// A symbol that is no token. No vocabulary is this large.
+/// A symbol that is not a token. No vocabulary is this large.
 const NO_TOKEN: u32 = u32::MAX;

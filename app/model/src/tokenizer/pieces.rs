@@ -1,25 +1,25 @@
-//! What each token stands for.
+//! The text and kind of each token.
 
-/// What a token is (`tokenizer.ggml.token_type`).
+/// The kind of a token (`tokenizer.ggml.token_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TokenKind {
     /// Text.
     Normal = 1,
-    /// Stands for text that has no token.
+    /// Replaces text that has no token.
     Unknown = 2,
-    /// Steers the model; never shown, and only parsed where the text is trusted.
+    /// Steers the model; never shown, and parsed only in trusted text.
     Control = 3,
-    /// Text that is always one token.
+    /// Text that is always a single token.
     UserDefined = 4,
-    /// A place left free.
+    /// A reserved id.
     Unused = 5,
     /// One byte (SentencePiece).
     Byte = 6,
 }
 
 impl TokenKind {
-    /// From the number in the file; numbers without a meaning are taken as text.
+    /// The kind for the file's number; unknown numbers count as text.
     pub(super) fn from_number(number: u32) -> Self {
         match number {
             2 => Self::Unknown,

@@ -1,4 +1,4 @@
-//! Reading a vocabulary from metadata.
+//! Reads a vocabulary from metadata.
 
 use potluck_gguf::Metadata;
 use rustc_hash::FxHashMap;
@@ -16,16 +16,16 @@ const BOS: &str = "tokenizer.ggml.bos_token_id";
 const EOS: &str = "tokenizer.ggml.eos_token_id";
 const UNKNOWN: &str = "tokenizer.ggml.unknown_token_id";
 
-/// SentencePiece writes a space as this.
+/// SentencePiece's replacement for a space.
 const SPACE: char = '▁';
-/// Longest piece, in characters, for which pairs are made. Real pieces have at most 48.
+/// Longest piece, in characters, that is split into pairs. Real pieces have at most 48.
 const MAX_PIECE_CHARS: usize = 128;
 
 impl Tokenizer {
     /// Reads the vocabulary of a GGUF file.
     ///
     /// # Errors
-    /// An unsupported kind of tokenizer, or keys that are missing or do not fit each other.
+    /// An unsupported tokenizer, or keys that are missing or inconsistent.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
         let model = metadata.str("tokenizer.ggml.model")?;
         let tokens = metadata.strings("tokenizer.ggml.tokens")?;
@@ -58,7 +58,7 @@ impl Tokenizer {
                 let scores = metadata.f32s(SCORES)?;
                 check_length(SCORES, scores.len(), tokens.len())?;
                 let space_prefix = metadata.optional("tokenizer.ggml.add_space_prefix", Metadata::bool)?;
-                // Files without the keys have the ids of Llama 2.
+                // Files without the keys use Llama 2's ids.
                 let or_default = |id: Option<u32>, default: u32| id.or((tokens.len() > 2).then_some(default));
                 let unknown = or_default(token_id(metadata, UNKNOWN, tokens.len())?, 0);
                 let chars = single_chars(tokens, &kinds);
@@ -83,7 +83,7 @@ impl Tokenizer {
     }
 }
 
-/// Ids above this are used as marks while merging.
+/// Larger ids serve as marks during merging.
 const MAX_TOKENS: usize = 1 << 24;
 
 fn check_length(key: &'static str, found: usize, expected: usize) -> Result<(), TokenizerError> {
@@ -154,7 +154,7 @@ fn byte_level_merges(tokens: &[String], merges: &[String], warnings: &mut Vec<To
     let mut skipped = 0;
     let mut merged = String::new();
     for (rank, merge) in (0..).zip(merges) {
-        // The alphabet has no space, so the first one after the first character parts the two.
+        // The alphabet contains no space, so the first space after the first character separates the two parts.
         let first = merge.chars().next().map_or(0, char::len_utf8);
         let known = merge[first..].find(' ').and_then(|at| {
             let (left, right) = (&merge[..first + at], &merge[first + at + 1..]);
@@ -195,7 +195,7 @@ fn byte_level_family(
             whole.entry(piece.into_boxed_slice()).or_insert(id);
         }
     }
-    // Bytes that no UTF-8 text has are not missed.
+    // Ignore bytes that never occur in UTF-8.
     let in_text = |byte: usize| !matches!(byte, 0xc0 | 0xc1 | 0xf5..=0xff);
     let missing = bytes.iter().enumerate().filter(|(byte, id)| in_text(*byte) && id.is_none()).count();
     if missing > 0 {
@@ -246,7 +246,7 @@ fn single_chars(tokens: &[String], kinds: &[TokenKind]) -> FxHashMap<char, u32> 
     chars
 }
 
-/// Every way to make a piece out of two: the better a piece's score, the earlier it is merged.
+/// All ways to build a piece from two others; the better a piece's score, the earlier it merges.
 fn sentence_merges(tokens: &[String], kinds: &[TokenKind], scores: &[f32]) -> MergeTable {
     let normal = || (0u32..).zip(tokens.iter().zip(kinds)).filter(|(_, (_, kind))| **kind == TokenKind::Normal);
     let mut ids: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(tokens.len(), Default::default());

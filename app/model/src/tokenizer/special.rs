@@ -1,4 +1,4 @@
-//! Tokens that are found in the text before it is split into words.
+//! Finds special tokens before the text is split into words.
 
 use rustc_hash::FxHashMap;
 
@@ -7,7 +7,7 @@ use super::SpecialText;
 /// Control, user-defined and unknown tokens by their text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SpecialTokens {
-    /// By the first byte of the text; each list longest first.
+    /// Indexed by the first byte of the text; each list is sorted longest first.
     by_first_byte: FxHashMap<u8, Vec<Special>>,
 }
 
@@ -15,11 +15,11 @@ pub(super) struct SpecialTokens {
 struct Special {
     text: Box<str>,
     id: u32,
-    /// User-defined tokens are text, and found even where control tokens are not parsed.
+    /// User-defined tokens are text, so they match even where control tokens are not parsed.
     is_text: bool,
 }
 
-/// A special token in a text.
+/// A special token found in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) start: usize,
@@ -40,7 +40,7 @@ impl SpecialTokens {
         list.iter().find(|special| *special.text == *text).map(|special| special.id)
     }
 
-    /// The leftmost special token from byte `from` on, the longest of those that start there.
+    /// The leftmost special token at or after byte `from`; the longest if several start there.
     pub(super) fn find(&self, text: &str, from: usize, special: SpecialText) -> Option<Hit> {
         let bytes = text.as_bytes();
         if self.by_first_byte.is_empty() {

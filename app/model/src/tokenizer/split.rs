@@ -1,25 +1,25 @@
-//! Splitting text into words before byte-level BPE, written by hand instead of with a regex engine (whose tables would
-//! be most of this crate's size in a page). Each function quotes the regex it stands for.
+//! Splits text into words before byte-level BPE. Written by hand, because a regex engine's tables would make up most of
+//! this crate's size in a page. Each function quotes the regex it implements.
 
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// How a text is split into words (`tokenizer.ggml.pre`).
+/// The rule that splits text into words (`tokenizer.ggml.pre`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PreTokenizer {
     /// `gpt-2`.
     Gpt2,
-    /// GPT-2 after every digit was split off: `smollm`, `starcoder`, `refact`, `command-r`.
+    /// Single digits, then GPT-2: `smollm`, `starcoder`, `refact`, `command-r`.
     SingleDigitsThenGpt2,
     /// `default`: punctuation, then GPT-2, then numbers, then groups of three digits.
     Default,
-    /// `llama-bpe` (numbers of three digits) and `qwen2` (of one).
+    /// `llama-bpe` (up to three digits per number) and `qwen2` (one digit).
     Modern { digits: usize },
-    /// `tekken`: parts words where lower case ends.
+    /// `tekken`: also splits words where lower case ends.
     Tekken,
 }
 
 impl PreTokenizer {
-    /// By the name in the file; `None` for names we do not know.
+    /// Looks up a rule by its name in the file; `None` if unknown.
     pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "default" => Self::Default,
@@ -36,14 +36,14 @@ impl PreTokenizer {
         })
     }
 
-    /// Words that are tokens as they stand are taken whole, whatever the merges say (`ignore_merges`). The files of
-    /// these also begin a text with the beginning-of-sequence token unless they say otherwise.
+    /// True if words that are tokens skip the merges (`ignore_merges`). Files with these names also put the
+    /// beginning-of-sequence token before a text by default.
     pub(super) fn takes_whole_words(name: &str) -> bool {
         let names = ["llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"];
         names.contains(&name) || matches!(name, "jina-v5-nano" | "tekken")
     }
 
-    /// Calls `each` with every word, in order; together they are the text.
+    /// Calls `each` for every word in order; the words concatenate to the text.
     pub(super) fn for_each(self, text: &str, each: &mut dyn FnMut(&str)) {
         match self {
             Self::Gpt2 => words(text, gpt2, each),
@@ -67,7 +67,7 @@ impl PreTokenizer {
     }
 }
 
-/// Cuts words off the front of a text; `next` says how many bytes the first one has.
+/// Cuts words off the front of a text; `next` returns the length of the first in bytes.
 fn words(mut text: &str, next: impl Fn(&str) -> usize, each: &mut dyn FnMut(&str)) {
     while !text.is_empty() {
         let (word, rest) = text.split_at(next(text));
@@ -76,7 +76,7 @@ fn words(mut text: &str, next: impl Fn(&str) -> usize, each: &mut dyn FnMut(&str
     }
 }
 
-/// Cuts a text into runs of characters that are, or are not, of one class.
+/// Splits a text into runs of characters inside and outside of one class.
 fn runs(mut text: &str, class: impl Fn(char) -> bool, each: &mut dyn FnMut(&str, bool)) {
     while let Some(first) = text.chars().next() {
         let of_class = class(first);
@@ -86,7 +86,7 @@ fn runs(mut text: &str, class: impl Fn(char) -> bool, each: &mut dyn FnMut(&str,
     }
 }
 
-/// `[0-9][0-9][0-9]`, and what lies between.
+/// `[0-9][0-9][0-9]`, and the text in between.
 fn triples(mut text: &str, each: &mut dyn FnMut(&str)) {
     while let Some(at) = text.as_bytes().windows(3).position(|three| three.iter().all(u8::is_ascii_digit)) {
         if at > 0 {
@@ -117,7 +117,7 @@ fn gpt2(text: &str) -> usize {
 
 /// `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,DIGITS}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 fn modern(text: &str, digits: usize) -> usize {
-    // Unicode's simple case folding also takes the long s for an s.
+    // Unicode's simple case folding also maps the long s to s.
     if let Some(len) = contraction(text, |a, b| a.to_ascii_lowercase() == b || (a == 'ſ' && b == 's')) {
         return len;
     }
@@ -153,7 +153,7 @@ fn tekken(text: &str) -> usize {
         .unwrap_or_else(|| symbols_or_space(text, &['\r', '\n', '/']))
 }
 
-/// `UPPER*LOWER+`. Letters that are both go to the first part unless the second would have none.
+/// `UPPER*LOWER+`. Letters of both classes go to the first part unless that would leave the second empty.
 fn upper_then_lower(text: &str) -> Option<usize> {
     let upper = span(text, is_upper);
     let lower = span(&text[upper..], is_lower);
@@ -179,14 +179,14 @@ fn symbols_or_space(text: &str, ends: &[char]) -> usize {
     }
 }
 
-/// `\s+(?!\S)|\s+`: white space, but its last character belongs to the word after it.
+/// `\s+(?!\S)|\s+`: white space, but the last character belongs to the following word.
 fn whitespace(text: &str) -> usize {
     let space = span(text, char::is_whitespace);
     let last = text[..space].chars().next_back().map_or(0, char::len_utf8);
     if space == text.len() || space == last { space } else { space - last }
 }
 
-/// `'s|'t|'re|'ve|'m|'ll|'d` with the given comparison of a character with a letter.
+/// `'s|'t|'re|'ve|'m|'ll|'d`, where `same` compares a character with a letter.
 fn contraction(text: &str, same: impl Fn(char, char) -> bool) -> Option<usize> {
     let rest = text.strip_prefix('\'')?;
     ["s", "t", "re", "ve", "m", "ll", "d"].into_iter().find_map(|ending| {
@@ -198,7 +198,7 @@ fn contraction(text: &str, same: impl Fn(char, char) -> bool) -> Option<usize> {
     })
 }
 
-/// Bytes at the start of a text whose characters are all of a class.
+/// Length in bytes of the longest prefix whose characters are all in `class`.
 fn span(text: &str, class: impl Fn(char) -> bool) -> usize {
     text.find(|c| !class(c)).unwrap_or(text.len())
 }

@@ -1,30 +1,30 @@
-//! The state of one room member that is a tab of this browser: which path frames take to it, and in which order frames from
-//! two paths are read.
+//! The link to one room member in another tab of this browser. It decides which path frames take to that member, and in
+//! which order to read the frames that arrive on two paths.
 //!
-//! **Trust.** Any script of this page's origin can open a channel and claim any route. So each side draws a nonce and sends it
-//! twice: on the channel, and through the relay to the route that the other side claims. The relay stamps the true sender's
-//! route on it. A side uses the channel once both nonces of the other side match and the other side said that it is ready.
-//! From then on a frame on the channel is as surely from its route as one through the relay, and nobody reads it to whom the
-//! relay would not have delivered it.
+//! **Trust.** Any script of this page's origin can open a channel and claim any route. So each side draws a nonce and
+//! sends it twice: on the channel, and through the relay to the route that the other side claims. The relay stamps the
+//! true sender's route on that copy. A side uses the channel once both nonces from the other side match and the other
+//! side has sent that it is ready. From then on, a frame's origin is as certain on the channel as through the relay,
+//! and frames reach nobody to whom the relay would not have delivered them.
 //!
-//! **Order.** Each path keeps its own order. A side that switches paths says so as the last message on the old one. The other
-//! side reads the old path up to that message and holds back what arrives on the new one. Broadcasts go through the relay; a
-//! member that reads the channel gets a copy there and skips the relay's.
+//! **Order.** Each path keeps its own order. A side that switches paths announces the switch in its last message on the
+//! old path. The other side reads the old path up to that message and holds back what arrives on the new one.
+//! Broadcasts go through the relay; a member that reads the channel gets a copy there and skips the relay's.
 //!
-//! **Backpressure.** A tab that consumes nothing (it is frozen) gets at most [`Limits::window`] bytes on the channel. The rest
-//! goes through the relay, which evicts members that do not read. Only the relay decides who has left.
+//! **Backpressure.** A tab that stops consuming (it is frozen) gets at most [`Limits::window`] bytes on the channel.
+//! The rest goes through the relay, which evicts members that do not read. Only the relay decides who has left.
 
 use std::collections::VecDeque;
 
 use super::messages::{ChannelControl, Nonce, RelayControl};
 
-/// How many bytes may wait.
+/// Limits on pending bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// On the channel, not consumed by the other side yet: two frames of the maximum length.
+    /// Bytes on the channel that the other side has not consumed yet: two frames of maximum length.
     pub window: u64,
-    /// Held back from one path while the other is read: a window plus what the relay queues. Only a peer that breaks the
-    /// rules exceeds it.
+    /// Bytes held back from one path while the other is read: a window plus what the relay queues. Only a misbehaving
+    /// peer exceeds this.
     pub held: u64,
 }
 
@@ -34,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-/// How often consumption is acknowledged while one window is read.
+/// Number of acknowledgements per window of consumed bytes.
 const ACKS_PER_WINDOW: u64 = 8;
 
 /// A message to the member.
@@ -50,7 +50,7 @@ pub enum Outgoing {
     RelayControl(RelayControl),
 }
 
-/// What follows from a message that arrived.
+/// The result of an arriving message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkOutput {
     /// Frames to read now, in order.
@@ -59,7 +59,7 @@ pub struct LinkOutput {
     pub outgoing: Vec<Outgoing>,
 }
 
-/// The other side broke the protocol; its channel must be closed.
+/// The other side violated the protocol; close its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtocolViolation;
 
@@ -85,7 +85,8 @@ enum Held {
 }
 
 impl Held {
-    /// Its share of [`Limits::held`]. An empty frame also costs something, so that nobody can send them without end.
+    /// Its share of [`Limits::held`]. Even an empty frame has a cost, so that a peer cannot send an endless number of
+    /// them.
     fn cost(&self) -> u64 {
         match self {
             Self::Frame(frame) => frame.len() as u64 + 64,
@@ -100,29 +101,29 @@ pub struct Link {
     limits: Limits,
     /// The channel exists.
     open: bool,
-    /// The nonce that came on the channel.
+    /// The nonce received on the channel.
     channel_nonce: Option<Nonce>,
-    /// The nonce that came through the relay.
+    /// The nonce received through the relay.
     relay_nonce: Option<Nonce>,
     /// The other side reads the channel and has verified this side.
     ready: bool,
     sending: Path,
-    /// Bytes sent on the channel, and how many of them the other side acknowledged.
+    /// Bytes sent on the channel; the next field counts those that the other side acknowledged.
     sent: u64,
     acknowledged: u64,
     reading: Path,
-    /// Frames through the relay are broadcasts, of which a copy comes on the channel.
+    /// Relayed frames are broadcasts whose copies come on the channel: skip them.
     skip_relayed: bool,
-    /// What arrived on the path that is not being read.
+    /// Messages that arrived on the path that is not being read.
     held: VecDeque<Held>,
     held_bytes: u64,
-    /// Bytes read from the channel, and how many of them this side acknowledged.
+    /// Bytes read from the channel; the next field counts those that this side acknowledged.
     read: u64,
     read_acknowledged: u64,
 }
 
 impl Link {
-    /// A link without a channel: everything goes through the relay.
+    /// A link without a channel, which sends everything through the relay.
     pub fn new(nonce: Nonce, limits: Limits) -> Self {
         Self {
             nonce,
@@ -143,7 +144,7 @@ impl Link {
         }
     }
 
-    /// A channel opened to someone who claims to be this member.
+    /// A channel opened to a peer that claims to be this member.
     pub fn opened(&mut self) -> Vec<Outgoing> {
         self.open = true;
         vec![
@@ -152,7 +153,7 @@ impl Link {
         ]
     }
 
-    /// Sends a frame to this member alone.
+    /// Sends a frame to this member only.
     pub fn send(&mut self, frame: Vec<u8>) -> Vec<Outgoing> {
         let mut outgoing = self.choose_path(frame.len());
         match self.sending {
@@ -165,12 +166,13 @@ impl Link {
         outgoing
     }
 
-    /// What to send to this member before a frame of `bytes` bytes is broadcast through the relay.
+    /// Messages for this member before a frame of `bytes` bytes is broadcast through the relay.
     pub fn before_broadcast(&mut self, bytes: usize) -> Vec<Outgoing> {
         self.choose_path(bytes)
     }
 
-    /// What to send to this member after it: a member that reads the channel skips the relay's frame.
+    /// The message for this member after the broadcast: a copy, because a member that reads the channel skips the
+    /// relay's.
     pub fn after_broadcast(&mut self, frame: &[u8]) -> Option<Outgoing> {
         (self.sending == Path::Channel).then(|| {
             self.sent += frame.len() as u64;
@@ -183,7 +185,7 @@ impl Link {
         let in_flight = self.sent - self.acknowledged;
         let fits = in_flight + bytes as u64 <= self.limits.window;
         match self.sending {
-            // Half of the window must be free first; otherwise a slow tab would make the link switch back and forth.
+            // Require half of the window to be free; otherwise a slow tab would make the link flap between the paths.
             Path::Relay if self.is_verified() && self.ready && fits && in_flight <= self.limits.window / 2 => {
                 self.sending = Path::Channel;
                 vec![Outgoing::RelayControl(RelayControl::Directly)]
@@ -196,7 +198,7 @@ impl Link {
         }
     }
 
-    /// Compares the two nonces of the other side.
+    /// Compares the other side's two nonces.
     fn check_nonces(&self) -> Result<LinkOutput, ProtocolViolation> {
         match (self.channel_nonce, self.relay_nonce) {
             (Some(on_channel), Some(by_relay)) if on_channel != by_relay => Err(ProtocolViolation),
@@ -212,10 +214,10 @@ impl Link {
         self.open && self.channel_nonce.is_some() && self.channel_nonce == self.relay_nonce
     }
 
-    /// True if a frame that came through the relay is to be read now. Otherwise it is held back, or is a copy.
+    /// True if a frame from the relay should be read now. Otherwise it is held back, or skipped as a copy.
     ///
     /// # Errors
-    /// More is held back than a correct peer can send.
+    /// The held bytes exceed what a correct peer can send.
     pub fn relayed(&mut self, frame: &[u8]) -> Result<bool, ProtocolViolation> {
         match (self.skip_relayed, self.reading) {
             (true, _) => Ok(false),
@@ -224,17 +226,17 @@ impl Link {
         }
     }
 
-    /// A control message came through the relay.
+    /// Handles a control message from the relay.
     ///
     /// # Errors
-    /// It is not valid in this state.
+    /// The message is not valid in this state.
     pub fn on_relay_control(&mut self, control: RelayControl) -> Result<LinkOutput, ProtocolViolation> {
         match control {
             RelayControl::Proof(nonce) if self.relay_nonce.is_none() => {
                 self.relay_nonce = Some(nonce);
                 return self.check_nonces();
             }
-            // Whoever sends this has heard that this side is ready.
+            // Only a peer that received this side's ready message sends this.
             RelayControl::Directly if !self.skip_relayed && self.is_verified() => {
                 self.skip_relayed = true;
                 return self.switched_away_from(Path::Relay);
@@ -245,10 +247,10 @@ impl Link {
         Ok(LinkOutput::default())
     }
 
-    /// A control message came on the channel.
+    /// Handles a control message from the channel.
     ///
     /// # Errors
-    /// It is not valid in this state, or the other end is not the member it claims to be.
+    /// The message is not valid in this state, or the other end is not the member it claims to be.
     pub fn on_channel_control(&mut self, control: ChannelControl) -> Result<LinkOutput, ProtocolViolation> {
         match control {
             ChannelControl::Hello(nonce) if self.channel_nonce.is_none() => {
@@ -265,12 +267,12 @@ impl Link {
         Ok(LinkOutput::default())
     }
 
-    /// A frame came on the channel.
+    /// Handles a frame from the channel.
     ///
     /// # Errors
-    /// More is held back than a correct peer can send, or the other end is not the member it claims to be.
+    /// The held bytes exceed what a correct peer can send, or the other end is not the member it claims to be.
     pub fn direct(&mut self, frame: Vec<u8>) -> Result<LinkOutput, ProtocolViolation> {
-        // A correct peer sends frames only after it heard that this side is ready.
+        // A correct peer sends frames only after this side's ready message.
         if !self.is_verified() {
             return Err(ProtocolViolation);
         }
@@ -287,7 +289,7 @@ impl Link {
         if self.held_bytes > self.limits.held { Err(ProtocolViolation) } else { Ok(()) }
     }
 
-    /// Counts a frame read from the channel, and acknowledges from time to time.
+    /// Counts a frame read from the channel, and acknowledges at intervals.
     fn count_read(&mut self, frame: &[u8]) -> Option<Outgoing> {
         self.read += frame.len() as u64;
         (self.read - self.read_acknowledged >= self.limits.window / ACKS_PER_WINDOW).then(|| {
@@ -296,13 +298,13 @@ impl Link {
         })
     }
 
-    /// The sender left `path`: read the other one now, or once everything before this message was read.
+    /// The sender left `path`: switch to the other one, now or after reading all earlier messages.
     fn switched_away_from(&mut self, path: Path) -> Result<LinkOutput, ProtocolViolation> {
         let mut output = LinkOutput::default();
         if path != self.reading {
             return self.hold(Held::Switch).map(|()| output);
         }
-        // Everything held is from the other path; it is read up to where the sender left that one again.
+        // All held messages came from the other path; read them up to the point where the sender left that path again.
         self.reading = path.other();
         while let Some(held) = self.held.pop_front() {
             self.held_bytes -= held.cost();

@@ -16,7 +16,7 @@ pub enum ChannelControl {
     Ready,
     /// The next frames come through the relay.
     ByRelay,
-    /// How many bytes of frames the sender has consumed from the channel since it opened.
+    /// Total bytes of frames that the sender has consumed from the channel.
     Taken(u64),
 }
 
@@ -33,19 +33,20 @@ impl ChannelControl {
     }
 }
 
-/// A control message through the relay, from one member to another. Only tabs of one browser and one build send these to each
-/// other, so no other peer has to understand them.
+/// A control message from one member to another through the relay. Only tabs of one browser and one build exchange
+/// these, so other peers need not understand them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayControl {
-    /// The holder of the sender's route also holds the end of the channel that sent this nonce in [`ChannelControl::Hello`].
+    /// The sender sent this nonce in [`ChannelControl::Hello`], so the channel's other end belongs to the sender's
+    /// route.
     Proof(Nonce),
-    /// The next frames come on the channel, with a copy of each broadcast that comes through the relay.
+    /// The next frames come on the channel, including a copy of each broadcast that the relay delivers.
     Directly,
-    /// Frames through the relay count again.
+    /// Frames from the relay count again.
     ByRelay,
 }
 
-/// Stands where a frame has its protocol version; no version has this value.
+/// Takes the place of a frame's protocol version; no version has this value.
 const NO_VERSION: [u8; 2] = [0xff; 2];
 
 impl RelayControl {
@@ -63,7 +64,7 @@ impl RelayControl {
         bytes
     }
 
-    /// Parses a message; `None` if it is a frame, or a message that this build does not know.
+    /// Parses a message; `None` if it is a frame or a message unknown to this build.
     pub fn read(message: &[u8]) -> Option<Self> {
         let (kind, rest) = message.strip_prefix(&NO_VERSION)?.split_first()?;
         match (kind, rest) {

@@ -1,6 +1,6 @@
-//! Frames between tabs of one browser that bypass the relay. A channel from worker to worker takes less than half of the
-//! relay's time. Nothing above the [connection to the room](crate::room) sees a difference: the same frames come from the same
-//! routes in the same order, and only the relay decides who is in the room.
+//! Frames between tabs of one browser that bypass the relay: a channel between workers takes less than half of the
+//! relay's time. Nothing above the [connection to the room](crate::room) sees a difference. The same frames come from
+//! the same routes in the same order, and only the relay decides who is in the room.
 
 mod link;
 mod messages;
@@ -15,7 +15,7 @@ pub use self::messages::{ChannelControl, Nonce, RelayControl};
 use crate::control::{EVERYONE, with_route};
 use crate::platform::{SocketMessage, SocketSender};
 
-/// The members of a room that are, or may be, tabs of this browser, beside the connection to the relay.
+/// The links to members that are or may be tabs of this browser, and the connection to the relay.
 pub struct DirectLinks {
     relay: Rc<dyn SocketSender>,
     random: fn(&mut [u8]),
@@ -36,7 +36,7 @@ impl Drop for Member {
 }
 
 impl DirectLinks {
-    /// No links yet; `relay` sends through the relay.
+    /// Starts without links; `relay` is the connection to the relay.
     pub fn new(relay: Rc<dyn SocketSender>, random: fn(&mut [u8])) -> Self {
         Self { relay, random, members: BTreeMap::new() }
     }
@@ -68,7 +68,7 @@ impl DirectLinks {
         }
     }
 
-    /// A channel opened to someone who claims this route. A second channel for one route is closed.
+    /// A channel opened to a peer that claims this route. Closes a second channel for the same route.
     pub fn opened(&mut self, route: u32, channel: Rc<dyn SocketSender>) {
         let member = self.member(route);
         if member.channel.is_some() {
@@ -79,7 +79,7 @@ impl DirectLinks {
         self.transmit(route, outgoing);
     }
 
-    /// Handles a message that came from this route through the relay; returns the frames to read now.
+    /// Handles a message from this route through the relay; returns the frames to read now.
     pub fn relayed<'a>(&mut self, route: u32, message: &'a [u8]) -> Frames<'a> {
         let result = match (RelayControl::read(message), self.members.get_mut(&route)) {
             (Some(control), _) => self.member(route).link.on_relay_control(control),
@@ -93,9 +93,9 @@ impl DirectLinks {
         Frames::Many(self.finish(route, result))
     }
 
-    /// Handles a message that came on the channel of this route; returns the frames to read now.
+    /// Handles a message from this route's channel; returns the frames to read now.
     pub fn on_channel(&mut self, route: u32, message: SocketMessage) -> Vec<Vec<u8>> {
-        // The channel may have been closed meanwhile.
+        // The channel may have been closed in the meantime.
         let Some(member) = self.members.get_mut(&route) else { return Vec::new() };
         let result = match message {
             SocketMessage::Binary(frame) => member.link.direct(frame),
@@ -107,7 +107,7 @@ impl DirectLinks {
         self.finish(route, result)
     }
 
-    /// The relay says that this route is gone.
+    /// The relay reported that this route is gone.
     pub fn left(&mut self, route: u32) {
         self.members.remove(&route);
     }
@@ -149,10 +149,10 @@ impl DirectLinks {
     }
 }
 
-/// Frames of one member to read now, in order.
+/// The frames of a member to read now, in order.
 pub enum Frames<'a> {
-    /// Exactly the one that came.
+    /// Exactly the frame that arrived.
     One(&'a [u8]),
-    /// Others, or none.
+    /// Other frames, or none.
     Many(Vec<Vec<u8>>),
 }

@@ -11,7 +11,7 @@ const SMALL: u64 = 400;
 // The channel may stall while the relay delivers everything.
 const LIMITS: Limits = Limits { window: SMALL, held: 100_000 };
 
-/// The messages on their way to one side, and the frames it has read.
+/// The messages in flight to one side, and the frames it has read.
 struct Side {
     link: Link,
     relay: VecDeque<Relayed>,
@@ -44,7 +44,7 @@ impl Side {
         }
     }
 
-    /// Reads the next message of the relay; returns the replies.
+    /// Reads the next message from the relay; returns the replies.
     fn read_relay(&mut self) -> Vec<Outgoing> {
         let output = match self.relay.pop_front() {
             Some(Relayed::Frame(frame)) => {
@@ -71,7 +71,7 @@ impl Side {
     }
 }
 
-/// One event; the number says at which side.
+/// An event; the number selects the side.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Opens(usize),
@@ -92,7 +92,7 @@ impl Pair {
         Self { sides: [Side::new(1), Side::new(2)], sent: Default::default(), opened: [false; 2] }
     }
 
-    /// A frame that differs from all others.
+    /// A unique frame.
     fn frame(&mut self, from: usize, length: u8) -> Vec<u8> {
         let mut frame = (self.sent[from].len() as u32).to_le_bytes().to_vec();
         frame.resize(4 + usize::from(length), from as u8);

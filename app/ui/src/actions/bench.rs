@@ -1,4 +1,4 @@
-//! Measuring, and what comes of it.
+//! Starts benchmarks and receives their results.
 
 use leptos::prelude::*;
 use potluck_panel::{BenchChoice, BenchEvent, BenchReport, ToNode};
@@ -10,14 +10,14 @@ use crate::{
 };
 
 impl Store {
-    /// Measures a model on this device.
+    /// Benchmarks a model on this device.
     pub fn start_bench(self, choice: BenchChoice, file: Option<web_sys::File>) {
         self.bench.begin();
         browser::show_result("benchResult", None::<&BenchReport>);
         self.node.link.with_value(|link| link.send_with_file(ToNode::Bench(choice), file));
     }
 
-    /// Takes a step of a benchmark.
+    /// Handles an event of a benchmark.
     pub(crate) fn take_bench(self, event: BenchEvent) {
         let state = match event {
             BenchEvent::Loading(loading) => Benching::Loading(loading),

@@ -1,4 +1,4 @@
-//! Asking, stopping, going on.
+//! Asks, stops and continues.
 
 use leptos::prelude::*;
 use potluck_panel::{AnswerPart, PromptRequest, RequestId, ToNode};
@@ -6,19 +6,19 @@ use potluck_panel::{AnswerPart, PromptRequest, RequestId, ToNode};
 use crate::{browser, state::Store};
 
 impl Store {
-    /// The room can take a prompt: its plan is up, or was and is being rebuilt.
+    /// The room accepts prompts: its plan is active, or was and is being rebuilt.
     #[must_use]
     pub fn can_ask(self) -> bool {
         self.room.takes_prompts()
     }
 
-    /// An answer of the open conversation is under way.
+    /// The open conversation has an unfinished answer.
     #[must_use]
     pub fn answering(self) -> Option<RequestId> {
         self.chats.open.with(crate::state::Conversation::running)
     }
 
-    /// Asks what is in the composer; `false` when it cannot be asked now.
+    /// Sends the question in the composer; `false` if that is not possible now.
     pub fn ask(self, question: &str) -> bool {
         let question = question.trim();
         if question.is_empty() || !untrack(|| self.can_ask()) || untrack(|| self.answering()).is_some() {
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    /// Goes on with the last answer.
+    /// Continues the last answer.
     pub fn go_on(self) {
         let request = self.next_request();
         let mut any = false;
@@ -59,7 +59,7 @@ impl Store {
         }
     }
 
-    /// A number for a prompt, never used twice in the tab's life.
+    /// A request id, unique for the lifetime of the tab.
     pub(crate) fn next_request(self) -> RequestId {
         let request = RequestId(self.session.with_untracked(|session| session.next_request));
         self.remember(|session| session.next_request = session.next_request.wrapping_add(1));

@@ -1,4 +1,4 @@
-//! Keeping, opening, renaming and deleting conversations.
+//! Saves, opens, renames and deletes conversations.
 
 use leptos::prelude::*;
 use potluck_panel::NoticeLevel;
@@ -9,11 +9,11 @@ use crate::{
     state::{Conversation, Store},
 };
 
-/// A growing answer is written this often at most, milliseconds.
+/// Minimum time between two saves of a growing answer, milliseconds.
 const SAVE_EVERY: u32 = 500;
 
 impl Store {
-    /// Opens an empty conversation; the open one goes on the shelf.
+    /// Opens an empty conversation and shelves the open one.
     pub fn new_conversation(self) {
         if self.chats.open.with_untracked(|conversation| conversation.turns.is_empty()) {
             return;
@@ -21,7 +21,7 @@ impl Store {
         self.shelve(Conversation::new(browser::hex(8)));
     }
 
-    /// Opens a conversation of the list.
+    /// Opens a conversation from the list.
     pub fn open_conversation(self, id: &str) {
         if let Some(conversation) = self.chats.unshelve(id) {
             self.shelve(conversation);
@@ -54,7 +54,7 @@ impl Store {
         }
     }
 
-    /// Deletes a conversation for good.
+    /// Deletes a conversation permanently.
     pub fn delete_conversation(self, id: &str) {
         if self.chats.is_open(id) {
             self.stop();
@@ -74,14 +74,14 @@ impl Store {
         });
     }
 
-    /// Marks the open conversation as changed now and keeps it.
+    /// Marks the open conversation as changed now and saves it.
     pub fn touch(self) {
         self.chats.open.update(|conversation| conversation.changed = browser::now());
         self.chats.refresh_headings();
         self.save(self.chats.open.get_untracked());
     }
 
-    /// Keeps the open conversation soon; many calls make one write.
+    /// Saves the open conversation soon; merges repeated calls into one write.
     pub(crate) fn save_soon(self) {
         if self.chats.begin_saving() {
             gloo_timers::callback::Timeout::new(SAVE_EVERY, move || {
@@ -100,12 +100,12 @@ impl Store {
         });
     }
 
-    /// Keeps what is in the composer.
+    /// Saves the composer's text.
     pub fn set_draft(self, text: String) {
         self.chats.draft.set(text);
         let draft = self.chats.draft.get_untracked();
         leptos::task::spawn_local(async move {
-            // A lost draft is not worth a sentence on the screen.
+            // A lost draft does not deserve a notice.
             let _refused = browser::keep_draft(&draft).await;
         });
     }

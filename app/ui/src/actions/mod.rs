@@ -1,4 +1,4 @@
-//! What a person can do, as methods of the store.
+//! The user's actions, as methods of the store.
 
 mod bench;
 mod chat;

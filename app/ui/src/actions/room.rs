@@ -1,4 +1,4 @@
-//! Opening, entering, lending, leaving.
+//! Opens, enters and leaves rooms, and lends this device.
 
 use leptos::prelude::*;
 use potluck_panel::{BUILD, ContributeChoice, HostChoice, MemberStatus, MemberView, PeerId, Status, ToNode};
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Store {
-    /// Tells the node who this tab is, and takes back the place it had before a reload.
+    /// Introduces this tab to the node, and returns to the place it had before a reload.
     pub fn start(self) {
         let peer = self.session.with_untracked(|session| session.peer).unwrap_or_else(browser::peer_id);
         self.send(ToNode::Start {
@@ -23,7 +23,7 @@ impl Store {
         self.resume();
     }
 
-    /// Enters the room of this tab's place again.
+    /// Enters this tab's room again.
     pub fn resume(self) {
         let Some(place) = self.session.with_untracked(|session| session.place.clone()) else { return };
         match place.resume() {
@@ -48,7 +48,7 @@ impl Store {
         self.node.link.with_value(|link| link.send_with_file(ToNode::Host(choice), file));
     }
 
-    /// Enters a room, lending `lends` bytes or just to chat.
+    /// Enters a room to lend `lends` bytes, or only to chat.
     pub fn enter(self, address: RoomAddress, lends: Option<u64>) {
         if lends.is_some() {
             self.ask_to_persist();
@@ -64,7 +64,7 @@ impl Store {
         self.screen.route.set(Route::Room(address));
     }
 
-    /// A tab sits at one table: before another one it leaves its own, unless that is the one it wants.
+    /// A tab has a place at one table only: leaves the current one unless it is the wanted one.
     fn give_up_place(self, wanted: Option<&str>) {
         let other = self
             .session
@@ -79,7 +79,7 @@ impl Store {
         }
     }
 
-    /// Lends this device, or changes how much.
+    /// Lends this device, or changes the amount.
     pub fn contribute(self, budget: u64) {
         self.ask_to_persist();
         self.set(|settings| settings.lend = Some(budget));
@@ -91,7 +91,7 @@ impl Store {
         self.send(ToNode::Contribute(ContributeChoice { budget }));
     }
 
-    /// Lends no more, stays in the room.
+    /// Stops lending but stays in the room.
     pub fn stop_contributing(self) {
         self.remember(|session| {
             if let Some(place) = &mut session.place {
@@ -101,7 +101,7 @@ impl Store {
         self.send(ToNode::StopContributing);
     }
 
-    /// Leaves the room and goes to the door.
+    /// Leaves the room and returns to the door.
     pub fn leave(self) {
         self.send(ToNode::Leave);
         self.remember(|session| {
@@ -113,7 +113,7 @@ impl Store {
         self.screen.route.set(Route::Door);
     }
 
-    /// Lets a peer in, or not; the host's tab remembers whom it let in.
+    /// Admits or rejects a peer; the host's tab remembers whom it admitted.
     pub fn admit(self, peer: PeerId, allow: bool) {
         self.remember(|session| {
             session.admitted.retain(|admitted| *admitted != peer);
@@ -124,7 +124,7 @@ impl Store {
         self.send(ToNode::Admit { peer, allow });
     }
 
-    /// Opens the door again to those who were in before this host reloaded.
+    /// After this host reloaded, admits the peers again that were in before.
     pub(crate) fn admit_again(self, status: &Status) {
         let known = self.session.with_untracked(|session| session.admitted.clone());
         let asking = |member: &&MemberView| member.status == MemberStatus::Asking && known.contains(&member.peer);
@@ -133,14 +133,14 @@ impl Store {
         }
     }
 
-    /// Gives this device another name.
+    /// Renames this device.
     pub fn rename(self, name: &str) {
         let name: String = name.trim().chars().take(40).collect();
         self.set(|settings| settings.name = (!name.is_empty()).then_some(name));
         self.send(ToNode::Rename(untrack(|| self.own_name())));
     }
 
-    /// Bytes this tab lends now.
+    /// Bytes that this tab lends now.
     #[must_use]
     pub fn lends(self) -> Option<u64> {
         self.session.with(|session| session.place.as_ref().and_then(|place| place.lends))
@@ -149,7 +149,7 @@ impl Store {
     fn ask_to_persist(self) {
         let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
-            // A "no" only means that the browser may clear the pieces when space gets short; settings show it.
+            // If refused, the browser may evict the pieces when storage runs low; the settings show it.
             let _granted = link.persist().await;
         });
     }

@@ -1,4 +1,4 @@
-//! `window.potluck`: the page's handles for tools (`status()`, `chat()`, `trace()`, `bench()`).
+//! `window.potluck`: functions for tools (`status()`, `chat()`, `trace()`, `bench()`).
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use wasm_bindgen::{JsCast, JsValue, prelude::Closure};
 
 use crate::{browser, state::Store};
 
-/// Calls of `potluck.chat()` and `potluck.trace()` that wait for the node.
+/// Pending calls of `potluck.chat()`, `potluck.trace()` and `potluck.bench()`.
 #[derive(Default)]
 pub struct ToolCalls {
     chats: HashMap<RequestId, Chat>,
@@ -69,7 +69,7 @@ struct ChatResult<'a> {
 }
 
 impl ToolCalls {
-    /// Takes a step of an answer; `false` if no tool asked.
+    /// Handles a part of an answer; `false` if no tool requested it.
     pub fn take(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let Some(chat) = self.chats.get_mut(&request) else { return false };
         match event {
@@ -92,19 +92,19 @@ impl ToolCalls {
         }
     }
 
-    /// No answer comes any more.
+    /// Fails all pending answers.
     pub fn give_up(&mut self, reason: &str) {
         for (_, chat) in self.chats.drain() {
             chat.finish(&AnswerStop::Failed(reason.to_owned()), Timings::default());
         }
     }
 
-    /// Tokens that have come for answers without an end yet.
+    /// Tokens received for unfinished answers.
     fn tokens_under_way(&self) -> usize {
         self.chats.values().map(|chat| chat.tokens.len()).sum()
     }
 
-    /// Answers a waiting `potluck.bench()`.
+    /// Resolves or rejects a pending `potluck.bench()`.
     pub fn end_bench(&mut self, result: Result<&BenchReport, &str>) {
         let Some((resolve, reject)) = self.bench.take() else { return };
         // A promise's own functions do not throw.
@@ -114,7 +114,7 @@ impl ToolCalls {
         };
     }
 
-    /// Answers every waiting `potluck.trace()`.
+    /// Resolves all pending `potluck.trace()` calls.
     pub fn answer_traces(&mut self, text: &str) {
         let value = JSON::parse(text).unwrap_or_else(|_| JsValue::from_str(text));
         for resolve in self.traces.drain(..) {
@@ -195,7 +195,7 @@ fn chat(store: Store, text: String, options: &JsValue) -> Promise {
     })
 }
 
-/// The argument of `potluck.bench()`: a model of the relay or a link, and what differs from one short workload.
+/// The argument of `potluck.bench()`: a model of the relay or a link, and changes to the default short workload.
 #[derive(Deserialize)]
 #[serde(default)]
 struct BenchOptions {
@@ -260,7 +260,7 @@ fn trace(store: Store) -> Promise {
     })
 }
 
-/// By way of JSON text, so that large numbers become numbers and not `BigInt`s.
+/// Goes through JSON text, so that large numbers become numbers instead of `BigInt`s.
 fn as_js<T: Serialize>(value: &T) -> JsValue {
     serde_json::to_string(value).ok().and_then(|text| JSON::parse(&text).ok()).unwrap_or(JsValue::NULL)
 }

@@ -1,11 +1,11 @@
-//! The results as bars.
+//! Results as a bar chart.
 
 use leptos::prelude::*;
 use potluck_panel::BenchResult;
 
 use super::results::{name, tokens};
 
-/// Prefill and decode side by side, each with a scale of its own.
+/// Prefill and decode side by side, each on its own scale.
 #[component]
 pub fn Chart(results: Vec<BenchResult>) -> impl IntoView {
     let prefill = results.iter().map(|result| (name(result), result.prefill)).collect();

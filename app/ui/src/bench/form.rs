@@ -1,4 +1,4 @@
-//! What to measure.
+//! The form that chooses what to measure.
 
 use leptos::{ev, prelude::*};
 use potluck_panel::{KvCacheType, ToNode};
@@ -12,21 +12,21 @@ use crate::{
     text::{bytes, count},
 };
 
-/// Between two questions while the relay checks files, milliseconds.
+/// Polling interval while the relay checks files, milliseconds.
 const EVERY: u32 = 1_000;
 
 fn is_settled(model: &Model) -> bool {
     !matches!(model.state, ModelState::Hashing { .. })
 }
 
-/// Those that can be had now: the embedded one first, then by size.
+/// The models that are ready: the embedded one first, then by size.
 fn ready(mut models: Vec<Model>) -> Vec<Model> {
     models.retain(|model| model.state == ModelState::Ready);
     models.sort_by_key(|model| (!model.is_bundled(), model.bytes));
     models
 }
 
-/// The form, with the buttons that begin and stop.
+/// The form with its start and stop buttons.
 #[component]
 pub fn Form(form: BenchForm) -> impl IntoView {
     let store = store();
@@ -175,7 +175,7 @@ fn Tokens(value: RwSignal<u32>, label: &'static str, chosen: RwSignal<bool>) -> 
     }
 }
 
-/// A whole number from 1 on.
+/// An integer from 1 to `most`.
 fn number(event: &ev::Event, most: u32) -> u32 {
     event_target_value(event).parse::<u32>().unwrap_or(1).clamp(1, most)
 }
@@ -186,7 +186,7 @@ fn ModelField(form: BenchForm) -> impl IntoView {
     let models: RwSignal<Vec<Model>> = RwSignal::new(Vec::new());
     let trouble = RwSignal::new(None);
     leptos::task::spawn_local(async move {
-        // Asked again as long as the relay still checks a file; the page may be gone by then.
+        // Poll while the relay still checks a file; the page may be gone by then.
         while !models.is_disposed() {
             let answer = relay::models().await;
             let settled = answer.as_ref().is_ok_and(|list| list.models.iter().all(is_settled));

@@ -1,11 +1,11 @@
-//! Time by class of kernels.
+//! Time per kernel class.
 
 use leptos::prelude::*;
 use potluck_panel::{BenchKernel, BenchKernels};
 
 use crate::text::{bytes, count, duration_ms};
 
-/// One piece of work: a band of shares and a table.
+/// One unit of work: a bar of shares and a table.
 #[component]
 pub fn Kernels(kernels: BenchKernels) -> impl IntoView {
     let title = title(&kernels);

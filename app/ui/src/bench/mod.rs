@@ -1,4 +1,4 @@
-//! The bench: how fast this device reads and writes with a model, measured.
+//! The bench: measures this device's prefill and decode speed with a model.
 
 mod chart;
 mod form;

@@ -12,7 +12,7 @@ use crate::{
     text::loading_line,
 };
 
-/// Choose, measure, look.
+/// Choose, measure, view the results.
 #[component]
 pub fn BenchPage() -> impl IntoView {
     let store = store();
@@ -40,7 +40,7 @@ pub fn BenchPage() -> impl IntoView {
     }
 }
 
-/// What goes on, or why it ended.
+/// The progress, or the reason for the end.
 #[component]
 fn Progress() -> impl IntoView {
     let store = store();

@@ -1,4 +1,4 @@
-//! What came out.
+//! Results of a benchmark.
 
 use leptos::prelude::*;
 use potluck_panel::{BenchRates, BenchReport, BenchResult};
@@ -54,7 +54,7 @@ fn device_words(report: &BenchReport) -> String {
     format!("{}{slow}. A plain kernel streams {} here.", device.adapter, rate(device.streaming))
 }
 
-/// "0.47", "17.3", "1,840": as many digits as are worth something.
+/// "0.47", "17.3", "1,840": only significant digits.
 pub fn tokens(per_second: f64) -> String {
     match per_second {
         slow if slow < 10.0 => format!("{slow:.2}"),

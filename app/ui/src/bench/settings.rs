@@ -1,30 +1,30 @@
-//! What is chosen on the bench.
+//! The settings of a benchmark.
 
 use leptos::prelude::*;
 use potluck_panel::{BenchChoice, BenchWorkload, Bytes, KvCacheType, ModelSource};
 
-/// Where the model comes from.
+/// The model's source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The relay's model of this name.
+    /// The relay's model with this name.
     Relay(String),
     /// An address.
     Link,
-    /// A file of this device.
+    /// A file on this device.
     File,
 }
 
-/// A workload with its name.
+/// A named workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// What people call it.
+    /// The displayed name.
     pub name: &'static str,
     /// Its tokens.
     pub workload: BenchWorkload,
 }
 
-/// Workloads of published measurements: the first three of dynamic partitioning (section 7.1.3), the last of LlamaWeb
-/// (section 4).
+/// Workloads of published measurements: the first three from dynamic partitioning (section 7.1.3), the last from
+/// LlamaWeb (section 4).
 pub const PRESETS: [Preset; 4] = [
     Preset { name: "Chat", workload: BenchWorkload { prompt: 25, answer: 128 } },
     Preset { name: "Creative", workload: BenchWorkload { prompt: 25, answer: 1024 } },
@@ -32,38 +32,38 @@ pub const PRESETS: [Preset; 4] = [
     Preset { name: "Long prompt", workload: BenchWorkload { prompt: 512, answer: 128 } },
 ];
 
-/// Positions of context before the prompt.
+/// Context positions before the prompt.
 pub const DEPTHS: [u32; 2] = [0, 2048];
 
-/// What is chosen. Copies are handles to the same choice.
+/// The settings. Copies are handles to the same settings.
 #[derive(Clone, Copy)]
 pub struct BenchForm {
-    /// Where the model comes from; nothing before the relay answered.
+    /// The model's source; `None` until the relay answered.
     pub from: RwSignal<Option<Origin>>,
     /// The address.
     pub link: RwSignal<String>,
     /// The file.
     pub file: RwSignal<Option<web_sys::File>, LocalStorage>,
-    /// Which of [`PRESETS`].
+    /// The chosen [`PRESETS`].
     pub presets: RwSignal<[bool; PRESETS.len()]>,
-    /// A workload of one's own.
+    /// Use a custom workload.
     pub own: RwSignal<bool>,
     /// Its tokens.
     pub own_prompt: RwSignal<u32>,
     /// Its tokens.
     pub own_answer: RwSignal<u32>,
-    /// Which of [`DEPTHS`].
+    /// The chosen [`DEPTHS`].
     pub depths: RwSignal<[bool; DEPTHS.len()]>,
-    /// Runs that count.
+    /// Measured runs.
     pub runs: RwSignal<u32>,
-    /// How keys and values are stored.
+    /// Type of the KV cache.
     pub cache: RwSignal<KvCacheType>,
-    /// Also the time of each class of kernels.
+    /// Also measure the time of each kernel class.
     pub kernels: RwSignal<bool>,
 }
 
 impl BenchForm {
-    /// Chat and summarization without context: what most want to know.
+    /// Chat and summarization without context: what most users want to know.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -81,7 +81,7 @@ impl BenchForm {
         }
     }
 
-    /// The choice and its file, once there is a model and something to measure.
+    /// The chosen benchmark and its file; requires a model and something to measure.
     #[must_use]
     pub fn choice(self) -> Option<(BenchChoice, Option<web_sys::File>)> {
         let file = self.file.get().filter(|_| self.from.get() == Some(Origin::File));

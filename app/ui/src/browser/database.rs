@@ -1,4 +1,4 @@
-//! IndexedDB: conversations, drafts and settings, as JSON text. The newest write wins.
+//! IndexedDB: conversations, drafts and settings as JSON text. The latest write wins.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,21 +19,21 @@ thread_local! {
     static OPEN: RefCell<Option<Rc<Database>>> = const { RefCell::new(None) };
 }
 
-/// Everything that was kept.
+/// Everything that was stored.
 #[derive(Debug, Default)]
 pub struct StoredData {
-    /// All conversations, in no order.
+    /// All conversations, unordered.
     pub conversations: Vec<Conversation>,
     /// Settings.
     pub settings: Settings,
-    /// What was written into the composer and not sent.
+    /// Unsent text of the composer.
     pub draft: String,
 }
 
-/// Reads everything.
+/// Loads everything.
 ///
 /// # Errors
-/// When the browser keeps no database for this page (some private windows).
+/// The browser provides no database for this page (some private windows).
 pub async fn load() -> Result<StoredData, Error> {
     let database = database().await?;
     let transaction = database.transaction(&[CONVERSATIONS, PAGE], TransactionMode::ReadOnly)?;
@@ -42,25 +42,25 @@ pub async fn load() -> Result<StoredData, Error> {
     let settings = page.get(key(SETTINGS))?.await?;
     let draft = page.get(key(DRAFT))?.await?;
     Ok(StoredData {
-        // What an older version wrote and this one cannot read is left where it is.
+        // Leave records in place that this version cannot read.
         conversations: conversations.iter().filter_map(read).collect(),
         settings: settings.as_ref().and_then(read).unwrap_or_default(),
         draft: draft.as_ref().and_then(read).unwrap_or_default(),
     })
 }
 
-/// Keeps a conversation.
+/// Stores a conversation.
 ///
 /// # Errors
-/// When the browser refuses the write (quota).
+/// The browser refuses the write (quota).
 pub async fn keep_conversation(conversation: &Conversation) -> Result<(), Error> {
     put(CONVERSATIONS, &conversation.id, conversation).await
 }
 
-/// Forgets a conversation.
+/// Deletes a conversation.
 ///
 /// # Errors
-/// When the browser refuses.
+/// The browser refuses.
 pub async fn delete_conversation(id: &str) -> Result<(), Error> {
     let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
     transaction.object_store(CONVERSATIONS)?.delete(key(id))?.await?;
@@ -68,18 +68,18 @@ pub async fn delete_conversation(id: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps the settings.
+/// Stores the settings.
 ///
 /// # Errors
-/// When the browser refuses the write (quota).
+/// The browser refuses the write (quota).
 pub async fn keep_settings(settings: &Settings) -> Result<(), Error> {
     put(PAGE, SETTINGS, settings).await
 }
 
-/// Keeps what is in the composer.
+/// Stores the composer's text.
 ///
 /// # Errors
-/// When the browser refuses the write (quota).
+/// The browser refuses the write (quota).
 pub async fn keep_draft(draft: &str) -> Result<(), Error> {
     put(PAGE, DRAFT, &draft).await
 }
@@ -109,7 +109,7 @@ async fn database() -> Result<Rc<Database>, Error> {
     request.on_upgrade_needed(|event| {
         if let Ok(database) = event.database() {
             for store in [CONVERSATIONS, PAGE] {
-                // A store that exists already is just right.
+                // Ignore the error: the store may exist already.
                 let _exists = database.create_object_store(store, ObjectStoreParams::new());
             }
         }

@@ -1,4 +1,4 @@
-//! What the page uses of the browser, each in one place.
+//! Wrappers for the browser features that the page uses, each in one place.
 
 mod address;
 mod database;

@@ -18,7 +18,7 @@ pub fn peer_id() -> PeerId {
     id
 }
 
-/// A seed that JavaScript numbers hold exactly (53 bits).
+/// A seed that a JavaScript number holds exactly (53 bits).
 #[must_use]
 pub fn seed() -> u64 {
     random(7).iter().fold(0_u64, |seed, byte| (seed << 8) | u64::from(*byte)) & ((1 << 53) - 1)
@@ -28,7 +28,7 @@ fn random(bytes: usize) -> Vec<u8> {
     let mut out = vec![0_u8; bytes];
     let filled = window().crypto().and_then(|crypto| crypto.get_random_values_with_u8_array(&mut out));
     if filled.is_err() {
-        // Only pages outside of a secure context come here; such ids are unique enough to talk about a room.
+        // Only insecure contexts reach this; such ids are unique enough to tell peers in a room apart.
         out.fill_with(|| (js_sys::Math::random() * 256.0) as u8);
     }
     out

@@ -1,8 +1,8 @@
-//! Saving a text as a file.
+//! Saves text as a file.
 
 use wasm_bindgen::JsCast;
 
-/// Lets the browser save a text under a name, as a download.
+/// Downloads text as a file.
 pub fn save_text(name: &str, kind: &str, text: &str) {
     let document = web_sys::window().and_then(|window| window.document());
     let link = document.and_then(|document| document.create_element("a").ok());

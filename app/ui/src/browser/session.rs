@@ -1,4 +1,4 @@
-//! The tab's own storage: it survives a reload of this tab and nothing else.
+//! The tab's session storage, which survives only a reload of this tab.
 
 use super::window;
 use crate::state::{Conversation, Session};
@@ -10,29 +10,29 @@ fn storage() -> Option<web_sys::Storage> {
     window().session_storage().ok().flatten()
 }
 
-/// What the tab remembers.
+/// Loads the session.
 #[must_use]
 pub fn load_session() -> Session {
     let text = storage().and_then(|storage| storage.get_item(SESSION).ok().flatten());
     text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Remembers it.
+/// Stores the session.
 pub fn keep_session(session: &Session) {
     if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(session)) {
-        // A full or forbidden storage only costs the comfort of coming back.
+        // If storage is full or forbidden, the tab merely cannot return after a reload.
         let _refused = storage.set_item(SESSION, &text);
     }
 }
 
-/// Puts the open conversation aside while the page goes away: the database may not be fast enough.
+/// Stashes the open conversation when the page goes away, because the database may be too slow.
 pub fn stash_conversation(conversation: &Conversation) {
     if let (Some(storage), Ok(text)) = (storage(), serde_json::to_string(conversation)) {
         let _refused = storage.set_item(STASH, &text);
     }
 }
 
-/// Takes back what was put aside.
+/// Takes back the stashed conversation.
 #[must_use]
 pub fn take_stash() -> Option<Conversation> {
     let storage = storage()?;

@@ -1,6 +1,6 @@
 //! The window and its clock.
 
-/// The window this page runs in.
+/// The page's window.
 ///
 /// # Panics
 /// Outside of a browser window, where the page is never mounted.

@@ -1,4 +1,4 @@
-//! Under an answer: copy, regenerate, continue; pace and time to the first token, small.
+//! The line under an answer: copy, regenerate, continue; speed and time to first token in small print.
 
 use leptos::prelude::*;
 use potluck_panel::Timings;
@@ -12,7 +12,7 @@ use crate::{
 /// "6.1 tok/s · first token after 420 ms (400 ms expected) · 128 tokens".
 fn timing_text(timings: &Timings) -> String {
     let mut parts = Vec::new();
-    // The first token is paid for by the time to it: the pace is that of the others.
+    // The time to first token covers the first token, so the rate counts only the others.
     if timings.answer_tokens > 1 && timings.decode_ms > 0.0 {
         let pace = f64::from(timings.answer_tokens - 1) * 1000.0 / timings.decode_ms;
         parts.push(tokens_per_second(pace));
@@ -31,13 +31,13 @@ fn timing_text(timings: &Timings) -> String {
     parts.join(" · ")
 }
 
-/// What one can do with a finished answer.
+/// Actions for a finished answer.
 #[component]
 pub fn AnswerFoot(
     /// The answer.
     #[prop(into)]
     answer: Signal<Option<Answer>>,
-    /// It is the last one: only that one can be made again.
+    /// It is the last answer; only that one can be regenerated.
     #[prop(into)]
     last: Signal<bool>,
 ) -> impl IntoView {

@@ -1,4 +1,4 @@
-//! An answer: thinking folded, Markdown, the phase, what to do next.
+//! An answer: folded thinking, Markdown, the phase, the possible actions.
 
 use leptos::prelude::*;
 
@@ -11,7 +11,7 @@ pub fn AnswerView(
     /// The answer.
     #[prop(into)]
     answer: Signal<Option<Answer>>,
-    /// It is the last one of the conversation.
+    /// It is the conversation's last answer.
     #[prop(into)]
     last: Signal<bool>,
 ) -> impl IntoView {

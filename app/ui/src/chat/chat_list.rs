@@ -1,4 +1,4 @@
-//! All conversations: open, rename, delete.
+//! The list of conversations: open, rename, delete.
 
 use leptos::{ev, prelude::*};
 
@@ -7,7 +7,7 @@ use crate::{
     state::{DialogKind, Heading, store},
 };
 
-/// The drawer with all conversations.
+/// The drawer that lists all conversations.
 #[component]
 pub fn ChatList() -> impl IntoView {
     view! {

@@ -1,4 +1,4 @@
-//! Code with its language and a button that copies it.
+//! Code with its language and a copy button.
 
 use leptos::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::common::CopyButton;
 /// A block of code.
 #[component]
 pub fn CodeBlock(
-    /// "rust", or nothing.
+    /// "rust", or empty.
     language: String,
     /// The code.
     text: String,

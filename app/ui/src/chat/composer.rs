@@ -1,4 +1,4 @@
-//! Where one writes: Enter sends, Shift+Enter makes a line, Escape stops.
+//! The input field: Enter sends, Shift+Enter breaks the line, Escape stops.
 
 use leptos::{ev, html, prelude::*};
 use potluck_panel::ToNode;
@@ -10,9 +10,9 @@ use crate::{
     text::{count, percent},
 };
 
-/// Tallest the field grows, pixels; then it scrolls.
+/// Maximum height of the field in pixels; beyond that it scrolls.
 const TALLEST: i32 = 200;
-/// While somebody writes, the devices hear of it this often, in milliseconds, and get ready for the question.
+/// While the user types, tell the devices this often, in milliseconds, so that they get ready for the question.
 const REPORT_EVERY: f64 = 1_000.0;
 
 /// The composer.
@@ -26,7 +26,7 @@ pub fn Composer() -> impl IntoView {
     let grow = move || {
         if let Some(field) = field.get_untracked() {
             let style = web_sys::HtmlElement::style(&field);
-            // The style of an element takes any length.
+            // Ignore the error: an element's style accepts any length.
             let _auto = style.set_property("height", "auto");
             let _tall = style.set_property("height", &format!("{}px", field.scroll_height().min(TALLEST)));
         }
@@ -47,7 +47,7 @@ pub fn Composer() -> impl IntoView {
         let draft = store.chats.draft.get_untracked();
         if store.ask(&draft) {
             store.set_draft(String::new());
-            // "Send" gives way to "Stop": the focus stays where one writes.
+            // "Stop" replaces "Send": keep the focus in the field.
             if let Some(field) = field.get_untracked() {
                 let _focused = field.focus();
             }

@@ -1,4 +1,4 @@
-//! Markdown as data: what a model wrote becomes blocks and spans, never HTML. Raw HTML stays visible text.
+//! Markdown as data: a model's text becomes blocks and spans, never HTML. Raw HTML stays visible as text.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,16 +9,16 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Par
 pub enum Block {
     /// A paragraph.
     Paragraph(Vec<Span>),
-    /// A heading, 1 to 6.
+    /// A heading of level 1 to 6.
     Heading(u8, Vec<Span>),
-    /// Code, with its language if it is named.
+    /// Code, with its language if given.
     Code {
-        /// "rust", or nothing.
+        /// "rust", or empty.
         language: String,
         /// The code.
         text: String,
     },
-    /// A list; numbered from its first number if it has one.
+    /// A list; numbered if it has a first number.
     List {
         /// First number of a numbered list.
         start: Option<u64>,
@@ -27,9 +27,9 @@ pub enum Block {
     },
     /// A quotation.
     Quote(Vec<Block>),
-    /// A table; the first row is its head.
+    /// A table; the first row is the header.
     Table {
-        /// Text runs to the right in these columns.
+        /// Columns that are right-aligned.
         right: Vec<bool>,
         /// Rows of cells.
         rows: Vec<Vec<Vec<Span>>>,
@@ -38,7 +38,7 @@ pub enum Block {
     Rule,
 }
 
-/// A piece of a line.
+/// An inline element.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Span {
     /// Plain text.
@@ -51,14 +51,14 @@ pub enum Span {
     Emphasis(Vec<Span>),
     /// Struck out.
     Struck(Vec<Span>),
-    /// A link to an `http` or `https` address; others are plain text.
+    /// A link to an `http` or `https` address; other links become plain text.
     Link(String, Vec<Span>),
     /// A line break.
     Break,
 }
 
 impl Block {
-    /// A number that is the same for equal blocks: an unchanged block is not drawn again while text streams.
+    /// A hash that is equal for equal blocks, so that streaming does not redraw unchanged blocks.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -67,7 +67,7 @@ impl Block {
     }
 }
 
-/// Reads Markdown. Never fails: what is not Markdown is text.
+/// Parses Markdown. Never fails: anything else is text.
 #[must_use]
 pub fn parse(text: &str) -> Vec<Block> {
     let mut builder = Builder::default();
@@ -123,7 +123,7 @@ impl Builder {
             Event::SoftBreak => self.text(" "),
             Event::HardBreak => self.span(Span::Break),
             Event::Rule => self.block(Block::Rule),
-            // Not enabled above: footnotes, task lists, mathematics.
+            // Not enabled: footnotes, task lists, mathematics.
             Event::FootnoteReference(_) | Event::TaskListMarker(_) | Event::InlineMath(_) | Event::DisplayMath(_) => {}
         }
     }
@@ -152,7 +152,7 @@ impl Builder {
     }
 
     fn close(&mut self, _tag: TagEnd) {
-        // Starts and ends are balanced, so the innermost frame is the one that ends; the root stays.
+        // Starts and ends are balanced, so the innermost frame ends here; the root stays.
         if self.frames.len() < 2 {
             return;
         }
@@ -207,7 +207,7 @@ impl Builder {
                 Some(Span::Text(last)) => last.push_str(text),
                 _ => spans.push(Span::Text(text.to_owned())),
             },
-            // Items of tight lists and blocks of HTML have no paragraph of their own.
+            // Items of tight lists and HTML blocks have no paragraph of their own.
             _ => self.span(Span::Text(text.to_owned())),
         }
     }
@@ -243,7 +243,7 @@ const fn depth(level: HeadingLevel) -> u8 {
     level as u8
 }
 
-/// The first word after the fence, if it looks like a language's name.
+/// The first word after the fence, if it looks like the name of a language.
 fn language(kind: &CodeBlockKind<'_>) -> String {
     let CodeBlockKind::Fenced(info) = kind else { return String::new() };
     let word = info.split([' ', ',', '{']).next().unwrap_or_default();

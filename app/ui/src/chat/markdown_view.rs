@@ -1,4 +1,4 @@
-//! Markdown drawn as elements. Nothing a model writes is ever taken as HTML.
+//! Renders Markdown as elements. A model's text is never interpreted as HTML.
 
 use leptos::prelude::*;
 
@@ -10,7 +10,7 @@ use super::{
 /// One block.
 #[component]
 pub fn BlockView(
-    /// What to draw.
+    /// The block to render.
     block: Block,
 ) -> impl IntoView {
     draw(block)
@@ -19,7 +19,7 @@ pub fn BlockView(
 fn draw(block: Block) -> AnyView {
     match block {
         Block::Paragraph(inner) => view! { <p>{spans(inner)}</p> }.into_any(),
-        // The page's own headings are 1 to 3: those of an answer come below them.
+        // The page itself uses headings 1 to 3, so an answer's headings start below them.
         Block::Heading(1, inner) => view! { <h4 class="prose-h1">{spans(inner)}</h4> }.into_any(),
         Block::Heading(2, inner) => view! { <h5 class="prose-h2">{spans(inner)}</h5> }.into_any(),
         Block::Heading(_, inner) => view! { <h6 class="prose-h3">{spans(inner)}</h6> }.into_any(),
@@ -43,7 +43,7 @@ fn items(items: Vec<Vec<Block>>) -> impl IntoView {
             let inside = blocks
                 .into_iter()
                 .map(|block| match block {
-                    // The single line of a tight item needs no paragraph's margins.
+                    // The only line of a tight item does not need a paragraph's margins.
                     Block::Paragraph(inner) => view! { <span class="item-line">{spans(inner)}</span> }.into_any(),
                     other => draw(other),
                 })

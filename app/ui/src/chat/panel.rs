@@ -1,4 +1,4 @@
-//! The chat: turns above, composer below.
+//! The chat: turns above, the composer below.
 
 use leptos::{html, prelude::*};
 
@@ -8,7 +8,7 @@ use crate::{
     state::{DialogKind, store},
 };
 
-/// Nearer than this to the end, new text keeps the end in sight, pixels.
+/// Within this distance from the end, in pixels, new text scrolls into view.
 const NEAR: i32 = 120;
 
 /// The chat of the room.
@@ -45,7 +45,7 @@ pub fn ChatPanel() -> impl IntoView {
     }
 }
 
-/// Turns, oldest first. The end stays in sight unless somebody scrolled up.
+/// The turns, oldest first. Keeps the end in view unless the user scrolled up.
 #[component]
 fn Turns() -> impl IntoView {
     let store = store();
@@ -90,7 +90,7 @@ fn Turns() -> impl IntoView {
     }
 }
 
-/// Before the first question.
+/// Shown before the first question.
 #[component]
 fn Welcome() -> impl IntoView {
     let store = store();

@@ -1,4 +1,4 @@
-//! What happens while one waits for an answer.
+//! The status line while an answer is pending.
 
 use leptos::prelude::*;
 use potluck_text::{fill, texts};
@@ -24,10 +24,10 @@ fn answer_text(state: &AnswerState) -> Option<String> {
     }
 }
 
-/// One line below the answer.
+/// A line below the answer.
 #[component]
 pub fn PhaseLine(
-    /// How far the answer is.
+    /// The answer's progress.
     #[prop(into)]
     state: Signal<AnswerState>,
 ) -> impl IntoView {

@@ -1,4 +1,4 @@
-//! What the keyboard does.
+//! Keyboard shortcuts.
 
 use leptos::prelude::*;
 
@@ -11,7 +11,7 @@ const KEYS: [(&str, &str); 4] = [
     ("?", "Show this list"),
 ];
 
-/// The list behind `?`.
+/// The list that `?` opens.
 #[component]
 pub fn Shortcuts() -> impl IntoView {
     view! {

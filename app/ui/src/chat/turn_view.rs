@@ -8,7 +8,7 @@ use crate::state::store;
 /// One turn of the open conversation.
 #[component]
 pub fn TurnView(
-    /// Which one, from 0.
+    /// Index of the turn.
     index: usize,
 ) -> impl IntoView {
     let store = store();

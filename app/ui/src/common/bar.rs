@@ -1,22 +1,22 @@
-//! A bar that fills.
+//! A progress bar.
 
 use leptos::prelude::*;
 
 use crate::text::percent;
 
-/// A bar that fills from 0 to `total`; without a total it says that something goes on.
+/// A bar that fills from 0 to `total`; without a total it only shows activity.
 #[component]
 pub fn Bar(
-    /// What it measures, for those who do not see it.
+    /// What it measures, for screen readers.
     #[prop(into)]
     label: Signal<String>,
     /// How much.
     #[prop(into)]
     done: Signal<u64>,
-    /// Of how much; 0 if that is not known.
+    /// The total; 0 if unknown.
     #[prop(into)]
     total: Signal<u64>,
-    /// A calmer look: a share, not a progress.
+    /// A calmer style, for a share instead of progress.
     #[prop(optional)]
     meter: bool,
 ) -> impl IntoView {

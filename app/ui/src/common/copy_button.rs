@@ -1,4 +1,4 @@
-//! A button that copies.
+//! A copy button.
 
 use leptos::prelude::*;
 use potluck_panel::NoticeLevel;
@@ -7,19 +7,19 @@ use potluck_text::texts;
 use super::{Icon, Symbol};
 use crate::{browser, state::store};
 
-/// How long "Copied" stays, milliseconds.
+/// How long "Copied" stays visible, milliseconds.
 const SHOWN: u32 = 1_800;
 
-/// Copies a text and says so.
+/// Copies text and confirms it.
 #[component]
 pub fn CopyButton(
-    /// What to copy.
+    /// The text to copy.
     #[prop(into)]
     text: Signal<String>,
-    /// What the button says.
+    /// The button's label.
     #[prop(optional, into)]
     label: Option<&'static str>,
-    /// Class of the button.
+    /// The button's CSS class.
     #[prop(optional)]
     class: Option<&'static str>,
 ) -> impl IntoView {

@@ -1,4 +1,4 @@
-//! A dialog on top of the page: the browser keeps the focus inside and closes it with Escape.
+//! A modal dialog: the browser traps the focus and closes it with Escape.
 
 use leptos::{ev, html, prelude::*};
 use wasm_bindgen::JsCast;
@@ -6,20 +6,20 @@ use wasm_bindgen::JsCast;
 use super::{Icon, NoticeStack, Symbol};
 use crate::state::{DialogKind, store};
 
-/// Shows its children while this dialog is on top.
+/// Shows its children while this dialog is open.
 #[component]
 pub fn Dialog(
     /// Which dialog this is.
     kind: DialogKind,
     /// Its heading.
     title: &'static str,
-    /// "dialog" in the middle or "drawer" at the side.
+    /// "dialog" in the centre or "drawer" at the side.
     #[prop(optional)]
     drawer: bool,
-    /// A dialog with much in it.
+    /// Wider, for a dialog with much content.
     #[prop(optional)]
     wide: bool,
-    /// What it shows; made anew each time it opens.
+    /// The content, rebuilt each time the dialog opens.
     children: ChildrenFn,
 ) -> impl IntoView {
     let store = store();
@@ -29,7 +29,7 @@ pub fn Dialog(
     Effect::new(move |_| {
         let Some(dialog) = node.get() else { return };
         if open.get() && !dialog.open() {
-            // It fails only for a dialog that is not in the document; this one is.
+            // Fails only for a dialog outside the document; this one is inside.
             let _shown = dialog.show_modal();
         } else if !open.get() && dialog.open() {
             dialog.close();
@@ -40,7 +40,7 @@ pub fn Dialog(
             store.screen.dialog.set(None);
         }
     };
-    // The dialog itself is hit only beside its content: on the backdrop.
+    // A click hits the dialog element itself only beside its content: on the backdrop.
     let beside = move |event: ev::MouseEvent| {
         let hit = event.target().and_then(|target| target.dyn_into::<web_sys::HtmlDialogElement>().ok());
         if hit.is_some() {
@@ -65,7 +65,7 @@ pub fn Dialog(
                             <Icon symbol=Symbol::Close />
                         </button>
                     </header>
-                    // What is behind the dialog cannot be seen or pressed: notices come in front as well.
+                    // The dialog covers the page and makes it inert, so notices appear here, too.
                     <NoticeStack />
                     {children.with_value(|children| children())}
                 </div>

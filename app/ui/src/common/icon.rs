@@ -1,4 +1,4 @@
-//! The page's own line icons: 24 units square, drawn in the text's colour.
+//! The page's line icons: 24 units square, drawn in the text colour.
 
 use leptos::prelude::*;
 use potluck_panel::DeviceKind;
@@ -53,7 +53,7 @@ pub enum Symbol {
 }
 
 impl Symbol {
-    /// Lines of the icon, as SVG path data.
+    /// The icon's lines as SVG path data.
     const fn path(self) -> &'static str {
         match self {
             Self::Pot => {
@@ -97,7 +97,7 @@ pub const fn device_symbol(kind: DeviceKind) -> Symbol {
     }
 }
 
-/// Draws an icon. It carries no name: the words beside it do.
+/// Draws an icon. It has no label, because the text beside it has one.
 #[component]
 pub fn Icon(
     /// Which one.
@@ -111,7 +111,7 @@ pub fn Icon(
     }
 }
 
-/// Path data of a device's icon, for drawings.
+/// Path data of a device's icon, for use in drawings.
 #[must_use]
 pub const fn device_symbol_path(kind: DeviceKind) -> &'static str {
     device_symbol(kind).path()

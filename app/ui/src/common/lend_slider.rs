@@ -1,4 +1,4 @@
-//! How much memory to lend: a slider in steps that make sense, and a field for exactly what one wants.
+//! Chooses how much memory to lend: a slider with sensible steps, and a field for an exact amount.
 
 use leptos::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::text::{bytes, lend_step, lend_steps, read_bytes};
 pub fn LendSlider(
     /// The chosen bytes.
     value: RwSignal<u64>,
-    /// What the sum is for.
+    /// What the amount is for.
     label: &'static str,
 ) -> impl IntoView {
     let steps = lend_steps();
@@ -22,7 +22,7 @@ pub fn LendSlider(
         if let Some(bytes) = read_bytes(&event_target_value(&event)) {
             value.set(bytes);
         }
-        // A sum that could not be read, or rounds, is shown as it counts.
+        // Shows the effective amount after unreadable or rounded input.
         value.update(|_| {});
     };
     view! {

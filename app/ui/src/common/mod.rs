@@ -1,4 +1,4 @@
-//! Small pieces that several parts of the page use.
+//! Small components shared by several parts of the page.
 
 mod bar;
 mod copy_button;

@@ -1,4 +1,4 @@
-//! Sentences on the screen: what happened, why, what to do.
+//! Notices: what happened, why, what to do.
 
 use leptos::prelude::*;
 use potluck_panel::{Connection, NoticeLevel};
@@ -6,7 +6,7 @@ use potluck_panel::{Connection, NoticeLevel};
 use super::{CopyButton, Icon, Symbol};
 use crate::state::{ShownNotice, store};
 
-/// The notices, above the page: they cover nothing. Why a table is closed stands on its card, and needs no second place.
+/// The notices above the page; they cover nothing. A closed table explains itself on its card instead.
 #[component]
 pub fn NoticeStack() -> impl IntoView {
     let store = store();

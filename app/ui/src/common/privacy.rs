@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-/// The plain truth about who could read a chat.
+/// States plainly who could read a chat.
 #[component]
 pub fn Privacy() -> impl IntoView {
     view! {

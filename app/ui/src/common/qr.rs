@@ -3,14 +3,14 @@
 use fast_qr::qr::QRBuilder;
 use leptos::prelude::*;
 
-/// A QR code of an address; nothing if the address is too long for one.
+/// A QR code of an address; empty if the address is too long.
 #[component]
 pub fn QrCode(
-    /// What it says.
+    /// The address to encode.
     address: String,
 ) -> impl IntoView {
     outline(&address).map(|(size, path)| {
-        // Two modules of quiet zone inside, the card around it has the rest.
+        // The drawing includes two modules of quiet zone; the surrounding card provides the rest.
         let view_box = format!("-2 -2 {0} {0}", size + 4);
         view! {
             <svg class="qr" viewBox=view_box role="img" aria-label="QR code of the room's link" shape-rendering="crispEdges">
@@ -20,7 +20,7 @@ pub fn QrCode(
     })
 }
 
-/// Size in modules and the dark ones as path data.
+/// Size in modules, and the dark modules as path data.
 fn outline(text: &str) -> Option<(usize, String)> {
     let code = QRBuilder::new(text).build().ok()?;
     let mut path = String::new();

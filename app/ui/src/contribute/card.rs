@@ -1,4 +1,4 @@
-//! This device's own card at the table: lend, how much, how far, stop.
+//! This device's card at the table: lend, amount, progress, stop.
 
 use leptos::prelude::*;
 use potluck_panel::{LoadPhase, MemberStatus, PlanStatus, Status};
@@ -11,7 +11,7 @@ use crate::{
     text::{bytes, held_by, loading_line},
 };
 
-/// What this device lends, and how that goes.
+/// What this device lends, and the progress.
 #[component]
 pub fn ContributeCard() -> impl IntoView {
     let store = store();
@@ -65,16 +65,16 @@ fn Lending() -> impl IntoView {
     }
 }
 
-/// This device computes a part of the plan that answers now.
+/// This device computes a part of the active plan.
 fn works(status: &Status) -> bool {
     let up = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up);
     up.is_some_and(|plan| plan.stages.iter().any(|stage| Some(stage.peer) == status.peer))
 }
 
-/// What a device that works loads beside that, as a sentence; nothing if it loads nothing.
+/// What a working device loads in addition, as a sentence; `None` if nothing.
 fn beside_work(status: &Status) -> Option<String> {
     let loading = status.loading.as_ref().filter(|_| works(status))?;
-    // The first phase is over in a moment and means nothing to people.
+    // The first phase ends quickly and means nothing to users.
     let line = match loading.phase {
         LoadPhase::Find => String::new(),
         _ => format!(" {}.", loading_line(loading)),
@@ -82,7 +82,7 @@ fn beside_work(status: &Status) -> Option<String> {
     Some(format!("{}{line}", texts().own.prepares))
 }
 
-/// One sentence on what this device does for the room.
+/// Describes in one sentence what this device does for the room.
 fn own_sentence(store: Store) -> String {
     let texts = &texts().own;
     let lent = bytes(store.lends().unwrap_or(0));

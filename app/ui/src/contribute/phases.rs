@@ -1,4 +1,4 @@
-//! Progress by phase.
+//! Loading progress by phase.
 
 use std::cmp::Ordering;
 
@@ -8,10 +8,10 @@ use potluck_text::texts;
 
 use crate::{common::Bar, text::loading_line};
 
-/// The phases in their order, the one under way with its numbers.
+/// All phases in order, with numbers for the current one.
 #[component]
 pub fn Phases(
-    /// What the node tells.
+    /// The node's report.
     loading: LoadReport,
 ) -> impl IntoView {
     let steps = LoadPhase::ALL.map(|phase| {

@@ -16,7 +16,7 @@ fn sentence(device: &DeviceReport) -> String {
     format!("{adapter}{speed}, WebGPU ready, 16-bit floats {half}")
 }
 
-/// One line on this device, with help when it cannot take part.
+/// One line about this device, with help if it cannot take part.
 #[component]
 pub fn DeviceLine() -> impl IntoView {
     let store = store();

@@ -1,4 +1,4 @@
-//! The same door for somebody who came by a room's link.
+//! The door for a visitor with a room's link.
 
 use leptos::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::{
 /// Contribute, or just chat.
 #[component]
 pub fn JoinCard(
-    /// The room of the link.
+    /// The room that the link names.
     address: RoomAddress,
 ) -> impl IntoView {
     let store = store();

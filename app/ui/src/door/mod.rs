@@ -1,4 +1,4 @@
-//! The door: host, contribute, or come in by a link.
+//! The door: host a model, contribute, or enter by a link.
 
 mod device_line;
 

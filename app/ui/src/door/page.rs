@@ -56,7 +56,7 @@ pub fn Door() -> impl IntoView {
 #[component]
 fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
     let store = store();
-    // One open room: straight in. Otherwise the list, which also takes a link.
+    // With exactly one open room, enter it directly. Otherwise show the list, which also accepts a link.
     let contribute = move |_| {
         let only = rooms.with_untracked(|rooms| match rooms.as_deref() {
             Some([room]) => Some(room.id.clone()),
@@ -100,7 +100,7 @@ fn Presses(rooms: RwSignal<Option<Vec<Room>>>) -> impl IntoView {
     }
 }
 
-/// The way to the bench.
+/// Leads to the bench.
 #[component]
 fn BenchLink() -> impl IntoView {
     let store = store();
@@ -114,7 +114,7 @@ fn BenchLink() -> impl IntoView {
     }
 }
 
-/// The way back for somebody who left the table by the browser's back button.
+/// Leads back for a user who left the table with the browser's back button.
 #[component]
 fn BackToTable() -> impl IntoView {
     let store = store();

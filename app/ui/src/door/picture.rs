@@ -1,4 +1,4 @@
-//! The picture on the door: a round table, seen from above, with a dish at each place.
+//! The picture on the door: a round table seen from above, with a dish at each place.
 
 use leptos::prelude::*;
 

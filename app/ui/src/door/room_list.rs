@@ -1,13 +1,13 @@
-//! Rooms that are open on this relay, asked for again every few seconds while the door is shown.
+//! The open rooms on this relay, polled every few seconds while the door is shown.
 
 use leptos::prelude::*;
 
 use crate::relay::{self, Room};
 
-/// Between two questions, milliseconds.
+/// Polling interval, milliseconds.
 const EVERY: u32 = 4_000;
 
-/// The open rooms: nothing until the first answer. An answer that fails keeps the last one.
+/// The open rooms: `None` until the first answer. A failed request keeps the previous answer.
 pub fn watch_rooms() -> RwSignal<Option<Vec<Room>>> {
     let rooms = RwSignal::new(None);
     leptos::task::spawn_local(async move {

@@ -1,4 +1,4 @@
-//! Which room to help: those open on this relay, or one by its link.
+//! Chooses a room to help: one open on this relay, or any by its link.
 
 use leptos::{ev, prelude::*};
 

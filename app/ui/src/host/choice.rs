@@ -1,4 +1,4 @@
-//! What is chosen in the picker, while it is open.
+//! The model picker's choices while it is open.
 
 use leptos::prelude::*;
 use potluck_panel::{Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
@@ -6,7 +6,7 @@ use potluck_panel::{Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
 use super::verdict::Case;
 use crate::{relay::Model, state::Store};
 
-/// Where the model comes from.
+/// The model's source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tab {
     /// The relay's models.
@@ -21,7 +21,7 @@ impl Tab {
     /// All tabs, in order.
     pub const ALL: [Self; 3] = [Self::Here, Self::Link, Self::Device];
 
-    /// What the tab says.
+    /// The tab's label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Here => "Here",
@@ -30,7 +30,7 @@ impl Tab {
         }
     }
 
-    /// Its id in the document, by which its panel names it.
+    /// Its element id, which its panel refers to.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Here => "tab-here",
@@ -40,15 +40,15 @@ impl Tab {
     }
 }
 
-/// Context of a room unless the model has less or somebody chooses otherwise.
+/// Default context of a room; less if the model has less.
 pub const CONTEXT: u32 = 4096;
 
-/// What is chosen in the picker. Copies are handles to the same choice.
+/// The choices in the picker. Copies are handles to the same choices.
 #[derive(Clone, Copy)]
 pub struct Choice {
-    /// The tab in front.
+    /// The selected tab.
     pub tab: RwSignal<Tab>,
-    /// The relay's model.
+    /// The chosen model of the relay.
     pub model: RwSignal<Option<Model>>,
     /// The address.
     pub link: RwSignal<String>,
@@ -56,18 +56,18 @@ pub struct Choice {
     pub file: RwSignal<Option<web_sys::File>, LocalStorage>,
     /// Positions of context.
     pub context: RwSignal<u32>,
-    /// How keys and values are stored; nothing for the largest type that fits.
+    /// Type of the KV cache; `None` for the largest type that fits.
     pub cache: RwSignal<Option<KvCacheType>>,
-    /// How work is shared out; nothing for what suits the model.
+    /// How the work is shared; `None` for what suits the model.
     pub share: RwSignal<Option<Sharing>>,
     /// Bytes this device lends.
     pub lend: RwSignal<u64>,
-    /// On everyone's door.
+    /// List the room on every visitor's door.
     pub visible: RwSignal<bool>,
 }
 
 impl Choice {
-    /// A fresh choice.
+    /// The defaults.
     pub fn new(store: Store) -> Self {
         Self {
             tab: RwSignal::new(Tab::Here),
@@ -82,7 +82,7 @@ impl Choice {
         }
     }
 
-    /// Where the chosen model comes from; nothing while none is chosen.
+    /// The source of the chosen model; `None` while none is chosen.
     pub fn source(self) -> Option<ModelSource> {
         match self.tab.get() {
             Tab::Here => {
@@ -98,21 +98,22 @@ impl Choice {
         }
     }
 
-    /// Everyone takes part in the embedded model, so that a second device is seen to work; else the fastest plan.
+    /// All devices take part in the embedded model, so that users see a second device working; otherwise the fastest
+    /// plan wins.
     pub fn shared(self) -> Sharing {
         let embedded =
             self.tab.get() == Tab::Here && self.model.with(|model| model.as_ref().is_some_and(Model::is_bundled));
         self.share.get().unwrap_or(if embedded { Sharing::Everyone } else { Sharing::Fastest })
     }
 
-    /// The room's context: what was chosen, or less if the model has less.
+    /// The room's context: the chosen one, or less if the model has less.
     pub fn context(self) -> u32 {
         let most = self.tab.get() == Tab::Here;
         let most = self.model.with(|model| model.as_ref().filter(|_| most).and_then(|model| model.context));
         self.context.get().min(most.unwrap_or(u32::MAX)).max(64)
     }
 
-    /// The arithmetic for `weights` bytes.
+    /// The input of the verdict for `weights` bytes.
     pub fn case(self, weights: u64, model: Option<&Model>, bandwidth: f64) -> Case {
         Case {
             weights,
@@ -126,7 +127,7 @@ impl Choice {
         }
     }
 
-    /// What to tell the node; nothing while no model is chosen.
+    /// The message to the node; `None` while no model is chosen.
     pub fn finish(self) -> Option<HostChoice> {
         Some(HostChoice {
             model: self.source()?,
@@ -140,7 +141,7 @@ impl Choice {
     }
 }
 
-/// An address that can name a GGUF file.
+/// True if an address can name a GGUF file.
 pub fn is_gguf_address(url: &str) -> bool {
     let web = url.starts_with("https://") || url.starts_with("http://");
     let path = url.split(['?', '#']).next().unwrap_or_default();

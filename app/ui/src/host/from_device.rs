@@ -1,4 +1,4 @@
-//! The tab "This device": a file, opened or dropped.
+//! The tab "This device": a file, selected or dropped.
 
 use leptos::{ev, prelude::*};
 use wasm_bindgen::JsCast;
@@ -10,7 +10,7 @@ use crate::{
     text::bytes,
 };
 
-/// Takes a GGUF file.
+/// Accepts a GGUF file.
 #[component]
 pub fn FromDevice(choice: Choice) -> impl IntoView {
     let store = store();

@@ -1,10 +1,10 @@
-//! The tab "Link": a GGUF file by its address.
+//! The tab "Link": the address of a GGUF file.
 
 use leptos::prelude::*;
 
 use super::choice::{Choice, is_gguf_address};
 
-/// A field for an address.
+/// The field for the address.
 #[component]
 pub fn FromLink(choice: Choice) -> impl IntoView {
     let wrong = move || {

@@ -1,4 +1,4 @@
-//! The tab "Here": models that the relay serves, the embedded one first and chosen.
+//! The tab "Here": the relay's models, with the embedded one first and preselected.
 
 use leptos::prelude::*;
 
@@ -9,10 +9,10 @@ use crate::{
     text::{bytes, count, model_size, percent},
 };
 
-/// Between two questions while hashes are computed, milliseconds.
+/// Polling interval while the relay computes hashes, milliseconds.
 const EVERY: u32 = 2_000;
 
-/// Models of the relay to choose from.
+/// The list of the relay's models.
 #[component]
 pub fn FromRelay(choice: Choice) -> impl IntoView {
     let models = watch_models(choice);
@@ -37,7 +37,7 @@ pub fn FromRelay(choice: Choice) -> impl IntoView {
 
 type Answer = Option<Result<Vec<Model>, RelayError>>;
 
-/// The list, asked for again as long as something in it is not ready.
+/// The list, polled until every model in it is ready.
 fn watch_models(choice: Choice) -> RwSignal<Answer> {
     let models: RwSignal<Answer> = RwSignal::new(None);
     leptos::task::spawn_local(async move {
@@ -45,7 +45,7 @@ fn watch_models(choice: Choice) -> RwSignal<Answer> {
             let answer = relay::models().await.map(in_order);
             let settled = answer.as_ref().is_ok_and(|list| list.iter().all(|model| !hashing(model)));
             if let Ok(list) = &answer {
-                // The first one is chosen already: a newcomer's next press opens the room.
+                // Preselect the first model, so that a new user's next click opens the room.
                 let first = list.iter().find(|model| !matches!(model.state, ModelState::Broken { .. })).cloned();
                 choice.model.try_update(|chosen| {
                     if chosen.is_none() {
@@ -66,7 +66,7 @@ fn watch_models(choice: Choice) -> RwSignal<Answer> {
     models
 }
 
-/// The embedded one first, then by size.
+/// The embedded model first, then by size.
 fn in_order(list: Models) -> Vec<Model> {
     let mut models = list.models;
     models.sort_by(|left, right| {
@@ -121,7 +121,7 @@ fn ModelCard(model: Model, title: String, choice: Choice) -> impl IntoView {
     }
 }
 
-/// A title for each model, in order. Models that share one are told apart by their file names.
+/// A title for each model, in order. File names distinguish models with equal titles.
 fn titles(models: &[Model]) -> Vec<String> {
     let title =
         |model: &Model| model.title.as_deref().map(str::trim).filter(|title| !title.is_empty()).map(str::to_owned);

@@ -1,4 +1,4 @@
-//! Choosing a model and opening a room.
+//! Chooses a model and opens a room.
 
 mod choice;
 mod from_device;

@@ -10,7 +10,7 @@ use crate::{common::LendSlider, text::count};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
-/// The choices under the model.
+/// The options below the model.
 #[component]
 pub fn Options(choice: Choice) -> impl IntoView {
     view! {
@@ -32,7 +32,8 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
                     type="radio"
                     name="share"
                     prop:checked=chosen
-                    // Not on change: a press on what is chosen by default counts as well, and stays when the default changes.
+                    // Not on change: clicking the default choice counts as well, and then stays chosen when the default
+                    // changes.
                     on:click=move |_| choice.share.set(Some(share))
                 />
                 <span class="card-words"><strong>{name}</strong><span class="hint">{cost}</span></span>
@@ -50,7 +51,7 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
     }
 }
 
-/// How the KV cache is stored: memory against exactness.
+/// The type of the KV cache: memory against precision.
 #[component]
 fn CacheChoice(choice: Choice) -> impl IntoView {
     let change = move |event| choice.cache.set(event_target_value(&event).parse().ok());
@@ -77,7 +78,7 @@ fn ContextChoice(choice: Choice) -> impl IntoView {
             choice.context.set(context);
         }
     };
-    // A model may have less than any step: then its own context is the one in force.
+    // The room's context need not be a step, for example if the model has less than any: offer it as well.
     let steps = move || {
         let now = choice.context();
         let mut steps: Vec<u32> = CONTEXTS.to_vec();

@@ -79,7 +79,7 @@ fn Tabs(choice: Choice) -> impl IntoView {
         choice.tab.set(next);
         let element = browser::window().document().and_then(|document| document.get_element_by_id(next.id()));
         if let Some(element) = element.and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
-            // An element that cannot take the focus leaves it where it is.
+            // Ignore the error: an element that cannot take the focus leaves it where it is.
             let _focused = element.focus();
         }
     };

@@ -1,4 +1,4 @@
-//! Does a model fit the room? With its arithmetic, so that nobody has to believe it.
+//! Decides whether a model fits the room, and shows the arithmetic so that users can check it.
 
 use potluck_panel::KvCacheType;
 
@@ -11,55 +11,55 @@ pub struct Case {
     pub weights: u64,
     /// Positions of context.
     pub context: u32,
-    /// How the KV cache is stored; nothing for the most exact type that fits.
+    /// Type of the KV cache; `None` for the most precise type that fits.
     pub cache: Option<KvCacheType>,
-    /// Bytes of exact (f32) KV cache a position; nothing until the file's header is read.
+    /// Bytes of full-precision (f32) KV cache per position; `None` until the file's header is read.
     pub kv_cache_per_position: Option<u64>,
-    /// Bytes lent: this device's slider and, in an open room, the others'.
+    /// Bytes lent: this device's slider, plus the other devices in an open room.
     pub lent: u64,
-    /// Devices that lend.
+    /// Number of lending devices.
     pub devices: u32,
-    /// Bytes of weights a token reads.
+    /// Bytes of weights read per token.
     pub active: u64,
-    /// Bytes a second this device streams, measured; 0 before.
+    /// Measured memory bandwidth of this device in bytes per second; 0 before the measurement.
     pub bandwidth: f64,
 }
 
-/// Bytes a device needs besides weights and state, about: scratch, staging, parameters.
+/// Approximate bytes per device besides weights and KV cache: scratch, staging, parameters.
 pub const SCRATCH: u64 = 64_000_000;
 
-/// Below this, a token's time is not the time to read its weights, and no estimate is made of it.
+/// With fewer bytes, reading the weights does not dominate a token's time, so no estimate is made.
 const READ_BOUND: u64 = 200_000_000;
 
-/// The sum and what it means.
+/// The sum and its consequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// Weights + cache + scratch.
+    /// Weights + KV cache + scratch.
     pub needed: u64,
-    /// Bytes of cache, if they can be said.
+    /// Bytes of KV cache, if known.
     pub cache: Option<u64>,
-    /// How the KV cache would be stored.
+    /// The type that the KV cache would have.
     pub cache_type: KvCacheType,
     /// Bytes of scratch.
     pub scratch: u64,
-    /// Bytes short; 0 if it fits.
+    /// Missing bytes; 0 if the model fits.
     pub short: u64,
-    /// A smaller KV cache type than the chosen one with which it would fit.
+    /// A smaller KV cache type than the chosen one that makes the model fit.
     pub fits_with_cache: Option<KvCacheType>,
-    /// The smaller power of two of context that would fit, if less context alone helps.
+    /// The smaller power of two of context that makes the model fit, if less context alone suffices.
     pub fits_with_context: Option<u32>,
-    /// Tokens a second on this device alone, an estimate from what was measured.
+    /// Tokens per second on this device alone, estimated from its measured bandwidth.
     pub tokens_per_second: Option<f64>,
 }
 
 impl Verdict {
-    /// It fits what is lent.
+    /// True if the model fits into the lent memory.
     #[must_use]
     pub const fn fits(&self) -> bool {
         self.short == 0
     }
 
-    /// One sentence.
+    /// The verdict in one sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         if self.fits() {
@@ -81,12 +81,12 @@ impl Verdict {
     }
 }
 
-/// Bytes that 64 values of a head take.
+/// Bytes of 64 values of a head.
 const fn bytes_of_64(kind: KvCacheType) -> u64 {
     kind.head_words(64) as u64 * 4
 }
 
-/// Does the arithmetic.
+/// Computes the verdict.
 #[must_use]
 pub fn judge(case: Case) -> Verdict {
     let exact = bytes_of_64(KvCacheType::F32);
@@ -100,7 +100,7 @@ pub fn judge(case: Case) -> Verdict {
         case.weights.saturating_add(cache_with(kind, context).unwrap_or(0)).saturating_add(scratch)
     };
     let fitting = KvCacheType::ALL.into_iter().find(|kind| needed_with(*kind, case.context) <= case.lent);
-    // While nothing is known of the cache, no type of it helps.
+    // While the cache size is unknown, no type of KV cache helps.
     let smallest = if case.kv_cache_per_position.is_some() { KvCacheType::Q4_0 } else { KvCacheType::F32 };
     let cache_type = case.cache.or(fitting).unwrap_or(smallest);
     let cache_at = |context: u32| cache_with(cache_type, context);

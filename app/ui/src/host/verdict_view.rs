@@ -1,4 +1,4 @@
-//! The verdict with its arithmetic, as it is shown.
+//! Shows the verdict with its arithmetic.
 
 use leptos::prelude::*;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::text::{bytes, count, tokens_per_second};
 
-/// "Fits what is lent": weights + cache + scratch against what is lent.
+/// "Fits what is lent": weights + KV cache + scratch against the lent memory.
 #[component]
 pub fn VerdictView(
     /// What counts.
     #[prop(into)]
     case: Signal<Case>,
-    /// The choice that the offered help changes.
+    /// The choice that the offered remedy changes.
     choice: Choice,
 ) -> impl IntoView {
     let verdict = Memo::new(move |_| judge(case.get()));

@@ -1,11 +1,11 @@
-//! Version, licences, who can see what.
+//! Version, licences, privacy.
 
 use leptos::prelude::*;
 use potluck_panel::BUILD;
 
 use crate::common::Privacy;
 
-/// The section on Potluck itself.
+/// The section about Potluck itself.
 #[component]
 pub fn About() -> impl IntoView {
     view! {

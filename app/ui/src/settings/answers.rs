@@ -1,4 +1,4 @@
-//! How answers are written.
+//! Settings for generating answers.
 
 use leptos::prelude::*;
 
@@ -36,7 +36,7 @@ pub fn Answers() -> impl IntoView {
     }
 }
 
-/// Sampling as it comes, everything else as it is.
+/// Resets sampling to its defaults and keeps everything else.
 fn reset(settings: &mut Settings) {
     let usual = Settings::default();
     settings.temperature = usual.temperature;

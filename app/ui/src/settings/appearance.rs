@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use crate::state::{Appearance, store};
 
-/// The choice of light and dark.
+/// Chooses between light, dark and the system's setting.
 #[component]
 pub fn AppearanceChoice() -> impl IntoView {
     let store = store();

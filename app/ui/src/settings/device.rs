@@ -8,7 +8,7 @@ use crate::{
     text::{bytes, plural, rate},
 };
 
-/// The section on this device.
+/// The section about this device.
 #[component]
 pub fn Device() -> impl IntoView {
     let store = store();

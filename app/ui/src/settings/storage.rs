@@ -1,4 +1,4 @@
-//! What the browser keeps: models and pieces with sizes.
+//! What the browser stores: models and pieces with their sizes.
 
 use leptos::prelude::*;
 use potluck_panel::{StoredModel, ToNode};
@@ -9,7 +9,7 @@ use crate::{
     text::bytes,
 };
 
-/// The section on storage.
+/// The section about storage.
 #[component]
 pub fn StorageList() -> impl IntoView {
     let store = store();

@@ -1,15 +1,15 @@
-//! The benchmark of this device: how far it is, and what it gave. There is no report while one runs.
+//! This device's benchmark: progress and result. While one runs, there is no report.
 
 use leptos::prelude::*;
 use potluck_panel::{BenchReport, LoadPhase, LoadReport};
 
-/// How far it is.
+/// Progress of the benchmark.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Benching {
     /// None runs.
     #[default]
     Idle,
-    /// The model is brought to the GPU.
+    /// Loading the model to the GPU.
     Loading(LoadReport),
     /// It measures.
     Running {
@@ -17,17 +17,17 @@ pub enum Benching {
         what: String,
         /// Steps done.
         done: u32,
-        /// Steps in all.
+        /// Total number of steps.
         total: u32,
     },
-    /// Somebody stopped it.
+    /// The user stopped it.
     Stopped,
-    /// It could not go on: one sentence.
+    /// It failed, for the reason in this sentence.
     Failed(String),
 }
 
 impl Benching {
-    /// One is under way.
+    /// True while a benchmark runs.
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Loading(_) | Self::Running { .. })
     }
@@ -36,14 +36,14 @@ impl Benching {
 /// The benchmark. Copies are handles to the same one.
 #[derive(Clone, Copy)]
 pub struct BenchState {
-    /// How far it is.
+    /// Progress.
     pub progress: RwSignal<Benching>,
-    /// What the last one gave.
+    /// The last report.
     pub report: RwSignal<Option<BenchReport>>,
 }
 
 impl BenchState {
-    /// None has run.
+    /// No benchmark has run yet.
     pub fn new() -> Self {
         Self { progress: RwSignal::new(Benching::Idle), report: RwSignal::new(None) }
     }

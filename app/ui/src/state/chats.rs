@@ -1,4 +1,4 @@
-//! All conversations: one is open, the others are shelved. Neither is ever in both places, and the list names them all.
+//! All conversations: one is open, the others are shelved. No conversation is both; the list names them all.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use super::{AnswerState, Conversation, Heading};
 pub struct Chats {
     /// The open conversation.
     pub open: RwSignal<Conversation>,
-    /// All conversations with a question, newest first.
+    /// All conversations that have a question, newest first.
     pub headings: RwSignal<Vec<Heading>>,
-    /// What is in the composer.
+    /// Text of the composer.
     pub draft: RwSignal<String>,
-    /// Conversations that are not open; an answer may still grow in one.
+    /// The conversations that are not open; an answer in one may still grow.
     shelved: StoredValue<BTreeMap<String, Conversation>>,
-    /// The open conversation will be written soon.
+    /// A write of the open conversation is scheduled.
     saving: StoredValue<bool>,
 }
 
 impl Chats {
-    /// The conversations as the browser kept them. Answers that a reload interrupted say so. A new one is open, called
-    /// `fresh`, unless the one called `open` is there.
+    /// Restores the stored conversations, and marks answers that a reload interrupted. Opens the conversation `open` if
+    /// it exists, otherwise a new one with the id `fresh`.
     pub fn restore(kept: Vec<Conversation>, draft: String, open: Option<&str>, fresh: String) -> Self {
         let mut shelved: BTreeMap<String, Conversation> =
             kept.into_iter().map(|conversation| (conversation.id.clone(), conversation)).collect();
@@ -43,7 +43,7 @@ impl Chats {
         chats
     }
 
-    /// Opens `next`; returns the conversation that was open, unless it was empty.
+    /// Opens `next`; returns the previously open conversation unless it was empty.
     pub fn replace_open(self, next: Conversation) -> Option<Conversation> {
         let before = self.open.try_update(|open| std::mem::replace(open, next));
         let before = before.filter(|before| !before.turns.is_empty());
@@ -56,17 +56,17 @@ impl Chats {
         before
     }
 
-    /// Takes a conversation off the shelf, to be opened.
+    /// Takes a conversation off the shelf in order to open it.
     pub fn unshelve(self, id: &str) -> Option<Conversation> {
         self.shelved.try_update_value(|shelved| shelved.remove(id)).flatten()
     }
 
-    /// The conversation of this id is open.
+    /// True if the conversation with this id is open.
     pub fn is_open(self, id: &str) -> bool {
         self.open.with_untracked(|open| open.id == id)
     }
 
-    /// Changes a conversation that is not open; returns it changed.
+    /// Changes a shelved conversation; returns the result.
     pub fn change_shelved(self, id: &str, change: impl FnOnce(&mut Conversation)) -> Option<Conversation> {
         let changed = self.shelved.try_update_value(|shelved| {
             let conversation = shelved.get_mut(id)?;
@@ -77,7 +77,7 @@ impl Chats {
         changed.flatten()
     }
 
-    /// Takes a step of an answer that grows in a conversation that is not open; returns that conversation.
+    /// Applies a part of an answer that grows in a shelved conversation; returns that conversation.
     pub fn apply_shelved(self, request: RequestId, part: &AnswerPart) -> Option<Conversation> {
         self.shelved.try_update_value(|shelved| {
             let conversation = shelved.values_mut().find(|conversation| conversation.running() == Some(request))?;
@@ -86,7 +86,7 @@ impl Chats {
         })?
     }
 
-    /// Ends all answers under way in `state`. `true` if the open conversation had one.
+    /// Ends all unfinished answers with `state`. True if the open conversation had one.
     pub fn break_off(self, state: &AnswerState) -> bool {
         self.shelved.update_value(|shelved| {
             for conversation in shelved.values_mut() {
@@ -96,7 +96,7 @@ impl Chats {
         self.open.try_update(|conversation| conversation.break_off(state)) == Some(true)
     }
 
-    /// Lists the conversations again.
+    /// Rebuilds the list of conversations.
     pub fn refresh_headings(self) {
         let mut headings: Vec<_> =
             self.shelved.with_value(|shelved| shelved.values().map(Conversation::heading).collect());
@@ -109,12 +109,12 @@ impl Chats {
         self.headings.set(headings);
     }
 
-    /// Plans a write of the open conversation; `false` if one is planned already.
+    /// Schedules a write of the open conversation; `false` if one is already scheduled.
     pub fn begin_saving(self) -> bool {
         self.saving.try_update_value(|saving| std::mem::replace(saving, true)) == Some(false)
     }
 
-    /// The planned write is under way: a later change needs another one.
+    /// The scheduled write has begun: a later change needs another one.
     pub fn end_saving(self) {
         self.saving.set_value(false);
     }

@@ -1,65 +1,65 @@
-//! A conversation and how an answer grows. Pure: the same events give the same conversation.
+//! A conversation and how its answers grow. Pure: equal events give equal conversations.
 
 use potluck_panel::{AnswerPart, AnswerStop, Message, RequestId, Role, Timings};
 use potluck_text::texts;
 use serde::{Deserialize, Serialize};
 
-/// One conversation, as it is kept in the browser.
+/// A conversation as stored in the browser.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conversation {
-    /// Random text; names the state that devices keep for it.
+    /// Random text; devices store the conversation's KV cache under this id.
     pub id: String,
-    /// ShownNotice in the list: the first question until somebody renames it.
+    /// Title in the list: the first question until the user renames it.
     pub title: String,
-    /// Somebody gave the title.
+    /// The user set the title.
     pub renamed: bool,
-    /// Milliseconds since 1970 of the last change.
+    /// Time of the last change, milliseconds since 1970.
     pub changed: f64,
     /// Questions with their answers, oldest first.
     pub turns: Vec<Turn>,
 }
 
-/// What the list of conversations needs.
+/// A conversation's entry in the list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heading {
     /// The conversation's id.
     pub id: String,
     /// Its title.
     pub title: String,
-    /// Milliseconds since 1970 of the last change.
+    /// Time of the last change, milliseconds since 1970.
     pub changed: f64,
 }
 
 /// A question and its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Turn {
-    /// What the person wrote.
+    /// The user's text.
     pub question: String,
-    /// What the model wrote.
+    /// The model's text.
     pub answer: Answer,
 }
 
 /// An answer, finished or not.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The prompt that it belongs to, while one runs.
+    /// The request that produces it, while one runs.
     pub request: Option<RequestId>,
-    /// What was written so far.
+    /// The text so far.
     pub text: String,
-    /// How far it is.
+    /// Progress.
     pub state: AnswerState,
-    /// What it took, once it ended.
+    /// Timings, once it ended.
     pub timings: Option<Timings>,
     /// The model that wrote it.
     pub model: String,
 }
 
-/// How far an answer is.
+/// Progress of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum AnswerState {
-    /// Sent; 0 until the room reports the position.
+    /// Sent, with its position in the queue; 0 until the room reports it.
     Queued(u32),
-    /// The prompt is being read.
+    /// Prefill of the prompt.
     Reading {
         /// Tokens read.
         done: u32,
@@ -68,28 +68,28 @@ pub enum AnswerState {
     },
     /// Text comes.
     Writing,
-    /// The room rebuilds what a lost device held.
+    /// The room rebuilds KV cache that was lost with a device.
     Recovering(String),
-    /// The model was done.
+    /// The model ended the answer.
     Complete,
-    /// The limit was reached.
+    /// The token limit was reached.
     Length,
-    /// Somebody pressed Stop.
+    /// The user pressed Stop.
     Stopped,
-    /// It could not go on.
+    /// It failed, for the reason in this sentence.
     Failed(String),
-    /// The page was reloaded meanwhile.
+    /// A reload of the page interrupted it.
     Interrupted,
 }
 
 impl AnswerState {
-    /// More may come.
+    /// True while more may come.
     #[must_use]
     pub const fn running(&self) -> bool {
         matches!(self, Self::Queued(_) | Self::Reading { .. } | Self::Writing | Self::Recovering(_))
     }
 
-    /// It ended before the model was done, so going on makes sense.
+    /// True if it ended before the model was done, so that it can be continued.
     #[must_use]
     pub const fn can_continue(&self) -> bool {
         matches!(self, Self::Length | Self::Stopped | Self::Failed(_) | Self::Interrupted)
@@ -113,29 +113,29 @@ impl Answer {
     }
 }
 
-/// Longest title taken from a question, in characters.
+/// Maximum length in characters of a title taken from a question.
 const TITLE: usize = 60;
 
 impl Conversation {
-    /// An empty one.
+    /// An empty conversation.
     #[must_use]
     pub fn new(id: String) -> Self {
         Self { id, ..Self::default() }
     }
 
-    /// What the list shows.
+    /// Its entry in the list.
     #[must_use]
     pub fn heading(&self) -> Heading {
         Heading { id: self.id.clone(), title: self.title.clone(), changed: self.changed }
     }
 
-    /// The prompt that runs now.
+    /// The request that runs now.
     #[must_use]
     pub fn running(&self) -> Option<RequestId> {
         self.turns.iter().find(|turn| turn.answer.state.running()).and_then(|turn| turn.answer.request)
     }
 
-    /// Adds a question; its answer is awaited under `request`.
+    /// Appends a question, to be answered under `request`.
     pub fn ask(&mut self, question: &str, request: RequestId, model: &str) {
         if self.turns.is_empty() && !self.renamed {
             self.title = title_of(question);
@@ -143,14 +143,14 @@ impl Conversation {
         self.turns.push(Turn { question: question.to_owned(), answer: Answer::new(request, model) });
     }
 
-    /// Drops the last answer and awaits another; `false` if there is nothing to answer.
+    /// Replaces the last answer by a pending one; `false` if there is nothing to answer.
     pub fn regenerate(&mut self, request: RequestId, model: &str) -> bool {
         let Some(turn) = self.turns.last_mut() else { return false };
         turn.answer = Answer::new(request, model);
         true
     }
 
-    /// Goes on with the last answer; `false` if there is none.
+    /// Continues the last answer; `false` if there is none.
     pub fn go_on(&mut self, request: RequestId) -> bool {
         let Some(turn) = self.turns.last_mut() else { return false };
         turn.answer.request = Some(request);
@@ -158,7 +158,7 @@ impl Conversation {
         true
     }
 
-    /// Takes a step of an answer; `false` if no answer waits for it.
+    /// Applies a part of an answer; `false` if no answer belongs to this request.
     pub fn apply(&mut self, request: RequestId, event: &AnswerPart) -> bool {
         let waiting = |turn: &&mut Turn| turn.answer.request == Some(request) && turn.answer.state.running();
         let Some(answer) = self.turns.iter_mut().find(waiting).map(|turn| &mut turn.answer) else { return false };
@@ -186,7 +186,7 @@ impl Conversation {
         true
     }
 
-    /// Nothing comes any more: answers that were under way end in `state`. `false` if there was none.
+    /// Ends all unfinished answers with `state`; `false` if there were none.
     pub fn break_off(&mut self, state: &AnswerState) -> bool {
         let mut any = false;
         for turn in self.turns.iter_mut().filter(|turn| turn.answer.state.running()) {
@@ -197,8 +197,8 @@ impl Conversation {
         any
     }
 
-    /// The messages of a prompt: instructions, then the turns. An answer without text is left out; the last answer is
-    /// included when it shall go on.
+    /// The messages of a prompt: instructions, then the turns. Omits answers without text; a last answer with text is
+    /// there to be continued.
     #[must_use]
     pub fn messages(&self, instructions: &str) -> Vec<Message> {
         let mut messages = Vec::with_capacity(self.turns.len() * 2 + 1);
@@ -215,7 +215,7 @@ impl Conversation {
     }
 }
 
-/// The first line of a question, cut at a word.
+/// The first line of a question, cut at a word boundary.
 fn title_of(question: &str) -> String {
     let line = question.trim().lines().next().unwrap_or_default();
     if line.chars().count() <= TITLE {

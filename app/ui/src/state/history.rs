@@ -1,10 +1,10 @@
-//! The room over time, from one snapshot to the next: tokens, joins, leaves, plans.
+//! The room over time, derived from successive snapshots: tokens, joins, leaves, plans.
 
 use std::collections::BTreeMap;
 
 use potluck_panel::{MarkKind, MemberStatus, MemberView, PeerId, PlanEpoch, PlanStatus, Status, Timeline};
 
-/// What happened since this tab came into the room.
+/// What happened since this tab entered the room.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// What happened.
@@ -16,17 +16,18 @@ pub struct History {
     plan: Option<PlanEpoch>,
 }
 
-/// How a member's seat looks to the others.
+/// How the others see a member's seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Presence {
-    /// It lends and is well, or only asks.
+    /// It lends and works, or only asks.
     Here,
-    /// Not heard of, or its device failed.
+    /// Silent, or its device failed.
     Away,
 }
 
 impl History {
-    /// A snapshot at a time (milliseconds of any clock that goes on). True if there is something new to draw.
+    /// Processes a snapshot taken at `now` (milliseconds of any monotonic clock). True if there is something new to
+    /// draw.
     pub fn observe(&mut self, status: &Status, now: f64) -> bool {
         let room = status.room.as_ref().map(|room| room.id.clone());
         if room != self.room {
@@ -39,7 +40,7 @@ impl History {
         let before = (self.timeline.samples.len(), self.timeline.marks.len(), self.tokens);
         self.observe_members(&status.peers, at);
         self.observe_plan(status, at);
-        // A tab that comes later begins to count where it came in; a host that reloads counts from zero.
+        // A tab that enters later counts from the room's current total; the total of a reloaded host starts at zero.
         let known = self.tokens.replace(status.tokens).unwrap_or(status.tokens);
         let new = status.tokens.saturating_sub(known);
         self.timeline.tokens(at, u32::try_from(new).unwrap_or(u32::MAX));
@@ -47,7 +48,7 @@ impl History {
     }
 
     fn observe_members(&mut self, members: &[MemberView], at: f64) {
-        // The first snapshot lists who was there before us.
+        // The first snapshot lists members who joined before us.
         let first = self.members.is_empty();
         let here: Vec<&MemberView> = members.iter().filter(|member| member.status != MemberStatus::Asking).collect();
         for member in &here {

@@ -1,4 +1,4 @@
-//! What the page remembers. [`Store`] joins the parts that hold signals; the rest is plain data with pure functions.
+//! The page's state. [`Store`] combines the parts that hold signals; the rest is plain data with pure functions.
 
 mod bench;
 mod chats;

@@ -1,11 +1,11 @@
-//! Sentences on the screen: newest last, the same one never twice.
+//! Notices on the screen: newest last, no duplicates.
 
 use potluck_panel::Notice;
 
 /// A notice on the screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownNotice {
-    /// Names it on this page.
+    /// Its id on this page.
     pub id: u32,
     /// What it says.
     pub notice: Notice,
@@ -18,11 +18,11 @@ pub struct Notices {
     shown: Vec<ShownNotice>,
 }
 
-/// More than this would cover the page; the oldest goes.
+/// Limit on notices, so that they do not cover the page; the oldest is dropped.
 const MOST: usize = 3;
 
 impl Notices {
-    /// Shows a notice and returns its id. One with the same sentence is replaced.
+    /// Shows a notice and returns its id. Replaces a notice with the same sentence.
     pub fn show(&mut self, notice: Notice) -> u32 {
         self.shown.retain(|shown| shown.notice.sentence != notice.sentence);
         let id = self.next;
@@ -34,12 +34,12 @@ impl Notices {
         id
     }
 
-    /// Takes one away.
+    /// Removes a notice.
     pub fn dismiss(&mut self, id: u32) {
         self.shown.retain(|shown| shown.id != id);
     }
 
-    /// Those on the screen, newest last.
+    /// The notices on the screen, newest last.
     #[must_use]
     pub fn shown(&self) -> &[ShownNotice] {
         &self.shown

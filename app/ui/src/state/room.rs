@@ -1,16 +1,16 @@
-//! The room as the node reports it, and what the page derives from one snapshot to the next.
+//! The room as the node reports it, and what the page derives from successive snapshots.
 
 use leptos::prelude::*;
 use potluck_panel::{HostChoice, PlanStatus, Status, Timings};
 
 use super::History;
 
-/// A room that is being opened.
+/// A room while it opens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opening {
     /// What was chosen.
     pub choice: HostChoice,
-    /// The room that this tab was in: a snapshot of that one does not show the new room yet.
+    /// The room this tab was in before: a snapshot of that room does not show the new one yet.
     pub before: Option<String>,
 }
 
@@ -21,13 +21,13 @@ pub struct RoomState {
     pub status: RwSignal<Status>,
     /// The room over time.
     pub history: RwSignal<History>,
-    /// The room that is being opened.
+    /// The room that is opening.
     pub opening: RwSignal<Option<Opening>>,
-    /// Tokens that came to this tab: each one sends the light around the table.
+    /// Tokens received by this tab: each one sends the light around the table.
     pub tokens: RwSignal<u64>,
-    /// What the last answer of this tab took.
+    /// Timings of this tab's last answer.
     pub last_timings: RwSignal<Option<Timings>>,
-    /// A plan was up in this room before.
+    /// A plan was active in this room before.
     was_up: RwSignal<bool>,
 }
 
@@ -44,7 +44,7 @@ impl RoomState {
         }
     }
 
-    /// Takes a snapshot at `now`, in milliseconds of any clock that only goes forward.
+    /// Processes a snapshot taken at `now`, in milliseconds of any monotonic clock.
     pub fn observe(self, status: Status, now: f64) {
         let up = status.plan.as_ref().is_some_and(|plan| plan.state == PlanStatus::Up);
         let was_up = self.was_up.get_untracked();
@@ -57,12 +57,12 @@ impl RoomState {
         self.status.set(status);
     }
 
-    /// The tab goes to another room, or to none.
+    /// The tab leaves, for another room or none.
     pub fn left(self) {
         self.was_up.set(false);
     }
 
-    /// The room takes prompts: its plan is up, or was and a prompt waits for the next one.
+    /// True if the room accepts prompts: its plan is active, or was and prompts wait for the next one.
     pub fn takes_prompts(self) -> bool {
         let was_up = self.was_up.get();
         self.status.with(|status| {

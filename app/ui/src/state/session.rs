@@ -1,23 +1,23 @@
-//! What a tab remembers over a reload: who it is and which place it had at which table.
+//! What a tab remembers across a reload: its identity and its place at a table.
 
 use potluck_panel::{HostChoice, PeerId};
 use serde::{Deserialize, Serialize};
 
 use crate::route::RoomAddress;
 
-/// Kept in the tab's session storage.
+/// Stored in the tab's session storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// The tab's peer id; none before its first visit.
+    /// The tab's peer id; `None` before the first visit.
     #[serde(default)]
     pub peer: Option<PeerId>,
-    /// The next prompt's number; never used twice in the tab's life.
+    /// The next request's number, unique for the lifetime of the tab.
     pub next_request: u32,
     /// The conversation that is open.
     pub conversation: Option<String>,
     /// The place at a table.
     pub place: Option<Place>,
-    /// Peers that this host let in: after a reload they need not be asked about again.
+    /// Peers that this host admitted, so that it need not ask again after a reload.
     #[serde(default)]
     pub admitted: Vec<PeerId>,
 }
@@ -29,29 +29,29 @@ pub struct Place {
     pub room: String,
     /// Its key, if this tab has it.
     pub key: Option<String>,
-    /// What this tab does there.
+    /// This tab's role there.
     pub part: Part,
-    /// Bytes this tab lends; nothing if it does not.
+    /// Bytes that this tab lends, if any.
     pub lends: Option<u64>,
 }
 
-/// What a tab does in a room.
+/// A tab's role in a room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Part {
     /// It opened the room.
     Host(HostChoice),
-    /// It came by a link or the list.
+    /// It came by a link or from the list.
     Guest,
 }
 
 impl Place {
-    /// The address to come back to.
+    /// The address to return to.
     #[must_use]
     pub fn address(&self) -> RoomAddress {
         RoomAddress { id: self.room.clone(), key: self.key.clone() }
     }
 
-    /// The choice that opens the same room again.
+    /// The choice that reopens the same room.
     #[must_use]
     pub fn resume(&self) -> Option<HostChoice> {
         let Part::Host(choice) = &self.part else { return None };

@@ -1,4 +1,4 @@
-//! What a person set, kept in the browser.
+//! The user's settings, stored in the browser.
 
 use potluck_panel::Sampling;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Light or dark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Appearance {
-    /// As the system says.
+    /// The system's setting.
     #[default]
     System,
     /// Always light.
@@ -16,7 +16,7 @@ pub enum Appearance {
 }
 
 impl Appearance {
-    /// Value of the document's `data-appearance`, which the style sheet reads.
+    /// Value of the document's `data-appearance` attribute, which the style sheet uses.
     #[must_use]
     pub const fn attribute(self) -> &'static str {
         match self {
@@ -27,33 +27,33 @@ impl Appearance {
     }
 }
 
-/// What a person set.
+/// The user's settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
     /// Light or dark.
     pub appearance: Appearance,
-    /// What others see; nothing for the guess from the browser.
+    /// The name that others see; `None` for a default derived from the browser.
     pub name: Option<String>,
-    /// Bytes to lend; nothing for the default of the device's kind.
+    /// Bytes to lend; `None` for the default of this kind of device.
     pub lend: Option<u64>,
     /// Keep the screen awake while lending.
     pub awake: bool,
-    /// Instructions before every conversation.
+    /// Instructions at the start of every conversation.
     pub instructions: String,
-    /// Most tokens an answer.
+    /// Maximum tokens per answer.
     pub max_tokens: u32,
     /// 0 is greedy.
     pub temperature: f32,
-    /// Keep the best `k`; 0 keeps all.
+    /// Keeps the best `k` tokens; 0 keeps all.
     pub top_k: u32,
-    /// Keep the most likely up to this probability.
+    /// Keeps the most likely tokens up to this total probability.
     pub top_p: f32,
-    /// Drop those below this share of the best.
+    /// Drops tokens below this probability relative to the best.
     pub min_p: f32,
     /// 1 is off.
     pub repetition_penalty: f32,
-    /// A fixed seed; nothing for a new one each time.
+    /// A fixed seed; `None` for a new one each time.
     pub seed: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The sampling of a prompt; `fresh` is the seed when none is fixed.
+    /// The sampling parameters of a prompt; `fresh` is the seed unless one is fixed.
     #[must_use]
     pub fn sampling(&self, fresh: u64) -> Sampling {
         Sampling {

@@ -1,4 +1,4 @@
-//! The page's state: signals fed by the node's messages and by what a person does.
+//! The page's state: signals driven by the node's messages and the user's actions.
 
 use leptos::prelude::*;
 use potluck_panel::{BUILD, BenchEvent, Connection, Notice, NoticeLevel, Status, ToNode, ToPage};
@@ -32,13 +32,13 @@ pub enum DialogKind {
 /// What the browser's storage holds, as the node last reported it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StorageReport {
-    /// Models, fully or partly here.
+    /// Models stored completely or partly.
     pub models: Vec<potluck_panel::StoredModel>,
     /// Bytes used by this site.
     pub used: u64,
     /// Bytes the browser allows.
     pub quota: u64,
-    /// The browser promised not to evict them.
+    /// The browser promised not to evict this site's storage.
     pub persistent: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct StorageReport {
 #[derive(Clone, Copy)]
 pub struct NodeState {
     pub(crate) link: StoredValue<NodeLink, LocalStorage>,
-    /// Calls of `window.potluck` that wait for an answer.
+    /// Pending calls of `window.potluck`.
     pub(crate) tools: StoredValue<ToolCalls, LocalStorage>,
     /// The node has answered.
     pub ready: RwSignal<bool>,
@@ -57,9 +57,9 @@ pub struct NodeState {
 pub struct Screen {
     /// Where the address bar points.
     pub route: RwSignal<Route>,
-    /// The dialog on top.
+    /// The open dialog.
     pub dialog: RwSignal<Option<DialogKind>>,
-    /// Sentences above the page.
+    /// Notices above the page.
     pub notices: RwSignal<Notices>,
 }
 
@@ -76,22 +76,22 @@ pub struct Store {
     pub bench: BenchState,
     /// The screen.
     pub screen: Screen,
-    /// What this tab remembers; change it by [`Store::remember`].
+    /// What this tab remembers; change it with [`Store::remember`].
     pub session: RwSignal<Session>,
-    /// What a person set; change it by [`Store::set`].
+    /// The user's settings; change them with [`Store::set`].
     pub settings: RwSignal<Settings>,
-    /// What the storage holds, once asked.
+    /// The storage report, once requested.
     pub storage: RwSignal<Option<StorageReport>>,
 }
 
 impl Store {
-    /// State as the browser kept it.
+    /// Restores the stored state.
     #[must_use]
     pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session) -> Self {
         session.peer.get_or_insert_with(browser::peer_id);
         let browser::StoredData { mut conversations, settings, draft } = stored;
         if let Some(stash) = browser::take_stash() {
-            // It is newer than what the database holds under the same id.
+            // The stash is newer than the database's record with the same id.
             conversations.push(stash);
         }
         let chats = Chats::restore(conversations, draft, session.conversation.as_deref(), browser::hex(8));
@@ -120,7 +120,7 @@ impl Store {
         }
     }
 
-    /// Takes a message of the node.
+    /// Handles a message from the node.
     pub fn take(self, message: ToPage) {
         match message {
             ToPage::Ready { build } => {
@@ -131,7 +131,7 @@ impl Store {
                         format!("page {BUILD}, worker {build}"),
                     );
                 }
-                // A second "ready" comes from a worker that took a dead one's place: it knows of no answers.
+                // A second "ready" comes from a worker that replaced a dead one: it knows no pending answers.
                 if self.node.ready.get_untracked() {
                     self.break_off(texts().answer.worker_restarted);
                     if self.bench.progress.with_untracked(Benching::is_busy) {
@@ -178,7 +178,7 @@ impl Store {
         self.room.observe(status, browser::now());
     }
 
-    /// Answers that were under way do not come any more.
+    /// Fails all unfinished answers.
     fn break_off(self, reason: &str) {
         self.node.tools.update_value(|calls| calls.give_up(reason));
         if self.chats.break_off(&AnswerState::Failed(reason.to_owned())) {
@@ -186,7 +186,7 @@ impl Store {
         }
     }
 
-    /// A guest who was let in gets the key: the next reload needs nobody's leave.
+    /// Stores the key that an admitted guest receives: the next reload needs no admission.
     fn learn_key(self, room: &str, key: Option<&str>) {
         let Some(key) = key else { return };
         let news = self.session.with_untracked(|session| {
@@ -209,23 +209,23 @@ impl Store {
         self.node.link.with_value(|link| link.send(message));
     }
 
-    /// Changes what the tab remembers, and keeps it at once.
+    /// Changes what the tab remembers, and stores it immediately.
     pub fn remember(self, change: impl FnOnce(&mut Session)) {
         self.session.update(change);
         self.session.with_untracked(browser::keep_session);
     }
 
-    /// Changes the settings, and keeps them.
+    /// Changes the settings and stores them.
     pub fn set(self, change: impl FnOnce(&mut Settings)) {
         self.settings.update(change);
         let settings = self.settings.get_untracked();
         leptos::task::spawn_local(async move {
-            // The settings hold for this visit even if the browser keeps nothing.
+            // The settings apply to this visit even if the browser stores nothing.
             let _refused = browser::keep_settings(&settings).await;
         });
     }
 
-    /// Shows a sentence. Good news go away by themselves.
+    /// Shows a notice. Good news disappears by itself.
     pub fn show(self, notice: Notice) {
         let passing = notice.level == NoticeLevel::Info;
         if notice.level == NoticeLevel::Error {
@@ -240,12 +240,12 @@ impl Store {
         }
     }
 
-    /// Shows a sentence of the page's own.
+    /// Shows a notice of the page's own.
     pub fn tell(self, level: NoticeLevel, sentence: impl Into<String>, details: impl Into<String>) {
         self.show(Notice { level, sentence: sentence.into(), details: details.into() });
     }
 
-    /// Bytes to lend unless somebody chooses otherwise.
+    /// Bytes to lend by default.
     #[must_use]
     pub fn lend_by_default(self) -> u64 {
         self.settings
@@ -260,10 +260,10 @@ impl Store {
     }
 }
 
-/// The page's state, from anywhere in the tree.
+/// The page's state, available anywhere in the tree.
 ///
 /// # Panics
-/// Outside of the tree that `mount` made.
+/// Outside of the tree that `mount` created.
 #[must_use]
 pub fn store() -> Store {
     use_context::<Store>().expect("mount provides the store to the whole tree")

@@ -1,17 +1,17 @@
-//! Some models think aloud between `<think>` and `</think>` before they answer: the page folds that away.
+//! Some models think between `<think>` and `</think>` before they answer; the page folds that part.
 
 /// An answer's text in two parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// What the model thought, if it did.
+    /// The model's thinking, if any.
     pub thinking: Option<&'a str>,
-    /// The thinking ended (or there was none).
+    /// The thinking has ended, or there was none.
     pub answering: bool,
-    /// The answer proper.
+    /// The actual answer.
     pub answer: &'a str,
 }
 
-/// Splits off the thinking at the start of an answer.
+/// Separates the thinking at the start of an answer.
 #[must_use]
 pub fn split_thinking(text: &str) -> Parts<'_> {
     let Some(rest) = text.trim_start().strip_prefix("<think>") else {

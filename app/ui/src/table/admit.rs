@@ -1,4 +1,4 @@
-//! Devices that ask to come in.
+//! Devices that ask for admission.
 
 use leptos::prelude::*;
 use potluck_panel::{DeviceKind, MemberStatus, MemberView, PeerId};

@@ -5,12 +5,12 @@ use potluck_panel::{
     StageReport, Status,
 };
 
-/// The peer that tests call by a letter.
+/// The peer that tests call by this letter.
 pub fn peer(name: &str) -> PeerId {
     PeerId([name.as_bytes()[0]; 16])
 }
 
-/// A device that works. The host and this tab are one in tests: see [`of_tab`].
+/// A working device. In tests the host is also this tab: see [`of_tab`].
 pub fn member(name: &str, coordinator: bool) -> MemberView {
     MemberView {
         peer: peer(name),
@@ -29,7 +29,7 @@ pub fn member(name: &str, coordinator: bool) -> MemberView {
     }
 }
 
-/// The snapshot of the tab that tests call by this letter.
+/// The snapshot of the tab with this test name.
 pub fn of_tab(name: &str) -> Status {
     Status { peer: Some(peer(name)), ..Status::default() }
 }
@@ -51,12 +51,12 @@ pub fn stage(name: &str, measured_ms: f64) -> StageReport {
     }
 }
 
-/// A message that is expected to take a millisecond.
+/// A message with an expected time of one millisecond.
 pub fn hop(from: &str, to: &str, measured_ms: f64) -> HopView {
     HopView { from: peer(from), to: peer(to), predicted_ms: 1.0, measured_ms }
 }
 
-/// A plan that is up, with a stage on each of these.
+/// An active plan with a stage on each of these peers.
 pub fn plan_of(peers: &[&str]) -> PlanReport {
     PlanReport {
         epoch: PlanEpoch(1),

@@ -1,4 +1,4 @@
-//! Where things are on the drawn table. Pure: units of the drawing, 480 by 420.
+//! Positions on the drawn table. Pure; in units of the drawing, 480 by 420.
 
 use std::f64::consts::{PI, TAU};
 
@@ -23,31 +23,31 @@ pub const TABLE: f64 = 94.0;
 const SEATS_X: f64 = 164.0;
 const SEATS_Y: f64 = 136.0;
 const PLATES: f64 = 66.0;
-/// Minimum distance of a hop's label from the middle: beside the pot, plus half of the label's width.
+/// Minimum distance of a hop's label from the centre, so that half of its width fits beside the pot.
 const WORDS: f64 = 69.0;
 
-/// Angle of a seat; `own` sits nearest to the viewer, the others follow clockwise.
+/// Angle of a seat; `own` is nearest to the viewer, the others follow clockwise.
 fn angle(index: usize, own: usize, seats: usize) -> f64 {
     let seats = seats.max(1);
     let steps = (index + seats - own % seats) % seats;
     PI / 2.0 + TAU * steps as f64 / seats as f64
 }
 
-/// Middle of a seat.
+/// Centre of a seat.
 #[must_use]
 pub fn seat(index: usize, own: usize, seats: usize) -> Point {
     let angle = angle(index, own, seats);
     Point { x: CENTRE.x + SEATS_X * angle.cos(), y: CENTRE.y + SEATS_Y * angle.sin() }
 }
 
-/// Middle of a seat's plate on the table.
+/// Centre of a seat's plate on the table.
 #[must_use]
 pub fn plate(index: usize, own: usize, seats: usize) -> Point {
     let angle = angle(index, own, seats);
     Point { x: CENTRE.x + PLATES * angle.cos(), y: CENTRE.y + PLATES * angle.sin() }
 }
 
-/// Radius of a seat: many seats are smaller.
+/// Radius of a seat; smaller if there are many.
 #[must_use]
 pub const fn seat_radius(seats: usize) -> f64 {
     match seats {
@@ -57,7 +57,7 @@ pub const fn seat_radius(seats: usize) -> f64 {
     }
 }
 
-/// A token's path over the plates and back to the first one, as SVG path data. With one plate, a loop around the pot.
+/// A token's path across the plates and back to the first, as SVG path data. A single plate gets a loop around the pot.
 #[must_use]
 pub fn token_path(plates: &[Point]) -> String {
     let Some(first) = plates.first() else { return String::new() };
@@ -77,8 +77,8 @@ pub fn token_path(plates: &[Point]) -> String {
     path
 }
 
-/// A line between two plates bends around the pot: outwards, or for plates on opposite sides to the left of its direction,
-/// so that there and back are two lines.
+/// Control point that bends a line between two plates around the pot: outwards, or between opposite plates to the left
+/// of its direction, so that both directions have separate lines.
 fn bend(from: Point, to: Point) -> Point {
     let middle = Point { x: (from.x + to.x) / 2.0 - CENTRE.x, y: (from.y + to.y) / 2.0 - CENTRE.y };
     let outwards = if middle.x.hypot(middle.y) > 1.0 { middle } else { Point { x: to.y - from.y, y: from.x - to.x } };
@@ -86,8 +86,8 @@ fn bend(from: Point, to: Point) -> Point {
     Point { x: CENTRE.x + outwards.x * scale, y: CENTRE.y + outwards.y * scale }
 }
 
-/// The line of one message between two plates, as SVG path data, and where its label stands: on it, or outside of it where it
-/// passes the pot closely.
+/// The line of a message between two plates as SVG path data, and the position of its label: on the line, or outside of
+/// it if the line passes close to the pot.
 #[must_use]
 pub fn message(from: Point, to: Point) -> (String, Point) {
     let bend = bend(from, to);
@@ -98,7 +98,7 @@ pub fn message(from: Point, to: Point) -> (String, Point) {
     (path, Point { x: CENTRE.x + x * outwards, y: CENTRE.y + y * outwards })
 }
 
-/// Where a seat's name and status stand: above those behind the table, below the others.
+/// Position of a seat's name and status: above the seats behind the table, below the others.
 #[must_use]
 pub fn label(seat: Point, radius: f64) -> (f64, f64) {
     if seat.y < CENTRE.y - radius {
@@ -108,14 +108,14 @@ pub fn label(seat: Point, radius: f64) -> (f64, f64) {
     }
 }
 
-/// Path data of a part of a ring, clockwise from the top; `share` from 0 to 1.
+/// Path data of a ring segment, clockwise from the top; `share` is from 0 to 1.
 #[must_use]
 pub fn ring(middle: Point, radius: f64, share: f64) -> String {
     let share = share.clamp(0.0, 1.0);
     if share <= 0.0 {
         return String::new();
     }
-    // A whole circle has no end: stop a hair before.
+    // The arc of a full circle has coinciding ends and vanishes, so stop slightly earlier.
     let end = TAU * share.min(0.9999) - PI / 2.0;
     let large = u8::from(share > 0.5);
     format!(
@@ -127,7 +127,7 @@ pub fn ring(middle: Point, radius: f64, share: f64) -> String {
     )
 }
 
-/// A name that fits under a seat.
+/// Shortens a name to fit under a seat.
 #[must_use]
 pub fn short(name: &str, most: usize) -> String {
     if name.chars().count() <= most {

@@ -1,4 +1,4 @@
-//! The hops of a token on the drawn table: what each takes, the slowest one marked.
+//! A token's hops on the drawn table: the time of each, the slowest one highlighted.
 
 use leptos::prelude::*;
 
@@ -9,13 +9,13 @@ use super::{
 };
 use crate::text::duration_ms;
 
-/// With more hops than this, labels would overlap; the list below shows them all.
+/// With more hops, labels would overlap; the list below shows them all.
 const MAX_LABELS: usize = 5;
 
-/// Milliseconds on the lines between the plates.
+/// Milliseconds, on the lines between the plates.
 #[component]
 pub fn Hops(
-    /// Who sits where.
+    /// The seats.
     #[prop(into)]
     seating: Signal<Seating>,
     /// The steps of a token's path.

@@ -1,4 +1,4 @@
-//! The room's link for other devices: never one with localhost in it.
+//! The room's link for other devices; it never contains localhost.
 
 use leptos::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{
     state::{DialogKind, store},
 };
 
-/// The dialog with link, QR code and what the other device will show.
+/// The dialog with the link, the QR code and a preview of what the other device shows.
 #[component]
 pub fn Invite() -> impl IntoView {
     view! {
@@ -19,7 +19,7 @@ pub fn Invite() -> impl IntoView {
     }
 }
 
-/// The origin to put before a room's path, and whether other devices can reach it.
+/// The origin for the room's link, and whether other devices can reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Reach {
     origin: String,
@@ -43,7 +43,7 @@ fn Inside() -> impl IntoView {
     let store = store();
     let addresses = RwSignal::new(None::<Addresses>);
     leptos::task::spawn_local(async move {
-        // Without an answer the page's own address is as good as it gets.
+        // Without an answer, the page's own address is the best guess.
         let known = relay::addresses().await.unwrap_or_default();
         addresses.try_set(Some(known));
     });

@@ -1,4 +1,4 @@
-//! The line that joins the stages in their order, and the light that runs along it once for each token.
+//! The line that joins the stages in order, and the light that travels along it once per token.
 
 use leptos::{prelude::*, svg};
 use wasm_bindgen::JsCast;
@@ -6,13 +6,13 @@ use wasm_bindgen::JsCast;
 use super::{geometry::token_path, svg::Seating};
 use crate::{browser, state::store};
 
-/// Shortest and longest run of the light, seconds.
+/// Minimum and maximum duration of the light's run, seconds.
 const RUN: (f64, f64) = (0.12, 1.2);
 
 /// The stages' line with its light.
 #[component]
 pub fn StageLine(
-    /// Who sits where.
+    /// The seats.
     #[prop(into)]
     seating: Signal<Seating>,
 ) -> impl IntoView {
@@ -22,7 +22,7 @@ pub fn StageLine(
     let motion = NodeRef::<svg::AnimateMotion>::new();
     let run = RwSignal::new(RUN.1);
     let last = StoredValue::new(0.0_f64);
-    // The light takes as long as the tokens do that arrive: the time since the last one.
+    // The light takes as long as a token: the time since the previous one.
     Effect::new(move |_| {
         if store.room.tokens.get() == 0 {
             return;
@@ -33,7 +33,7 @@ pub fn StageLine(
         run.set(since.clamp(RUN.0, RUN.1));
         let light = motion.get_untracked().and_then(|motion| motion.dyn_into::<web_sys::SvgAnimationElement>().ok());
         if let Some(light) = light {
-            // It throws only for an element outside of a document.
+            // Ignore the error: it throws only for an element outside a document.
             let _begun = light.begin_element();
         }
     });

@@ -1,4 +1,4 @@
-//! The room's page: the table on the left, the chat on the right; one column on narrow screens, the table folded.
+//! The room's page: table on the left, chat on the right; narrow screens have one column with the table folded.
 
 use leptos::prelude::*;
 

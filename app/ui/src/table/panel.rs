@@ -1,4 +1,4 @@
-//! Everything about the table: the model, the drawing, this device, the list.
+//! The table's panel: the model, the drawing, this device, the list.
 
 use leptos::prelude::*;
 use potluck_panel::{Connection, PlanReport, Sharing, Status, ToNode};
@@ -87,7 +87,7 @@ fn model_facts(status: &Status) -> String {
     facts.join(" · ")
 }
 
-/// What a token takes, and why this plan.
+/// The time of a token, and the reason for this plan.
 #[component]
 fn PlanLine() -> impl IntoView {
     let store = store();
@@ -102,7 +102,7 @@ fn PlanLine() -> impl IntoView {
 
 fn plan_line(plan: &PlanReport, pace: f64) -> String {
     let mut parts = Vec::new();
-    // The reason names devices and messages already.
+    // The reason already names devices and messages.
     if !plan.stages.is_empty() && plan.reason.is_empty() {
         parts.push(plural(plan.stages.len(), "stage", "stages"));
         parts.push(plural(plan.network_hops as usize, "hop per token", "hops per token"));
@@ -110,12 +110,12 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     if pace > 0.0 {
         parts.push(format!("{} measured", tokens_per_second(pace)));
     }
-    // The same number as in the token's path: one from the time of planning would contradict it.
+    // Show the same number as the token's path: the one from planning time would contradict it.
     if plan.token_ms > 0.0 && plan.waiting.is_none() {
         parts.push(format!("{} per token expected", duration_ms(plan.token_ms)));
     }
     let mut line = parts.join(" · ");
-    // What is missing has a card of its own.
+    // A separate card shows what is missing.
     if !plan.reason.is_empty() && plan.waiting.is_none() {
         if !line.is_empty() {
             line.push_str(". ");
@@ -125,7 +125,7 @@ fn plan_line(plan: &PlanReport, pace: f64) -> String {
     line
 }
 
-/// What is missing for a plan.
+/// What a plan still needs.
 #[component]
 fn Missing() -> impl IntoView {
     let store = store();
@@ -140,7 +140,7 @@ fn Missing() -> impl IntoView {
     }
 }
 
-/// The host may change how work is shared at any time.
+/// The host can change how the work is shared at any time.
 #[component]
 fn ShareSwitch() -> impl IntoView {
     let store = store();

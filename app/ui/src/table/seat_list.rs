@@ -1,4 +1,4 @@
-//! The table as a list: for screen readers, narrow screens and those who like words.
+//! The table as a list, for screen readers, narrow screens and users who prefer text.
 
 use leptos::prelude::*;
 use potluck_panel::PeerId;
@@ -12,7 +12,7 @@ use crate::state::store;
 /// Everyone at the table.
 #[component]
 pub fn SeatList(
-    /// The seat whose numbers are open.
+    /// The seat whose details are open.
     selected: RwSignal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();

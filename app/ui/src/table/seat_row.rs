@@ -1,4 +1,4 @@
-//! One device of the list; its numbers open on a press.
+//! A device in the list; a click opens its details.
 
 use leptos::prelude::*;
 use potluck_panel::{KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
@@ -15,7 +15,7 @@ use crate::{
 pub fn SeatRow(
     /// The device of this row.
     peer: PeerId,
-    /// The seat whose numbers are open.
+    /// The seat whose details are open.
     selected: RwSignal<Option<PeerId>>,
     /// The peer whose stage is the slowest step of a token's path.
     #[prop(into)]
@@ -121,12 +121,12 @@ fn lent_line(member: &MemberView) -> String {
     format!("{} of {} in use", bytes(member.used.0), bytes(member.lent.unwrap_or_default().0))
 }
 
-/// "22 ms round trip", from the host and back. Nothing before it is measured.
+/// "22 ms round trip" from the host; `None` before it is measured.
 fn round_trip_text(member: &MemberView) -> Option<String> {
     (member.round_trip_ms > 0.0).then(|| format!("{} round trip", duration_ms(member.round_trip_ms)))
 }
 
-/// What a press on a seat opens.
+/// The details of a seat.
 #[component]
 fn Numbers(member: MemberView, stages: Vec<StageReport>, memory: Option<(KvCacheType, u64)>) -> impl IntoView {
     let stored = memory.map(|(cache, _)| format!(" as {}", cache.name())).unwrap_or_default();

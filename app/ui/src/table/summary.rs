@@ -1,4 +1,4 @@
-//! The room in one line: devices, plan, pace. It is also the strip that opens the table on narrow screens.
+//! The room in one line: devices, plan, speed. On narrow screens this line opens the table.
 
 use potluck_panel::{Connection, MemberStatus, PlanStatus, Status};
 use potluck_text::{fill, texts};
@@ -20,7 +20,7 @@ pub fn summary(status: &Status) -> String {
     parts.join(" · ")
 }
 
-/// How far the room is, in a few words.
+/// The room's progress in a few words.
 #[must_use]
 pub fn room_text(status: &Status) -> String {
     if let Some(outside) = texts().connection.of(&status.connection) {
@@ -33,7 +33,7 @@ pub fn room_text(status: &Status) -> String {
     }
 }
 
-/// Percent of all bytes that devices load now.
+/// Percentage loaded, over all devices that are loading.
 fn all_loading(status: &Status) -> Option<u64> {
     let loading = status.peers.iter().filter_map(|member| member.loading.as_ref());
     let (done, total) = loading.fold((0_u64, 0_u64), |(done, total), loading| {
@@ -42,7 +42,7 @@ fn all_loading(status: &Status) -> Option<u64> {
     (total > 0).then(|| percent(done, total))
 }
 
-/// Why Send is off now, as a sentence for the composer; nothing when it is on.
+/// Why Send is disabled, as a sentence for the composer; `None` if it is enabled.
 #[must_use]
 pub fn why_not_yet(status: &Status) -> Option<String> {
     let texts = &texts().not_yet;

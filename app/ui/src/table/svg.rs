@@ -1,4 +1,4 @@
-//! The drawn table. The list beside it says the same in words, so the drawing is hidden from screen readers.
+//! The drawn table. It is hidden from screen readers, because the list beside it says the same in words.
 
 use leptos::prelude::*;
 use potluck_panel::{MemberStatus, MemberView, PeerId, PlanStatus, Status};
@@ -16,27 +16,27 @@ use crate::{
     text::{bytes, duration_ms, held_by},
 };
 
-/// Who sits where; the last seat may be empty.
+/// The seats; the last one may be empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seating {
-    /// Members in the order of their seats.
+    /// Members in seat order.
     pub members: Vec<Seated>,
-    /// Seats, the empty one included.
+    /// Number of seats, including the empty one.
     pub seats: usize,
     /// The seat of this tab.
     pub own: usize,
-    /// What the empty seat is missing.
+    /// What is missing from the plan, shown at the empty seat.
     pub missing: Option<String>,
 }
 
-/// A member with what its seat shows besides.
+/// A member and what its seat shows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seated {
     /// The member.
     pub member: MemberView,
     /// It is this tab.
     pub is_self: bool,
-    /// Its blocks, or else the first other part that it holds.
+    /// Its blocks, otherwise the first other part that it holds.
     pub part: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Seated {
 }
 
 impl Seating {
-    /// Seats of a snapshot. There is an empty one while something is missing, and while the host sits alone.
+    /// The seats of a snapshot. One is empty while something is missing and while the host is the only member.
     pub fn of(status: &Status) -> Self {
         let seated = status.peers.iter().filter(|member| member.status != MemberStatus::Asking);
         let members: Vec<_> = seated.map(|member| Seated::of(status, member)).collect();
@@ -68,13 +68,13 @@ impl Seating {
         }
     }
 
-    /// The plate of a peer that sits here.
+    /// The plate of a seated peer.
     pub fn plate_of(&self, peer: PeerId) -> Option<Point> {
         let index = self.members.iter().position(|seated| seated.member.peer == peer)?;
         Some(plate(index, self.own, self.seats))
     }
 
-    /// Plates in the order that a token visits them.
+    /// Plates in the order in which a token visits them.
     pub fn stops(&self, status: &Status) -> Vec<Point> {
         let stages = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up).map(|plan| &plan.stages);
         stages.into_iter().flatten().filter_map(|stage| self.plate_of(stage.peer)).collect()
@@ -84,7 +84,7 @@ impl Seating {
 /// The drawn table.
 #[component]
 pub fn TableSvg(
-    /// The seat whose numbers are open.
+    /// The seat whose details are open.
     selected: RwSignal<Option<PeerId>>,
 ) -> impl IntoView {
     let store = store();
@@ -127,7 +127,7 @@ pub fn TableSvg(
     }
 }
 
-/// What a seat's stages take of a token.
+/// Time that a seat's stages take per token.
 #[derive(Clone, Copy)]
 struct Pace {
     /// Milliseconds; 0 without a stage.

@@ -1,4 +1,4 @@
-//! Tokens per second over time, with joins and leaves; to look at and to save.
+//! Tokens per second over time, with joins and leaves; can be viewed and saved.
 
 use leptos::prelude::*;
 
@@ -6,12 +6,12 @@ use crate::{browser, state::store};
 
 const TITLE: &str = "Tokens per second in this room";
 
-/// The room over time, folded until somebody wants to see it.
+/// The room over time, folded until the user opens it.
 #[component]
 pub fn TimelineCard() -> impl IntoView {
     let store = store();
     let open = RwSignal::new(false);
-    // Drawn only while somebody looks.
+    // Draw only while it is open.
     let picture = move || open.get().then(|| store.room.history.with(|history| history.timeline.to_narrow_svg(TITLE)));
     let save_picture = move |_| {
         let svg = store.room.history.with_untracked(|history| history.timeline.to_svg(TITLE));
@@ -19,7 +19,7 @@ pub fn TimelineCard() -> impl IntoView {
     };
     let save_data = move |_| {
         let json = store.room.history.with_untracked(|history| serde_json::to_string(&history.timeline));
-        // Plain numbers and texts can always be written.
+        // Plain numbers and strings always serialize.
         if let Ok(json) = json {
             browser::save_text("potluck-timeline.json", "application/json", &json);
         }

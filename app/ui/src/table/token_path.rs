@@ -1,4 +1,4 @@
-//! A token's path through the plan: what each stage and each hop takes, expected and measured, and which one is slowest.
+//! A token's path through the plan: the expected and measured time of each stage and hop, and the slowest step.
 
 use leptos::prelude::*;
 use potluck_panel::{ForecastView, HopView, PeerId, PlanReport, PlanStatus, StageReport, Status};
@@ -14,9 +14,9 @@ use crate::{
 pub struct PathStep {
     /// What it is.
     pub kind: StepKind,
-    /// Milliseconds a token, as the planner expects.
+    /// Milliseconds per token that the planner expects.
     pub expected: f64,
-    /// Milliseconds a token as measured, 0 before the first.
+    /// Measured milliseconds per token, 0 before the first.
     pub measured: f64,
 }
 
@@ -27,27 +27,27 @@ pub enum StepKind {
     Stage {
         /// Who.
         peer: PeerId,
-        /// "blocks 0–5"; none where it only embeds or only computes the LM head.
+        /// "blocks 0–5"; `None` if it only embeds or only computes the LM head.
         blocks: Option<String>,
     },
     /// A message.
     Hop {
         /// Who sends.
         from: PeerId,
-        /// Who receives.
+        /// The receiver.
         to: PeerId,
     },
 }
 
 impl PathStep {
-    /// What it takes: as measured, before that as expected.
+    /// The measured time, or the expected one before there is a measurement.
     #[must_use]
     pub fn millis(&self) -> f64 {
         if self.measured > 0.0 { self.measured } else { self.expected }
     }
 }
 
-/// The steps of a token's path in order; none where one device does everything, or before the plan is up.
+/// The steps of a token's path in order; empty if one device does everything, or before the plan is active.
 #[must_use]
 pub fn path_steps(status: &Status) -> Vec<PathStep> {
     let ready = status.plan.as_ref().filter(|plan| plan.state == PlanStatus::Up && plan.stages.len() > 1);
@@ -58,7 +58,7 @@ fn of_plan(plan: &PlanReport) -> Vec<PathStep> {
     let mut hops = plan.hops.iter().peekable();
     let mut steps = Vec::new();
     for stage in &plan.stages {
-        // A stage on the same device as the one before has no message.
+        // No message leads to a stage on the same device as the previous stage.
         if let Some(hop) = hops.next_if(|hop| hop.to == stage.peer) {
             steps.push(of_hop(hop));
         }
@@ -79,14 +79,14 @@ fn of_hop(hop: &HopView) -> PathStep {
     PathStep { kind, expected: hop.predicted_ms, measured: hop.measured_ms }
 }
 
-/// Index of the part that takes longest.
+/// Index of the slowest step.
 #[must_use]
 pub fn bottleneck(steps: &[PathStep]) -> Option<usize> {
     let slowest = steps.iter().enumerate().max_by(|a, b| a.1.millis().total_cmp(&b.1.millis()));
     slowest.filter(|(_, step)| step.millis() > 0.0).map(|(index, _)| index)
 }
 
-/// Where most of a token's time goes.
+/// Where a token spends most of its time.
 #[must_use]
 pub fn slowest(status: &Status) -> Option<StepKind> {
     let steps = path_steps(status);
@@ -102,7 +102,7 @@ pub(super) fn times(measured: f64, expected: f64) -> String {
     }
 }
 
-/// What was forecast after the last answer's first tokens, and what the others took.
+/// The forecast made after the last answer's first tokens, and the actual time of the others.
 fn forecast_text(forecast: &ForecastView) -> String {
     let expected = format!(
         "Last answer: the first {} tokens took {} each. Forecast for the rest: {}",
@@ -134,7 +134,7 @@ fn name(status: &Status, peer: PeerId) -> String {
     )
 }
 
-/// All parts with their times, folded until somebody wants to see them.
+/// All steps with their times, folded until the user opens them.
 #[component]
 pub fn TokenPath() -> impl IntoView {
     let store = store();
@@ -152,7 +152,7 @@ pub fn TokenPath() -> impl IntoView {
         let longest = slowest.map_or(0.0, |index| steps[index].millis());
         let row = |(index, step): (usize, &PathStep)| {
             let title = store.room.status.with(|status| title(&step.kind, |peer| name(status, peer)));
-            // Bars show shares of the longest part, in microseconds.
+            // Each bar shows the step's share of the longest step, in microseconds.
             let (done, total) = ((step.millis() * 1e3) as u64, (longest * 1e3) as u64);
             let class = if matches!(step.kind, StepKind::Hop { .. }) { "path-step path-hop" } else { "path-step" };
             view! {
@@ -177,7 +177,7 @@ pub fn TokenPath() -> impl IntoView {
     }
 }
 
-/// What would help, under the plan's reason.
+/// What would help, below the plan's reason.
 #[component]
 pub fn Help() -> impl IntoView {
     let store = store();

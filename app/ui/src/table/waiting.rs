@@ -1,4 +1,4 @@
-//! Before the table: connecting, waiting for the host, or closed.
+//! Shown instead of the table: connecting, waiting for the host, or closed.
 
 use leptos::prelude::*;
 use potluck_panel::Connection;
@@ -8,13 +8,13 @@ use crate::{
     state::store,
 };
 
-/// What stands between this device and the table; nothing once it sits there.
+/// What keeps this device from the table; empty once it has a seat.
 #[component]
 pub fn Threshold() -> impl IntoView {
     let store = store();
     let connection = Memo::new(move |_| store.room.status.with(|status| status.connection.clone()));
     let name = move || store.own_name();
-    // Who has the room's key is let in unasked.
+    // A guest with the room's key is admitted without asking.
     let has_key = move || store.session.with(|session| session.place.as_ref().is_some_and(|place| place.key.is_some()));
     move || {
         match connection.get() {

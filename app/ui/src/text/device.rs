@@ -1,11 +1,11 @@
-//! A first guess of what this device is, from the browser's own description. Its owner may rename it.
+//! Guesses the kind of this device from the user agent. The user may rename it.
 
 use potluck_panel::DeviceKind;
 
 /// Icon by user agent.
 #[must_use]
 pub fn guess_kind(user_agent: &str, touch_points: u32) -> DeviceKind {
-    // iPads say "Macintosh" unless one looks at the touch points.
+    // iPads claim to be "Macintosh"; only the touch points tell.
     let pad = user_agent.contains("iPad") || (user_agent.contains("Macintosh") && touch_points > 1);
     let android = user_agent.contains("Android");
     let mobile = user_agent.contains("Mobi");
@@ -34,7 +34,7 @@ pub fn guess_name(user_agent: &str) -> String {
     system.map_or_else(|| browser.to_owned(), |system| format!("{browser} on {system}"))
 }
 
-/// Bytes to lend before anybody moved the slider: a page cannot read how much memory there is.
+/// Bytes to lend until the user moves the slider: a page cannot read the size of memory.
 #[must_use]
 pub const fn default_lend(kind: DeviceKind) -> u64 {
     match kind {

@@ -1,4 +1,4 @@
-//! Sums of memory to lend.
+//! Amounts of memory to lend.
 
 /// Steps of the slider, in bytes.
 #[must_use]
@@ -29,14 +29,14 @@ pub const fn lend_steps() -> &'static [u64] {
     ]
 }
 
-/// The step nearest to a sum.
+/// The step nearest to an amount.
 #[must_use]
 pub fn lend_step(bytes: u64) -> usize {
     let nearest = lend_steps().iter().enumerate().min_by_key(|(_, step)| step.abs_diff(bytes));
     nearest.map_or(0, |(index, _)| index)
 }
 
-/// Reads "2 GB", "512mb", "1.5" (gigabytes). Nothing for what is no sum or zero.
+/// Parses "2 GB", "512mb", "1.5" (gigabytes). `None` for zero and for anything else.
 #[must_use]
 pub fn read_bytes(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase().replace(',', ".");

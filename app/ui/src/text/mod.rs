@@ -1,4 +1,4 @@
-//! Numbers and short phrases as people read them. Pure functions; the sentences themselves are in `potluck-text`.
+//! Formats numbers and short phrases. Pure functions; full sentences are in `potluck-text`.
 
 mod device;
 mod lend;

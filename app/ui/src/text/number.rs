@@ -1,4 +1,4 @@
-//! Numbers with their units. Decimal units throughout: 1 GB is 1,000,000,000 bytes, as device makers count.
+//! Formats numbers with units. Units are decimal, as device makers count: 1 GB is 1,000,000,000 bytes.
 
 /// "3.2 GB", "410 MB", "12 kB", "87 bytes".
 #[must_use]
@@ -6,7 +6,7 @@ pub fn bytes(value: u64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
     let number = value as f64;
     for (size, unit) in UNITS {
-        // 999,950 bytes would read "1000 kB": take the larger unit as soon as rounding reaches it.
+        // 999,950 bytes would read "1000 kB", so switch to the larger unit as soon as rounding reaches it.
         if number >= size * 0.9995 {
             return format!("{} {unit}", three_digits(number / size));
         }
@@ -72,7 +72,7 @@ pub fn duration_ms(milliseconds: f64) -> String {
     }
 }
 
-/// Whole percent of `done` in `total`, 0 to 100; 100 only when all is done.
+/// Integer percentage of `done` in `total`, 0 to 100; 100 only when complete.
 #[must_use]
 pub fn percent(done: u64, total: u64) -> u64 {
     if total == 0 {
@@ -84,7 +84,7 @@ pub fn percent(done: u64, total: u64) -> u64 {
     (u128::from(done) * 100 / u128::from(total)) as u64
 }
 
-/// At most three digits: "1.25" is "1.3", "12.34" is "12.3", "123.4" is "123".
+/// At most three digits: "1.25" gives "1.3", "12.34" gives "12.3", "123.4" gives "123".
 fn three_digits(value: f64) -> String {
     if value >= 99.95 {
         return format!("{value:.0}");

@@ -1,4 +1,4 @@
-//! Loading as a line: phase, bytes, rate, time left.
+//! Loading progress in one line: phase, bytes, rate, time left.
 
 use potluck_panel::LoadReport;
 use potluck_text::texts;
