@@ -87,6 +87,8 @@ impl Node {
                 let binding = self.compute.binding().unwrap_or(Bytes(u64::MAX));
                 self.event(Event::Contribute(Contribution { budget, binding, bandwidth, sync_millis }));
             }
+            // The loss is told once, and the contribution is measured again when the GPU is back.
+            Err(_) if self.compute.lost() => self.device_lost(),
             Err(sentence) => self.notice(NoticeLevel::Error, sentence),
         }
     }
