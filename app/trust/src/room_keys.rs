@@ -1,0 +1,149 @@
+//! The keys of a room: the owner's, and what is derived from the secret in its link.
+
+use ed25519_dalek::{Signer, SigningKey};
+use zeroize::Zeroizing;
+
+use crate::Random;
+
+const JOIN_CONTEXT: &str = "potluck 2026-11 join key from room secret";
+const LINK_CONTEXT: &str = "potluck 2026-11 handshake key from room secret";
+const GROUP_CONTEXT: &str = "potluck 2026-11 group secret from owner key";
+const VISITOR_CONTEXT: &str = "potluck 2026-11 handshake key of visitors from room id";
+
+/// A pre-shared key of a handshake.
+pub(crate) type Psk = Zeroizing<[u8; 32]>;
+
+/// The key of a room's owner. Its public half names the room, so a link pins its host.
+#[derive(Clone)]
+pub struct OwnerKey(SigningKey);
+
+impl OwnerKey {
+    /// The key for a new room.
+    pub fn generate(random: Random) -> Self {
+        let mut seed = Zeroizing::new([0; 32]);
+        random(seed.as_mut());
+        Self::from_seed(*seed)
+    }
+
+    /// The key that [`OwnerKey::seed`] was kept of.
+    pub fn from_seed(seed: [u8; 32]) -> Self {
+        Self(SigningKey::from_bytes(&seed))
+    }
+
+    /// What to keep, so that this device can open the room again.
+    pub fn seed(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
+    /// The public key.
+    pub fn public(&self) -> [u8; 32] {
+        self.0.verifying_key().to_bytes()
+    }
+
+    /// The id of its room.
+    pub fn room(&self) -> String {
+        potluck_relay_api::room_id(&self.public())
+    }
+
+    /// Signs the relay's challenge.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.sign(message).to_bytes()
+    }
+
+    pub(crate) fn signing(&self) -> &SigningKey {
+        &self.0
+    }
+
+    /// The secret of everyone whom the host has admitted. The same after a reload of the host; another in each generation.
+    pub fn group_secret(&self, generation: u32) -> GroupSecret {
+        let mut material = Zeroizing::new([0; 36]);
+        material[..32].copy_from_slice(self.0.as_bytes());
+        material[32..].copy_from_slice(&generation.to_le_bytes());
+        GroupSecret(Zeroizing::new(blake3::derive_key(GROUP_CONTEXT, material.as_ref())))
+    }
+}
+
+/// The secret in a room's link. It is never sent, only used.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RoomSecret(Zeroizing<[u8; RoomSecret::LEN]>);
+
+impl RoomSecret {
+    /// Bytes of a secret.
+    pub const LEN: usize = 16;
+
+    /// A new secret.
+    pub fn generate(random: Random) -> Self {
+        let mut bytes = Zeroizing::new([0; Self::LEN]);
+        random(bytes.as_mut());
+        Self(bytes)
+    }
+
+    /// The secret with these bytes.
+    pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The bytes, for the link.
+    pub fn bytes(&self) -> &[u8; Self::LEN] {
+        &self.0
+    }
+
+    fn join_key(&self) -> SigningKey {
+        SigningKey::from_bytes(&Zeroizing::new(blake3::derive_key(JOIN_CONTEXT, self.0.as_ref())))
+    }
+
+    /// The public key that the relay checks link holders with.
+    pub fn join_public(&self) -> [u8; 32] {
+        self.join_key().verifying_key().to_bytes()
+    }
+
+    /// Signs the relay's challenge: proof of knowing the secret.
+    pub fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.join_key().sign(message).to_bytes()
+    }
+
+    pub(crate) fn psk(&self) -> Psk {
+        Zeroizing::new(blake3::derive_key(LINK_CONTEXT, self.0.as_ref()))
+    }
+}
+
+/// The secret that the host gives to those whom it admits: only they can shake hands with each other.
+#[derive(Clone, PartialEq, Eq)]
+pub struct GroupSecret(Zeroizing<[u8; 32]>);
+
+impl GroupSecret {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
+    }
+
+    pub(crate) fn psk(&self) -> &Psk {
+        &self.0
+    }
+}
+
+/// Visitors of a listed room know no secret: their handshake with the host proves who is who, and nothing else.
+pub(crate) fn visitor_psk(room: &str) -> Psk {
+    Zeroizing::new(blake3::derive_key(VISITOR_CONTEXT, room.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_secret_are_its_own_and_do_not_show_it() {
+        let (one, two) = (RoomSecret::from_bytes([1; 16]), RoomSecret::from_bytes([2; 16]));
+        assert_ne!(one.join_public(), two.join_public());
+        assert_ne!(one.psk(), two.psk());
+        assert!(!one.join_public().windows(4).any(|bytes| bytes == [1; 4]), "the join key shows the secret");
+    }
+
+    #[test]
+    fn a_group_secret_survives_a_reload_and_changes_by_generation() {
+        let owner = OwnerKey::from_seed([7; 32]);
+        let again = OwnerKey::from_seed(owner.seed());
+        assert!(owner.group_secret(0) == again.group_secret(0));
+        assert!(owner.group_secret(0) != owner.group_secret(1));
+        assert_eq!(owner.room(), again.room());
+    }
+}

@@ -1,0 +1,411 @@
+//! All handshakes and sealed channels of one connection to a room.
+//!
+//! Guests begin the handshake with the host. Of two guests the one that came later begins, once both know the group
+//! secret. So it is always clear who begins, and nobody has to break a tie.
+//!
+//! The relay says which routes exist and which one is the owner's. That is only a hint: what counts is what a handshake
+//! proves.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{Millis, PeerId};
+use thiserror::Error;
+
+use crate::channel::{OpenError, SealedChannel};
+use crate::handshake::{Established, Handshake, HandshakeError, Me, Place};
+use crate::identity::{Certificate, NodeIdentity, Random};
+use crate::room_keys::{GroupSecret, OwnerKey, Psk, RoomSecret, visitor_psk};
+use crate::wire::{Kind, Lane};
+
+/// A handshake without an answer is begun again after this time, doubled with each attempt.
+const RETRY_MILLIS: f64 = 2_000.0;
+/// The longest wait between attempts: a suspended tab may be silent for long.
+const MAX_RETRY_MILLIS: f64 = 60_000.0;
+/// At most one handshake a route in this time, whatever the other side sends: each costs a millisecond of arithmetic.
+const MIN_PAUSE_MILLIS: f64 = 500.0;
+
+/// A connection's address in the room, given by the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Route(pub u32);
+
+/// How this peer takes part in a room.
+#[derive(Clone)]
+pub enum RoomRole {
+    /// It opened the room.
+    Owner {
+        /// The room's key.
+        key: OwnerKey,
+        /// The secret of its link.
+        secret: RoomSecret,
+        /// Generation of the group secret.
+        generation: u32,
+    },
+    /// It has the link.
+    Guest(RoomSecret),
+    /// It found the room in the public list; the host is asked.
+    Visitor,
+}
+
+/// What a peer has proven in its handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// It owns the room.
+    Host,
+    /// It knows the link's secret. Seen by the host only.
+    Link,
+    /// It knows the group secret: the host has admitted it.
+    Group,
+    /// Nothing but its identity. Seen by the host only.
+    Visitor,
+}
+
+/// Why a session ended or did not come up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Closed {
+    /// A sealed message did not open.
+    #[error(transparent)]
+    Channel(#[from] OpenError),
+    /// The handshake failed.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The relay called somebody the owner who is not, or the other way round.
+    #[error("the relay named the wrong connection as the host's")]
+    NotTheOwner,
+    /// The other side uses this peer's own identity, as a copied profile does.
+    #[error("another connection uses this device's own identity")]
+    OwnIdentity,
+    /// The other side shook hands again.
+    #[error("the other side began anew")]
+    Renewed,
+}
+
+/// What the driver does.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send these bytes to a route.
+    Send(Route, Vec<u8>),
+    /// A session is up.
+    Up(Route, Certificate, Proof),
+    /// A session that was up is over.
+    Down(Route, Closed),
+    /// A handshake failed; a session that is up stays so.
+    Failed(Route, Closed),
+    /// A frame of an authenticated peer.
+    Frame(Route, PeerId, Vec<u8>),
+    /// A message of another version arrived.
+    OtherVersion(u16),
+}
+
+#[derive(Default)]
+struct Link {
+    session: Option<Session>,
+    pending: Option<Pending>,
+    /// When the last handshake began on this side, and how many did since the last one succeeded.
+    began: Option<Millis>,
+    attempts: u32,
+    /// When this side last answered a handshake.
+    answered: Option<Millis>,
+    /// When this side last asked for one.
+    asked: Option<Millis>,
+}
+
+struct Session {
+    channel: SealedChannel,
+    other: Certificate,
+}
+
+enum Pending {
+    Begun(Handshake),
+    Answered(Handshake),
+}
+
+/// The sessions of one connection to a room.
+pub struct Sessions {
+    identity: NodeIdentity,
+    random: Random,
+    room: String,
+    role: RoomRole,
+    group: Option<GroupSecret>,
+    own: Option<Route>,
+    owner: Option<Route>,
+    links: BTreeMap<Route, Link>,
+    actions: Vec<Action>,
+}
+
+impl Sessions {
+    /// For a room that is not connected yet.
+    pub fn new(identity: NodeIdentity, room: String, role: RoomRole, random: Random) -> Self {
+        let group = match &role {
+            RoomRole::Owner { key, generation, .. } => Some(key.group_secret(*generation)),
+            RoomRole::Guest(_) | RoomRole::Visitor => None,
+        };
+        let (links, actions) = (BTreeMap::new(), Vec::new());
+        Self { identity, random, room, role, group, own: None, owner: None, links, actions }
+    }
+
+    /// The actions since the last call, in order.
+    pub fn take_actions(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
+    }
+
+    /// The relay let this peer in. What was known of an earlier connection is forgotten, except the group secret.
+    pub fn welcomed(&mut self, own: Route, owner: Option<Route>, members: &[Route], now: Millis) {
+        self.disconnected();
+        self.own = Some(own);
+        self.owner = owner;
+        for route in members.iter().filter(|route| **route != own) {
+            self.links.insert(*route, Link::default());
+        }
+        self.begin_where_due(now);
+    }
+
+    /// The connection to the relay ended, and every session with it.
+    pub fn disconnected(&mut self) {
+        self.links.clear();
+        (self.own, self.owner) = (None, None);
+    }
+
+    /// A connection joined.
+    pub fn joined(&mut self, route: Route, is_owner: bool, now: Millis) {
+        if is_owner {
+            self.owner = Some(route);
+        }
+        self.links.insert(route, Link::default());
+        self.begin_where_due(now);
+    }
+
+    /// A connection ended.
+    pub fn left(&mut self, route: Route) {
+        self.links.remove(&route);
+        if self.owner == Some(route) {
+            self.owner = None;
+        }
+    }
+
+    /// Begins handshakes whose time has come.
+    pub fn tick(&mut self, now: Millis) {
+        self.begin_where_due(now);
+    }
+
+    /// The host's side: gives an admitted peer the group secret.
+    pub fn admit(&mut self, route: Route) {
+        let (RoomRole::Owner { .. }, Some(group)) = (&self.role, &self.group) else { return };
+        let Some(session) = self.links.get_mut(&route).and_then(|link| link.session.as_mut()) else { return };
+        if let Some(message) = session.channel.seal(Kind::GroupSecret, group.psk().as_ref()) {
+            self.actions.push(Action::Send(route, message));
+        }
+    }
+
+    /// Seals a frame. `None` without a session: the frame is lost, like one in flight when a connection breaks.
+    pub fn seal(&mut self, route: Route, frame: &[u8]) -> Option<Vec<u8>> {
+        self.links.get_mut(&route)?.session.as_mut()?.channel.seal(Kind::Frame, frame)
+    }
+
+    /// The routes with a session.
+    pub fn up(&self) -> impl Iterator<Item = Route> + '_ {
+        self.links.iter().filter(|(_, link)| link.session.is_some()).map(|(route, _)| *route)
+    }
+
+    /// A binary message arrived.
+    pub fn received(&mut self, route: Route, message: &[u8], now: Millis) {
+        if !self.links.contains_key(&route) {
+            return;
+        }
+        match Kind::split(message) {
+            Ok((Kind::Hello, rest)) => self.hello(route, rest, now),
+            Ok((Kind::Reply, rest)) => self.reply(route, rest),
+            Ok((Kind::Finish, rest)) => self.finish(route, rest),
+            Ok((kind @ (Kind::Frame | Kind::GroupSecret), rest)) => self.sealed(route, kind, rest, now),
+            Ok((Kind::Again, _)) => self.begin(route, now),
+            Err(Some(version)) => self.actions.push(Action::OtherVersion(version)),
+            Err(None) => {}
+        }
+    }
+
+    /// Whether this side begins the handshake with a route.
+    fn begins(&self, route: Route) -> bool {
+        match self.role {
+            RoomRole::Owner { .. } => false,
+            _ if self.owner == Some(route) => true,
+            _ => self.own.is_some_and(|own| own > route),
+        }
+    }
+
+    /// The lane of a handshake that this side begins.
+    fn lane(&self, route: Route) -> Option<Lane> {
+        match (&self.role, &self.group) {
+            (RoomRole::Guest(_), _) if self.owner == Some(route) => Some(Lane::Link),
+            (_, Some(_)) => Some(Lane::Group),
+            (RoomRole::Visitor, None) if self.owner == Some(route) => Some(Lane::Visitor),
+            _ => None,
+        }
+    }
+
+    /// The key of a lane, if this peer takes part in it.
+    fn psk(&self, lane: Lane) -> Option<Psk> {
+        match (lane, &self.role) {
+            (Lane::Link, RoomRole::Owner { secret, .. } | RoomRole::Guest(secret)) => Some(secret.psk()),
+            (Lane::Visitor, RoomRole::Owner { .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
+            (Lane::Group, _) => self.group.as_ref().map(|group| group.psk().clone()),
+            _ => None,
+        }
+    }
+
+    fn begin_where_due(&mut self, now: Millis) {
+        let is_due = |link: &Link| {
+            let wait = (RETRY_MILLIS * f64::from(2u32.saturating_pow(link.attempts.saturating_sub(1))))
+                .min(MAX_RETRY_MILLIS);
+            link.session.is_none() && link.began.is_none_or(|began| now.0 - began.0 >= wait)
+        };
+        let due: Vec<Route> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(route, _)| *route).collect();
+        due.into_iter().for_each(|route| self.begin(route, now));
+    }
+
+    fn begin(&mut self, route: Route, now: Millis) {
+        let (Some(own), Some(lane), true) = (self.own, self.lane(route), self.begins(route)) else { return };
+        let Some(psk) = self.psk(lane) else { return };
+        let me = me(&self.identity, &self.role, self.random);
+        let place = Place { room: &self.room, lane, initiator: own.0, responder: route.0 };
+        let Some(link) = self.links.get_mut(&route) else { return };
+        if link.began.is_some_and(|began| now.0 - began.0 < MIN_PAUSE_MILLIS) {
+            return;
+        }
+        link.began = Some(now);
+        link.attempts = link.attempts.saturating_add(1);
+        match Handshake::begin(me, place, &psk) {
+            Ok((handshake, first)) => {
+                link.pending = Some(Pending::Begun(handshake));
+                let message = [&Kind::Hello.header()[..], &[lane as u8], &first].concat();
+                self.actions.push(Action::Send(route, message));
+            }
+            Err(error) => self.actions.push(Action::Failed(route, error.into())),
+        }
+    }
+
+    /// Asks the other side, who begins, to begin again.
+    fn ask_again(&mut self, route: Route, now: Millis) {
+        let Some(link) = self.links.get_mut(&route) else { return };
+        if link.asked.is_none_or(|asked| now.0 - asked.0 >= MIN_PAUSE_MILLIS) {
+            link.asked = Some(now);
+            self.actions.push(Action::Send(route, Kind::Again.header().to_vec()));
+        }
+    }
+
+    fn hello(&mut self, route: Route, rest: &[u8], now: Millis) {
+        let Some((lane, first)) = rest.split_first() else { return };
+        let (Some(lane), Some(own), false) = (Lane::of(*lane), self.own, self.begins(route)) else { return };
+        let Some(psk) = self.psk(lane) else { return };
+        let place = Place { room: &self.room, lane, initiator: route.0, responder: own.0 };
+        let me = me(&self.identity, &self.role, self.random);
+        let Some(link) = self.links.get_mut(&route) else { return };
+        if link.answered.is_some_and(|answered| now.0 - answered.0 < MIN_PAUSE_MILLIS) && link.pending.is_some() {
+            return;
+        }
+        link.answered = Some(now);
+        // Whoever does not know the key learns nothing, not even that it was wrong.
+        if let Ok((handshake, second)) = Handshake::answer(me, place, &psk, first) {
+            link.pending = Some(Pending::Answered(handshake));
+            self.actions.push(Action::Send(route, [&Kind::Reply.header()[..], &second].concat()));
+        }
+    }
+
+    fn reply(&mut self, route: Route, second: &[u8]) {
+        let Some(link) = self.links.get_mut(&route) else { return };
+        let Some(Pending::Begun(handshake)) = link.pending.take_if(|pending| matches!(pending, Pending::Begun(_)))
+        else {
+            return;
+        };
+        match handshake.finish(me(&self.identity, &self.role, self.random), second) {
+            Ok((established, third)) => {
+                if self.check(route, &established).is_ok() {
+                    self.actions.push(Action::Send(route, [&Kind::Finish.header()[..], &third].concat()));
+                }
+                self.established(route, established);
+            }
+            Err(error) => self.actions.push(Action::Failed(route, error.into())),
+        }
+    }
+
+    fn finish(&mut self, route: Route, third: &[u8]) {
+        let Some(link) = self.links.get_mut(&route) else { return };
+        let Some(Pending::Answered(handshake)) = link.pending.take_if(|pending| matches!(pending, Pending::Answered(_)))
+        else {
+            return;
+        };
+        match handshake.accept(third) {
+            Ok(established) => self.established(route, established),
+            Err(error) => self.actions.push(Action::Failed(route, error.into())),
+        }
+    }
+
+    fn check(&self, route: Route, established: &Established) -> Result<Proof, Closed> {
+        let other = established.other;
+        if other.peer == self.identity.peer() {
+            return Err(Closed::OwnIdentity);
+        }
+        if other.is_owner != (self.owner == Some(route)) {
+            return Err(Closed::NotTheOwner);
+        }
+        Ok(match established.lane {
+            _ if other.is_owner => Proof::Host,
+            Lane::Link => Proof::Link,
+            Lane::Group => Proof::Group,
+            Lane::Visitor => Proof::Visitor,
+        })
+    }
+
+    fn established(&mut self, route: Route, established: Established) {
+        let proof = match self.check(route, &established) {
+            Ok(proof) => proof,
+            Err(closed) => return self.actions.push(Action::Failed(route, closed)),
+        };
+        let Some(link) = self.links.get_mut(&route) else { return };
+        let session = Session { channel: established.channel, other: established.other };
+        if link.session.replace(session).is_some() {
+            self.actions.push(Action::Down(route, Closed::Renewed));
+        }
+        link.attempts = 0;
+        self.actions.push(Action::Up(route, established.other, proof));
+    }
+
+    fn sealed(&mut self, route: Route, kind: Kind, rest: &[u8], now: Millis) {
+        let Some(link) = self.links.get_mut(&route) else { return };
+        let Some(session) = &mut link.session else { return self.shake_again(route, now) };
+        match (session.channel.open(kind, rest), kind) {
+            (Ok(plain), Kind::Frame) => self.actions.push(Action::Frame(route, session.other.peer, plain)),
+            (Ok(secret), _) if session.other.is_owner => self.admitted(GroupSecret::from_bytes(&secret), now),
+            (Ok(_), _) => {}
+            (Err(error), _) => {
+                link.session = None;
+                self.actions.push(Action::Down(route, error.into()));
+                self.shake_again(route, now);
+            }
+        }
+    }
+
+    fn shake_again(&mut self, route: Route, now: Millis) {
+        if self.begins(route) { self.begin(route, now) } else { self.ask_again(route, now) }
+    }
+
+    /// The host admitted this peer: from now on it can shake hands with the other members.
+    fn admitted(&mut self, group: Option<GroupSecret>, now: Millis) {
+        if group.is_none() || group == self.group {
+            return;
+        }
+        self.group = group;
+        let others = self.links.iter().filter(|(route, link)| Some(**route) != self.owner && link.session.is_none());
+        let others: Vec<Route> = others.map(|(route, _)| *route).collect();
+        others.into_iter().for_each(|route| self.shake_again(route, now));
+    }
+}
+
+fn me<'a>(identity: &'a NodeIdentity, role: &'a RoomRole, random: Random) -> Me<'a> {
+    let owner = match role {
+        RoomRole::Owner { key, .. } => Some(key),
+        RoomRole::Guest(_) | RoomRole::Visitor => None,
+    };
+    Me { identity, owner, random }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! The bytes around handshakes and sealed messages.
+//!
+//! ```text
+//! offset  bytes  field
+//! 0       2      version   u16 little-endian: VERSION
+//! 2       1      kind      Kind
+//! 3       …      by kind: handshake messages of Noise (the first begins with its lane),
+//!                or the counter (u64 little-endian) and the ciphertext with its 16-byte tag
+//! ```
+
+/// Version of frames and of everything around them; a peer of another version is asked to reload.
+pub const VERSION: u16 = 9;
+
+/// Bytes that sealing adds to a message.
+pub const OVERHEAD: usize = HEADER + COUNTER + TAG;
+
+pub(crate) const HEADER: usize = 3;
+pub(crate) const COUNTER: usize = 8;
+pub(crate) const TAG: usize = 16;
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// First message of a handshake, from its initiator.
+    Hello = 1,
+    /// Second message, from the responder.
+    Reply = 2,
+    /// Third message.
+    Finish = 3,
+    /// A sealed frame.
+    Frame = 4,
+    /// A sealed group secret, from the host.
+    GroupSecret = 5,
+    /// "Shake hands with me again." Not sealed: it is a hint that costs one handshake, and no more than one at a time.
+    Again = 6,
+}
+
+impl Kind {
+    pub fn header(self) -> [u8; HEADER] {
+        let [low, high] = VERSION.to_le_bytes();
+        [low, high, self as u8]
+    }
+
+    /// The kind of a message and what follows its header.
+    ///
+    /// # Errors
+    /// The version, if it is another one; `None` if the message is malformed.
+    pub fn split(message: &[u8]) -> Result<(Self, &[u8]), Option<u16>> {
+        let (version, rest) = message.split_first_chunk::<2>().ok_or(None)?;
+        let version = u16::from_le_bytes(*version);
+        if version != VERSION {
+            return Err(Some(version));
+        }
+        let (kind, rest) = rest.split_first().ok_or(None)?;
+        let kinds = [Self::Hello, Self::Reply, Self::Finish, Self::Frame, Self::GroupSecret, Self::Again];
+        let kind = kinds.into_iter().find(|known| *known as u8 == *kind).ok_or(None)?;
+        Ok((kind, rest))
+    }
+}
+
+/// How the two sides of a handshake know each other: which pre-shared key they use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Lane {
+    /// The room's secret: a guest with the link, towards the host.
+    Link = 1,
+    /// The group secret: between admitted members.
+    Group = 2,
+    /// No secret: a visitor of a listed room, towards the host.
+    Visitor = 3,
+}
+
+impl Lane {
+    pub fn of(byte: u8) -> Option<Self> {
+        [Self::Link, Self::Group, Self::Visitor].into_iter().find(|lane| *lane as u8 == byte)
+    }
+}
