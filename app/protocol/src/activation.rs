@@ -31,7 +31,9 @@ pub struct Forward {
     pub base: Position,
     /// Kernels to use.
     pub class: KernelClass,
-    /// Token ids.
+    /// Number of tokens.
+    pub count: u32,
+    /// Their ids, for the first stage only: it embeds them. No other stage needs them, so no other gets them.
     pub tokens: Vec<u32>,
     /// Multi-step decode: greedy tokens to compute after this one, each from the one before, by a stage that holds
     /// the whole model. The result has candidates for each. 0 otherwise.

@@ -1,18 +1,18 @@
 //! Encoding and decoding of frames. Every frame passes here.
 
 use half::f16;
-use potluck_plan::{PeerId, WireType};
+use potluck_plan::WireType;
 use thiserror::Error;
 
 use crate::Frame;
 
 /// Version of the frames; peers of another version are asked to reload.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// Largest frame we send or read, in bytes: just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
 
-const FIXED: usize = 2 + 16 + 4;
+const FIXED: usize = 2 + 4;
 
 /// Why a frame cannot be read or sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -37,15 +37,15 @@ pub enum FrameError {
     Tail(usize),
 }
 
-/// A frame's bytes, without the relay's route.
+/// A frame's bytes, without the relay's route and unsealed. They do not name the sender: the session that a frame comes
+/// over has proved it.
 ///
 /// # Errors
 /// [`FrameError::TooLong`].
-pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
+pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
     let head = postcard::to_stdvec(frame).map_err(|_| FrameError::Head)?;
     let mut bytes = Vec::with_capacity(FIXED + head.len() + tail_len(frame));
     bytes.extend_from_slice(&VERSION.to_le_bytes());
-    bytes.extend_from_slice(&sender.0);
     bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
     bytes.extend_from_slice(&head);
     match frame {
@@ -58,12 +58,12 @@ pub fn encode(sender: PeerId, frame: &Frame) -> Result<Vec<u8>, FrameError> {
     if bytes.len() > MAX_FRAME { Err(FrameError::TooLong(bytes.len())) } else { Ok(bytes) }
 }
 
-/// The sender and the frame.
+/// The frame of these bytes.
 ///
 /// # Errors
 /// Any [`FrameError`]: wrong, old or damaged frames never cause a panic, and never more memory to be allocated than
 /// their bytes hold.
-pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
+pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
     if bytes.len() > MAX_FRAME {
         return Err(FrameError::TooLong(bytes.len()));
     }
@@ -73,7 +73,6 @@ pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
     if theirs != VERSION {
         return Err(FrameError::Version { theirs });
     }
-    let (sender, rest) = rest.split_first_chunk::<16>().ok_or_else(short)?;
     let (len, rest) = rest.split_first_chunk::<4>().ok_or_else(short)?;
     let len = u32::from_le_bytes(*len) as usize;
     let (head, tail) = rest.split_at_checked(len).ok_or_else(short)?;
@@ -86,7 +85,7 @@ pub fn decode(bytes: &[u8]) -> Result<(PeerId, Frame), FrameError> {
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),
     }
-    Ok((PeerId(*sender), frame))
+    Ok(frame)
 }
 
 fn tail_len(frame: &Frame) -> usize {
@@ -139,8 +138,6 @@ mod tests {
     use super::*;
     use crate::{Forward, PassId};
 
-    const ME: PeerId = PeerId([3; 16]);
-
     fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
         Frame::Forward(Forward {
             epoch: PlanEpoch(4),
@@ -150,6 +147,7 @@ mod tests {
             conversation: ConversationId(9),
             base: Position(100),
             class: KernelClass::Decode,
+            count: 1,
             tokens: vec![17],
             further_steps: 0,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),
@@ -162,25 +160,25 @@ mod tests {
     #[test]
     fn activations_keep_every_bit_in_f32() {
         let frame = forward(WireType::F32, vec![1.0, -0.0, f32::MIN_POSITIVE, 3.0e38]);
-        assert_eq!(decode(&encode(ME, &frame).unwrap()).unwrap(), (ME, frame));
+        assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
     }
 
     #[test]
     fn a_probe_keeps_its_bytes() {
         let frame = Frame::Probe { sent: 5.0, bytes: vec![7; 1000] };
-        assert_eq!(decode(&encode(ME, &frame).unwrap()).unwrap(), (ME, frame));
+        assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
     }
 
     #[test]
     fn f16_halves_the_bytes() {
         let long = vec![0.5; 512];
         let (full, half) = (forward(WireType::F32, long.clone()), forward(WireType::F16, long));
-        assert_eq!(encode(ME, &full).unwrap().len() - encode(ME, &half).unwrap().len(), 512 * 2);
+        assert_eq!(encode(&full).unwrap().len() - encode(&half).unwrap().len(), 512 * 2);
     }
 
     #[test]
     fn another_version_is_asked_to_reload() {
-        let mut bytes = encode(ME, &Frame::Bye).unwrap();
+        let mut bytes = encode(&Frame::Bye).unwrap();
         bytes[0] = 99;
         let error = decode(&bytes).unwrap_err();
         assert_eq!(error, FrameError::Version { theirs: 99 });
@@ -188,8 +186,13 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_names_nobody() {
+        assert_eq!(encode(&Frame::Bye).unwrap(), [9, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+    }
+
+    #[test]
     fn an_unexpected_tail_is_refused() {
-        let mut bytes = encode(ME, &Frame::Bye).unwrap();
+        let mut bytes = encode(&Frame::Bye).unwrap();
         bytes.push(0);
         assert_eq!(decode(&bytes), Err(FrameError::Tail(1)));
     }
@@ -197,7 +200,7 @@ mod tests {
     proptest! {
         #[test]
         fn damaged_frames_never_panic(hidden in prop::collection::vec(-1e3f32..1e3, 0..40), at in 0usize..400, to in any::<u8>(), cut in 0usize..400) {
-            let mut bytes = encode(ME, &forward(WireType::F32, hidden)).unwrap();
+            let mut bytes = encode(&forward(WireType::F32, hidden)).unwrap();
             let len = bytes.len();
             bytes[at % len] = to;
             let _ = decode(&bytes);

@@ -9,7 +9,8 @@ use crate::{DeviceKind, LoadReport, Message, RequestId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Session(pub u64);
 
-/// Who a peer is. Sent to everyone on entering, to a newcomer as answer, and again when something changes.
+/// What a peer says of itself: first on every session, and again when something changes. Who it is, and whether it is
+/// the host, the session has proved already.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// This start of the node.
@@ -24,10 +25,6 @@ pub struct Hello {
     pub kind: DeviceKind,
     /// Vendor and name as the adapter reports them.
     pub adapter: String,
-    /// The room's key, if the peer came by its link.
-    pub key: Option<String>,
-    /// The peer opened the room.
-    pub coordinator: bool,
     /// What it contributes, if anything.
     pub contribution: Option<Contribution>,
     /// The newest plan it knows; a returning coordinator continues above it.

@@ -1,16 +1,16 @@
 //! Frames between peers, byte for byte. Encoding and bounds, no I/O.
 //!
-//! A binary message on the relay is `route (4 bytes, the relay's) | frame`. A frame is
+//! A frame is
 //!
 //! ```text
 //! version   u16 LE      refused with one sentence if it is not ours
-//! sender    16 bytes    the peer's own id
 //! head      u32 LE      length of the head
 //! head      postcard    the frame without its numbers (postcard's stable format)
 //! tail      bytes       the numbers: f32 or f16, little endian, or raw file bytes
 //! ```
 //!
-//! [`encode`] and [`decode`] are the one place every frame passes, so sealing will be put here.
+//! [`encode`] and [`decode`] are the one place every frame passes. What they make is sealed for one peer before it
+//! leaves; the session's keys say who sent it, so a frame has no sender in it.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -45,10 +45,7 @@ pub enum Event {
     /// The page opens a room with a model.
     Host(HostCommand),
     /// The page enters a room.
-    Join {
-        /// Key of the room's link.
-        key: Option<String>,
-    },
+    Join,
     /// The page contributes this device; budget and speed were measured.
     Contribute(Contribution),
     /// The page stops contributing.
@@ -79,21 +76,27 @@ pub enum Event {
     Stop(RequestId),
 
     /// The relay let this peer into the room.
-    Connected {
-        /// Connections that are in the room already.
-        members: Vec<RelayRoute>,
+    Connected,
+    /// A sealed session with a peer is up. A newer session of the same peer replaces the older one.
+    PeerConnected {
+        /// Its address on the relay.
+        route: RelayRoute,
+        /// Who it is: it has proved to hold this peer's key.
+        peer: PeerId,
+        /// What else it has proved.
+        proof: Proof,
     },
-    /// A connection joined; it will say hello.
-    RouteJoined(RelayRoute),
-    /// Somebody's connection ended.
+    /// Somebody's connection, or the session over it, ended.
     RouteLeft(RelayRoute),
+    /// The relay put this host out: a newer connection holds the room's owner key. The driver does not redial.
+    Replaced,
     /// The connection to the relay was lost; the driver redials.
     Disconnected,
-    /// A frame arrived.
+    /// A frame arrived over the session with a peer.
     Frame {
         /// From which connection.
         route: RelayRoute,
-        /// The sending peer, as the frame claims.
+        /// The sender, as its session has proved.
         from: PeerId,
         /// The frame.
         frame: Frame,
@@ -143,8 +146,6 @@ pub enum Event {
 pub struct HostCommand {
     /// Where the model is.
     pub source: ModelSource,
-    /// Key of the room's link; whoever brings it is let in at once.
-    pub key: String,
     /// Positions of context, all conversations together.
     pub context: u32,
     /// KV cache type; `None` for the largest type with which model and context fit.
@@ -178,21 +179,25 @@ pub struct Identity {
     pub adapter: String,
 }
 
-/// Where a frame goes.
+/// What a peer has proved besides its identity when its session was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// One connection.
-    Route(RelayRoute),
-    /// Everyone else in the room.
-    Everyone,
+pub enum Proof {
+    /// It owns the room: the room's id is a hash of its key.
+    Host,
+    /// It knows the secret in the room's link.
+    Link,
+    /// It knows the secret that the host gives those it let in.
+    Group,
+    /// Nothing else: it found the room in the public list, and the host is asked.
+    Visitor,
 }
 
 /// Output of the state machine, to be performed by the driver.
 pub enum Action {
-    /// Send a frame.
+    /// Send a frame over the session at this address.
     Send {
         /// Where to.
-        to: Destination,
+        to: RelayRoute,
         /// What.
         frame: Frame,
     },
@@ -227,6 +232,9 @@ pub enum Action {
     },
     /// [`crate::Peer::view`] changed.
     ViewChanged,
+    /// The host let this peer in: the driver gives it the group's secret, with which it meets the other members. Repeated
+    /// at each of the peer's sessions.
+    Admitted(PeerId),
     /// This peer is out of the room: refused, or it left. The driver closes the connection.
     Close {
         /// One sentence, unless this tab asked for it.

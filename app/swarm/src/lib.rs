@@ -17,11 +17,12 @@ mod memory;
 mod mutation;
 mod outbox;
 mod peer;
+mod sessions;
 pub mod sim;
 mod trace;
 mod worker;
 
-pub use event::{Action, Destination, Event, HostCommand, Identity, LoadRequest, OpenedModel, RelayRoute, Severity};
+pub use event::{Action, Event, HostCommand, Identity, LoadRequest, OpenedModel, Proof, RelayRoute, Severity};
 pub use language::{Language, TextStream};
 pub use peer::{Membership, Peer, SwarmView};
 pub use trace::TraceLine;

@@ -48,7 +48,7 @@ const MAX_PROBES: u32 = 8;
 
 pub(crate) struct Member {
     pub hello: Hello,
-    /// The host admitted it; true from the start for the host and for guests with the key.
+    /// The host admitted it: at once if it knows a secret of the room. Only the host keeps this.
     pub admitted: bool,
     pub status: WorkerStatus,
     /// Milliseconds of silence while this peer was listening.
@@ -187,6 +187,8 @@ impl Member {
 /// All known members, including this peer.
 pub(crate) struct Members {
     pub me: PeerId,
+    /// The other peer that proved to be the host.
+    pub host: Option<PeerId>,
     pub known: BTreeMap<PeerId, Member>,
 }
 
@@ -204,9 +206,9 @@ impl Members {
         self.known.get(&peer).map_or_else(|| "A device".to_owned(), |member| member.hello.name.clone())
     }
 
-    /// The other peer that claims to be the host.
+    /// The host, if it is another peer that said hello.
     pub fn host(&self) -> Option<PeerId> {
-        self.known.iter().find(|(peer, member)| **peer != self.me && member.hello.coordinator).map(|(peer, _)| *peer)
+        self.host.filter(|host| self.known.contains_key(host))
     }
 
     /// Clears failures whose back-off is over. True if there were any.

@@ -5,18 +5,22 @@ use std::collections::{BTreeMap, VecDeque};
 use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
-use crate::{Action, Destination, RelayRoute, Severity};
+use crate::sessions::Sessions;
+use crate::{Action, RelayRoute, Severity};
 
 pub(crate) struct Outbox {
     me: PeerId,
     pub actions: Vec<Action>,
     own: VecDeque<Frame>,
+    /// The sealed sessions that frames may go over.
+    pub sessions: Sessions,
+    /// Where members are reached: those that said hello and were not given up since.
     routes: BTreeMap<PeerId, RelayRoute>,
 }
 
 impl Outbox {
     pub fn new(me: PeerId) -> Self {
-        Self { me, actions: Vec::new(), own: VecDeque::new(), routes: BTreeMap::new() }
+        Self { me, actions: Vec::new(), own: VecDeque::new(), sessions: Sessions::default(), routes: BTreeMap::new() }
     }
 
     /// To one peer, or to this one. A peer without a route is gone or not here yet; recovery repeats what it misses.
@@ -24,13 +28,15 @@ impl Outbox {
         if to == self.me {
             self.own.push_back(frame);
         } else if let Some(route) = self.routes.get(&to) {
-            self.actions.push(Action::Send { to: Destination::Route(*route), frame });
+            self.actions.push(Action::Send { to: *route, frame });
         }
     }
 
-    /// To everyone else on the relay's room, known or not.
-    pub fn broadcast(&mut self, frame: Frame) {
-        self.actions.push(Action::Send { to: Destination::Everyone, frame });
+    /// Over every session, to members and to those who are not let in yet.
+    pub fn broadcast(&mut self, frame: &Frame) {
+        for to in self.sessions.routes() {
+            self.actions.push(Action::Send { to, frame: frame.clone() });
+        }
     }
 
     pub fn act(&mut self, action: Action) {
@@ -52,11 +58,13 @@ impl Outbox {
         };
     }
 
-    pub fn peer_at(&self, route: RelayRoute) -> Option<PeerId> {
-        self.routes.iter().find(|(_, known)| **known == route).map(|(peer, _)| *peer)
+    pub fn route_of(&self, peer: PeerId) -> Option<RelayRoute> {
+        self.routes.get(&peer).copied()
     }
 
-    pub fn clear_routes(&mut self) {
+    /// This peer's own connection is gone, and every session with it.
+    pub fn clear(&mut self) {
         self.routes.clear();
+        self.sessions = Sessions::default();
     }
 }

@@ -62,7 +62,7 @@ fn describe_event(event: &Event) -> Option<String> {
     Some(match event {
         Event::Tick | Event::LoadProgress { .. } | Event::Writing => return None,
         Event::Host(command) => format!("host {:?} context {}", command.source, command.context),
-        Event::Join { key } => format!("join, key {}", if key.is_some() { "given" } else { "none" }),
+        Event::Join => "join".into(),
         Event::Contribute(contribution) => format!("contribute {contribution:?}"),
         Event::StopContributing => "stop contributing".into(),
         Event::Leave => "leave".into(),
@@ -72,8 +72,9 @@ fn describe_event(event: &Event) -> Option<String> {
         Event::SetSharing(share) => format!("share {share:?}"),
         Event::Prompt(prompt) => format!("prompt {:?}, {} messages", prompt.request, prompt.messages.len()),
         Event::Stop(request) => format!("stop {request:?}"),
-        Event::Connected { members } => format!("connected, {} others", members.len()),
-        Event::RouteJoined(route) => format!("joined {route:?}"),
+        Event::Connected => "connected".into(),
+        Event::PeerConnected { route, peer, proof } => format!("session with {peer:?} at {route:?}, {proof:?}"),
+        Event::Replaced => "replaced as host".into(),
         Event::RouteLeft(route) => format!("left {route:?}"),
         Event::Disconnected => "disconnected".into(),
         Event::Frame { from, frame, .. } => format!("from {from:?}: {}", describe_frame(frame)?),
@@ -102,6 +103,7 @@ fn describe_action(action: &Action) -> Option<String> {
         Action::Forget(conversation) => format!("forget {conversation:?}"),
         Action::Answer(request, _) => format!("answer part {request:?}"),
         Action::Notice { sentence, .. } => format!("notice: {sentence}"),
+        Action::Admitted(peer) => format!("admitted {peer:?}"),
         Action::Close { reason } => format!("close: {reason:?}"),
         Action::ReadPiece { peer, request } => format!("read piece for {peer:?} {request:?}"),
         Action::DeliverPiece { id, .. } => format!("deliver piece {id}"),
@@ -136,7 +138,7 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             forward.stage,
             forward.conversation,
             forward.base.0,
-            forward.tokens.len(),
+            forward.count,
             forward.class
         ),
         Frame::ExpertCall(call) => {

@@ -222,6 +222,7 @@ impl Answering {
             conversation: self.conversation.id,
             base: Position(chunk.base as u32),
             class: chunk.class,
+            count: tokens.len() as u32,
             tokens,
             further_steps: chunk.further_steps,
             lm_head: chunk.last.then(|| LmHeadRequest { tokens: lm_head_tokens, logits: self.logits_request() }),

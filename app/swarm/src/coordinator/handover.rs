@@ -172,6 +172,7 @@ impl Replay {
             conversation: self.id,
             base: Position(chunk.base as u32),
             class: chunk.class,
+            count: chunk.tokens.len() as u32,
             tokens: chunk.tokens,
             further_steps: 0,
             lm_head: None,

@@ -86,23 +86,23 @@ impl Executor {
     }
 
     /// Tokens for one of our stages. They wait until [`Executor::start`].
-    pub fn forward(&mut self, mut forward: Forward, cx: &mut EventContext) {
+    pub fn forward(&mut self, from: PeerId, mut forward: Forward, cx: &mut EventContext) {
         let Some((_, stage)) = self.plan.stage(forward.stage).filter(|(_, stage)| stage.peer == self.me) else {
             return;
         };
         let cursor = stage.blocks.start;
-        if let Some(peer) = self.sender_of_bad_input(&forward) {
-            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(peer), cx);
+        if !self.is_input(&forward) {
+            self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(from), cx);
             return;
         }
         let key = (forward.stage, forward.conversation);
         let length = self.lengths.get(&key).copied().unwrap_or(0);
-        if forward.tokens.is_empty() || forward.base.0 > length {
+        if forward.count == 0 || forward.base.0 > length {
             let gap = StageFaultKind::Gap(Position(length));
             self.report(forward.stage, forward.conversation, Some(forward.pass), gap, cx);
             return;
         }
-        self.lengths.insert(key, forward.base.0 + forward.tokens.len() as u32 + u32::from(forward.further_steps));
+        self.lengths.insert(key, forward.base.0 + forward.count + u32::from(forward.further_steps));
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
         let input = match self.plan.embeds(forward.stage) {
@@ -112,11 +112,17 @@ impl Executor {
         self.queue(forward.stage).arrive(Job { forward, cursor, millis: 0.0, dropped: false }, input);
     }
 
-    /// The peer of the stage before, if its hidden vectors are unusable.
-    fn sender_of_bad_input(&self, forward: &Forward) -> Option<PeerId> {
-        let (index, _) = self.plan.stage(forward.stage)?;
-        let before = self.plan.stages.get(index.checked_sub(1)?)?;
-        (!are_numbers(&forward.hidden, forward.tokens.len() * self.width)).then_some(before.peer)
+    /// True if the chunk carries what the stage computes with: the first stage a token id for each token, every other
+    /// one as many finite hidden vectors and no id.
+    fn is_input(&self, forward: &Forward) -> bool {
+        let count = forward.count as usize;
+        match self.plan.embeds(forward.stage) {
+            true => forward.tokens.len() == count,
+            false => {
+                let is_whole = |len: usize| are_numbers(&forward.hidden, len);
+                forward.tokens.is_empty() && count.checked_mul(self.width).is_some_and(is_whole)
+            }
+        }
     }
 
     /// Frees the KV cache of conversations that are not `live` and got no newer tokens.
@@ -220,7 +226,7 @@ impl Executor {
 
     fn measure(&mut self, jobs: &[Job], millis: f64) {
         if let [job] = jobs
-            && job.forward.tokens.len() == 1
+            && job.forward.count == 1
         {
             let millis = millis / f64::from(job.forward.further_steps + 1);
             let mean = if self.decode_millis == 0.0 { millis } else { self.decode_millis };
@@ -262,6 +268,8 @@ impl Executor {
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
             job.forward.stage = next;
+            // Only the first stage embeds: whoever computes later blocks need not know the text.
+            job.forward.tokens = Vec::new();
             job.forward.hidden = hidden;
             job.forward.stage_millis.push(job.millis);
             cx.out.send(peer, Frame::Forward(job.forward));
@@ -269,11 +277,10 @@ impl Executor {
     }
 
     fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, cx: &mut EventContext) {
-        let Forward { epoch, stage, pass, conversation, base, tokens, mut stage_millis, .. } = job.forward;
+        let Forward { epoch, stage, pass, conversation, base, count, mut stage_millis, .. } = job.forward;
         self.queue(stage).left(conversation);
-        let rows = tokens.len() as u32;
         stage_millis.push(job.millis);
-        let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: rows, result, stage_millis };
+        let send_logits_result = LogitsResult { epoch, pass, conversation, base, tokens: count, result, stage_millis };
         cx.out.send(self.coordinator, Frame::LogitsResult(send_logits_result));
     }
 

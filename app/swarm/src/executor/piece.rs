@@ -11,7 +11,7 @@ use super::queue::Job;
 pub(super) fn batch(jobs: &[Job]) -> Vec<BatchToken> {
     let rows = jobs.iter().flat_map(|job| {
         let (conversation, base) = (job.forward.conversation, job.forward.base.0);
-        (0..job.forward.tokens.len() as u32).map(move |i| BatchToken { conversation, position: Position(base + i) })
+        (0..job.forward.count).map(move |i| BatchToken { conversation, position: Position(base + i) })
     });
     rows.collect()
 }
@@ -60,7 +60,7 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     if jobs.len() == 1 {
         return Some(vec![outcome]);
     }
-    let counts: Vec<usize> = jobs.iter().map(|job| job.forward.tokens.len()).collect();
+    let counts: Vec<usize> = jobs.iter().map(|job| job.forward.count as usize).collect();
     let total: usize = counts.iter().sum();
     match outcome {
         Outcome::Hidden(hidden) => cut(hidden, &counts).map(|parts| parts.into_iter().map(Outcome::Hidden).collect()),
@@ -124,6 +124,7 @@ mod tests {
             conversation: ConversationId(conversation),
             base: Position(base),
             class: KernelClass::Decode,
+            count: rows as u32,
             tokens: vec![5; rows],
             further_steps: 0,
             lm_head: Some(lm_head),

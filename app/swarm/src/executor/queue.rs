@@ -119,7 +119,7 @@ impl StageQueue {
     }
 
     fn tokens(&self, index: usize) -> usize {
-        self.waiting[index].job.forward.tokens.len()
+        self.waiting[index].job.forward.count as usize
     }
 }
 
@@ -139,6 +139,7 @@ mod tests {
             conversation: ConversationId(conversation),
             base: Position(0),
             class,
+            count: rows as u32,
             tokens: vec![5; rows],
             further_steps: 0,
             lm_head: Some(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) }),

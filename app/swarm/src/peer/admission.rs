@@ -5,16 +5,12 @@ use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
 use crate::members::Member;
-use crate::{Action, Severity};
+use crate::{Action, Proof, Severity};
 
 impl Peer {
     /// A hello from somebody, or from this peer itself.
     pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello) {
         let me = self.identity.peer;
-        // A present host keeps its followers, whoever else claims the room.
-        let claimed = self.cx.members.host().is_some_and(|host| host != peer && self.cx.members.is_here(host));
-        let hello =
-            Hello { coordinator: hello.coordinator && (peer == me || self.coordinator.is_some() || !claimed), ..hello };
         let known = self.cx.members.known.get(&peer);
         let restarted = known.is_some_and(|known| known.hello.session != hello.session);
         let returned = known.is_some_and(|known| known.away_until.is_some());
@@ -24,8 +20,8 @@ impl Peer {
         let known = self.cx.members.known.get(&peer);
         let is_new = known.is_none();
         let contribution_before = known.and_then(|known| known.hello.contribution);
-        let is_host = hello.coordinator && peer != me;
-        let (contribution, key, session) = (hello.contribution, hello.key.clone(), hello.session);
+        let is_host = self.cx.members.host == Some(peer);
+        let (contribution, node) = (hello.contribution, hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
         let member = self.cx.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
         member.hello = hello;
@@ -34,28 +30,29 @@ impl Peer {
         if contribution != contribution_before {
             member.contribution_changed();
         }
-        if is_new && peer != me {
-            // It may not have heard of us.
-            let frame = Frame::Hello(self.hello());
-            self.cx.out.send(peer, frame);
-        }
+        // It may have been given up and not have heard of us since.
+        self.greet(peer);
         if is_host && self.coordinator.is_none() {
             self.cx.out.act(Action::ViewChanged);
         }
         let Some(coordinator) = &mut self.coordinator else { return };
         if let Some(sentence) = refusal {
-            self.cx.members.known.remove(&peer);
-            self.cx.out.send(peer, Frame::Refused(sentence));
+            self.turn_away(peer, sentence);
             return;
         }
         let Some(member) = self.cx.members.known.get_mut(&peer) else { return };
-        member.admitted |= peer == me || key.as_deref() == Some(coordinator.command.key.as_str());
+        let session = self.cx.out.sessions.of(peer).map(|(_, session)| session);
+        let knows_secret = session.as_ref().is_some_and(|session| session.proof != Proof::Visitor);
+        member.admitted |= peer == me || knows_secret;
         if !member.admitted {
             coordinator.refresh(true, &mut self.cx);
             return;
         }
+        if session.is_some_and(|session| !std::mem::replace(&mut session.admitted, true)) {
+            self.cx.out.act(Action::Admitted(peer));
+        }
         if peer != me {
-            coordinator.entered(peer, session, &mut self.cx);
+            coordinator.entered(peer, node, &mut self.cx);
             coordinator.greet(peer, &mut self.cx);
         }
         if returned && !restarted {
@@ -75,9 +72,6 @@ impl Peer {
 
     pub(super) fn refusal(&self, hello: &Hello) -> Option<String> {
         self.coordinator.as_ref()?;
-        if hello.coordinator {
-            return Some(super::SECOND_HOST.into());
-        }
         if hello.build != self.identity.build || hello.kernel_class != self.identity.kernel_class {
             return Some("This page and the host's page are different versions. Reload both.".into());
         }
@@ -87,14 +81,39 @@ impl Peer {
     pub(super) fn admit(&mut self, peer: PeerId, allow: bool) {
         let Some(coordinator) = &mut self.coordinator else { return };
         if !allow {
-            self.cx.members.known.remove(&peer);
-            self.cx.out.send(peer, Frame::Refused("The host did not let this device in.".into()));
-        } else if let Some(member) = self.cx.members.known.get_mut(&peer) {
+            if self.cx.members.get(peer).is_some_and(|member| !member.admitted) {
+                self.turn_away(peer, "The host did not let this device in.".into());
+            }
+        } else if let Some(member) = self.cx.members.known.get_mut(&peer).filter(|member| !member.admitted) {
             member.admitted = true;
+            if let Some((_, session)) = self.cx.out.sessions.of(peer) {
+                session.admitted = true;
+            }
+            self.cx.out.act(Action::Admitted(peer));
             coordinator.greet(peer, &mut self.cx);
             coordinator.replan(&mut self.cx);
         }
-        coordinator.refresh(true, &mut self.cx);
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.refresh(true, &mut self.cx);
+        }
+    }
+
+    /// The host does not let a peer in, and does not hear it again on this session.
+    fn turn_away(&mut self, peer: PeerId, sentence: String) {
+        self.cx.out.send(peer, Frame::Refused(sentence));
+        self.cx.members.known.remove(&peer);
+        self.cx.out.set_route(peer, None);
+        if let Some((_, session)) = self.cx.out.sessions.of(peer) {
+            session.refused = true;
+        }
+    }
+
+    /// A member is given up: frames to it stop, and it says hello again when it is heard.
+    pub(super) fn stop_sending(&mut self, peer: PeerId) {
+        self.cx.out.set_route(peer, None);
+        if let Some((_, session)) = self.cx.out.sessions.of(peer) {
+            session.greeted = false;
+        }
     }
 
     /// A peer contributes no more, but stays.
@@ -115,7 +134,7 @@ impl Peer {
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| member.admitted) {
             coordinator.left(peer, &member.hello.name, &mut self.cx);
         }
-        self.without(&member);
+        self.without(peer);
     }
 
     /// A peer's connection ended and is not back in time. It may still come back.
@@ -123,15 +142,16 @@ impl Peer {
         if let Some(coordinator) = self.coordinator.as_mut().filter(|_| member.admitted) {
             coordinator.gone(peer, member, &mut self.cx);
         }
-        self.without(member);
+        self.without(peer);
     }
 
     /// Updates the room after a member is gone. Answers of an absent host may go on: when it is back it is asked for
     /// what is missing, and says so if it has forgotten.
-    fn without(&mut self, member: &Member) {
+    fn without(&mut self, peer: PeerId) {
+        let is_host = self.cx.members.host == Some(peer);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
-        } else if member.hello.coordinator {
+        } else if is_host {
             self.cx.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
             self.membership = Membership::Waiting;
         }

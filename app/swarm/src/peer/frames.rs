@@ -3,12 +3,13 @@
 use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
-use super::{Membership, Peer, SECOND_HOST};
-use crate::{Action, Destination, RelayRoute};
+use super::{Membership, Peer};
+use crate::{Action, RelayRoute};
 
 impl Peer {
     pub(super) fn received(&mut self, route: RelayRoute, from: PeerId, frame: Frame) {
-        if from == self.identity.peer || self.membership == Membership::Outside {
+        let session = self.cx.out.sessions.get_mut(route, from).filter(|session| !session.refused);
+        if session.is_none() || self.membership == Membership::Outside {
             return;
         }
         if self.cx.members.heard(from)
@@ -17,27 +18,25 @@ impl Peer {
             coordinator.thawed(from, &mut self.cx);
         }
         match frame {
-            Frame::Hello(hello) if hello.coordinator && self.coordinator.is_some() && self.earlier.contains(&route) => {
-                self.turned_away(SECOND_HOST.to_owned());
-            }
             Frame::Hello(hello) => {
                 self.cx.out.set_route(from, Some(route));
                 self.welcome(from, hello);
             }
-            Frame::Unknown => self.unknown(route, from),
-            frame if self.cx.out.peer_at(route) == Some(from) => self.frame(from, frame),
-            // A sender without a hello on this connection is unknown, or was given up.
-            Frame::Heartbeat { .. } => {
-                self.cx.out.act(Action::Send { to: Destination::Route(route), frame: Frame::Unknown });
-            }
+            Frame::Unknown => self.unknown(from),
+            frame if self.cx.out.route_of(from) == Some(route) => self.frame(from, frame),
+            // It was given up, or has not said hello yet.
+            Frame::Heartbeat { .. } => self.cx.out.act(Action::Send { to: route, frame: Frame::Unknown }),
             _ => {}
         }
     }
 
     /// A peer had given us up, so what we sent it since is lost. We are still here.
-    fn unknown(&mut self, route: RelayRoute, from: PeerId) {
-        self.greet(route);
-        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.cx.out.peer_at(route) == Some(from)) {
+    fn unknown(&mut self, from: PeerId) {
+        if let Some((_, session)) = self.cx.out.sessions.of(from) {
+            session.greeted = false;
+        }
+        self.greet(from);
+        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.cx.out.route_of(from).is_some()) {
             coordinator.back(from, &mut self.cx);
         }
     }
@@ -46,7 +45,10 @@ impl Peer {
         let from_host = from == self.identity.peer || self.cx.members.host() == Some(from);
         match frame {
             Frame::Hello(hello) => self.welcome(from, hello),
-            Frame::Bye => self.give_up(from),
+            Frame::Bye => {
+                self.give_up(from);
+                self.stop_sending(from);
+            }
             Frame::Heartbeat { sent, status } => {
                 let idle = self.is_idle();
                 self.cx.out.send(from, Frame::HeartbeatBack { sent, probed: 0, idle });
@@ -87,7 +89,7 @@ impl Peer {
                     self.cx.out.send(from, frame);
                 }
             }
-            Frame::Forward(forward) => self.worker.forward(forward, &mut self.cx),
+            Frame::Forward(forward) => self.worker.forward(from, forward, &mut self.cx),
             Frame::ExpertCall(call) => self.worker.expert_call(from, call, &mut self.cx),
             Frame::ExpertSum(sum) => self.worker.expert_sum(from, sum, &mut self.cx),
             Frame::Piece { id, failed, bytes } if from_host => {

@@ -18,12 +18,9 @@ use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
-use crate::{Action, Event, RelayRoute};
+use crate::{Action, Event};
 
 use liveness::Liveness;
-
-/// Why a second host is turned away.
-const SECOND_HOST: &str = "Another tab hosts this room already. Open the room's link to take part.";
 
 /// Whether this peer is in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +56,6 @@ pub struct SwarmView<'a> {
 pub struct Peer {
     identity: Identity,
     membership: Membership,
-    key: Option<String>,
     hidden: bool,
     connected: bool,
     worker: Worker,
@@ -68,8 +64,6 @@ pub struct Peer {
     cx: EventContext,
     trace: Trace,
     liveness: Liveness,
-    /// Connections that were in the room before ours.
-    earlier: Vec<RelayRoute>,
 }
 
 impl Peer {
@@ -79,7 +73,6 @@ impl Peer {
         Self {
             identity,
             membership: Membership::Outside,
-            key: None,
             hidden: false,
             connected: false,
             worker: Worker::default(),
@@ -87,12 +80,11 @@ impl Peer {
             coordinator: None,
             cx: EventContext {
                 now: Millis(f64::MIN),
-                members: Members { me, known: Default::default() },
+                members: Members { me, host: None, known: Default::default() },
                 out: Outbox::new(me),
             },
             trace: Trace::default(),
             liveness: Liveness::default(),
-            earlier: Vec::new(),
         }
     }
 
@@ -140,7 +132,7 @@ impl Peer {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Host(command) => self.host(command),
-            Event::Join { key } => self.join(key),
+            Event::Join => self.join(),
             Event::Contribute(contribution) => self.contribute(contribution),
             Event::StopContributing => self.stop_contributing(),
             Event::Leave => self.leave(),
@@ -161,9 +153,10 @@ impl Peer {
             Event::Writing => self.send_host(Frame::Writing),
             Event::Prompt(prompt) => self.prompt(prompt),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
-            Event::Connected { members } => self.connected(members),
-            Event::RouteJoined(route) => self.greet(route),
+            Event::Connected => self.connected(),
+            Event::PeerConnected { route, peer, proof } => self.peer_connected(route, peer, proof),
             Event::RouteLeft(route) => self.route_left(route),
+            Event::Replaced => self.replaced(),
             Event::Disconnected => self.disconnected(),
             Event::Frame { route, from, frame } => self.received(route, from, frame),
             Event::ModelOpened(model) => self.model_opened(model),
@@ -259,7 +252,7 @@ impl Peer {
             let awaited = self.coordinator.as_ref().map(Coordinator::awaited).unwrap_or_default();
             self.cx.members.cut_grace_short(awaited, self.cx.now);
             for (peer, member) in self.cx.members.give_up(self.cx.now) {
-                self.cx.out.set_route(peer, None);
+                self.stop_sending(peer);
                 self.gone(peer, &member);
             }
             self.beat();

@@ -1,11 +1,12 @@
 //! Entering and leaving a room, and its connections.
 
+use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
 use crate::event::HostCommand;
-use crate::{Action, Destination, RelayRoute};
+use crate::{Action, Proof, RelayRoute};
 
 impl Peer {
     pub(super) fn hello(&self) -> Hello {
@@ -16,8 +17,6 @@ impl Peer {
             name: self.identity.name.clone(),
             kind: self.identity.kind,
             adapter: self.identity.adapter.clone(),
-            key: self.key.clone(),
-            coordinator: self.coordinator.is_some(),
             contribution: self.worker.contribution,
             epoch: self.epoch(),
             hidden: self.hidden,
@@ -26,14 +25,12 @@ impl Peer {
 
     pub(super) fn host(&mut self, command: HostCommand) {
         self.membership = Membership::Inside;
-        self.key = Some(command.key.clone());
         self.coordinator = Some(Coordinator::new(command, &mut self.cx));
         self.announce();
     }
 
-    pub(super) fn join(&mut self, key: Option<String>) {
+    pub(super) fn join(&mut self) {
         self.membership = Membership::Waiting;
-        self.key = key;
         self.announce();
     }
 
@@ -47,57 +44,88 @@ impl Peer {
     }
 
     pub(super) fn depart(&mut self, to_askers: &str, reason: Option<String>) {
-        self.cx.out.broadcast(Frame::Bye);
+        self.cx.out.broadcast(&Frame::Bye);
         self.guest.fail_all(to_askers, &mut self.cx);
         self.worker.stop(&mut self.cx);
         self.coordinator = None;
         self.guest.room = None;
         self.membership = Membership::Outside;
         self.cx.members.known.clear();
-        self.cx.out.clear_routes();
+        self.cx.members.host = None;
+        self.cx.out.clear();
         self.cx.out.act(Action::Close { reason });
         self.cx.out.act(Action::ViewChanged);
     }
 
-    /// Sends a hello to everyone, this peer included.
+    /// Sends a hello over every session, and to this peer itself.
     pub(super) fn announce(&mut self) {
         if self.membership == Membership::Outside {
             return;
         }
         let hello = self.hello();
         if self.connected {
-            self.cx.out.broadcast(Frame::Hello(hello.clone()));
+            self.cx.out.broadcast(&Frame::Hello(hello.clone()));
         }
         self.welcome(self.identity.peer, hello);
         self.cx.out.act(Action::ViewChanged);
     }
 
-    pub(super) fn connected(&mut self, earlier: Vec<RelayRoute>) {
+    pub(super) fn connected(&mut self) {
         self.connected = true;
-        self.earlier = earlier;
         self.announce();
     }
 
     pub(super) fn disconnected(&mut self) {
         self.connected = false;
-        self.cx.out.clear_routes();
+        self.cx.out.clear();
         self.cx.members.all_away(self.cx.now);
         self.cx.out.act(Action::ViewChanged);
     }
 
-    /// Somebody entered: sends it our hello, which it answers with its own.
-    pub(super) fn greet(&mut self, route: RelayRoute) {
-        if self.membership != Membership::Outside {
-            let frame = Frame::Hello(self.hello());
-            self.cx.out.act(Action::Send { to: Destination::Route(route), frame });
+    /// A sealed session with a peer is up: both sides say hello over it.
+    pub(super) fn peer_connected(&mut self, route: RelayRoute, peer: PeerId, proof: Proof) {
+        if self.membership == Membership::Outside || peer == self.identity.peer {
+            return;
+        }
+        if proof == Proof::Host && self.coordinator.is_some() {
+            // Whoever came later with the room's key hosts it.
+            return self.replaced();
+        }
+        self.route_left(route);
+        if let Some((older, _)) = self.cx.out.sessions.of(peer) {
+            self.route_left(older);
+        }
+        if proof == Proof::Host
+            && let Some(before) = self.cx.members.host.replace(peer).filter(|before| *before != peer)
+        {
+            self.give_up(before);
+            self.stop_sending(before);
+        }
+        self.cx.out.sessions.open(route, peer, proof);
+        self.greet(peer);
+    }
+
+    /// Says hello over the session with a peer, unless it was said already.
+    pub(super) fn greet(&mut self, peer: PeerId) {
+        let hello = self.hello();
+        if let Some((to, session)) = self.cx.out.sessions.of(peer)
+            && !std::mem::replace(&mut session.greeted, true)
+        {
+            self.cx.out.act(Action::Send { to, frame: Frame::Hello(hello) });
         }
     }
 
     pub(super) fn route_left(&mut self, route: RelayRoute) {
-        if let Some(peer) = self.cx.out.peer_at(route) {
-            self.cx.out.set_route(peer, None);
-            self.cx.members.ended(peer, self.cx.now);
+        let Some(session) = self.cx.out.sessions.close(route) else { return };
+        if self.cx.out.route_of(session.peer) == Some(route) {
+            self.cx.out.set_route(session.peer, None);
+            self.cx.members.ended(session.peer, self.cx.now);
             self.cx.out.act(Action::ViewChanged);
         }
+    }
+
+    /// Another device holds the room's owner key and hosts the room from now on.
+    pub(super) fn replaced(&mut self) {
+        self.turned_away("Another tab or device hosts this room now. Open the room's link to take part.".to_owned());
     }
 }

@@ -39,7 +39,7 @@ pub struct SimDevice {
     pub padding: u64,
     /// Its link.
     pub link: Link,
-    /// It has the key from the room's link; otherwise the host has to let it in.
+    /// It came by the room's link; otherwise the host has to let it in.
     pub invited: bool,
 }
 

@@ -99,6 +99,7 @@ impl World {
                 self.kill(index);
                 let peer = &mut self.peers[index];
                 peer.machine = peer.fresh_machine();
+                peer.has_group_secret = false;
                 self.schedule(self.now + back, index, Scheduled::Enter);
             }
             Fault::Outage(index, back) => self.outage(index, back),

@@ -87,6 +87,8 @@ pub(super) struct SimPeer {
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
     pub is_host: bool,
+    /// The host let it in and gave it the group's secret.
+    pub has_group_secret: bool,
 }
 
 impl SimPeer {
@@ -113,6 +115,7 @@ impl SimPeer {
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,
+            has_group_secret: false,
         }
     }
 

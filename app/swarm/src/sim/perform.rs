@@ -47,6 +47,11 @@ impl World {
                     self.continue_chat(index, request);
                 }
             }
+            Action::Admitted(peer) => {
+                if let Some(with) = self.peers.iter().position(|known| known.id == peer) {
+                    self.share_secret(index, with);
+                }
+            }
             Action::Close { reason } => {
                 self.peers[index].closed = reason;
                 self.hang_up(index);

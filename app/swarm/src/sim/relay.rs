@@ -1,13 +1,13 @@
-//! The simulated relay: it forwards frames between connections and reports who came and went.
+//! The simulated relay: it forwards frames between connections and reports who came and went. Above it, what a driver
+//! does: sealed sessions with the host, and with the other members once the host has let both in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::PeerId;
 use potluck_protocol::Frame;
 
 use super::network::{Lane, Passage};
 use super::world::{Scheduled, World};
-use crate::{Destination, Event, RelayRoute};
+use crate::{Event, Proof, RelayRoute};
 
 /// The relay ends a connection that was silent for this long (its pings: 2 s apart, 4 may be missed).
 const RELAY_TIMEOUT_MILLIS: f64 = 10_000.0;
@@ -15,12 +15,18 @@ const RELAY_TIMEOUT_MILLIS: f64 = 10_000.0;
 const REDIAL_MILLIS: f64 = 1_000.0;
 /// Size of a frame where its length does not matter.
 const SHORT: usize = 100;
+/// Bytes of a frame's route and seal.
+const ENVELOPE: usize = 4 + 24;
 
 /// A peer's connection to the relay, as the peer sees it.
 pub(super) struct Line {
     pub route: RelayRoute,
     pub up: Lane,
     pub down: Lane,
+    /// The other connections in the room.
+    others: BTreeSet<RelayRoute>,
+    /// Those among them with which a sealed session is up.
+    pub sessions: BTreeSet<RelayRoute>,
 }
 
 /// The relay's side: who is connected.
@@ -28,17 +34,38 @@ pub(super) struct Line {
 pub(super) struct Relay {
     next_route: u32,
     members: BTreeMap<RelayRoute, usize>,
+    /// Whose connection each route is or was: what they sent may still be on its way.
+    behind: BTreeMap<RelayRoute, usize>,
 }
 
 /// What a peer sends to the relay.
 pub(super) enum Uplink {
-    Frame {
-        to: Destination,
-        from: PeerId,
-        frame: Frame,
-    },
+    /// To one connection.
+    To(RelayRoute, Message),
     /// The end of the connection.
     End,
+}
+
+/// What a peer sends another one.
+pub(super) enum Message {
+    /// One of the three messages of a handshake.
+    Handshake(u8),
+    /// The group's secret, from the host.
+    Secret,
+    /// A sealed frame.
+    Frame(Frame),
+}
+
+/// What the relay sends a peer.
+pub(super) enum Downlink {
+    /// It is let in; these connections were there before.
+    Welcome(Vec<RelayRoute>),
+    Joined(RelayRoute),
+    Left(RelayRoute),
+    /// Another connection holds the owner's key.
+    Replaced,
+    /// From another connection.
+    From(RelayRoute, Message),
 }
 
 impl World {
@@ -53,22 +80,94 @@ impl World {
             self.schedule(again, index, Scheduled::Dial);
             return;
         }
+        if peer.is_host
+            && let Some(before) = self.owner()
+        {
+            self.down(before, SHORT, Downlink::Replaced);
+            self.left(before);
+        }
         self.relay.next_route += 1;
         let route = RelayRoute(self.relay.next_route);
         let members: Vec<RelayRoute> = self.relay.members.keys().copied().collect();
         self.relay.members.insert(route, index);
-        self.peers[index].line = Some(Line { route, up: Lane::default(), down: Lane::default() });
-        self.down(route, SHORT, Event::Connected { members: members.clone() });
+        self.relay.behind.insert(route, index);
+        let (others, sessions) = (BTreeSet::new(), BTreeSet::new());
+        self.peers[index].line = Some(Line { route, up: Lane::default(), down: Lane::default(), others, sessions });
+        self.down(route, SHORT, Downlink::Welcome(members.clone()));
         for other in members {
-            self.down(other, SHORT, Event::RouteJoined(route));
+            self.down(other, SHORT, Downlink::Joined(route));
         }
     }
 
-    /// Sends a frame to the relay; without a connection it is lost.
-    pub(super) fn send(&mut self, index: usize, to: Destination, frame: Frame) {
-        let from = self.peers[index].id;
-        let bytes = self.length(from, &frame);
-        self.up(index, bytes, Uplink::Frame { to, from, frame });
+    /// The connection of the room's owner.
+    fn owner(&self) -> Option<RelayRoute> {
+        self.relay.members.iter().find(|(_, index)| self.peers[**index].is_host).map(|(route, _)| *route)
+    }
+
+    /// The peer behind a connection; it may be gone.
+    fn behind(&self, route: RelayRoute) -> Option<usize> {
+        self.relay.behind.get(&route).copied()
+    }
+
+    /// Sends a frame over a session; without a connection it is lost.
+    pub(super) fn send(&mut self, index: usize, to: RelayRoute, frame: Frame) {
+        self.message(index, to, Message::Frame(frame));
+    }
+
+    fn message(&mut self, index: usize, to: RelayRoute, message: Message) {
+        let bytes = self.length(&message);
+        self.up(index, bytes, Uplink::To(to, message));
+    }
+
+    /// The host's driver gives a peer that was let in the group's secret.
+    pub(super) fn share_secret(&mut self, index: usize, with: usize) {
+        if let Some(to) = self.peers[with].line.as_ref().map(|line| line.route) {
+            self.message(index, to, Message::Secret);
+        }
+    }
+
+    /// Begins the handshakes that are possible now: with the host always, with others if this peer has the group's
+    /// secret. The host waits for the others to begin.
+    fn shake_hands(&mut self, index: usize, with: &[RelayRoute]) {
+        if self.peers[index].is_host {
+            return;
+        }
+        let group = self.peers[index].has_group_secret;
+        for to in with {
+            let is_owner = self.behind(*to).is_some_and(|other| self.peers[other].is_host);
+            let is_up = self.peers[index].line.as_ref().is_none_or(|line| line.sessions.contains(to));
+            if (group || is_owner) && !is_up {
+                self.message(index, *to, Message::Handshake(1));
+            }
+        }
+    }
+
+    /// A message of a handshake arrives. Whoever began has a session after the second one, the other after the third.
+    fn handshake(&mut self, index: usize, from: RelayRoute, step: u8) {
+        let Some(other) = self.behind(from) else { return };
+        let (own, theirs) = (&self.peers[index], &self.peers[other]);
+        let Some(line) = &own.line else { return };
+        let may = own.is_host || theirs.is_host || own.has_group_secret;
+        if !may || line.sessions.contains(&from) {
+            return;
+        }
+        if step < 3 {
+            self.message(index, from, Message::Handshake(step + 1));
+        }
+        if step > 1 {
+            let (own, theirs) = (&self.peers[index], &self.peers[other]);
+            let proof = match (own.is_host, theirs.is_host) {
+                (_, true) => Proof::Host,
+                (true, _) if !theirs.has_group_secret && theirs.device.invited => Proof::Link,
+                (true, _) if !theirs.has_group_secret => Proof::Visitor,
+                _ => Proof::Group,
+            };
+            let peer = theirs.id;
+            if let Some(line) = &mut self.peers[index].line {
+                line.sessions.insert(from);
+            }
+            self.event(index, Event::PeerConnected { route: from, peer, proof });
+        }
     }
 
     /// The peer closes its connection after everything it has sent.
@@ -128,15 +227,9 @@ impl World {
         }
         match what {
             Uplink::End => self.left(route),
-            Uplink::Frame { to, from, frame } => {
-                let receivers: Vec<RelayRoute> = match to {
-                    Destination::Everyone => self.relay.members.keys().copied().filter(|to| *to != route).collect(),
-                    Destination::Route(to) => vec![to],
-                };
-                let bytes = self.length(from, &frame);
-                for receiver in receivers {
-                    self.down(receiver, bytes, Event::Frame { route, from, frame: frame.clone() });
-                }
+            Uplink::To(to, message) => {
+                let bytes = self.length(&message);
+                self.down(to, bytes, Downlink::From(route, message));
             }
         }
     }
@@ -144,38 +237,74 @@ impl World {
     fn left(&mut self, route: RelayRoute) {
         if self.relay.members.remove(&route).is_some() {
             for other in self.relay.members.keys().copied().collect::<Vec<_>>() {
-                self.down(other, SHORT, Event::RouteLeft(route));
+                self.down(other, SHORT, Downlink::Left(route));
             }
         }
     }
 
-    fn down(&mut self, route: RelayRoute, bytes: usize, event: Event) {
+    fn down(&mut self, route: RelayRoute, bytes: usize, what: Downlink) {
         let Some(index) = self.relay.members.get(&route).copied() else { return };
         let (now, link) = (self.now, self.peers[index].device.link);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };
         match line.down.pass(now, bytes, link.down, &link, &mut self.random) {
-            Passage::Arrives(at) => self.schedule(at, index, Scheduled::AtPeer(route, event)),
+            Passage::Arrives(at) => self.schedule(at, index, Scheduled::AtPeer(route, what)),
             Passage::Breaks(at) => self.schedule(at, index, Scheduled::GivenUp(route)),
         }
     }
 
     /// Something reaches a peer, or later if its link is cut.
-    pub(super) fn at_peer(&mut self, index: usize, route: RelayRoute, event: Event) {
+    pub(super) fn at_peer(&mut self, index: usize, route: RelayRoute, what: Downlink) {
         let (now, until) = (self.now, self.peers[index].cut_until);
         let Some(line) = self.peers[index].line.as_mut().filter(|line| line.route == route) else { return };
         if now < until {
             let at = line.down.hold_until(until);
-            self.schedule(at, index, Scheduled::AtPeer(route, event));
-        } else {
-            self.event(index, event);
+            self.schedule(at, index, Scheduled::AtPeer(route, what));
+            return;
+        }
+        match what {
+            Downlink::Welcome(others) => {
+                line.others.extend(&others);
+                self.event(index, Event::Connected);
+                self.shake_hands(index, &others);
+            }
+            Downlink::Joined(other) => {
+                line.others.insert(other);
+                if self.behind(other).is_some_and(|other| self.peers[other].is_host) {
+                    self.shake_hands(index, &[other]);
+                }
+            }
+            Downlink::Left(other) => {
+                line.others.remove(&other);
+                line.sessions.remove(&other);
+                self.event(index, Event::RouteLeft(other));
+            }
+            Downlink::Replaced => self.event(index, Event::Replaced),
+            Downlink::From(from, Message::Handshake(step)) => self.handshake(index, from, step),
+            Downlink::From(_, Message::Secret) => {
+                let others: Vec<RelayRoute> = line.others.iter().copied().collect();
+                if !std::mem::replace(&mut self.peers[index].has_group_secret, true) {
+                    self.shake_hands(index, &others);
+                }
+            }
+            Downlink::From(from, Message::Frame(frame)) => {
+                // What nobody can unseal is dropped.
+                if line.sessions.contains(&from)
+                    && let Some(sender) = self.behind(from)
+                {
+                    let sender = self.peers[sender].id;
+                    self.event(index, Event::Frame { route: from, from: sender, frame });
+                }
+            }
         }
     }
 
-    /// Bytes of a frame on the wire, computed only where a link's timing depends on it.
-    fn length(&self, from: PeerId, frame: &Frame) -> usize {
-        if self.peers.iter().all(|peer| peer.device.link.ignores_length()) {
-            return SHORT;
+    /// Bytes of a message on the wire, computed only where a link's timing depends on it.
+    fn length(&self, message: &Message) -> usize {
+        match message {
+            Message::Frame(frame) if !self.peers.iter().all(|peer| peer.device.link.ignores_length()) => {
+                potluck_protocol::encode(frame).map_or(SHORT, |bytes| bytes.len() + ENVELOPE)
+            }
+            _ => SHORT,
         }
-        potluck_protocol::encode(from, frame).map_or(SHORT, |bytes| bytes.len() + 4)
     }
 }

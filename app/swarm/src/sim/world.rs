@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
-use super::relay::{Relay, Uplink};
+use super::relay::{Downlink, Relay, Uplink};
 use crate::{Event, HostCommand, Membership, RelayRoute, SwarmView};
 
 /// A driver sends ticks this often.
@@ -26,7 +26,7 @@ pub(super) enum Scheduled {
     Enter,
     Dial,
     Event(Event),
-    AtPeer(RelayRoute, Event),
+    AtPeer(RelayRoute, Downlink),
     /// The peer's load with this number has ended.
     Loaded(u64),
     AtRelay(RelayRoute, Uplink),
@@ -261,7 +261,7 @@ impl World {
                 self.event(index, Event::Tick);
             }
             Scheduled::Event(event) => self.event(index, event),
-            Scheduled::AtPeer(route, event) => self.at_peer(index, route, event),
+            Scheduled::AtPeer(route, what) => self.at_peer(index, route, what),
             // The page has no Send while it is not in a room with a host.
             Scheduled::Prompt(prompt) if self.view(index).membership != Membership::Inside => {
                 self.schedule(self.now + TICK_MILLIS, index, Scheduled::Prompt(prompt));
@@ -286,7 +286,6 @@ impl World {
         let first = match peer.is_host {
             true => Event::Host(HostCommand {
                 source: ModelSource::Relay { name: "sim".into() },
-                key: "key".into(),
                 context: CONTEXT,
                 kv_cache: self.kv_cache,
                 sharing: self.share,
@@ -294,7 +293,7 @@ impl World {
                 in_advance: self.in_advance,
                 hidden: Vec::new(),
             }),
-            false => Event::Join { key: peer.device.invited.then(|| "key".into()) },
+            false => Event::Join,
         };
         let dial = self.now + DIAL_TRIPS * peer.device.link.latency;
         self.event(index, first);

@@ -255,13 +255,13 @@ impl Worker {
     }
 
     /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
-    pub fn forward(&mut self, forward: Forward, cx: &mut EventContext) {
+    pub fn forward(&mut self, from: PeerId, forward: Forward, cx: &mut EventContext) {
         if self.executor(forward.epoch, cx.members.me).is_none() {
             return;
         }
         self.executors().for_each(|executor| executor.forget_others(forward.pass, &forward.live, cx));
         if let Some(executor) = self.executor(forward.epoch, cx.members.me) {
-            executor.forward(forward, cx);
+            executor.forward(from, forward, cx);
         }
     }
 

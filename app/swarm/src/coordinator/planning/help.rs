@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn help_is_one_sentence_of_each_kind_and_only_where_it_is_worth_one() {
-        let members = Members { me: PeerId([1; 16]), known: BTreeMap::new() };
+        let members = Members { host: None, me: PeerId([1; 16]), known: BTreeMap::new() };
         let peer = PeerId([2; 16]);
         let saves = |millis| Gain::Saves { millis };
         let found = [

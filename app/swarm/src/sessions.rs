@@ -1,0 +1,50 @@
+//! Sealed sessions with other peers: who is at the other end, and what it has proved. Nothing else binds a peer to an
+//! address on the relay.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::PeerId;
+
+use crate::{Proof, RelayRoute};
+
+/// A session with an authenticated peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Session {
+    pub peer: PeerId,
+    pub proof: Proof,
+    /// Our hello went out over it, and the peer was not given up since.
+    pub greeted: bool,
+    /// The host let the peer in, and the driver knows.
+    pub admitted: bool,
+    /// The host turned the peer away: it is not heard again over this session.
+    pub refused: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Sessions {
+    open: BTreeMap<RelayRoute, Session>,
+}
+
+impl Sessions {
+    pub fn open(&mut self, route: RelayRoute, peer: PeerId, proof: Proof) {
+        self.open.insert(route, Session { peer, proof, greeted: false, admitted: false, refused: false });
+    }
+
+    pub fn close(&mut self, route: RelayRoute) -> Option<Session> {
+        self.open.remove(&route)
+    }
+
+    /// The session that a frame of `peer` may come over.
+    pub fn get_mut(&mut self, route: RelayRoute, peer: PeerId) -> Option<&mut Session> {
+        self.open.get_mut(&route).filter(|session| session.peer == peer)
+    }
+
+    /// The peer's session and its address: there is at most one.
+    pub fn of(&mut self, peer: PeerId) -> Option<(RelayRoute, &mut Session)> {
+        self.open.iter_mut().find(|(_, session)| session.peer == peer).map(|(route, session)| (*route, session))
+    }
+
+    pub fn routes(&self) -> Vec<RelayRoute> {
+        self.open.keys().copied().collect()
+    }
+}
