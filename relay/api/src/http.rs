@@ -117,25 +117,6 @@ pub struct RoomEntry {
     pub age_seconds: u64,
 }
 
-/// The body of `POST /rooms`. May be left out: an untitled, invisible room.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct OpenRoom {
-    /// What the host calls the room.
-    pub title: String,
-    /// Whether `GET /rooms` lists it.
-    pub visible: bool,
-}
-
-/// The answer to `POST /rooms`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenedRoom {
-    /// The room's id.
-    pub id: String,
-    /// The secret that may change its listing ([`Request::Listing`](crate::Request::Listing)).
-    pub owner: String,
-}
-
 /// `GET /addresses`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Addresses {
@@ -173,11 +154,5 @@ mod tests {
         assert_eq!(list.models[0].kv_cache_bytes_per_position, Some(64));
         let compact: String = json.split_whitespace().collect();
         assert_eq!(serde_json::to_string(&list).unwrap(), compact);
-    }
-
-    #[test]
-    fn a_room_may_be_opened_with_part_of_the_body() {
-        let open: OpenRoom = serde_json::from_str(r#"{"title":"Kitchen"}"#).unwrap();
-        assert_eq!(open, OpenRoom { title: "Kitchen".into(), visible: false });
     }
 }

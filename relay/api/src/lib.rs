@@ -1,22 +1,25 @@
 //! The relay's API, shared by the relay, the node and the page. Types only: no I/O, and it compiles to WebAssembly.
 //!
-//! - [`Route`] and [`EVERYONE`]: the four bytes in front of every binary message.
+//! - [`Route`]: the four bytes in front of every binary message.
 //! - [`Control`] and [`Request`]: JSON text messages over `WS /rooms/ID`.
+//! - [`EntryProof`], [`room_id`], [`entry_message`]: who may enter a room, and how it is proved.
 //! - [`Refusal`], [`Eviction`], [`Departure`], [`BadFrame`]: reasons, with close codes and sentences.
 //! - [`http`]: JSON bodies of the HTTP endpoints. [`path`]: their paths.
 //!
 //! # A connection to a room
 //!
-//! 1. A member opens the WebSocket. The relay answers with [`Control::Welcome`]: the member's route, the routes of the
-//!    others, and the limits. The others get [`Control::Join`]. To refuse a member the relay still accepts the socket,
-//!    sends [`Control::Refused`] and closes, because a browser hides the details of a failed handshake from the page.
-//! 2. **Binary messages** are frames between members. They start with a route: the receiver's (or [`EVERYONE`]) on the
-//!    way to the relay, the sender's on the way from it. The relay overwrites these four bytes and forwards the message
-//!    at once. It never reads the rest.
+//! 1. A device opens the WebSocket. The relay sends [`Control::Challenge`]; the device answers with [`Request::Enter`].
+//!    Then it is a member and gets [`Control::Welcome`]: its route, the routes of the others, and the limits. The others
+//!    get [`Control::Join`]. To refuse a device the relay sends [`Control::Refused`] and closes; it accepts the socket
+//!    first, because a browser hides the details of a failed handshake from the page.
+//! 2. **Binary messages** are frames between members. They start with a route: the receiver's on the way to the relay, the
+//!    sender's on the way from it. The relay overwrites these four bytes and forwards the message at once. It never reads
+//!    the rest. A slow receiver slows its sender: only [`MemberLimits::window_bytes`] may be on the way to one receiver,
+//!    and [`Control::Taken`] reports what it took.
 //! 3. **Text messages** are JSON between one member and the relay: [`Control`] from it, [`Request`] to it.
 //! 4. When a member leaves, for whatever reason, the others get [`Control::Leave`]. Order is kept between any two
 //!    members: `join` arrives before a member's first frame and `leave` after its last.
-//! 5. Before the relay stops it sends [`Control::Shutdown`]. Members reconnect with `?create=1`, which recreates the room
+//! 5. Before the relay stops it sends [`Control::Shutdown`]. Members reconnect; the owner's entry creates the room again
 //!    under its old id.
 //!
 //! Routes count up from a random start and are never reused, so a frame for a member that left cannot reach another one,
@@ -25,12 +28,16 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod binary;
+mod entry;
 pub mod http;
 mod message;
 pub mod path;
 mod reason;
 mod route;
 
+pub use binary::{Binary, Nonce, PublicKey, Signature};
+pub use entry::{EntryProof, ROOM_ID_CHARS, SignedEntry, entry_message, room_id};
 pub use message::{Control, MemberLimits, Request, VERSION};
 pub use reason::{BadFrame, Departure, Eviction, Refusal};
-pub use route::{EVERYONE, ROUTE_BYTES, Route};
+pub use route::{ROUTE_BYTES, Route};

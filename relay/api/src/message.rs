@@ -2,16 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BadFrame, Departure, Eviction, Refusal, Route};
+use crate::{BadFrame, Departure, EntryProof, Eviction, Nonce, Refusal, Route};
 
-/// Version of these messages, sent in [`Control::Welcome`].
-pub const VERSION: u32 = 1;
+/// Version of these messages, sent in [`Control::Challenge`] and [`Control::Welcome`].
+pub const VERSION: u32 = 2;
 
 /// A text message from the relay to a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Control {
-    /// The first message: you are in the room.
+    /// The first message: prove that you may enter, with [`Request::Enter`].
+    Challenge {
+        /// [`VERSION`].
+        version: u32,
+        /// What your signature has to cover.
+        nonce: Nonce,
+    },
+    /// You are in the room.
     Welcome {
         /// [`VERSION`].
         version: u32,
@@ -19,6 +26,8 @@ pub enum Control {
         room: String,
         /// Your own route.
         route: Route,
+        /// The owner's route while the owner is in the room; your own if you are the owner.
+        owner: Option<Route>,
         /// The other members, oldest first.
         members: Vec<Route>,
         /// What the relay carries for a member.
@@ -28,6 +37,8 @@ pub enum Control {
     Join {
         /// Its route.
         route: Route,
+        /// Whether it owns the room.
+        owner: bool,
     },
     /// A member left.
     Leave {
@@ -35,6 +46,13 @@ pub enum Control {
         route: Route,
         /// Why.
         reason: Departure,
+    },
+    /// A receiver took some of your bytes: that much more may be on the way to it ([`MemberLimits::window_bytes`]).
+    Taken {
+        /// The receiver.
+        route: Route,
+        /// Bytes of your binary messages to it, routes included, since the last report.
+        bytes: u64,
     },
     /// Your binary message named your own route, or one that is not in the room. It was dropped.
     Undeliverable {
@@ -72,7 +90,7 @@ pub enum Control {
         /// The same as a sentence.
         message: String,
     },
-    /// The relay stops. Reconnect with `?create=1`.
+    /// The relay stops. Reconnect; the owner creates the room again.
     Shutdown {
         /// The same as a sentence.
         message: String,
@@ -86,15 +104,18 @@ pub enum Control {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum Request {
+    /// The first message, and only the first: the answer to [`Control::Challenge`].
+    Enter {
+        /// Why you may enter.
+        proof: EntryProof,
+    },
     /// Asks for a [`Control::Pong`]. A page cannot send WebSocket pings, so this is how it measures the round trip.
     Ping {
         /// Comes back in the answer.
         nonce: u64,
     },
-    /// Changes how the room is listed. Also needed after a room was recreated, because it starts unlisted.
+    /// Changes how the room is listed. Only from the owner.
     Listing {
-        /// The owner secret from `POST /rooms`.
-        owner: String,
         /// The room's name in the list.
         title: String,
         /// Whether `GET /rooms` lists it.
@@ -108,8 +129,10 @@ pub enum Request {
 pub struct MemberLimits {
     /// Longest binary message, route included.
     pub frame_bytes: u64,
-    /// Bytes that may wait for one receiver before it is evicted.
-    pub queue_bytes: u64,
+    /// Bytes of binary messages, routes included, that a sender may have on the way to one receiver: sent, and not yet
+    /// reported by [`Control::Taken`]. While none is on the way, one longer message may go. A sender that sends more is
+    /// evicted. What is on the way to a member is forgotten when it leaves.
+    pub window_bytes: u64,
     /// Messages a member may send per second.
     pub frames_per_second: u32,
     /// Bytes a member may send per second.
@@ -150,15 +173,28 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_keeps_its_json() {
+        assert_json(
+            &Control::Challenge { version: VERSION, nonce: crate::Binary([0; 32]) },
+            &format!(r#"{{"type":"challenge","version":2,"nonce":"{}"}}"#, "A".repeat(43)),
+        );
+        let enter = Request::Enter { proof: EntryProof::Visitor };
+        assert_eq!(serde_json::to_string(&enter).unwrap(), r#"{"type":"enter","proof":{"as":"visitor"}}"#);
+        assert_json(&Control::Join { route: Route(5), owner: true }, r#"{"type":"join","route":5,"owner":true}"#);
+        assert_json(&Control::Taken { route: Route(5), bytes: 9 }, r#"{"type":"taken","route":5,"bytes":9}"#);
+    }
+
+    #[test]
     fn a_welcome_keeps_its_json() {
         let limits = MemberLimits { frame_bytes: 1, members: 64, ..MemberLimits::default() };
         let members = vec![Route(15), Route(16)];
-        let welcome = Control::Welcome { version: VERSION, room: "k3v9".into(), route: Route(17), members, limits };
+        let (room, route, owner) = ("k3v9".into(), Route(17), Some(Route(15)));
+        let welcome = Control::Welcome { version: VERSION, room, route, owner, members, limits };
         assert_json(
             &welcome,
             concat!(
-                r#"{"type":"welcome","version":1,"room":"k3v9","route":17,"members":[15,16],"limits":{"frame_bytes":1,"#,
-                r#""queue_bytes":0,"frames_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
+                r#"{"type":"welcome","version":2,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
+                r#""window_bytes":0,"frames_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
                 r#""members":64}}"#
             ),
         );

@@ -8,13 +8,12 @@ pub const METRICS: &str = "/metrics";
 pub const ADDRESSES: &str = "/addresses";
 /// `GET`: [`ModelList`](crate::http::ModelList). Below it, one path per file.
 pub const MODELS: &str = "/models";
-/// `GET`: [`RoomList`](crate::http::RoomList). `POST`: [`OpenRoom`](crate::http::OpenRoom) in,
-/// [`OpenedRoom`](crate::http::OpenedRoom) out. Below it, one WebSocket per room.
+/// `GET`: [`RoomList`](crate::http::RoomList). Below it, one WebSocket per room.
 pub const ROOMS: &str = "/rooms";
 /// What a file's path ends in when its group hashes are asked for.
 pub const GROUPS_SUFFIX: &str = ".b3";
 
-/// The WebSocket path of a room. `create` makes the room if the relay does not know it.
-pub fn room_socket(room: &str, create: bool) -> String {
-    format!("{ROOMS}/{room}{}", if create { "?create=1" } else { "" })
+/// The WebSocket path of a room.
+pub fn room_socket(room: &str) -> String {
+    format!("{ROOMS}/{room}")
 }

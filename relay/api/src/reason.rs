@@ -25,6 +25,8 @@ pub enum Departure {
 pub enum BadFrame {
     /// A binary message without a complete route.
     TooShort,
+    /// A binary message to [`Route::RESERVED`](crate::Route::RESERVED): every message names one receiver.
+    NoReceiver,
     /// A binary message over the limit.
     TooLong,
     /// A text message that is no [`Request`](crate::Request), or one that the member may not make.
@@ -38,16 +40,24 @@ pub enum BadFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Refusal {
-    /// There is no such room, and `?create=1` was not given.
+    /// There is no such room; only its owner can create it.
     NoSuchRoom,
-    /// The id is not of the form that the relay gives out.
+    /// The id is not of the form that rooms have.
     BadRoomId,
+    /// The first message was no entry, or its signature is wrong.
+    BadProof,
+    /// A visitor came to a room that is not listed.
+    NotListed,
+    /// The entry did not come in time.
+    NoEntry,
     /// The room has its maximum of members.
     RoomFull,
     /// The relay has its maximum of rooms or members.
     RelayFull,
-    /// Too many connections from this address in a short time.
+    /// Too many connections from this address.
     TooManyConnections,
+    /// Too many rooms from this address.
+    TooManyRooms,
     /// The relay is about to stop.
     ShuttingDown,
     /// A reason of a newer relay.
@@ -59,8 +69,14 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Eviction {
-    /// It did not take what was sent to it.
+    /// It took nothing for too long while messages for it waited.
     SlowReceiver,
+    /// It sent more to one receiver than the window allows.
+    WindowExceeded,
+    /// The relay's memory is full, and much of it holds messages from this address.
+    RelayFull,
+    /// The owner connected again. This connection must not come back by itself.
+    Replaced,
     /// It sent a message far over the limit.
     FrameTooLong,
     /// The relay heard nothing from it for too long.
@@ -76,14 +92,16 @@ impl Refusal {
         match self {
             Self::NoSuchRoom => 4404,
             Self::BadRoomId => 4400,
-            Self::TooManyConnections => 4429,
+            Self::BadProof | Self::NotListed => 4403,
+            Self::NoEntry => 4408,
+            Self::TooManyConnections | Self::TooManyRooms => 4429,
             Self::RoomFull | Self::RelayFull | Self::ShuttingDown | Self::Unknown => 4503,
         }
     }
 
     /// Whether a member should simply try again after a while.
     pub fn is_temporary(self) -> bool {
-        matches!(self, Self::ShuttingDown | Self::TooManyConnections)
+        matches!(self, Self::ShuttingDown | Self::TooManyConnections | Self::TooManyRooms | Self::NoEntry)
     }
 
     /// One sentence for the person who wanted to join.
@@ -91,9 +109,13 @@ impl Refusal {
         match self {
             Self::NoSuchRoom => "This room does not exist any more: ask the host for a new link.",
             Self::BadRoomId => "This is not a room id: open the link exactly as the host sent it.",
+            Self::BadProof => "This link does not open the room: ask the host for a new one.",
+            Self::NotListed => "This room is not public: ask the host for a link.",
+            Self::NoEntry => "The connection was too slow to enter the room: try again.",
             Self::RoomFull => "This room is full: wait until somebody leaves, or open another one.",
             Self::RelayFull => "The relay is full: try again in a few minutes.",
             Self::TooManyConnections => "Too many connections from your address: wait a few seconds and try again.",
+            Self::TooManyRooms => "Too many new rooms from your address: wait a minute and try again.",
             Self::ShuttingDown => "The relay is restarting: try again in a few seconds.",
             Self::Unknown => "The relay refused the connection.",
         }
@@ -106,7 +128,15 @@ impl Eviction {
         match self {
             Self::SlowReceiver | Self::Silent | Self::Unknown => 4408,
             Self::FrameTooLong => 1009,
+            Self::WindowExceeded => 4413,
+            Self::RelayFull => 4503,
+            Self::Replaced => 4409,
         }
+    }
+
+    /// Whether the member must not connect again by itself: two connections of one owner would replace each other forever.
+    pub fn is_final(self) -> bool {
+        self == Self::Replaced
     }
 
     /// One sentence for the person at the evicted device.
@@ -114,6 +144,11 @@ impl Eviction {
         match self {
             Self::SlowReceiver => "This device received its data too slowly, so the relay closed the connection.",
             Self::FrameTooLong => "This device sent a message far over the limit, so the relay closed the connection.",
+            Self::WindowExceeded => {
+                "This device sent more than the receiver could take, so the relay closed the connection."
+            }
+            Self::RelayFull => "The relay's memory is full: try again in a few minutes.",
+            Self::Replaced => "This room was opened again in another place, which takes over from here.",
             Self::Silent => "The relay heard nothing from this device for too long and closed the connection.",
             Self::Unknown => "The relay closed the connection.",
         }
@@ -127,6 +162,7 @@ impl BadFrame {
             Self::TooShort => {
                 "A binary message starts with a route of four bytes; this one was shorter and was dropped."
             }
+            Self::NoReceiver => "A binary message named no receiver and was dropped.",
             Self::TooLong => "A binary message was longer than the limit and was dropped.",
             Self::NotControl => "A text message was not a request that this member may make and was dropped.",
             Self::Unknown => "A message was dropped.",

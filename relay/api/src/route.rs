@@ -5,15 +5,15 @@ use serde::{Deserialize, Serialize};
 /// Bytes of the route at the start of every binary message.
 pub const ROUTE_BYTES: usize = 4;
 
-/// The route that means "every member but me".
-pub const EVERYONE: Route = Route(u32::MAX);
-
-/// A member's address inside one room, big-endian on the wire. No member has zero or [`EVERYONE`].
+/// A member's address inside one room, big-endian on the wire. No member has zero or [`Route::RESERVED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Route(pub u32);
 
 impl Route {
+    /// No member has this route, and no message may name it: it meant everyone in version 1.
+    pub const RESERVED: Self = Self(u32::MAX);
+
     /// Reads the route at the start of a binary message; `None` if it is shorter than four bytes.
     pub fn read(message: &[u8]) -> Option<Self> {
         Self::split(message).map(|(route, _)| route)
@@ -48,7 +48,7 @@ mod tests {
     fn a_route_is_four_bytes_big_endian() {
         let mut message = [0, 0, 1, 2, 9];
         assert_eq!(Route::read(&message), Some(Route(258)));
-        EVERYONE.write(&mut message);
+        Route(u32::MAX).write(&mut message);
         assert_eq!(message, [255, 255, 255, 255, 9]);
     }
 
@@ -63,7 +63,7 @@ mod tests {
     fn a_message_without_a_complete_route_has_none() {
         let mut short = [1, 2, 3];
         assert_eq!(Route::read(&short), None);
-        EVERYONE.write(&mut short);
+        Route(7).write(&mut short);
         assert_eq!(short, [1, 2, 3], "and is not written to");
     }
 }

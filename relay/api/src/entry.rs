@@ -1,0 +1,133 @@
+//! How a connection proves that it may enter a room.
+//!
+//! A room belongs to an Ed25519 key, and its id is a hash of that key: only the key's owner can create the room or, after a
+//! restart of the relay, create it again. The owner registers a **join key**, derived from the secret in the link: who has
+//! the link signs with it. Every signature covers the [`Nonce`] of its connection, so it is worth nothing in another one.
+
+use data_encoding::BASE32_NOPAD;
+use serde::{Deserialize, Serialize};
+
+use crate::{Nonce, PublicKey, Signature};
+
+/// The key derivation context of room ids.
+const ROOM_ID_CONTEXT: &str = "potluck 2026-11 room id from owner key";
+/// Bytes of hash in a room id: no second key for the same id can be found.
+const ROOM_ID_BYTES: usize = 16;
+/// Characters of a room id, `a–z` and `2–7`.
+pub const ROOM_ID_CHARS: usize = 26;
+/// What the signed bytes of an entry begin with.
+const SIGNED_PREFIX: &[u8] = b"potluck relay entry v2\0";
+
+/// The id of the room that belongs to an owner key.
+pub fn room_id(owner: &PublicKey) -> String {
+    let hash = blake3::derive_key(ROOM_ID_CONTEXT, &owner.0);
+    BASE32_NOPAD.encode(&hash[..ROOM_ID_BYTES]).to_lowercase()
+}
+
+/// Why a connection may enter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "as", rename_all = "kebab-case")]
+pub enum EntryProof {
+    /// It owns the room. This creates the room if the relay does not know it, and otherwise changes its join key and its
+    /// listing. An earlier connection of the owner is evicted.
+    Owner {
+        /// The owner key; [`room_id`] of it is the room's id.
+        key: PublicKey,
+        /// Who signs with this key has the link.
+        join_key: PublicKey,
+        /// What the owner calls the room.
+        title: String,
+        /// Whether `GET /rooms` lists the room, and visitors may enter.
+        visible: bool,
+        /// By the owner key, over [`entry_message`].
+        signature: Signature,
+    },
+    /// It has the room's link.
+    Link {
+        /// By the join key, over [`entry_message`].
+        signature: Signature,
+    },
+    /// It found the room in the list. Only while the room is visible.
+    Visitor,
+}
+
+/// What an entry's signature covers beside the room and the nonce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedEntry<'a> {
+    /// [`EntryProof::Owner`].
+    Owner {
+        /// The room's join key.
+        join_key: &'a PublicKey,
+        /// The room's title.
+        title: &'a str,
+        /// Whether the room is listed.
+        visible: bool,
+    },
+    /// [`EntryProof::Link`].
+    Link,
+}
+
+/// The bytes that are signed to enter `room` over the connection with this nonce.
+pub fn entry_message(room: &str, nonce: &Nonce, entry: SignedEntry<'_>) -> Vec<u8> {
+    let kind: &[u8] = match entry {
+        SignedEntry::Owner { .. } => b"owner",
+        SignedEntry::Link => b"link",
+    };
+    let mut message = [SIGNED_PREFIX, room.as_bytes(), b"\0", kind, b"\0", &nonce.0].concat();
+    if let SignedEntry::Owner { join_key, title, visible } = entry {
+        message.extend_from_slice(&join_key.0);
+        message.push(visible.into());
+        message.extend_from_slice(title.as_bytes());
+    }
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use crate::Binary;
+
+    #[test]
+    fn a_room_id_is_26_characters_and_differs_by_key() {
+        let id = room_id(&Binary([7; 32]));
+        assert_eq!(id, "s6znbtiyh7zmyusli2pdeiywa4");
+        assert_eq!(id.len(), ROOM_ID_CHARS);
+        assert_ne!(room_id(&Binary([8; 32])), id);
+    }
+
+    #[test]
+    fn the_signed_bytes_are_these() {
+        let nonce = Binary([b'n'; 32]);
+        let n = "n".repeat(32);
+        let link = entry_message("abcd", &nonce, SignedEntry::Link);
+        assert_eq!(link, format!("potluck relay entry v2\0abcd\0link\0{n}").as_bytes());
+        let join_key = Binary([b'j'; 32]);
+        let owner = SignedEntry::Owner { join_key: &join_key, title: "Küche", visible: true };
+        let j = "j".repeat(32);
+        assert_eq!(
+            entry_message("abcd", &nonce, owner),
+            format!("potluck relay entry v2\0abcd\0owner\0{n}{j}\u{1}Küche").as_bytes()
+        );
+    }
+
+    #[test]
+    fn proofs_keep_their_json() {
+        let proof = EntryProof::Owner {
+            key: Binary([0; 32]),
+            join_key: Binary([255; 32]),
+            title: "Kitchen".into(),
+            visible: false,
+            signature: Binary([0; 64]),
+        };
+        let (zeros, ones, long) = ("A".repeat(43), format!("{}8", "_".repeat(42)), "A".repeat(86));
+        let json = format!(
+            r#"{{"as":"owner","key":"{zeros}","join_key":"{ones}","title":"Kitchen","visible":false,"signature":"{long}"}}"#
+        );
+        assert_eq!(serde_json::to_string(&proof).unwrap(), json);
+        assert_eq!(serde_json::from_str::<EntryProof>(&json).unwrap(), proof);
+        assert_eq!(serde_json::from_str::<EntryProof>(r#"{"as":"visitor"}"#).unwrap(), EntryProof::Visitor);
+        assert!(serde_json::from_str::<EntryProof>(r#"{"as":"link","signature":"AAAA"}"#).is_err());
+        assert!(serde_json::from_str::<EntryProof>(r#"{"as":"king"}"#).is_err());
+    }
+}
