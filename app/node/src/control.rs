@@ -3,9 +3,6 @@
 use potluck_relay_api::Route;
 pub use potluck_relay_api::{Control, Request};
 
-/// The route that means everyone else in the room.
-pub const EVERYONE: u32 = potluck_relay_api::EVERYONE.0;
-
 /// Splits a binary message into the sender's route and the frame.
 pub fn split_route(message: &[u8]) -> Option<(u32, &[u8])> {
     Route::split(message).map(|(route, frame)| (route.0, frame))

@@ -18,6 +18,7 @@ mod bench;
 pub mod blob;
 pub mod compute;
 pub mod control;
+mod credit;
 pub mod direct;
 pub mod events;
 pub mod hashes;

@@ -1,7 +1,7 @@
 //! The relay's HTTP endpoints that a node uses.
 
 use potluck_plan::ModelId;
-use potluck_relay_api::http::{ErrorBody, ModelEntry, ModelList, ModelState, OpenRoom, OpenedRoom};
+use potluck_relay_api::http::{ErrorBody, ModelEntry, ModelList, ModelState};
 use potluck_relay_api::path;
 use thiserror::Error;
 
@@ -58,24 +58,13 @@ impl Relay {
         if path.contains("://") { path.to_owned() } else { format!("{}{path}", self.origin) }
     }
 
-    /// The WebSocket address of a room. `create` makes the room if the relay does not know it.
-    pub fn room_url(&self, room: &str, create: bool) -> String {
+    /// The WebSocket address of a room.
+    pub fn room_url(&self, room: &str) -> String {
         let socket = match self.origin.strip_prefix("https://") {
             Some(host) => format!("wss://{host}"),
             None => format!("ws://{}", self.origin.strip_prefix("http://").unwrap_or(&self.origin)),
         };
-        format!("{socket}{}", path::room_socket(room, create))
-    }
-
-    /// Opens a room.
-    ///
-    /// # Errors
-    /// The relay cannot be reached, or is full.
-    pub async fn open_room(&self, title: &str, visible: bool) -> Result<OpenedRoom, RelayError> {
-        let room = OpenRoom { title: title.to_owned(), visible };
-        let body = serde_json::to_string(&room).map_err(|error| RelayError::Unreadable(error.to_string()))?;
-        let reply = self.platform.transport.request(HttpRequest::post(self.url(path::ROOMS), body)).await?;
-        parse(&reply)
+        format!("{socket}{}", path::room_socket(room))
     }
 
     /// All models that the relay serves.

@@ -14,10 +14,10 @@ use potluck_node::events::{InputQueue, channel};
 use potluck_node::node::Input;
 use potluck_node::platform::{SameBrowser, Socket, SocketMessage, SocketSender};
 use potluck_node::relay::Relay;
-use potluck_node::room::{LineOptions, RoomLine};
-use potluck_plan::PeerId;
+use potluck_node::room::{LineOptions, Listing, RoomLine};
 use potluck_protocol::Frame;
-use potluck_swarm::{Destination, Event, RelayRoute};
+use potluck_swarm::{Event, Proof, RelayRoute};
+use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
 type Met = mpsc::UnboundedSender<(u32, Socket)>;
 
@@ -67,13 +67,24 @@ struct Tab {
 }
 
 impl Tab {
-    fn open(number: u8, origin: &str, room: &str, same_browser: Rc<dyn SameBrowser>) -> Self {
+    fn open(role: RoomRole, origin: &str, same_browser: Rc<dyn SameBrowser>) -> Self {
         let platform = potluck_node::native::platform(folder("direct"), false);
         let platform = potluck_node::platform::Platform { same_browser, ..platform };
         let (inputs, events) = channel();
         let relay = Relay::new(platform.clone(), origin);
-        let options = LineOptions { relay, room: room.to_owned(), create: true, listing: None };
-        Self { line: RoomLine::open(&platform, PeerId([number; 16]), options, inputs), events }
+        let keys = IdentityKeys::generate(platform.random);
+        let options = LineOptions { relay, room: owner().room(), role, listing: Listing::default(), keys };
+        Self { line: RoomLine::open(&platform, options, inputs), events }
+    }
+
+    /// The route of the next peer whose session is up.
+    async fn met(&mut self, wanted: Proof) -> RelayRoute {
+        loop {
+            if let Event::PeerConnected { route, proof, .. } = self.event().await {
+                assert_eq!(proof, wanted);
+                return route;
+            }
+        }
     }
 
     async fn event(&mut self) -> Event {
@@ -84,7 +95,7 @@ impl Tab {
         }
     }
 
-    fn send(&self, to: Destination, number: usize) {
+    fn send(&self, to: RelayRoute, number: usize) {
         self.line.send(to, &Frame::Probe { sent: number as f64, bytes: vec![7; 100 * (number % 30)] }).unwrap();
     }
 
@@ -98,15 +109,26 @@ impl Tab {
     }
 }
 
+fn owner() -> OwnerKey {
+    OwnerKey::from_seed([7; 32])
+}
+
+fn host_role() -> RoomRole {
+    RoomRole::Owner { key: owner(), secret: RoomSecret::from_bytes([9; 16]), generation: 0 }
+}
+
+fn guest_role() -> RoomRole {
+    RoomRole::Guest(RoomSecret::from_bytes([9; 16]))
+}
+
 /// Two tabs in one room, and the route of each as the other sees it.
 async fn room(origin: &str, same_browser: [Rc<dyn SameBrowser>; 2]) -> ([Tab; 2], [RelayRoute; 2]) {
     let [first, second] = same_browser;
-    let mut host = Tab::open(1, origin, "directly234567ab", first);
-    assert!(matches!(host.event().await, Event::Connected { members } if members.is_empty()));
-    let mut guest = Tab::open(2, origin, "directly234567ab", second);
-    let Event::Connected { members } = guest.event().await else { panic!("not in the room") };
-    let Event::RouteJoined(route) = host.event().await else { panic!("nobody came") };
-    ([host, guest], [members[0], route])
+    let mut host = Tab::open(host_role(), origin, first);
+    assert!(matches!(host.event().await, Event::Connected));
+    let mut guest = Tab::open(guest_role(), origin, second);
+    let (host_route, route) = (guest.met(Proof::Host).await, host.met(Proof::Link).await);
+    ([host, guest], [host_route, route])
 }
 
 #[test]
@@ -118,8 +140,7 @@ fn frames_stay_in_order_when_they_switch_to_the_channel_and_then_bypass_the_rela
             room(&relay.origin, [Rc::new(browser.clone()), Rc::new(browser)]).await;
         const FRAMES: usize = 2000;
         for number in 0..FRAMES {
-            let everyone = number % 10 == 9;
-            host.send(if everyone { Destination::Everyone } else { Destination::Route(route) }, number);
+            host.send(route, number);
             if number % 50 == 0 {
                 // Lets the channel and the relay run.
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
@@ -132,7 +153,7 @@ fn frames_stay_in_order_when_they_switch_to_the_channel_and_then_bypass_the_rela
         let (before, forwarded) = (guest.line.direct_frames(), "potluck_relay_frames_forwarded_total");
         let relayed = relay.metric(forwarded).await;
         for number in 0..100 {
-            host.send(Destination::Route(route), number);
+            host.send(route, number);
             assert_eq!(guest.probe().await, (host_route, number));
         }
         assert_eq!(guest.line.direct_frames() - before, 100);
@@ -149,19 +170,16 @@ fn a_tab_that_leaves_and_returns_is_discovered_again() {
         let browser = Browser::default();
         let ([mut host, mut guest], [host_route, route]) =
             room(&relay.origin, [Rc::new(browser.clone()), Rc::new(browser.clone())]).await;
-        host.send(Destination::Route(route), 1);
+        host.send(route, 1);
         assert_eq!(guest.probe().await, (host_route, 1));
         drop(guest);
         while !matches!(host.event().await, Event::RouteLeft(gone) if gone == route) {}
-        host.send(Destination::Route(route), 2);
-        let mut again = Tab::open(2, &relay.origin, "directly234567ab", Rc::new(browser));
-        let joined = loop {
-            if let Event::RouteJoined(route) = host.event().await {
-                break route;
-            }
-        };
+        host.send(route, 2);
+        let mut again = Tab::open(guest_role(), &relay.origin, Rc::new(browser));
+        let joined = host.met(Proof::Link).await;
+        again.met(Proof::Host).await;
         for number in 3.. {
-            host.send(Destination::Route(joined), number);
+            host.send(joined, number);
             assert_eq!(again.probe().await, (host_route, number));
             if again.line.direct_frames() > 0 {
                 break;
@@ -193,9 +211,9 @@ fn a_tab_that_does_not_answer_on_its_channel_is_reached_through_the_relay() {
         let ([mut host, mut guest], [host_route, route]) =
             room(&relay.origin, [Rc::new(browser.clone()), Rc::new(Deaf(browser))]).await;
         for number in 0..100 {
-            host.send(Destination::Route(route), number);
+            host.send(route, number);
             assert_eq!(guest.probe().await, (host_route, number));
-            guest.send(Destination::Route(host_route), number);
+            guest.send(host_route, number);
             assert_eq!(host.probe().await, (route, number));
         }
         assert_eq!((host.line.direct_frames(), guest.line.direct_frames()), (0, 0));

@@ -4,7 +4,7 @@ use potluck_plan::{KvCacheType, ModelId, PeerId, Sharing};
 use potluck_protocol::{AnswerPart, DeviceKind, ModelSource, PromptRequest, RequestId};
 use serde::{Deserialize, Serialize};
 
-use crate::{BenchChoice, BenchEvent, Notice, Status};
+use crate::{BenchChoice, BenchEvent, KeySeed, Notice, RoomKeys, Status};
 
 /// From the page to the node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,8 +15,10 @@ pub enum ToNode {
         build: String,
         /// Origin of the relay, `http://localhost:8080`.
         relay: String,
-        /// The tab's peer id, kept in the tab's session storage.
-        peer: PeerId,
+        /// The device's key, the same in every tab of the browser.
+        device_key: KeySeed,
+        /// The tab's key, kept in its session storage. It decides the peer's id.
+        tab_key: KeySeed,
         /// What others see: "Kitchen laptop".
         name: String,
         /// Icon to show.
@@ -28,7 +30,7 @@ pub enum ToNode {
     Join {
         /// The room's id.
         room: String,
-        /// The key of the room's link; without it the host is asked.
+        /// The secret of the room's link; without it the host is asked.
         key: Option<String>,
     },
     /// Lend this device to the room.
@@ -84,6 +86,8 @@ pub enum ToPage {
         /// The node's build.
         build: String,
     },
+    /// A room is opened with these keys. The page keeps them, to open it again after a reload.
+    Hosting(RoomKeys),
     /// How everything stands. Sent on change, at most a few times a second.
     Status(Box<Status>),
     /// Part of an answer to a [`ToNode::Prompt`] of this page.
@@ -128,8 +132,8 @@ pub struct HostChoice {
     pub sharing: Sharing,
     /// Listed on the door of everyone on this relay.
     pub visible: bool,
-    /// The room and key to re-open after a reload.
-    pub resume: Option<(String, String)>,
+    /// The keys of the room to open again; `None` for a new room.
+    pub resume: Option<RoomKeys>,
 }
 
 /// What a contributor chose.

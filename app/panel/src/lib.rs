@@ -10,6 +10,7 @@
 
 mod bench;
 mod command;
+mod keys;
 mod status;
 mod timeline;
 
@@ -17,6 +18,7 @@ pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload,
 };
+pub use keys::{KeySeed, RoomKeys};
 pub use command::{ContributeChoice, HostChoice, StoredModel, ToNode, ToPage};
 pub use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
 pub use potluck_protocol::{

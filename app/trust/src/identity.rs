@@ -2,6 +2,7 @@
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use potluck_plan::PeerId;
+use potluck_relay_api::Binary;
 use zeroize::Zeroizing;
 
 use crate::handshake::HandshakeKey;
@@ -147,7 +148,7 @@ impl Certificate {
 fn is_owner_proof(bytes: &[u8], handshake_key: &[u8; 32], room: &str) -> bool {
     let Some((key, signature)) = bytes.split_first_chunk::<32>() else { return false };
     let (Ok(signature), Ok(owner)) = (signature.try_into(), VerifyingKey::from_bytes(key)) else { return false };
-    potluck_relay_api::room_id(key) == room && verify(&owner, OWNER_CONTEXT, &[handshake_key], signature)
+    potluck_relay_api::room_id(&Binary(*key)) == room && verify(&owner, OWNER_CONTEXT, &[handshake_key], signature)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The keys of a room: the owner's, and what is derived from the secret in its link.
 
 use ed25519_dalek::{Signer, SigningKey};
+use potluck_relay_api::Binary;
 use zeroize::Zeroizing;
 
 use crate::Random;
@@ -42,7 +43,7 @@ impl OwnerKey {
 
     /// The id of its room.
     pub fn room(&self) -> String {
-        potluck_relay_api::room_id(&self.public())
+        potluck_relay_api::room_id(&Binary(self.public()))
     }
 
     /// Signs the relay's challenge.
@@ -83,9 +84,14 @@ impl RoomSecret {
         Self(Zeroizing::new(bytes))
     }
 
-    /// The bytes, for the link.
-    pub fn bytes(&self) -> &[u8; Self::LEN] {
-        &self.0
+    /// Reads the secret of a link; `None` if it is damaged.
+    pub fn parse(text: &str) -> Option<Self> {
+        Binary::decode(text).map(|Binary(bytes)| Self::from_bytes(bytes))
+    }
+
+    /// The secret as a link shows it: 22 characters of base64url.
+    pub fn text(&self) -> String {
+        Binary(*self.0).encode()
     }
 
     fn join_key(&self) -> SigningKey {
@@ -136,6 +142,16 @@ mod tests {
         assert_ne!(one.join_public(), two.join_public());
         assert_ne!(one.psk(), two.psk());
         assert!(!one.join_public().windows(4).any(|bytes| bytes == [1; 4]), "the join key shows the secret");
+    }
+
+    #[test]
+    fn a_link_shows_the_secret_and_a_damaged_link_is_noticed() {
+        let secret = RoomSecret::from_bytes([0xfb; 16]);
+        assert_eq!(secret.text().len(), 22);
+        assert!(RoomSecret::parse(&secret.text()).is_some_and(|again| again == secret));
+        for bad in ["", "abc", &secret.text()[..21], "0123456789abcdef0123456789abcdef"] {
+            assert!(RoomSecret::parse(bad).is_none(), "{bad}");
+        }
     }
 
     #[test]

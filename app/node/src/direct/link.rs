@@ -9,10 +9,9 @@
 //!
 //! **Order.** Each path keeps its own order. A side that switches paths announces the switch in its last message on the
 //! old path. The other side reads the old path up to that message and holds back what arrives on the new one.
-//! Broadcasts go through the relay; a member that reads the channel gets a copy there and skips the relay's.
 //!
 //! **Backpressure.** A tab that stops consuming (it is frozen) gets at most [`Limits::window`] bytes on the channel.
-//! The rest goes through the relay, which evicts members that do not read. Only the relay decides who has left.
+//! The rest goes through the relay, which limits it in turn and evicts members that do not read. Only the relay decides who has left.
 
 use std::collections::VecDeque;
 
@@ -112,8 +111,8 @@ pub struct Link {
     sent: u64,
     acknowledged: u64,
     reading: Path,
-    /// Relayed frames are broadcasts whose copies come on the channel: skip them.
-    skip_relayed: bool,
+    /// The sender said that its next frames come on the channel.
+    left_relay: bool,
     /// Messages that arrived on the path that is not being read.
     held: VecDeque<Held>,
     held_bytes: u64,
@@ -136,7 +135,7 @@ impl Link {
             sent: 0,
             acknowledged: 0,
             reading: Path::Relay,
-            skip_relayed: false,
+            left_relay: false,
             held: VecDeque::new(),
             held_bytes: 0,
             read: 0,
@@ -164,20 +163,6 @@ impl Link {
             }
         }
         outgoing
-    }
-
-    /// Messages for this member before a frame of `bytes` bytes is broadcast through the relay.
-    pub fn before_broadcast(&mut self, bytes: usize) -> Vec<Outgoing> {
-        self.choose_path(bytes)
-    }
-
-    /// The message for this member after the broadcast: a copy, because a member that reads the channel skips the
-    /// relay's.
-    pub fn after_broadcast(&mut self, frame: &[u8]) -> Option<Outgoing> {
-        (self.sending == Path::Channel).then(|| {
-            self.sent += frame.len() as u64;
-            Outgoing::Direct(frame.to_vec())
-        })
     }
 
     /// Chooses the path for the next bytes.
@@ -214,13 +199,13 @@ impl Link {
         self.open && self.channel_nonce.is_some() && self.channel_nonce == self.relay_nonce
     }
 
-    /// True if a frame from the relay should be read now. Otherwise it is held back, or skipped as a copy.
+    /// True if a frame from the relay should be read now. Otherwise it is held back.
     ///
     /// # Errors
-    /// The held bytes exceed what a correct peer can send.
+    /// A correct peer sends no frame this way now, or not as many.
     pub fn relayed(&mut self, frame: &[u8]) -> Result<bool, ProtocolViolation> {
-        match (self.skip_relayed, self.reading) {
-            (true, _) => Ok(false),
+        match (self.left_relay, self.reading) {
+            (true, _) => Err(ProtocolViolation),
             (false, Path::Relay) => Ok(true),
             (false, Path::Channel) => self.hold(Held::Frame(frame.to_vec())).map(|()| false),
         }
@@ -237,11 +222,11 @@ impl Link {
                 return self.check_nonces();
             }
             // Only a peer that received this side's ready message sends this.
-            RelayControl::Directly if !self.skip_relayed && self.is_verified() => {
-                self.skip_relayed = true;
+            RelayControl::Directly if !self.left_relay && self.is_verified() => {
+                self.left_relay = true;
                 return self.switched_away_from(Path::Relay);
             }
-            RelayControl::ByRelay if self.skip_relayed => self.skip_relayed = false,
+            RelayControl::ByRelay if self.left_relay => self.left_relay = false,
             _ => return Err(ProtocolViolation),
         }
         Ok(LinkOutput::default())

@@ -1,6 +1,6 @@
 //! Frames between tabs of one browser that bypass the relay: a channel between workers takes less than half of the
 //! relay's time. Nothing above the [connection to the room](crate::room) sees a difference. The same frames come from
-//! the same routes in the same order, and only the relay decides who is in the room.
+//! the same routes in the same order, and only the relay decides who is in the room. The frames are sealed already.
 
 mod link;
 mod messages;
@@ -12,12 +12,12 @@ use std::rc::Rc;
 
 pub use self::link::{Limits, Link, LinkOutput, Outgoing, ProtocolViolation};
 pub use self::messages::{ChannelControl, Nonce, RelayControl};
-use crate::control::{EVERYONE, with_route};
+use crate::credit::RelaySender;
 use crate::platform::{SocketMessage, SocketSender};
 
 /// The links to members that are or may be tabs of this browser, and the connection to the relay.
 pub struct DirectLinks {
-    relay: Rc<dyn SocketSender>,
+    relay: Rc<RelaySender>,
     random: fn(&mut [u8]),
     members: BTreeMap<u32, Member>,
 }
@@ -37,34 +37,18 @@ impl Drop for Member {
 
 impl DirectLinks {
     /// Starts without links; `relay` is the connection to the relay.
-    pub fn new(relay: Rc<dyn SocketSender>, random: fn(&mut [u8])) -> Self {
+    pub fn new(relay: Rc<RelaySender>, random: fn(&mut [u8])) -> Self {
         Self { relay, random, members: BTreeMap::new() }
     }
 
-    /// Sends a frame to a member, or to [`EVERYONE`].
+    /// Sends a frame to a member.
     pub fn send(&mut self, route: u32, frame: Vec<u8>) {
-        if route == EVERYONE {
-            return self.broadcast(&frame);
-        }
         match self.members.get_mut(&route) {
             Some(member) => {
                 let outgoing = member.link.send(frame);
                 self.transmit(route, outgoing);
             }
-            None => self.relay.send(SocketMessage::Binary(with_route(route, &frame))),
-        }
-    }
-
-    fn broadcast(&mut self, frame: &[u8]) {
-        let routes: Vec<u32> = self.members.keys().copied().collect();
-        for route in &routes {
-            let outgoing = self.members.get_mut(route).map(|member| member.link.before_broadcast(frame.len()));
-            self.transmit(*route, outgoing.into_iter().flatten());
-        }
-        self.relay.send(SocketMessage::Binary(with_route(EVERYONE, frame)));
-        for route in routes {
-            let outgoing = self.members.get_mut(&route).and_then(|member| member.link.after_broadcast(frame));
-            self.transmit(route, outgoing);
+            None => self.relay.send(route, &frame),
         }
     }
 
@@ -129,7 +113,7 @@ impl DirectLinks {
     fn transmit(&self, route: u32, outgoing: impl IntoIterator<Item = Outgoing>) {
         let channel = self.members.get(&route).and_then(|member| member.channel.as_ref());
         let on_channel = |message| channel.inspect(|channel| channel.send(message));
-        let by_relay = |bytes: &[u8]| self.relay.send(SocketMessage::Binary(with_route(route, bytes)));
+        let by_relay = |bytes: &[u8]| self.relay.send(route, bytes);
         for message in outgoing {
             match message {
                 Outgoing::Direct(frame) => drop(on_channel(SocketMessage::Binary(frame))),

@@ -76,7 +76,6 @@ impl Side {
 enum Event {
     Opens(usize),
     Sends(usize, u8),
-    SendsEveryone(usize, u8),
     Relay(usize),
     Channel(usize),
 }
@@ -110,14 +109,6 @@ impl Pair {
             Event::Sends(from, length) => {
                 let frame = self.frame(from, length);
                 let out = self.sides[from].link.send(frame);
-                self.sides[1 - from].put(out);
-            }
-            Event::SendsEveryone(from, length) => {
-                let frame = self.frame(from, length);
-                let out = self.sides[from].link.before_broadcast(frame.len());
-                self.sides[1 - from].put(out);
-                self.sides[1 - from].relay.push_back(Relayed::Frame(frame.clone()));
-                let out = self.sides[from].link.after_broadcast(&frame);
                 self.sides[1 - from].put(out);
             }
             Event::Relay(at) => {
@@ -160,7 +151,6 @@ fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         1 => side.clone().prop_map(Event::Opens),
         4 => (side.clone(), any::<u8>()).prop_map(|(from, length)| Event::Sends(from, length)),
-        1 => (side.clone(), any::<u8>()).prop_map(|(from, length)| Event::SendsEveryone(from, length)),
         5 => side.clone().prop_map(Event::Relay),
         5 => side.prop_map(Event::Channel),
     ]
@@ -197,7 +187,7 @@ fn frames_use_the_channel_only_after_both_sides_are_verified() {
     );
     let mut pair = Pair::verified_pair();
     pair.on(Event::Sends(0, 5));
-    assert!(matches!(pair.sides[1].channel.back(), Some(Outgoing::Direct(_))), "both have relay_nonce who they are");
+    assert!(matches!(pair.sides[1].channel.back(), Some(Outgoing::Direct(_))), "both have proved who they are");
     assert!(matches!(pair.sides[1].relay.back(), Some(Relayed::Control(RelayControl::Directly))));
 }
 

@@ -2,20 +2,29 @@
 
 use std::rc::Rc;
 
-use potluck_panel::{HostChoice, NoticeLevel, ToNode, ToPage};
-use potluck_plan::{PeerId, PlanEpoch};
+use potluck_panel::{HostChoice, KeySeed, NoticeLevel, RoomKeys, ToNode, ToPage};
+use potluck_plan::PlanEpoch;
+use potluck_relay_api::ROOM_ID_CHARS;
 use potluck_swarm::{Event, HostCommand};
+use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
 use super::{Input, Node, NodeIdentity};
 use crate::platform::{LocalFile, Platform};
-use crate::relay::{Relay, RelayError};
+use crate::relay::Relay;
 use crate::room::{LineOptions, Listing};
 use crate::status::RoomName;
+
+const DAMAGED_KEYS: &str = "The keys of this room cannot be read. Host a new room.";
+const DAMAGED_LINK: &str = "This link is not complete. Copy the whole link and open it again.";
+const OLD_LINK: &str = "This link is from an older version of Potluck. Ask the host for a new one.";
 
 impl Node {
     pub(super) fn command(&mut self, command: ToNode, files: Vec<Rc<dyn LocalFile>>) {
         match command {
-            ToNode::Start { build, relay, peer, name, kind } => self.start(&build, &relay, peer, name, kind),
+            ToNode::Start { build, relay, device_key, tab_key, name, kind } => {
+                let keys = IdentityKeys { device: device_key.0.into(), tab: tab_key.0.into() };
+                self.start(&build, &relay, keys, name, kind);
+            }
             ToNode::Host(choice) => self.host(choice, files),
             ToNode::Join { room, key } => self.join(room, key),
             ToNode::Contribute(choice) => self.contribute(choice.budget),
@@ -43,7 +52,7 @@ impl Node {
         }
     }
 
-    fn start(&mut self, build: &str, relay: &str, peer: PeerId, name: String, kind: potluck_panel::DeviceKind) {
+    fn start(&mut self, build: &str, relay: &str, keys: IdentityKeys, name: String, kind: potluck_panel::DeviceKind) {
         self.page.send(ToPage::Ready { build: potluck_panel::BUILD.to_owned() });
         if build != potluck_panel::BUILD {
             let sentence = "The page and its worker are of different versions. Reload the page.";
@@ -52,7 +61,8 @@ impl Node {
         if self.identity.is_some() {
             return;
         }
-        self.identity = Some(NodeIdentity { peer, name, kind, relay: Relay::new(self.platform.clone(), relay) });
+        let (peer, relay) = (keys.peer(), Relay::new(self.platform.clone(), relay));
+        self.identity = Some(NodeIdentity { keys, peer, name, kind, relay });
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             compute.open().await;
@@ -62,33 +72,20 @@ impl Node {
 
     fn host(&mut self, choice: HostChoice, files: Vec<Rc<dyn LocalFile>>) {
         let Some(identity) = &self.identity else { return };
-        self.hosting.start(files, choice.context);
-        let (relay, title, inputs) = (identity.relay.clone(), identity.name.clone(), self.inputs.clone());
-        let key = hex(&self.platform.random_bytes::<16>());
-        self.platform.spawn.spawn(Box::pin(async move {
-            let visible = choice.visible;
-            let room = match choice.resume.clone() {
-                Some((id, key)) => Ok((RoomName { id, key: Some(key), visible }, None)),
-                None => relay.open_room(&title, visible).await.map(|room| {
-                    let listing = Listing { owner: room.owner, title, visible };
-                    (RoomName { id: room.id, key: Some(key), visible }, Some(listing))
-                }),
-            };
-            inputs.send(Input::RoomReady(Box::new(choice), room));
-        }));
-    }
-
-    pub(super) fn room_ready(&mut self, choice: HostChoice, room: Result<(RoomName, Option<Listing>), RelayError>) {
-        let (room, listing) = match room {
-            Ok(room) => room,
-            Err(error) => return self.notice(NoticeLevel::Error, error.to_string()),
+        let (relay, keys, title) = (identity.relay.clone(), identity.keys.clone(), identity.name.clone());
+        let (owner, secret) = match &choice.resume {
+            None => (OwnerKey::generate(self.platform.random), RoomSecret::generate(self.platform.random)),
+            Some(RoomKeys { owner, secret }) => match RoomSecret::parse(secret) {
+                Some(secret) => (OwnerKey::from_seed(owner.0), secret),
+                None => return self.notice(NoticeLevel::Error, DAMAGED_KEYS.to_owned()),
+            },
         };
-        let Some(relay) = self.identity.as_ref().map(|identity| identity.relay.clone()) else { return };
+        self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
+        self.hosting.start(files, choice.context);
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let command = HostCommand {
             source: choice.model,
-            key: room.key.clone().unwrap_or_default(),
             context: choice.context,
             kv_cache: choice.cache,
             sharing: choice.sharing,
@@ -96,7 +93,14 @@ impl Node {
             in_advance: true,
             hidden: self.hosting.hidden(),
         };
-        let options = LineOptions { relay, room: room.id.clone(), create: true, listing };
+        let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible };
+        let options = LineOptions {
+            relay,
+            room: room.id.clone(),
+            role: RoomRole::Owner { key: owner, secret, generation: 0 },
+            listing: Listing { title, visible: choice.visible },
+            keys,
+        };
         self.membership.enter(room);
         self.event(Event::Host(command));
         self.open_line(options);
@@ -113,10 +117,22 @@ impl Node {
     }
 
     fn join(&mut self, room: String, key: Option<String>) {
-        let Some(relay) = self.identity.as_ref().map(|identity| identity.relay.clone()) else { return };
-        self.membership.enter(RoomName { id: room.clone(), key: key.clone(), visible: false });
-        self.event(Event::Join { key });
-        self.open_line(LineOptions { relay, room, create: false, listing: None });
+        let Some(identity) = &self.identity else { return };
+        let (relay, keys) = (identity.relay.clone(), identity.keys.clone());
+        let role = match key.as_deref().map(RoomSecret::parse) {
+            None => Ok(RoomRole::Visitor),
+            Some(Some(secret)) if room.len() == ROOM_ID_CHARS => Ok(RoomRole::Guest(secret)),
+            Some(_) if room.len() != ROOM_ID_CHARS => Err(OLD_LINK),
+            Some(_) => Err(DAMAGED_LINK),
+        };
+        self.membership.enter(RoomName { id: room.clone(), key, visible: false });
+        match role {
+            Ok(role) => {
+                self.event(Event::Join);
+                self.open_line(LineOptions { relay, room, role, listing: Listing::default(), keys });
+            }
+            Err(sentence) => self.membership.close(Some(sentence.to_owned())),
+        }
         self.page.mark_changed();
     }
 
@@ -145,8 +161,4 @@ impl Node {
 fn epoch_after_reload(platform: &Platform) -> PlanEpoch {
     const SINCE: u64 = 1_767_225_600;
     PlanEpoch(u32::try_from(platform.clock.unix_seconds().saturating_sub(SINCE)).unwrap_or(u32::MAX / 2))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

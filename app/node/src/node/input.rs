@@ -10,9 +10,7 @@ use potluck_swarm::{Event, HostCommand};
 use crate::compute::Measured;
 use crate::open::Model;
 use crate::platform::LocalFile;
-use crate::relay::RelayError;
-use crate::room::{LineState, Listing};
-use crate::status::RoomName;
+use crate::room::LineState;
 
 /// An input of the driver's loop.
 pub enum Input {
@@ -36,8 +34,6 @@ pub enum Input {
     GpuReopened,
     /// The measurement for the contribution of this generation ended.
     Measured(u64, Result<Measured, String>),
-    /// A room to host in is ready, or could not be opened.
-    RoomReady(Box<panel::HostChoice>, Result<(RoomName, Option<Listing>), RelayError>),
     /// The model to host was opened.
     Opened(Rc<Model>, Box<Metadata>),
     /// The page's snapshot changed.

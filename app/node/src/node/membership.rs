@@ -1,7 +1,8 @@
 //! The room this node is in, and its connection.
 
+use potluck_plan::PeerId;
 use potluck_protocol::{Frame, FrameError};
-use potluck_swarm::Destination;
+use potluck_swarm::RelayRoute;
 
 use crate::room::{LineState, RoomLine};
 use crate::status::RoomName;
@@ -62,8 +63,22 @@ impl RoomMembership {
     ///
     /// # Errors
     /// The frame exceeds the maximum length.
-    pub fn send(&self, to: Destination, frame: &Frame) -> Result<(), FrameError> {
+    pub fn send(&self, to: RelayRoute, frame: &Frame) -> Result<(), FrameError> {
         self.line.as_ref().map_or(Ok(()), |line| line.send(to, frame))
+    }
+
+    /// The host's side: a peer is let in.
+    pub fn admit(&self, peer: PeerId) {
+        if let Some(line) = &self.line {
+            line.admit(peer);
+        }
+    }
+
+    /// Time passes; called a few times a second.
+    pub fn tick(&self) {
+        if let Some(line) = &self.line {
+            line.tick();
+        }
     }
 
     /// Frames that came directly from other tabs of this browser.

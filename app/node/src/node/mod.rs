@@ -25,6 +25,7 @@ use potluck_plan::PeerId;
 use potluck_planner::measures::Measure;
 use potluck_protocol::Session;
 use potluck_swarm::{Action, Event, Identity, Peer};
+use potluck_trust::IdentityKeys;
 
 use self::contribution::ContributionState;
 use self::hosting::Hosting;
@@ -77,6 +78,7 @@ pub struct Node {
 
 /// Who this node is; known once the page said [`panel::ToNode::Start`].
 struct NodeIdentity {
+    keys: IdentityKeys,
     peer: PeerId,
     name: String,
     kind: panel::DeviceKind,
@@ -167,7 +169,6 @@ impl Node {
             Input::DeviceLost => self.device_lost(),
             Input::GpuReopened => self.gpu_reopened(),
             Input::Measured(generation, measured) => self.measured(generation, measured),
-            Input::RoomReady(choice, room) => self.room_ready(*choice, room),
             Input::Opened(model, metadata) => self.model_opened(&model, &metadata),
             Input::Changed => self.page.mark_changed(),
             Input::Quit => {}
@@ -175,8 +176,11 @@ impl Node {
     }
 
     fn event(&mut self, event: Event) {
-        if matches!(event, Event::Tick) && self.compute.lost() {
-            self.device_lost();
+        if matches!(event, Event::Tick) {
+            self.membership.tick();
+            if self.compute.lost() {
+                self.device_lost();
+            }
         }
         let Some(peer) = &mut self.peer else { return };
         let actions = peer.on(event, self.platform.clock.now());
@@ -193,6 +197,7 @@ impl Node {
             Action::OpenModel(source) => self.open_model(source),
             Action::Load(request) => self.start_load(request),
             Action::Calibrate { model, budget } => self.calibrate(model, budget),
+            Action::Admitted(peer) => self.membership.admit(peer),
             Action::Unload => {
                 self.tasks.abort_load();
                 self.compute.unload();
@@ -232,10 +237,8 @@ impl Node {
     }
 
     fn open_line(&mut self, options: LineOptions) {
-        if let Some(identity) = &self.identity {
-            let (platform, inputs) = (&self.platform, self.inputs.clone());
-            self.membership.connect(|| RoomLine::open(platform, identity.peer, options, inputs));
-        }
+        let (platform, inputs) = (&self.platform, self.inputs.clone());
+        self.membership.connect(|| RoomLine::open(platform, options, inputs));
     }
 
     fn line_changed(&mut self, state: LineState) {

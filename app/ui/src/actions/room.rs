@@ -12,11 +12,12 @@ use crate::{
 impl Store {
     /// Introduces this tab to the node, and returns to the place it had before a reload.
     pub fn start(self) {
-        let peer = self.session.with_untracked(|session| session.peer).unwrap_or_else(browser::peer_id);
+        let tab_key = self.session.with_untracked(|session| session.tab_key.clone());
         self.send(ToNode::Start {
             build: BUILD.to_owned(),
             relay: browser::origin(),
-            peer,
+            device_key: self.node.device_key.get_value(),
+            tab_key: tab_key.unwrap_or_else(browser::key_seed),
             name: untrack(|| self.own_name()),
             kind: browser::device_kind(),
         });

@@ -7,6 +7,8 @@ use idb::{Database, DatabaseEvent, Error, Factory, ObjectStoreParams, Query, Tra
 use serde::{Serialize, de::DeserializeOwned};
 use wasm_bindgen::JsValue;
 
+use potluck_panel::KeySeed;
+
 use crate::state::{Conversation, Settings};
 
 const NAME: &str = "potluck-page";
@@ -14,6 +16,7 @@ const CONVERSATIONS: &str = "conversations";
 const PAGE: &str = "page";
 const SETTINGS: &str = "settings";
 const DRAFT: &str = "draft";
+const DEVICE_KEY: &str = "device-key";
 
 thread_local! {
     static OPEN: RefCell<Option<Rc<Database>>> = const { RefCell::new(None) };
@@ -28,6 +31,8 @@ pub struct StoredData {
     pub settings: Settings,
     /// Unsent text of the composer.
     pub draft: String,
+    /// This browser's secret key, once it has one.
+    pub device_key: Option<KeySeed>,
 }
 
 /// Loads everything.
@@ -41,11 +46,13 @@ pub async fn load() -> Result<StoredData, Error> {
     let page = transaction.object_store(PAGE)?;
     let settings = page.get(key(SETTINGS))?.await?;
     let draft = page.get(key(DRAFT))?.await?;
+    let device_key = page.get(key(DEVICE_KEY))?.await?;
     Ok(StoredData {
         // Leave records in place that this version cannot read.
         conversations: conversations.iter().filter_map(read).collect(),
         settings: settings.as_ref().and_then(read).unwrap_or_default(),
         draft: draft.as_ref().and_then(read).unwrap_or_default(),
+        device_key: device_key.as_ref().and_then(read),
     })
 }
 
@@ -82,6 +89,14 @@ pub async fn keep_settings(settings: &Settings) -> Result<(), Error> {
 /// The browser refuses the write (quota).
 pub async fn keep_draft(draft: &str) -> Result<(), Error> {
     put(PAGE, DRAFT, &draft).await
+}
+
+/// Stores the device's key. Without a database, each visit has its own.
+pub fn keep_device_key(device_key: KeySeed) {
+    leptos::task::spawn_local(async move {
+        // Whoever has no database was told so when the page loaded.
+        let _unkept = put(PAGE, DEVICE_KEY, &device_key).await;
+    });
 }
 
 async fn put<T: Serialize + ?Sized>(store: &str, id: &str, value: &T) -> Result<(), Error> {

@@ -9,9 +9,11 @@ mod session;
 mod timer;
 
 pub use address::{current_route, focus_place, go, origin, replace};
-pub use database::{StoredData, delete_conversation, keep_conversation, keep_draft, keep_settings, load};
+pub use database::{
+    StoredData, delete_conversation, keep_conversation, keep_device_key, keep_draft, keep_settings, load,
+};
 pub use device::{copy_text, device_kind, device_name, set_appearance, set_title, show_result, user_agent};
-pub use random::{hex, peer_id, seed};
+pub use random::{hex, key_seed, seed};
 pub use save::save_text;
 pub use session::{keep_session, load_session, stash_conversation, take_stash};
 pub use timer::{now, window};

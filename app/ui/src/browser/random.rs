@@ -1,6 +1,6 @@
 //! Random ids and seeds.
 
-use potluck_panel::PeerId;
+use potluck_panel::KeySeed;
 
 use super::window;
 
@@ -10,12 +10,12 @@ pub fn hex(bytes: usize) -> String {
     random(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An id for a tab that has none yet.
+/// A secret key for a device or a tab that has none yet.
 #[must_use]
-pub fn peer_id() -> PeerId {
-    let mut id = PeerId([0; 16]);
-    id.0.copy_from_slice(&random(16));
-    id
+pub fn key_seed() -> KeySeed {
+    let mut seed = KeySeed([0; 32]);
+    seed.0.copy_from_slice(&random(32));
+    seed
 }
 
 /// A seed that a JavaScript number holds exactly (53 bits).
@@ -27,9 +27,7 @@ pub fn seed() -> u64 {
 fn random(bytes: usize) -> Vec<u8> {
     let mut out = vec![0_u8; bytes];
     let filled = window().crypto().and_then(|crypto| crypto.get_random_values_with_u8_array(&mut out));
-    if filled.is_err() {
-        // Only insecure contexts reach this; such ids are unique enough to tell peers in a room apart.
-        out.fill_with(|| (js_sys::Math::random() * 256.0) as u8);
-    }
+    // Every browser that runs WebAssembly has it, in insecure contexts too. Keys must not be made of anything weaker.
+    filled.expect("the browser has no source of randomness");
     out
 }

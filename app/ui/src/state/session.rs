@@ -1,6 +1,6 @@
 //! What a tab remembers across a reload: its identity and its place at a table.
 
-use potluck_panel::{HostChoice, PeerId};
+use potluck_panel::{HostChoice, KeySeed, PeerId, RoomKeys};
 use serde::{Deserialize, Serialize};
 
 use crate::route::RoomAddress;
@@ -8,9 +8,9 @@ use crate::route::RoomAddress;
 /// Stored in the tab's session storage.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Session {
-    /// The tab's peer id; `None` before the first visit.
+    /// The tab's key, which decides its peer id; `None` before the first visit.
     #[serde(default)]
-    pub peer: Option<PeerId>,
+    pub tab_key: Option<KeySeed>,
     /// The next request's number, unique for the lifetime of the tab.
     pub next_request: u32,
     /// The conversation that is open.
@@ -55,8 +55,14 @@ impl Place {
     #[must_use]
     pub fn resume(&self) -> Option<HostChoice> {
         let Part::Host(choice) = &self.part else { return None };
-        let resume = self.key.clone().map(|key| (self.room.clone(), key));
-        Some(HostChoice { resume, budget: self.lends.unwrap_or(0), ..choice.clone() })
+        Some(HostChoice { budget: self.lends.unwrap_or(0), ..choice.clone() })
+    }
+
+    /// Keeps the keys of the room that this tab hosts.
+    pub fn keep_keys(&mut self, keys: RoomKeys) {
+        if let Part::Host(choice) = &mut self.part {
+            choice.resume = Some(keys);
+        }
     }
 }
 
@@ -77,10 +83,12 @@ mod tests {
             visible: true,
             resume: None,
         };
-        let place =
+        let mut place =
             Place { room: "room".into(), key: Some("key".into()), part: Part::Host(choice.clone()), lends: Some(7) };
+        let keys = RoomKeys { owner: KeySeed([1; 32]), secret: "key".into() };
+        place.keep_keys(keys.clone());
         let again = place.resume().unwrap();
-        assert_eq!(again.resume, Some(("room".into(), "key".into())));
+        assert_eq!(again.resume, Some(keys));
         assert_eq!((again.budget, again.context), (7, 4096));
         assert_eq!(Place { part: Part::Guest, ..place }.resume(), None);
     }

@@ -1,7 +1,9 @@
 //! The page's state: signals driven by the node's messages and the user's actions.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, BenchEvent, Connection, Notice, NoticeLevel, Status, ToNode, ToPage};
+use potluck_panel::{
+    BUILD, BenchEvent, Connection, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
+};
 use potluck_text::texts;
 
 use super::{AnswerState, BenchState, Benching, Chats, Notices, Opening, Part, Place, RoomState, Session, Settings};
@@ -48,6 +50,8 @@ pub struct NodeState {
     pub(crate) link: StoredValue<NodeLink, LocalStorage>,
     /// Pending calls of `window.potluck`.
     pub(crate) tools: StoredValue<ToolCalls, LocalStorage>,
+    /// This browser's secret key.
+    pub(crate) device_key: StoredValue<KeySeed, LocalStorage>,
     /// The node has answered.
     pub ready: RwSignal<bool>,
 }
@@ -88,8 +92,13 @@ impl Store {
     /// Restores the stored state.
     #[must_use]
     pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session) -> Self {
-        session.peer.get_or_insert_with(browser::peer_id);
-        let browser::StoredData { mut conversations, settings, draft } = stored;
+        session.tab_key.get_or_insert_with(browser::key_seed);
+        let browser::StoredData { mut conversations, settings, draft, device_key } = stored;
+        let device_key = device_key.unwrap_or_else(|| {
+            let key = browser::key_seed();
+            browser::keep_device_key(key.clone());
+            key
+        });
         if let Some(stash) = browser::take_stash() {
             // The stash is newer than the database's record with the same id.
             conversations.push(stash);
@@ -105,6 +114,7 @@ impl Store {
                 link: StoredValue::new_local(link),
                 tools: StoredValue::new_local(ToolCalls::default()),
                 ready: RwSignal::new(false),
+                device_key: StoredValue::new_local(device_key),
             },
             room: RoomState::new(),
             chats,
@@ -140,6 +150,7 @@ impl Store {
                 }
                 self.node.ready.set(true);
             }
+            ToPage::Hosting(keys) => self.keep_room_keys(keys),
             ToPage::Status(status) => self.take_status(*status),
             ToPage::Answer { request, event } => self.take_answer(request, event),
             ToPage::Notice(notice) => self.show(notice),
@@ -148,6 +159,19 @@ impl Store {
             }
             ToPage::Trace(text) => self.node.tools.update_value(|calls| calls.answer_traces(&text)),
             ToPage::Bench(event) => self.take_bench(event),
+        }
+    }
+
+    fn keep_room_keys(self, keys: RoomKeys) {
+        let opened = self.room.opening.try_update(|opening| {
+            opening.as_mut().map(|opening| opening.choice.resume = Some(keys.clone()))
+        });
+        if opened.flatten().is_none() {
+            self.remember(|session| {
+                if let Some(place) = &mut session.place {
+                    place.keep_keys(keys);
+                }
+            });
         }
     }
 

@@ -8,7 +8,7 @@ mod values;
 use std::path::Path;
 use std::process::ExitCode;
 
-use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
+use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, RoomKeys, ToNode};
 use potluck_swarm::HostCommand;
 
 pub use options::{Command, Options, UsageError, help, parse};
@@ -57,7 +57,9 @@ async fn perform(command: Command) -> Result<(), String> {
     match command {
         Command::Run { model, options } if options.prompt.is_none() => bench::bench(&model, &options).await,
         Command::Run { model, options } => run(&model, options).await,
-        Command::Host { model, relay, room, visible, options } => host(&model, &relay, room, visible, options).await,
+        Command::Host { model, relay, keys, visible, options } => {
+            host(&model, &relay, keys.as_deref(), visible, options).await
+        }
         Command::Join { link, contribute, options } => join(&link, contribute, options).await,
     }
 }
@@ -72,7 +74,6 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
     let mut session = Session::start("http://localhost", &options);
     let command = HostCommand {
         source,
-        key: String::new(),
         context: options.context,
         kv_cache: options.cache_type,
         sharing: options.share,
@@ -88,7 +89,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
 async fn host(
     model: &str,
     relay: &str,
-    room: Option<(String, String)>,
+    keys: Option<&Path>,
     visible: bool,
     options: Options,
 ) -> Result<(), String> {
@@ -115,12 +116,38 @@ async fn host(
         cache: options.cache_type,
         sharing: options.share,
         visible,
-        resume: room,
+        resume: keys.map(read_room_keys).transpose()?.flatten(),
     };
     session.send(Input::Page(ToNode::Host(choice), files));
     let link = session.link().await?;
+    if let (Some(path), Some(room)) = (keys, &session.room_keys) {
+        keep_room_keys(path, room)?;
+    }
     println!("{}{link}", relay.trim_end_matches('/'));
     session.stay(&options).await
+}
+
+/// The keys of a room that was hosted before; `None` if the file does not exist yet.
+fn read_room_keys(path: &Path) -> Result<Option<RoomKeys>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
+            format!("{} does not hold the keys of a room ({error}). Delete it for a new room.", path.display())
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{} cannot be read: {error}.", path.display())),
+    }
+}
+
+/// Writes them to a file that only this user can read: who has it can open the room.
+fn keep_room_keys(path: &Path, keys: &RoomKeys) -> Result<(), String> {
+    let write = || {
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        std::io::Write::write_all(&mut options.open(path)?, serde_json::to_string(keys)?.as_bytes())
+    };
+    write().map_err(|error: std::io::Error| format!("{} cannot be written: {error}.", path.display()))
 }
 
 async fn join(link: &str, contribute: bool, options: Options) -> Result<(), String> {

@@ -10,7 +10,7 @@ use potluck_planner::measures::Measure;
 use thiserror::Error;
 
 use super::bench::BenchOptions;
-use super::values::{parse_budget, parse_cache_type, parse_room, parse_sharing, parse_tier};
+use super::values::{parse_budget, parse_cache_type, parse_sharing, parse_tier};
 
 const USAGE: &str = "\
 potluck-node run MODEL.gguf --prompt TEXT    answer one prompt on this device, without a network
@@ -34,8 +34,8 @@ pub enum Command {
         model: String,
         /// The relay's origin.
         relay: String,
-        /// Id and key of a room to open again.
-        room: Option<(String, String)>,
+        /// The file with the room's keys, to open the same room again.
+        keys: Option<PathBuf>,
         /// List it on the relay's start page.
         visible: bool,
         /// The common options.
@@ -75,9 +75,9 @@ struct Arguments {
     /// host: the relay's address
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
-    /// host: open this room again
-    #[arg(long, value_name = "ID#KEY", value_parser = parse_room)]
-    room: Option<(String, String)>,
+    /// host: keep the room's keys in this file, and open the room again that it holds
+    #[arg(long, value_name = "FILE")]
+    room_keys: Option<PathBuf>,
     /// host: list the room on the relay's start page
     #[arg(long)]
     visible: bool,
@@ -194,7 +194,7 @@ pub enum UsageError {
 /// An argument is not valid or missing, or help was requested.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let program = std::iter::once(OsString::from("potluck-node"));
-    let Arguments { verb, target, relay, room, visible, guest, mut options } =
+    let Arguments { verb, target, relay, room_keys, visible, guest, mut options } =
         Arguments::try_parse_from(program.chain(arguments))?;
     if let Some(cache) = options.cache_type {
         options.benchmark.cache = cache;
@@ -210,7 +210,7 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         Some(Verb::Host) => Ok(Command::Host {
             model: target("\"host\" needs a model: a file, a name on the relay, or a link.")?,
             relay: relay.ok_or(UsageError::Missing("\"host\" needs the relay's address: --relay URL."))?,
-            room,
+            keys: room_keys,
             visible,
             options,
         }),
@@ -243,16 +243,16 @@ mod tests {
             "tiny",
             "--relay",
             "http://localhost:1",
-            "--room",
-            "abc#k",
+            "--room-keys",
+            "room.json",
             "--budget",
             "1.5G",
             "--share",
             "everyone",
         ];
-        let Command::Host { model, relay, room, options, .. } = read(&line).unwrap() else { panic!("a host") };
+        let Command::Host { model, relay, keys, options, .. } = read(&line).unwrap() else { panic!("a host") };
         assert_eq!((model.as_str(), relay.as_str()), ("tiny", "http://localhost:1"));
-        assert_eq!(room, Some(("abc".to_owned(), "k".to_owned())));
+        assert_eq!(keys, Some(PathBuf::from("room.json")));
         let expected = Options { budget: 1_500_000_000, share: Sharing::Everyone, ..Options::default() };
         assert_eq!(options, expected, "everything else has its default");
     }
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn the_help_names_every_public_option() {
         let help = help();
-        for option in ["--prompt", "--workloads", "--kv", "--budget", "--room", "--guest", "--gpu-index", "--insecure"]
+        for option in ["--prompt", "--workloads", "--kv", "--budget", "--room-keys", "--guest", "--gpu-index", "--insecure"]
         {
             assert!(help.contains(option), "{option} is missing in\n{help}");
         }

@@ -8,8 +8,8 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use potluck_engine::GpuOptions;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Connection, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role, Sampling,
-    Status, Timings, ToNode, ToPage,
+    AnswerPart, AnswerStop, Connection, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role, RoomKeys,
+    Sampling, Status, Timings, ToNode, ToPage,
 };
 
 use potluck_text::texts;
@@ -30,13 +30,15 @@ pub struct Session {
     /// The newest snapshot.
     pub status: Status,
     phase: String,
+    /// The keys of the room that it hosts.
+    pub room_keys: Option<RoomKeys>,
 }
 
 impl Session {
     /// Starts a node in the current `LocalSet`.
     pub fn start(relay: &str, options: &Options) -> Self {
         let platform = platform(options.cache.clone().unwrap_or_else(default_cache), options.insecure);
-        let peer: [u8; 16] = platform.random_bytes();
+        let keys = potluck_trust::IdentityKeys::generate(platform.random);
         let (sender, messages) = mpsc::unbounded();
         let gpu = GpuOptions {
             adapter_name: options.gpu.clone(),
@@ -51,11 +53,12 @@ impl Session {
         let (node, queue, inputs) =
             Node::new(platform, NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone() });
         let task = tokio::task::spawn_local(node.run(queue));
-        let session = Self { inputs, messages, task, status: Status::default(), phase: String::new() };
+        let session = Self { inputs, messages, task, status: Status::default(), phase: String::new(), room_keys: None };
         session.page(ToNode::Start {
             build: potluck_panel::BUILD.to_owned(),
             relay: relay.to_owned(),
-            peer: potluck_plan::PeerId(peer),
+            device_key: KeySeed(*keys.device),
+            tab_key: KeySeed(*keys.tab),
             name: options.name.clone(),
             kind: Options::KIND,
         });
@@ -91,6 +94,7 @@ impl Session {
                     return Err(reason.clone());
                 }
             }
+            ToPage::Hosting(keys) => self.room_keys = Some(keys.clone()),
             ToPage::Notice(notice) if notice.level != NoticeLevel::Info => eprintln!("{}", notice.sentence),
             _ => {}
         }

@@ -3,15 +3,6 @@
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
 
-/// Parses `ID#KEY` into the room's id and key.
-///
-/// # Errors
-/// The expected form.
-pub fn parse_room(text: &str) -> Result<(String, String), String> {
-    let (id, key) = text.split_once('#').ok_or("expected room and key, such as k3v9#00ff")?;
-    Ok((id.to_owned(), key.to_owned()))
-}
-
 /// Parses a KV cache type.
 ///
 /// # Errors

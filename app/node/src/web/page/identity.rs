@@ -1,21 +1,24 @@
-//! The tab's peer id, unique among the tabs of a browser profile.
+//! The tab's key, unique among the tabs of a browser profile.
 
 use js_sys::Promise;
-use potluck_panel::{PeerId, ToNode};
+use potluck_panel::{KeySeed, ToNode};
+use potluck_trust::IdentityKeys;
 use wasm_bindgen::JsValue;
 
 use super::super::js;
 use super::super::locks::{self, LockRequest};
 use super::{PageHalf, navigator, window};
 
-/// Attempts to claim the tab's id after a reload, and the milliseconds between them: the previous page may still hold it.
+/// Attempts to claim the tab's key after a reload, and the milliseconds between them: the previous page may still hold it.
 const CLAIMS: (u32, i32) = (4, 250);
 
 impl PageHalf {
-    /// A duplicated tab has its original's id in the session storage. Each tab holds a lock named after its id; a tab that
-    /// finds the lock taken uses a new id instead.
+    /// A duplicated tab has its original's key in the session storage. Each tab holds a lock named after its peer id; a tab
+    /// that finds the lock taken uses a new key instead.
     pub(super) async fn claim(&self, start: ToNode) -> ToNode {
-        let ToNode::Start { build, relay, mut peer, name, kind } = start else { return start };
+        let ToNode::Start { build, relay, device_key, mut tab_key, name, kind } = start else { return start };
+        let keys = IdentityKeys { device: device_key.0.into(), tab: tab_key.0.into() };
+        let peer = keys.peer();
         if self.0.identity.borrow().is_none() {
             let (tries, pause) = CLAIMS;
             for attempt in 0..tries {
@@ -26,8 +29,8 @@ impl PageHalf {
                     }
                     Ok(None) if attempt + 1 < tries => pause_for(pause).await,
                     Ok(None) => {
-                        peer = fresh_peer().unwrap_or(peer);
-                        log::info!("this tab is a duplicate and gets a new id");
+                        tab_key = fresh_key().unwrap_or(tab_key);
+                        log::info!("this tab is a duplicate and gets a new key");
                         break;
                     }
                     Err(error) => {
@@ -37,7 +40,7 @@ impl PageHalf {
                 }
             }
         }
-        ToNode::Start { build, relay, peer, name, kind }
+        ToNode::Start { build, relay, device_key, tab_key, name, kind }
     }
 }
 
@@ -54,8 +57,8 @@ async fn pause_for(millis: i32) {
     let _ = wasm_bindgen_futures::JsFuture::from(promise).await;
 }
 
-fn fresh_peer() -> Option<PeerId> {
-    let mut bytes = [0; 16];
+fn fresh_key() -> Option<KeySeed> {
+    let mut bytes = [0; 32];
     window()?.crypto().ok()?.get_random_values_with_u8_array(&mut bytes).ok()?;
-    Some(PeerId(bytes))
+    Some(KeySeed(bytes))
 }

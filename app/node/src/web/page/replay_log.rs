@@ -42,11 +42,11 @@ impl ReplayLog {
         }
     }
 
-    /// Learns from a message of the node: once a hosted room has an id and a key, it is resumed with them.
+    /// Learns from a message of the node: the keys of a hosted room, to open it again with.
     pub fn reply(&mut self, message: &ToPage) {
-        let ToPage::Status(status) = message else { return };
-        let (Some((ToNode::Host(choice), _)), Some(room)) = (&mut self.room, &status.room) else { return };
-        choice.resume = room.key.clone().map(|key| (room.id.clone(), key));
+        if let (ToPage::Hosting(keys), Some((ToNode::Host(choice), _))) = (message, &mut self.room) {
+            choice.resume = Some(keys.clone());
+        }
     }
 
     /// True once the page sent `Start`.

@@ -1,0 +1,131 @@
+//! Sends through the relay no more than it lets be on the way to one receiver. What is above waits here, so a slow
+//! receiver delays only what is meant for it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use crate::control::with_route;
+use crate::platform::{SocketMessage, SocketSender};
+
+/// The relay's connection, as a sender of frames.
+pub struct RelaySender {
+    socket: Rc<dyn SocketSender>,
+    window: u64,
+    receivers: RefCell<BTreeMap<u32, Receiver>>,
+}
+
+#[derive(Default)]
+struct Receiver {
+    /// Bytes that the relay has not reported as taken.
+    on_the_way: u64,
+    waiting: VecDeque<Vec<u8>>,
+}
+
+impl Receiver {
+    /// The next message, if it may go: one that fits into the window, or a longer one on its own.
+    fn next(&mut self, window: u64) -> Option<Vec<u8>> {
+        let len = self.waiting.front()?.len() as u64;
+        if self.on_the_way > 0 && self.on_the_way + len > window {
+            return None;
+        }
+        self.on_the_way += len;
+        self.waiting.pop_front()
+    }
+}
+
+impl RelaySender {
+    /// `window` is in bytes, routes included.
+    pub fn new(socket: Rc<dyn SocketSender>, window: u64) -> Self {
+        Self { socket, window, receivers: RefCell::default() }
+    }
+
+    /// Sends a message to a route, at once or when its receiver has taken earlier ones.
+    pub fn send(&self, route: u32, message: &[u8]) {
+        self.receivers.borrow_mut().entry(route).or_default().waiting.push_back(with_route(route, message));
+        self.flush(route);
+    }
+
+    /// The relay reports what a receiver took.
+    pub fn taken(&self, route: u32, bytes: u64) {
+        if let Some(receiver) = self.receivers.borrow_mut().get_mut(&route) {
+            receiver.on_the_way = receiver.on_the_way.saturating_sub(bytes);
+        }
+        self.flush(route);
+    }
+
+    /// A route is gone, and everything that was meant for it.
+    pub fn left(&self, route: u32) {
+        self.receivers.borrow_mut().remove(&route);
+    }
+
+    /// A text message to the relay itself.
+    pub fn control(&self, text: String) {
+        self.socket.send(SocketMessage::Text(text));
+    }
+
+    /// Ends the connection.
+    pub fn close(&self) {
+        self.socket.close();
+    }
+
+    fn flush(&self, route: u32) {
+        let mut receivers = self.receivers.borrow_mut();
+        let Some(receiver) = receivers.get_mut(&route) else { return };
+        while let Some(message) = receiver.next(self.window) {
+            self.socket.send(SocketMessage::Binary(message));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Default)]
+    struct Sent(RefCell<Vec<(u8, usize)>>);
+
+    impl SocketSender for Sent {
+        fn send(&self, message: SocketMessage) {
+            if let SocketMessage::Binary(bytes) = message {
+                self.0.borrow_mut().push((bytes[3], bytes.len()));
+            }
+        }
+
+        fn close(&self) {}
+    }
+
+    #[test]
+    fn a_slow_receiver_delays_only_its_own_messages() {
+        let sent = Rc::new(Sent::default());
+        let relay = RelaySender::new(sent.clone(), 100);
+        (0..3).for_each(|_| relay.send(1, &[0; 46]));
+        relay.send(2, &[0; 46]);
+        assert_eq!(*sent.0.borrow(), [(1, 50), (1, 50), (2, 50)]);
+        relay.taken(1, 50);
+        assert_eq!(sent.0.borrow().last(), Some(&(1, 50)), "the third follows once one was taken");
+        assert_eq!(sent.0.borrow().len(), 4);
+    }
+
+    #[test]
+    fn a_message_longer_than_the_window_goes_alone() {
+        let sent = Rc::new(Sent::default());
+        let relay = RelaySender::new(sent.clone(), 100);
+        relay.send(1, &[0; 496]);
+        relay.send(1, &[0; 6]);
+        assert_eq!(*sent.0.borrow(), [(1, 500)]);
+        relay.taken(1, 500);
+        assert_eq!(*sent.0.borrow(), [(1, 500), (1, 10)]);
+    }
+
+    #[test]
+    fn a_route_that_left_is_forgotten() {
+        let sent = Rc::new(Sent::default());
+        let relay = RelaySender::new(sent.clone(), 10);
+        relay.send(1, &[0; 10]);
+        relay.send(1, &[0; 10]);
+        relay.left(1);
+        relay.taken(1, 14);
+        assert_eq!(sent.0.borrow().len(), 1);
+    }
+}

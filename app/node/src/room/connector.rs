@@ -1,0 +1,184 @@
+//! Connects to the relay, enters the room and listens, again and again until the room is closed.
+
+use std::rc::Rc;
+
+use futures::StreamExt;
+use futures::stream::{LocalBoxStream, SelectAll, once};
+use potluck_relay_api::{Binary, EntryProof, Eviction, Nonce, Refusal, SignedEntry, VERSION, entry_message};
+use potluck_swarm::Event;
+use potluck_trust::RoomRole;
+
+use super::sealed::{SealedRoom, Welcome};
+use super::{LineOptions, LineState};
+use crate::backoff::Backoff;
+use crate::control::{Control, Request};
+use crate::events::Inputs;
+use crate::node::Input;
+use crate::platform::{Platform, Socket, SocketMessage, SocketSender};
+
+/// Waits between attempts to connect.
+const BACKOFF: Backoff = Backoff::new(500.0, 8_000.0);
+
+pub(super) struct Connector {
+    platform: Platform,
+    options: LineOptions,
+    inputs: Inputs,
+    room: Rc<SealedRoom>,
+}
+
+/// What arrives while the relay is connected.
+enum Incoming {
+    FromRelay(SocketMessage),
+    RelayClosed,
+    /// A channel to a tab of this browser that claims this route.
+    SameBrowser(u32, Socket),
+    /// A message on such a channel.
+    FromTab(u32, SocketMessage),
+}
+
+type Streams = SelectAll<LocalBoxStream<'static, Incoming>>;
+
+/// Why a connection ended.
+enum Ended {
+    /// It broke: connect again.
+    Lost,
+    /// The relay refuses, so connecting again is pointless.
+    Refused(String),
+}
+
+impl Connector {
+    pub fn new(platform: Platform, options: LineOptions, inputs: Inputs, room: Rc<SealedRoom>) -> Self {
+        Self { platform, options, inputs, room }
+    }
+
+    pub async fn run(self) {
+        let (mut attempt, mut was_in) = (0, false);
+        self.state(LineState::Connecting);
+        loop {
+            let url = self.options.relay.room_url(&self.options.room);
+            let ended = match self.platform.transport.connect(url).await {
+                Ok(socket) => {
+                    let ended = self.listen(socket, was_in).await;
+                    if self.room.disconnect() {
+                        (attempt, was_in) = (0, true);
+                        self.inputs.event(Event::Disconnected);
+                    }
+                    ended
+                }
+                Err(error) => {
+                    log::info!("the relay does not answer: {error}");
+                    Ended::Lost
+                }
+            };
+            if let Ended::Refused(sentence) = ended {
+                return self.state(LineState::Closed(sentence));
+            }
+            attempt += 1;
+            self.state(LineState::Reconnecting { attempt });
+            self.platform.clock.sleep(BACKOFF.wait(attempt)).await;
+        }
+    }
+
+    async fn listen(&self, socket: Socket, was_in: bool) -> Ended {
+        let Socket { sender: relay, messages } = socket;
+        let mut incoming = Streams::new();
+        let closed = once(async { Incoming::RelayClosed });
+        incoming.push(messages.map(Incoming::FromRelay).chain(closed).boxed_local());
+        while let Some(message) = incoming.next().await {
+            match message {
+                Incoming::FromRelay(SocketMessage::Binary(bytes)) => self.room.relayed(&bytes),
+                Incoming::FromRelay(SocketMessage::Text(text)) => match serde_json::from_str(&text) {
+                    Ok(control) => {
+                        if let Some(ended) = self.control(control, &relay, &mut incoming, was_in) {
+                            return ended;
+                        }
+                    }
+                    Err(_) => log::warn!("a text message that is not part of the relay's protocol was ignored"),
+                },
+                Incoming::RelayClosed => break,
+                Incoming::SameBrowser(route, socket) => {
+                    self.room.channel_opened(route, socket.sender);
+                    incoming.push(socket.messages.map(move |message| Incoming::FromTab(route, message)).boxed_local());
+                }
+                Incoming::FromTab(route, message) => self.room.on_channel(route, message),
+            }
+        }
+        Ended::Lost
+    }
+
+    fn control(
+        &self,
+        control: Control,
+        relay: &Rc<dyn SocketSender>,
+        incoming: &mut Streams,
+        was_in: bool,
+    ) -> Option<Ended> {
+        match control {
+            Control::Challenge { version, nonce } if version == VERSION => self.enter(&nonce, relay.as_ref()),
+            Control::Challenge { .. } | Control::Welcome { version: ..VERSION, .. } => {
+                let sentence = "The relay runs another version of Potluck. Reload the page, or update the relay.";
+                return Some(Ended::Refused(sentence.to_owned()));
+            }
+            Control::Welcome { route, owner, members, limits, .. } => {
+                let members: Vec<u32> = members.into_iter().map(|route| route.0).collect();
+                let (owner, window) = (owner.map(|route| route.0), limits.window_bytes);
+                self.state(LineState::Connected);
+                self.inputs.event(Event::Connected);
+                let welcome = Welcome { own: route.0, owner, members: &members, window };
+                self.room.connect(relay.clone(), &welcome, self.platform.random);
+                let tabs = self.platform.same_browser.discover(&self.options.room, route.0);
+                incoming.push(tabs.map(|(route, socket)| Incoming::SameBrowser(route, socket)).boxed_local());
+            }
+            Control::Join { route, owner } => self.room.joined(route.0, owner),
+            Control::Leave { route, .. } | Control::Undeliverable { route } => self.room.left(route.0),
+            Control::Taken { route, bytes } => self.room.taken(route.0, bytes),
+            Control::BadFrame { message, .. } => log::error!("the relay dropped a frame: {message}"),
+            Control::Limited { wait_ms } => {
+                log::warn!("the relay stops reading for {wait_ms} ms: this device sends too fast")
+            }
+            Control::Refused { reason, message } => {
+                // A relay that restarts forgets its rooms until their owners are back, and one that is full may have
+                // room a little later.
+                let comes_back = was_in && reason == Refusal::NoSuchRoom;
+                return Some(if comes_back || reason.is_temporary() { Ended::Lost } else { Ended::Refused(message) });
+            }
+            Control::Evicted { reason: reason @ Eviction::Replaced, message } if reason.is_final() => {
+                self.inputs.event(Event::Replaced);
+                return Some(Ended::Refused(message));
+            }
+            Control::Evicted { message, .. } => {
+                self.inputs.send(Input::Notice(message));
+                return Some(Ended::Lost);
+            }
+            Control::Shutdown { message } => log::info!("{message}"),
+            Control::Pong { .. } | Control::Unknown => {}
+        }
+        None
+    }
+
+    /// Proves to the relay that this peer may enter.
+    fn enter(&self, nonce: &Nonce, relay: &dyn SocketSender) {
+        let room = &self.options.room;
+        let proof = match &self.options.role {
+            RoomRole::Owner { key, secret, .. } => {
+                let super::Listing { title, visible } = self.options.listing.clone();
+                let join_key = Binary(secret.join_public());
+                let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
+                let signature = Binary(key.sign(&entry_message(room, nonce, entry)));
+                EntryProof::Owner { key: Binary(key.public()), join_key, title, visible, signature }
+            }
+            RoomRole::Guest(secret) => {
+                EntryProof::Link { signature: Binary(secret.sign(&entry_message(room, nonce, SignedEntry::Link))) }
+            }
+            RoomRole::Visitor => EntryProof::Visitor,
+        };
+        match serde_json::to_string(&Request::Enter { proof }) {
+            Ok(text) => relay.send(SocketMessage::Text(text)),
+            Err(error) => log::error!("the entry could not be written: {error}"),
+        }
+    }
+
+    fn state(&self, state: LineState) {
+        self.inputs.send(Input::Line(state));
+    }
+}

@@ -1,0 +1,206 @@
+//! Everything to and from the other members, sealed. Each message passes here: from the relay or a tab of this browser to
+//! the sessions, and what they open becomes an event of the peer that they have authenticated.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use potluck_plan::PeerId;
+use potluck_protocol::{Frame, FrameError, decode, encode};
+use potluck_swarm::{Event, RelayRoute};
+use potluck_trust::{Action, NodeIdentity, Proof, Route, Sessions};
+
+use super::LineOptions;
+use crate::control::split_route;
+use crate::credit::RelaySender;
+use crate::direct::{DirectLinks, Frames};
+use crate::events::Inputs;
+use crate::node::Input;
+use crate::platform::{Clock, Platform, SocketMessage, SocketSender};
+
+/// The sessions with the members, and the way to them while the relay is connected.
+pub(super) struct SealedRoom {
+    sessions: RefCell<Sessions>,
+    /// The newest session of each peer.
+    routes: RefCell<BTreeMap<PeerId, Route>>,
+    connection: RefCell<Option<Connection>>,
+    direct_frames: Cell<u64>,
+    inputs: Inputs,
+    clock: Rc<dyn Clock>,
+}
+
+/// Exists while this peer is in the room.
+struct Connection {
+    relay: Rc<RelaySender>,
+    links: DirectLinks,
+}
+
+/// What the relay says when it lets this peer in.
+pub(super) struct Welcome<'a> {
+    pub own: u32,
+    pub owner: Option<u32>,
+    pub members: &'a [u32],
+    /// Bytes that may be on the way to one receiver.
+    pub window: u64,
+}
+
+impl SealedRoom {
+    pub fn new(platform: &Platform, options: &LineOptions, inputs: Inputs) -> Self {
+        let identity = NodeIdentity::new(&options.keys, platform.random);
+        let sessions = Sessions::new(identity, options.room.clone(), options.role.clone(), platform.random);
+        Self {
+            sessions: RefCell::new(sessions),
+            routes: RefCell::default(),
+            connection: RefCell::default(),
+            direct_frames: Cell::new(0),
+            inputs,
+            clock: platform.clock.clone(),
+        }
+    }
+
+    /// The relay let this peer in; handshakes begin.
+    pub fn connect(&self, socket: Rc<dyn SocketSender>, welcome: &Welcome<'_>, random: fn(&mut [u8])) {
+        let relay = Rc::new(RelaySender::new(socket, welcome.window));
+        let links = DirectLinks::new(relay.clone(), random);
+        *self.connection.borrow_mut() = Some(Connection { relay, links });
+        let members: Vec<Route> = welcome.members.iter().copied().map(Route).collect();
+        let (own, owner) = (Route(welcome.own), welcome.owner.map(Route));
+        self.sessions.borrow_mut().welcomed(own, owner, &members, self.clock.now());
+        self.perform();
+    }
+
+    /// The connection is over, and every session with it. True if there was one.
+    pub fn disconnect(&self) -> bool {
+        self.sessions.borrow_mut().disconnected();
+        self.routes.borrow_mut().clear();
+        let connection = self.connection.borrow_mut().take();
+        connection.inspect(|connection| connection.relay.close()).is_some()
+    }
+
+    pub fn joined(&self, route: u32, is_owner: bool) {
+        self.sessions.borrow_mut().joined(Route(route), is_owner, self.clock.now());
+        self.perform();
+    }
+
+    pub fn left(&self, route: u32) {
+        self.with_connection(|connection| {
+            connection.relay.left(route);
+            connection.links.left(route);
+        });
+        self.sessions.borrow_mut().left(Route(route));
+        self.session_ended(Route(route));
+    }
+
+    /// The relay reports what a receiver took.
+    pub fn taken(&self, route: u32, bytes: u64) {
+        self.with_connection(|connection| connection.relay.taken(route, bytes));
+    }
+
+    pub fn send(&self, RelayRoute(to): RelayRoute, frame: &Frame) -> Result<(), FrameError> {
+        let plain = encode(frame)?;
+        let sealed = self.sessions.borrow_mut().seal(Route(to), &plain);
+        if let Some(sealed) = sealed {
+            self.with_connection(|connection| connection.links.send(to, sealed));
+        }
+        Ok(())
+    }
+
+    pub fn admit(&self, peer: PeerId) {
+        let route = self.routes.borrow().get(&peer).copied();
+        if let Some(route) = route {
+            self.sessions.borrow_mut().admit(route);
+            self.perform();
+        }
+    }
+
+    pub fn tick(&self) {
+        if self.connection.borrow().is_some() {
+            self.sessions.borrow_mut().tick(self.clock.now());
+            self.perform();
+        }
+    }
+
+    pub fn direct_frames(&self) -> u64 {
+        self.direct_frames.get()
+    }
+
+    /// A binary message from the relay.
+    pub fn relayed(&self, message: &[u8]) {
+        let Some((route, message)) = split_route(message) else { return };
+        match self.with_connection(|connection| connection.links.relayed(route, message)) {
+            Some(Frames::One(message)) => self.received(route, message),
+            Some(Frames::Many(messages)) => messages.iter().for_each(|message| self.received(route, message)),
+            None => {}
+        }
+    }
+
+    /// A channel to a tab of this browser that claims this route.
+    pub fn channel_opened(&self, route: u32, channel: Rc<dyn SocketSender>) {
+        self.with_connection(|connection| connection.links.opened(route, channel));
+    }
+
+    /// A message on such a channel.
+    pub fn on_channel(&self, route: u32, message: SocketMessage) {
+        let is_frame = matches!(message, SocketMessage::Binary(_));
+        self.direct_frames.update(|frames| frames + u64::from(is_frame));
+        let messages = self.with_connection(|connection| connection.links.on_channel(route, message));
+        messages.iter().flatten().for_each(|message| self.received(route, message));
+    }
+
+    fn received(&self, route: u32, message: &[u8]) {
+        self.sessions.borrow_mut().received(Route(route), message, self.clock.now());
+        self.perform();
+    }
+
+    fn perform(&self) {
+        let actions = self.sessions.borrow_mut().take_actions();
+        for action in actions {
+            match action {
+                Action::Send(Route(to), message) => {
+                    self.with_connection(|connection| connection.links.send(to, message));
+                }
+                Action::Up(route, certificate, proof) => {
+                    self.routes.borrow_mut().insert(certificate.peer, route);
+                    let (peer, proof) = (certificate.peer, proof_for_peer(proof));
+                    self.inputs.event(Event::PeerConnected { route: RelayRoute(route.0), peer, proof });
+                }
+                Action::Down(route, why) => {
+                    log::warn!("the session with route {} ended: {why}", route.0);
+                    self.session_ended(route);
+                }
+                Action::Failed(route, why) => log::warn!("no session with route {}: {why}", route.0),
+                Action::Frame(route, from, bytes) => self.frame(route, from, &bytes),
+                Action::OtherVersion(theirs) => self.inputs.send(Input::BadFrame(FrameError::Version { theirs })),
+            }
+        }
+    }
+
+    fn session_ended(&self, route: Route) {
+        self.routes.borrow_mut().retain(|_, known| *known != route);
+        self.inputs.event(Event::RouteLeft(RelayRoute(route.0)));
+    }
+
+    fn frame(&self, route: Route, from: PeerId, bytes: &[u8]) {
+        match decode(bytes) {
+            Ok(frame) => self.inputs.event(Event::Frame { route: RelayRoute(route.0), from, frame }),
+            Err(error) => {
+                log::warn!("a frame of {from:?} was dropped: {error}");
+                self.inputs.send(Input::BadFrame(error));
+            }
+        }
+    }
+
+    /// `None` while disconnected.
+    fn with_connection<T>(&self, work: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        self.connection.borrow_mut().as_mut().map(work)
+    }
+}
+
+fn proof_for_peer(proof: Proof) -> potluck_swarm::Proof {
+    match proof {
+        Proof::Host => potluck_swarm::Proof::Host,
+        Proof::Link => potluck_swarm::Proof::Link,
+        Proof::Group => potluck_swarm::Proof::Group,
+        Proof::Visitor => potluck_swarm::Proof::Visitor,
+    }
+}
