@@ -249,7 +249,6 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
     let session = peer("alone", "http://localhost", folder("alone"));
     let command = potluck_swarm::HostCommand {
         source: ModelSource::File { name: files[0].name(), bytes: Bytes(files[0].len()) },
-        key: String::new(),
         context: CONTEXT,
         kv_cache: None,
         sharing: potluck_protocol::Sharing::Fastest,

@@ -11,9 +11,12 @@ pub fn Privacy() -> impl IntoView {
             <ul class="plain">
                 <li>"The host's device sees every question and answer in the room."</li>
                 <li>
-                    "Devices that lend their GPU receive numbers, not text. A determined attacker could recover text from them."
+                    "Devices that lend their GPU get numbers from which text can be guessed. The one with the first layers gets the tokens."
                 </li>
-                <li>"Messages are not end-to-end encrypted yet. Whoever runs the relay could read this chat."</li>
+                <li>"Other guests see only their own conversations, and who is in the room."</li>
+                <li>
+                    "Messages are sealed between devices. The relay sees addresses, sizes and times, but it serves this page: use a page that you trust."
+                </li>
                 <li>"Your conversations are stored only in this browser. You can delete them at any time."</li>
             </ul>
         </details>
