@@ -13,20 +13,16 @@ const { values } = parseArgs({
 });
 const paths = ['relay', 'broadcast', 'channel, copied', 'channel, transferred'];
 const last = {};
+/** The room of the owner key that is made of 32 bytes of 7. */
+const ROOM = 'vdehbxlhujthptaoyaaug57jna';
 
 const relay = await Relay.start({ models: [] });
 const device = await Device.start('paths', { gpu: false });
 try {
-  const opened = await fetch(`${relay.url}/rooms`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ title: 'paths', visible: false }),
-  });
-  const { id } = await opened.json();
   const tabs = [device.page, await device.newTab()];
-  for (const tab of tabs) {
+  for (const [number, tab] of tabs.entries()) {
     await tab.goto(`${relay.url}/bench`);
-    await tab.evaluate(start, [`(${work})()`, `${relay.url.replace('http', 'ws')}/rooms/${id}`]);
+    await tab.evaluate(start, [`(${work})()`, `${relay.url.replace('http', 'ws')}/rooms/${ROOM}`, number]);
   }
   for (let round = 1; round <= Number(values.rounds); round++)
     for (const idle of [0, 3])
@@ -49,7 +45,7 @@ try {
 }
 
 /** Runs in a tab: starts a worker that the page's shared worker connects to others, as it does with nodes. */
-async function start([code, url]) {
+async function start([code, url, number]) {
   const worker = new Worker(URL.createObjectURL(new Blob([code])));
   const { port } = new SharedWorker('/same_browser.js?v=ways');
   const heard = () => new Promise((done) => (worker.onmessage = ({ data }) => done(data)));
@@ -57,7 +53,7 @@ async function start([code, url]) {
     worker.postMessage(asked);
     return heard();
   };
-  worker.postMessage({ url, port }, [port]);
+  worker.postMessage({ url, port, number }, [port]);
   await heard();
 }
 
@@ -80,17 +76,20 @@ function work() {
   const everyone = new BroadcastChannel('paths');
   everyone.onmessage = ({ data }) => came('broadcast', data);
 
-  async function open({ url, port }) {
+  async function open({ url, port, number }) {
     port.onmessage = ({ ports }) => {
       [channel] = ports;
       channel.onmessage = ({ data }) => came(data.path, data.buffer);
     };
+    const owner = await signer(7);
     socket = new WebSocket(url);
     socket.binaryType = 'arraybuffer';
     const route = await new Promise((done) => {
       socket.onmessage = ({ data }) => {
         if (typeof data !== 'string') return came('relay', data);
-        const { type, route, members } = JSON.parse(data);
+        const { type, nonce, route, members } = JSON.parse(data);
+        // The first tab owns the room, the second one has its join key.
+        if (type === 'challenge') owner.enter(nonce, url.split('/').pop(), number).then((entry) => socket.send(entry));
         if (type === 'join') peer = route;
         if (type !== 'welcome') return;
         [peer] = members;
@@ -98,6 +97,26 @@ function work() {
       };
     });
     port.postMessage({ room: 'paths', route });
+  }
+
+  /** An Ed25519 key from a byte, which enters a room: number 0 as its owner, others with the join key, the same key. */
+  async function signer(byte) {
+    const prefix = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+    const seed = new Uint8Array([...prefix, ...Array(32).fill(byte)]);
+    const key = await crypto.subtle.importKey('pkcs8', seed, 'Ed25519', true, ['sign']);
+    const text = (bytes) => new Uint8Array(bytes).toBase64({ alphabet: 'base64url', omitPadding: true });
+    const open = (text) => Uint8Array.fromBase64(text, { alphabet: 'base64url' });
+    const { x } = await crypto.subtle.exportKey('jwk', key);
+    const ascii = (text) => new TextEncoder().encode(text);
+    const enter = async (nonce, room, number) => {
+      const as = number ? 'link' : 'owner';
+      const covered = number ? [] : [...open(x), 0, ...ascii('paths')];
+      const message = [...ascii(`potluck relay entry v2\0${room}\0${as}\0`), ...open(nonce), ...covered];
+      const signature = text(await crypto.subtle.sign('Ed25519', key, new Uint8Array(message)));
+      const listing = number ? {} : { key: x, join_key: x, title: 'paths', visible: false };
+      return JSON.stringify({ type: 'enter', proof: { as, ...listing, signature } });
+    };
+    return { enter };
   }
 
   async function measure({ path, idle, count, bytes }) {

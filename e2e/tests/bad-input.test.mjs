@@ -41,9 +41,14 @@ after(async () => {
 
 test('a room that does not exist', async () => {
   const { page } = await start('guest');
-  await page.goto(`${relay.url}/r/nosuchroom234567#key`);
-  await page.getByRole('button', { name: 'Just chat' }).click();
-  await page.getByText(/no such room|does not exist|is not open/i).first().waitFor();
+  const says = async (link, sentence) => {
+    await page.goto(`${relay.url}/r/${link}`);
+    await page.getByRole('button', { name: 'Just chat' }).click();
+    await page.getByText(sentence).first().waitFor();
+  };
+  await says('nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ', /This room does not exist any more/);
+  await says('k3v9abcdefgh2345#0123456789abcdef0123456789abcdef', /from an older version of Potluck/);
+  await says('nosuchroom234567nosuchroom#CQkJCQk', /This link is not complete/);
 });
 
 test('no WebGPU: the door says so, and one can still chat', async () => {

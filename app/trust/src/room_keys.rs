@@ -145,6 +145,19 @@ mod tests {
     }
 
     #[test]
+    fn derived_keys_keep_their_values() {
+        // Rooms and links of today must open tomorrow.
+        let (owner, secret) = (OwnerKey::from_seed([7; 32]), RoomSecret::from_bytes([9; 16]));
+        let hex = |bytes: &[u8]| bytes.iter().take(8).map(|byte| format!("{byte:02x}")).collect::<String>();
+        assert_eq!(owner.room(), "vdehbxlhujthptaoyaaug57jna");
+        assert_eq!(secret.text(), "CQkJCQkJCQkJCQkJCQkJCQ");
+        assert_eq!(hex(&secret.join_public()), "c367ff3d2cd4b0ef");
+        assert_eq!(hex(secret.psk().as_ref()), "33fd09e901779f9d");
+        assert_eq!(hex(owner.group_secret(0).psk().as_ref()), "2d6b2944d596eeb5");
+        assert_eq!(hex(visitor_psk("room").as_ref()), "6d6a12287e3eed04");
+    }
+
+    #[test]
     fn a_link_shows_the_secret_and_a_damaged_link_is_noticed() {
         let secret = RoomSecret::from_bytes([0xfb; 16]);
         assert_eq!(secret.text().len(), 22);
