@@ -1,7 +1,6 @@
 //! Errors of the HTTP endpoints and at start-up.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -47,14 +46,20 @@ pub enum ApiError {
         bytes: u64,
     },
     /// 429.
-    #[error("too many new rooms from your address: try again in {} s", .0.as_secs() + 1)]
-    TooManyRooms(Duration),
+    #[error("too many downloads at once from your address: try again in a moment")]
+    TooManyDownloads,
     /// 503.
-    #[error("the relay cannot take another room: try again in a few minutes")]
+    #[error("the relay has too many downloads at once: try again in a few minutes")]
     RelayFull,
-    /// 400.
-    #[error("the body must be of the form {{\"title\": \"…\", \"visible\": true}}")]
-    BadRoom,
+    /// 400: the request names no host, or two.
+    #[error("the request must name one host")]
+    NoHost,
+    /// 421: the request names a host that is not this relay, maybe because another site's name leads here.
+    #[error("this relay does not answer to the name {0:?}: start it with --host {0}, or open it by its address")]
+    ForeignHost(String),
+    /// 403.
+    #[error("the counters are shown on the relay's own machine only: start it with --public-metrics to show them here")]
+    PrivateMetrics,
     /// 403: a page of another site tries to use this relay.
     #[error("this request comes from a page of another site, which may not use this relay")]
     ForeignOrigin,
@@ -80,14 +85,23 @@ impl ApiError {
             Self::Unreadable(..) => (StatusCode::INTERNAL_SERVER_ERROR, "unreadable"),
             Self::RangeOutside { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "range-outside"),
             Self::SeveralRanges { .. } => (StatusCode::RANGE_NOT_SATISFIABLE, "several-ranges"),
-            Self::TooManyRooms(_) => (StatusCode::TOO_MANY_REQUESTS, "too-many-rooms"),
+            Self::TooManyDownloads => (StatusCode::TOO_MANY_REQUESTS, "too-many-downloads"),
             Self::RelayFull => (StatusCode::SERVICE_UNAVAILABLE, "relay-full"),
-            Self::BadRoom => (StatusCode::BAD_REQUEST, "bad-room"),
+            Self::NoHost => (StatusCode::BAD_REQUEST, "no-host"),
+            Self::ForeignHost(_) => (StatusCode::MISDIRECTED_REQUEST, "foreign-host"),
+            Self::PrivateMetrics => (StatusCode::FORBIDDEN, "private-metrics"),
             Self::NotWebSocket => (StatusCode::BAD_REQUEST, "no-connection"),
             Self::ForeignOrigin => (StatusCode::FORBIDDEN, "foreign-origin"),
             Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
             Self::NoPage => (StatusCode::SERVICE_UNAVAILABLE, "no-page"),
         }
+    }
+}
+
+impl ApiError {
+    /// Whether the front page can be opened under the same address.
+    fn leaves_page(&self) -> bool {
+        !matches!(self, Self::NoPage | Self::NoHost | Self::ForeignHost(_))
     }
 }
 
@@ -97,8 +111,7 @@ impl IntoResponse for ApiError {
         let sentence = self.to_string();
         let mut response = (status, Json(ErrorBody { error: error.into(), message: sentence.clone() })).into_response();
         let retry_after = match &self {
-            Self::TooManyRooms(wait) => Some(wait.as_secs() + 1),
-            Self::Hashing { .. } | Self::Changed(_) => Some(1),
+            Self::Hashing { .. } | Self::Changed(_) | Self::TooManyDownloads => Some(1),
             Self::RelayFull => Some(60),
             _ => None,
         };
@@ -111,7 +124,7 @@ impl IntoResponse for ApiError {
             response.headers_mut().insert(header::CONTENT_RANGE, value);
         }
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        response.extensions_mut().insert(ErrorText { sentence, has_page: !matches!(self, Self::NoPage) });
+        response.extensions_mut().insert(ErrorText { sentence, has_page: self.leaves_page() });
         response
     }
 }

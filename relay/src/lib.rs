@@ -1,13 +1,13 @@
 //! The relay: it serves the page and the weights, keeps rooms, and forwards frames without looking into them.
 //!
 //! - `potluck_relay_api`: the messages and HTTP bodies. Read this first.
-//! - [`server`]: the endpoints, starting and stopping.
-//! - [`rooms`]: opening, joining, forwarding, evicting.
+//! - [`server`]: starting, accepting connections, stopping; `routes`: the endpoints.
+//! - [`rooms`]: entering, forwarding, evicting.
 //! - [`models`]: weights by HTTP range, and the hashes that let any piece be checked ([`models::groups`]).
 //! - [`page`]: the built page.
 //! - [`error_page`]: errors for people who open an address in a browser.
-//! - [`net`]: one port that speaks plain HTTP to this machine and HTTPS to others.
-//! - [`limits`] and [`metrics`]: every limit, every counter.
+//! - [`net`]: one port that speaks plain HTTP to this machine and HTTPS to others; which hosts and proxies count.
+//! - [`limits`], [`quotas`] and [`metrics`]: every limit, what an address uses of it, every counter.
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
@@ -18,8 +18,10 @@ pub mod metrics;
 pub mod models;
 pub mod net;
 pub mod page;
+pub mod quotas;
 mod rate;
 pub mod rooms;
+mod routes;
 pub mod server;
 
 pub use server::{Config, Relay};

@@ -10,28 +10,50 @@ pub struct Limits {
     /// Longest binary message, route included. 16 MiB hold a prefill chunk of any model known today; longer messages
     /// would hold up the small frames behind them.
     pub frame_bytes: usize,
-    /// Bytes that may wait for one receiver. Peers pace bulk data among themselves by credits; this bound only catches
-    /// those that do not.
-    pub queue_bytes: usize,
-    /// Bytes that may wait for all receivers together. Above it, a receiver with more than [`Limits::fair_queue_bytes`] is
-    /// evicted.
-    pub total_queue_bytes: usize,
-    /// Bytes that may wait for a receiver however full the relay is.
-    pub fair_queue_bytes: usize,
+    /// Bytes that a sender may have on the way to one receiver. Over 50 ms to the relay this still carries 80 MB/s, and
+    /// with every receiver of a full room it stays below a few hundred megabytes.
+    pub window_bytes: usize,
+    /// Bytes of control messages that may wait for a member: hundreds of times what a member gets between two reads.
+    pub control_bytes: usize,
+    /// Bytes of messages, waiting or unfinished, that the relay holds in all. Above it, an address that caused more than
+    /// [`Limits::fair_memory_bytes`] of them gets no more.
+    pub memory_bytes: usize,
+    /// Bytes of messages that an address may cause however full the relay is: a household that loads weights over
+    /// several windows at once stays below.
+    pub fair_memory_bytes: usize,
+    /// How long the relay collects what a receiver took before it reports it to the sender. Short against any round trip
+    /// over Wi-Fi; long enough to report many small frames at once.
+    pub taken_delay: Duration,
     /// Messages per second from a member. Several hundred tokens per second with one frame per stage stay far below.
     pub frame_rate: Rate,
     /// Bytes per second from a member. More than a gigabit, so that it never slows a LAN down.
     pub byte_rate: Rate,
-    /// Rooms opened from one address.
+    /// Rooms created from one address.
     pub room_rate: Rate,
     /// Connections to rooms from one address.
     pub join_rate: Rate,
-    /// Most members in a room.
+    /// Most members in a room, beside its owner.
     pub members: usize,
+    /// Seats of a room that visitors may not take, so that strangers cannot keep those out who have the link.
+    pub reserved_seats: usize,
     /// Most members in all rooms together.
     pub total_members: usize,
+    /// Most members from one address: a school behind one router fits.
+    pub address_members: usize,
     /// Most rooms.
     pub rooms: usize,
+    /// Most rooms created from one address and still there.
+    pub address_rooms: usize,
+    /// Most connections. The program lowers it to what the system allows it to open.
+    pub connections: usize,
+    /// Most connections from one address, whatever they do: members and their downloads, but no flood.
+    pub address_connections: usize,
+    /// Most downloads of weights at once. Each holds a file open and a step of it in memory.
+    pub downloads: usize,
+    /// Most downloads of weights at once from one address: a browser opens six, and a household has several.
+    pub address_downloads: usize,
+    /// How long a download waits for one of these to end before it is refused.
+    pub download_wait: Duration,
     /// Longest title of a room, in characters.
     pub title_chars: usize,
     /// Time between two pings.
@@ -41,12 +63,18 @@ pub struct Limits {
     pub missed_pings: u32,
     /// How long an empty room is kept, so that a host that reloads its page or closes a laptop for a moment finds it again.
     pub room_idle: Duration,
+    /// How long a connection may take nothing while bytes wait for it.
+    pub stall: Duration,
     /// How long the relay tries to send a member the reason why its connection ends.
     pub close_timeout: Duration,
     /// How long connections may take to finish once the relay stops.
     pub shutdown_grace: Duration,
     /// How long a connection may take to send its first byte and to finish the TLS handshake.
     pub handshake: Duration,
+    /// How long a connection may take to send the head of a request; also how long it may stay idle between two.
+    pub head: Duration,
+    /// How long a connection to a room may take to enter it.
+    pub entry: Duration,
     /// Shortest time between two scans of the model folders.
     pub rescan_every: Duration,
 }
@@ -67,23 +95,36 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             frame_bytes: 16 * MIB,
-            queue_bytes: 64 * MIB,
-            total_queue_bytes: 1024 * MIB,
-            fair_queue_bytes: 4 * MIB,
+            window_bytes: 4 * MIB,
+            control_bytes: MIB,
+            memory_bytes: 1024 * MIB,
+            fair_memory_bytes: 64 * MIB,
+            taken_delay: Duration::from_millis(10),
             frame_rate: Rate { per_second: 2000.0, burst: 4000.0 },
             byte_rate: Rate { per_second: 256.0 * MIB as f64, burst: 256.0 * MIB as f64 },
             room_rate: Rate { per_second: 1.0, burst: 30.0 },
             join_rate: Rate { per_second: 5.0, burst: 100.0 },
             members: 64,
-            total_members: 2048,
-            rooms: 1024,
+            reserved_seats: 8,
+            total_members: 16_384,
+            address_members: 256,
+            rooms: 4096,
+            address_rooms: 64,
+            connections: 20_000,
+            address_connections: 512,
+            downloads: 512,
+            address_downloads: 64,
+            download_wait: Duration::from_secs(10),
             title_chars: 80,
             ping_every: Duration::from_secs(2),
             missed_pings: 4,
             room_idle: Duration::from_secs(15 * 60),
+            stall: Duration::from_secs(10),
             close_timeout: Duration::from_secs(2),
             shutdown_grace: Duration::from_secs(5),
             handshake: Duration::from_secs(10),
+            head: Duration::from_secs(10),
+            entry: Duration::from_secs(10),
             rescan_every: Duration::from_secs(2),
         }
     }
@@ -94,7 +135,7 @@ impl Limits {
     pub fn for_members(&self) -> MemberLimits {
         MemberLimits {
             frame_bytes: self.frame_bytes as u64,
-            queue_bytes: self.queue_bytes as u64,
+            window_bytes: self.window_bytes as u64,
             frames_per_second: self.frame_rate.per_second as u32,
             bytes_per_second: self.byte_rate.per_second as u64,
             ping_seconds: self.ping_every.as_secs(),

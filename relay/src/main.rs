@@ -40,7 +40,7 @@ async fn serve(options: Options) -> Result<(), Box<dyn std::error::Error>> {
     if open {
         banner::open_browser(&local);
     }
-    relay.run(stop_signal()).await?;
+    relay.run(stop_signal()).await;
     println!("Stopped.");
     Ok(())
 }

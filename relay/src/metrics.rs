@@ -3,6 +3,8 @@
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use potluck_relay_api::Eviction;
+
 /// A number that only increases.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -31,7 +33,7 @@ pub struct Metrics {
     pub weight_bytes: Counter,
     /// Binary messages received from members.
     pub frames_received: Counter,
-    /// Binary messages queued for receivers; one to everyone counts once per receiver.
+    /// Binary messages queued for receivers.
     pub frames_forwarded: Counter,
     /// Bytes of forwarded messages, routes included.
     pub bytes_forwarded: Counter,
@@ -41,7 +43,7 @@ pub struct Metrics {
     pub frames_bad: Counter,
     /// Pauses imposed on senders that were too fast.
     pub senders_limited: Counter,
-    /// Rooms created, also those recreated after a restart.
+    /// Rooms created, also those created again after a restart.
     pub rooms_created: Counter,
     /// Rooms dropped because they were empty for too long.
     pub rooms_expired: Counter,
@@ -55,7 +57,15 @@ pub struct Metrics {
     pub evicted_silent: Counter,
     /// Members evicted because of a message far over the limit.
     pub evicted_frame: Counter,
-    /// HTTP requests answered with 429.
+    /// Members evicted because they sent more than a window.
+    pub evicted_window: Counter,
+    /// Members evicted because the memory was full.
+    pub evicted_memory: Counter,
+    /// Owners replaced by a later connection of theirs.
+    pub evicted_replaced: Counter,
+    /// Connections closed at once because there were too many.
+    pub connections_refused: Counter,
+    /// Downloads refused because there were too many.
     pub requests_limited: Counter,
 }
 
@@ -64,15 +74,30 @@ pub struct Metrics {
 pub struct Gauges {
     /// Current rooms.
     pub rooms: usize,
-    /// Current members in all rooms.
+    /// Current members in all rooms, also those that have not entered yet.
     pub members: usize,
-    /// Bytes queued for receivers.
+    /// Current connections of any kind.
+    pub connections: usize,
+    /// Bytes of messages, waiting or unfinished.
     pub queued_bytes: usize,
     /// Bytes of weights sent, by model name.
     pub model_bytes: Vec<(String, u64)>,
 }
 
 impl Metrics {
+    /// Counts an eviction.
+    pub fn evicted(&self, reason: Eviction) {
+        match reason {
+            Eviction::SlowReceiver => self.evicted_slow.inc(),
+            Eviction::Silent => self.evicted_silent.inc(),
+            Eviction::FrameTooLong => self.evicted_frame.inc(),
+            Eviction::WindowExceeded => self.evicted_window.inc(),
+            Eviction::RelayFull => self.evicted_memory.inc(),
+            Eviction::Replaced => self.evicted_replaced.inc(),
+            Eviction::Unknown => {}
+        }
+    }
+
     /// All counters and `gauges` in the Prometheus text format 0.0.4.
     pub fn render(&self, gauges: &Gauges) -> String {
         let mut out = String::with_capacity(4096);
@@ -111,9 +136,19 @@ impl Metrics {
             reason("slow-receiver", &self.evicted_slow),
             reason("silent", &self.evicted_silent),
             reason("frame-too-long", &self.evicted_frame),
+            reason("window-exceeded", &self.evicted_window),
+            reason("relay-full", &self.evicted_memory),
+            reason("replaced", &self.evicted_replaced),
         ];
         family("evictions_total", "counter", "Members evicted.", &evictions);
-        family("queued_bytes", "gauge", "Bytes queued for receivers.", &one(gauges.queued_bytes as u64));
+        family("connections", "gauge", "Current connections.", &one(gauges.connections as u64));
+        family(
+            "connections_refused_total",
+            "counter",
+            "Connections closed at once.",
+            &one(self.connections_refused.get()),
+        );
+        family("queued_bytes", "gauge", "Bytes of messages waiting or unfinished.", &one(gauges.queued_bytes as u64));
         family("requests_limited_total", "counter", "Requests answered with 429.", &one(self.requests_limited.get()));
         out
     }

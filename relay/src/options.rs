@@ -1,13 +1,14 @@
 //! The command line.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
 use potluck_relay::Config;
 use potluck_relay::limits::Limits;
-use potluck_relay::net::addresses;
+use potluck_relay::net::proxy::Proxies;
 use potluck_relay::net::tls::Identity;
+use potluck_relay::net::{addresses, raise_file_limit};
 
 /// The relay of Potluck: it serves the page and the weights and forwards messages between the devices of a room.
 #[derive(Debug, Parser)]
@@ -31,6 +32,18 @@ pub struct Options {
     /// Its private key, as PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert", conflicts_with = "local")]
     tls_key: Option<PathBuf>,
+    /// A name or address under which others reach the relay, as in their browser; may be given several times
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// The address of a proxy whose X-Forwarded-For is believed; may be given several times
+    #[arg(long, value_name = "ADDR")]
+    trusted_proxy: Vec<IpAddr>,
+    /// The trusted proxies begin each connection with a header of the PROXY protocol
+    #[arg(long, requires = "trusted_proxy")]
+    proxy_protocol: bool,
+    /// Show /metrics to everyone, not to this machine only
+    #[arg(long)]
+    public_metrics: bool,
     /// Where the relay keeps its certificate and the hashes of models [default: potluck in your data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -56,9 +69,24 @@ impl Options {
             identity,
             cache: data.join("hashes"),
             addresses: if self.local { Vec::new() } else { addresses::lan() },
-            limits: Limits::default(),
+            limits: limits(raise_file_limit()),
+            hosts: self.host,
+            proxies: Proxies { addresses: self.trusted_proxy, send_header: self.proxy_protocol },
+            public_metrics: self.public_metrics,
         }
     }
+}
+
+/// Files that are open beside connections: models that are hashed or served, the system's own.
+const OTHER_FILES: usize = 64;
+
+/// The limits on a system where a program may open this many files. Each download needs one beside its connection.
+fn limits(files: Option<usize>) -> Limits {
+    let limits = Limits::default();
+    let Some(files) = files else { return limits };
+    let downloads = limits.downloads.min(files / 4);
+    let connections = limits.connections.min(files.saturating_sub(downloads + OTHER_FILES));
+    Limits { downloads, connections, ..limits }
 }
 
 /// Where programs keep their data on this system; the current folder if unknown.
@@ -99,6 +127,25 @@ mod tests {
         assert!(matches!(config.identity, Some(Identity::SelfSigned { folder }) if folder == Path::new("d")));
         assert_eq!(config.cache, Path::new("d").join("hashes"));
         assert_eq!((config.port, config.models), (8787, vec![PathBuf::from("models")]));
+    }
+
+    #[test]
+    fn connections_leave_files_for_downloads() {
+        let few = limits(Some(1024));
+        assert_eq!((few.downloads, few.connections), (256, 1024 - 256 - OTHER_FILES));
+        assert_eq!(limits(Some(1 << 20)).connections, Limits::default().connections);
+    }
+
+    #[test]
+    fn hosts_and_proxies_are_named_one_by_one() {
+        let arguments =
+            ["--host", "a.example", "--host", "b.example", "--trusted-proxy", "::1", "--trusted-proxy", "10.0.0.1"];
+        let config = parse(&arguments).unwrap().config();
+        assert_eq!(config.hosts, ["a.example", "b.example"]);
+        assert_eq!(config.proxies.addresses.len(), 2);
+        assert!(!config.proxies.send_header && !config.public_metrics);
+        assert_eq!(parse(&["--proxy-protocol"]).unwrap_err(), ErrorKind::MissingRequiredArgument);
+        assert_eq!(parse(&["--trusted-proxy", "proxy.example"]).unwrap_err(), ErrorKind::ValueValidation);
     }
 
     #[test]

@@ -1,42 +1,42 @@
-//! The endpoints, starting and stopping.
+//! Starting, accepting connections, stopping.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::ws::rejection::WebSocketUpgradeRejection;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, State};
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header};
-use axum::middleware::{from_fn, map_response};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
-use potluck_relay_api::http::{Addresses, OpenRoom, OpenedRoom, RoomList};
-use potluck_relay_api::path;
-use serde::Deserialize;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use potluck_relay_api::http::Addresses;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
-use tower_http::CompressionLevel;
-use tower_http::compression::CompressionLayer;
 
-use crate::error::{ApiError, StartError};
-use crate::error_page::html_for_browsers;
+use crate::error::StartError;
 use crate::limits::Limits;
-use crate::metrics::{Gauges, Metrics};
-use crate::models::{HashCache, Library, serve};
+use crate::metrics::Metrics;
+use crate::models::{HashCache, Library};
+use crate::net::hosts::Hosts;
+use crate::net::proxy::Proxies;
 use crate::net::tls::Identity;
-use crate::net::{Client, Port};
-use crate::page::{self, Page};
-use crate::rooms::{JoinRequest, OpenRoomError, Rooms, serve_socket};
+use crate::net::{Client, Door, HttpStream};
+use crate::page::Page;
+use crate::quotas::{Quotas, Resource};
+use crate::rooms::Rooms;
+use crate::routes::routes;
 
-/// Longest body of `POST /rooms`.
-const MAX_BODY_BYTES: usize = 4096;
-/// Compression level of Brotli and gzip: the page is compressed while it is sent, so this must not be the slower part.
-const COMPRESSION: CompressionLevel = CompressionLevel::Precise(5);
+/// Longest request head. Browsers send less than 2 KB; the rest is for long cookies of other services of the same host.
+const MAX_HEAD_BYTES: usize = 32 * 1024;
+/// Pause after `accept` fails, usually because file handles ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How a relay is to run.
 #[derive(Clone, Debug)]
@@ -55,6 +55,12 @@ pub struct Config {
     pub identity: Option<Identity>,
     /// This machine's addresses on the LAN, for the page and the certificate.
     pub addresses: Vec<Ipv4Addr>,
+    /// Other names under which the relay is reached.
+    pub hosts: Vec<String>,
+    /// The proxies that are trusted.
+    pub proxies: Proxies,
+    /// Whether `/metrics` is shown to everyone.
+    pub public_metrics: bool,
     /// The limits.
     pub limits: Limits,
 }
@@ -65,18 +71,29 @@ pub struct Shared {
     pub limits: Arc<Limits>,
     /// The counters.
     pub metrics: Arc<Metrics>,
+    /// What each address uses.
+    pub quotas: Arc<Quotas>,
     /// The models.
     pub library: Arc<Library>,
     /// The rooms.
     pub rooms: Arc<Rooms>,
     /// The built page.
-    pub page: Page,
-    addresses: Addresses,
+    pub page: Arc<Page>,
+    /// Where this and other devices reach it.
+    pub addresses: Addresses,
+    /// The names under which it answers.
+    pub hosts: Arc<Hosts>,
+    /// The proxies that are trusted.
+    pub proxies: Proxies,
+    /// Whether `/metrics` is shown to everyone.
+    pub public_metrics: bool,
 }
 
 /// A relay that listens but does not serve yet.
 pub struct Relay {
-    port: Port,
+    listener: TcpListener,
+    address: SocketAddr,
+    door: Arc<Door>,
     shared: Arc<Shared>,
 }
 
@@ -88,31 +105,50 @@ impl Relay {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let limits = Arc::new(config.limits);
         let metrics = Arc::new(Metrics::default());
+        let quotas = Quotas::new(limits.clone());
+        let hosts = Arc::new(Hosts::new(config.addresses.iter().map(|ip| IpAddr::V4(*ip)), &config.hosts));
         let tls = config.identity.as_ref().map(|identity| identity.acceptor(&config.addresses)).transpose()?;
-        let port = Port::open(config.ip, config.port, tls, limits.handshake).await?;
-        let number = port.address().port();
+        let failed = |source| StartError::Listen { port: config.port, source };
+        let listener = TcpListener::bind((config.ip, config.port)).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let door = Door {
+            tls,
+            hosts: hosts.clone(),
+            proxies: config.proxies.clone(),
+            quotas: quotas.clone(),
+            metrics: metrics.clone(),
+            handshake: limits.handshake,
+            stall: limits.stall,
+        };
         let addresses = Addresses {
             urls: match config.identity {
-                Some(_) => config.addresses.iter().map(|ip| format!("https://{ip}:{number}")).collect(),
+                Some(_) => config.addresses.iter().map(|ip| format!("https://{ip}:{}", address.port())).collect(),
                 None => Vec::new(),
             },
             local_only: config.ip.is_loopback(),
             self_signed: config.identity.as_ref().is_some_and(Identity::is_self_signed),
         };
+        let page = Arc::new(Page::new(config.page));
         let shared = Shared {
             library: Library::open(config.models, HashCache::new(config.cache))?,
             rooms: Arc::new(Rooms::new(limits.clone(), metrics.clone())),
-            page: Page::new(config.page),
+            page: page.clone(),
             limits,
             metrics,
+            quotas,
             addresses,
+            hosts,
+            proxies: config.proxies,
+            public_metrics: config.public_metrics,
         };
-        Ok(Self { port, shared: Arc::new(shared) })
+        // Not awaited: a file that is asked for before its turn is compressed then.
+        tokio::task::spawn_blocking(move || page.compress_all());
+        Ok(Self { listener, address, door: Arc::new(door), shared: Arc::new(shared) })
     }
 
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.port.address()
+        self.address
     }
 
     /// Where this and other devices reach it.
@@ -121,160 +157,69 @@ impl Relay {
     }
 
     /// Serves until `stop` resolves, then notifies the rooms and gives connections a moment to finish.
-    ///
-    /// # Errors
-    /// Serving failed.
-    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) -> std::io::Result<()> {
-        let shared = self.shared.clone();
-        let (stopping, stopped) = tokio::sync::oneshot::channel();
-        let app = routes(self.shared.clone()).into_make_service_with_connect_info::<Client>();
-        let server = axum::serve(self.port, app).with_graceful_shutdown(async move {
-            stop.await;
-            shared.rooms.shut_down();
-            // The receiver is gone only if serving has ended already.
-            let _ = stopping.send(());
-        });
-        let expire_rooms = async {
-            let mut ticks = interval(self.shared.limits.room_idle / 16);
-            loop {
-                ticks.tick().await;
-                self.shared.rooms.expire(Instant::now());
+    pub async fn run(self, stop: impl Future<Output = ()> + Send + 'static) {
+        let Self { listener, door, shared, .. } = self;
+        let limits = &shared.limits;
+        let app = routes(shared.clone());
+        let (draining, drain) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut expire_rooms = interval(limits.room_idle / 16);
+        let mut stop = pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                _ = expire_rooms.tick() => shared.rooms.expire(Instant::now()),
+                Some(_) = connections.join_next() => {}
+                accepted = listener.accept() => match accepted {
+                    // In its own task: a client that connects and sends nothing holds up nobody.
+                    Ok((stream, address)) => {
+                        let (door, app, mut drain, head) = (door.clone(), app.clone(), drain.clone(), limits.head);
+                        connections.spawn(async move {
+                            let opened = tokio::select! {
+                                opened = door.open(stream, address) => opened,
+                                _ = drain.changed() => None,
+                            };
+                            if let Some((stream, client)) = opened {
+                                serve(stream, client, app, head, drain).await;
+                            }
+                        });
+                    }
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
+                }
             }
-        };
-        let grace = self.shared.limits.shutdown_grace;
-        let overdue = async {
-            match stopped.await {
-                Ok(()) => sleep(grace).await,
-                Err(_) => std::future::pending().await,
-            }
-        };
-        let result = tokio::select! {
-            result = server => result,
-            () = overdue => Ok(()),
-            () = expire_rooms => Ok(()),
-        };
-        // The server does not wait for WebSockets: let the members get their shutdown message.
-        let empty = async {
-            while self.shared.rooms.counts().1 > 0 {
+        }
+        drop(listener);
+        shared.rooms.shut_down();
+        let _ = draining.send(true);
+        let finished = async {
+            while connections.join_next().await.is_some() {}
+            // WebSockets run in tasks of their own: let the members get their shutdown message.
+            while shared.quotas.used(Resource::Member) > 0 {
                 sleep(Duration::from_millis(10)).await;
             }
         };
-        let _ = timeout(grace, empty).await;
-        result
+        let _ = timeout(limits.shutdown_grace, finished).await;
     }
 }
 
-fn routes(shared: Arc<Shared>) -> Router {
-    let page = Router::new()
-        .fallback(page::serve)
-        .layer(CompressionLayer::new().quality(COMPRESSION))
-        .with_state(shared.clone());
-    Router::new()
-        .route(path::HEALTH, get(async || "ok\n"))
-        .route(path::METRICS, get(metrics))
-        .route(path::ADDRESSES, get(addresses))
-        .route(path::MODELS, get(serve::list))
-        .route(&format!("{}/{{name}}", path::MODELS), get(serve::file))
-        .route(path::ROOMS, get(list_rooms).post(open_room))
-        .route(&format!("{}/{{id}}", path::ROOMS), any(join_room))
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
-        .with_state(shared)
-        .fallback_service(page)
-        .layer(from_fn(html_for_browsers))
-        .layer(map_response(isolate))
-}
-
-/// Adds the headers of every answer: they make the page cross-origin isolated, which gives it precise clocks and shared
-/// memory, and keep other sites from embedding what is served here.
-async fn isolate(mut response: Response) -> Response {
-    const HEADERS: [(HeaderName, &str); 5] = [
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (HeaderName::from_static("cross-origin-embedder-policy"), "require-corp"),
-        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::REFERRER_POLICY, "no-referrer"),
-    ];
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
-}
-
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    let (rooms, members, queued_bytes) = shared.rooms.counts();
-    let gauges = Gauges { rooms, members, queued_bytes, model_bytes: shared.library.bytes_served() };
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    ([(header::CONTENT_TYPE, kind)], shared.metrics.render(&gauges)).into_response()
-}
-
-async fn addresses(State(shared): State<Arc<Shared>>) -> Response {
-    no_store(Json(&shared.addresses))
-}
-
-/// An answer that must not be cached.
-fn no_store(body: impl IntoResponse) -> Response {
-    ([(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], body).into_response()
-}
-
-async fn list_rooms(State(shared): State<Arc<Shared>>) -> Response {
-    no_store(Json(RoomList { rooms: shared.rooms.list(Instant::now()) }))
-}
-
-async fn open_room(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(client): ConnectInfo<Client>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Result<Response, ApiError> {
-    check_origin(&headers)?;
-    let new: OpenRoom = match &body[..] {
-        [] => OpenRoom::default(),
-        body => serde_json::from_slice(body).map_err(|_| ApiError::BadRoom)?,
+/// Serves the requests of one connection. When the relay stops, the current one is the last.
+async fn serve(stream: HttpStream, client: Client, app: Router, head: Duration, mut drain: watch::Receiver<bool>) {
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(client.clone());
+        hyper::service::Service::call(&app, request)
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(head).max_buf_size(MAX_HEAD_BYTES);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let is_draining = tokio::select! {
+        // A connection that breaks concerns nobody else.
+        _ = connection.as_mut() => false,
+        _ = drain.changed() => true,
     };
-    match shared.rooms.open(client.address.ip(), &new.title, new.visible, Instant::now()) {
-        Ok(secret) => {
-            let opened = OpenedRoom { id: secret.room().to_string(), owner: secret.reveal().to_owned() };
-            Ok((StatusCode::CREATED, no_store(Json(opened))).into_response())
-        }
-        Err(OpenRoomError::TooMany(wait)) => {
-            shared.metrics.requests_limited.inc();
-            Err(ApiError::TooManyRooms(wait))
-        }
-        Err(OpenRoomError::Full) => Err(ApiError::RelayFull),
+    if is_draining {
+        connection.as_mut().graceful_shutdown();
+        let _ = connection.await;
     }
-}
-
-#[derive(Deserialize)]
-struct JoinQuery {
-    create: Option<String>,
-}
-
-async fn join_room(
-    State(shared): State<Arc<Shared>>,
-    ConnectInfo(client): ConnectInfo<Client>,
-    Path(room): Path<String>,
-    Query(query): Query<JoinQuery>,
-    headers: HeaderMap,
-    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
-    let upgrade = upgrade.map_err(|_| ApiError::NotWebSocket)?;
-    check_origin(&headers)?;
-    let request = JoinRequest {
-        address: client.address.ip(),
-        activity: client.activity,
-        room,
-        create: query.create.is_some_and(|create| create == "1"),
-    };
-    let max_bytes = shared.limits.max_message_bytes();
-    let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes);
-    Ok(upgrade.on_upgrade(move |socket| serve_socket(socket, request, shared.rooms.clone())))
-}
-
-/// A page of another site may not open rooms or connections in the name of its visitor. Browsers always send `Origin` with
-/// these requests; programs need not.
-fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
-    let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-    let origin = Uri::try_from(origin.as_bytes()).ok().and_then(|origin| origin.into_parts().authority);
-    let host = headers.get(header::HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-    if origin.is_some() && origin == host { Ok(()) } else { Err(ApiError::ForeignOrigin) }
 }

@@ -1,67 +1,62 @@
-//! Rooms over real sockets: joining, forwarding, bad frames, limits, restarts, shutdown.
+//! Rooms over real sockets: forwarding, bad frames, windows, rates, restarts, shutdown.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
 use std::time::Duration;
 
-use common::{Member, Running, config, start};
+use common::{Keys, Member, Running, config, start};
 use potluck_relay::limits::{Limits, Rate};
-use potluck_relay_api::{BadFrame, Control, Departure, EVERYONE, Eviction, Refusal, Request, Route};
-use tokio_tungstenite::connect_async;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::http::HeaderValue;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use potluck_relay_api::{BadFrame, Control, Departure, Eviction, Refusal, Request, Route};
+use tokio_tungstenite::tungstenite::Message;
 
 async fn relay(test: &str, limits: Limits) -> Running {
     start(potluck_relay::Config { limits, ..config(test) }).await
 }
 
-/// Two members of one room.
+/// The owner and a guest of one room.
 async fn pair(relay: &Running) -> (Member, Member) {
-    let (room, _) = relay.open_room("").await;
-    pair_in(relay, &room).await
+    pair_in(relay, &Keys::new(1)).await
 }
 
-async fn pair_in(relay: &Running, room: &str) -> (Member, Member) {
-    let mut one = relay.join(room).await;
-    let two = relay.join(room).await;
-    assert_eq!(one.control().await, Control::Join { route: two.route });
+async fn pair_in(relay: &Running, keys: &Keys) -> (Member, Member) {
+    let mut one = relay.own(keys).await;
+    let two = relay.join(keys).await;
+    assert_eq!(one.control().await, joined(&two));
     (one, two)
+}
+
+fn joined(member: &Member) -> Control {
+    Control::Join { route: member.route, owner: false }
 }
 
 #[tokio::test]
 async fn members_are_notified_of_each_other() {
-    let relay = relay("hear", Limits::default()).await;
-    let (room, _) = relay.open_room(r#"{"title":"Kitchen"}"#).await;
-    let mut one = relay.join(&room).await;
-    assert!(one.others.is_empty());
-    let two = relay.join(&room).await;
-    assert_eq!(two.others, [one.route]);
+    let (relay, keys) = (relay("hear", Limits::default()).await, Keys::new(1));
+    let mut one = relay.own(&keys).await;
+    assert_eq!((one.owner, one.others.len()), (Some(one.route), 0));
+    let two = relay.join(&keys).await;
+    assert_eq!((two.owner, &two.others[..]), (Some(one.route), &[one.route][..]));
     assert_ne!(two.route, one.route);
-    assert_eq!(one.control().await, Control::Join { route: two.route });
+    assert_eq!(one.control().await, joined(&two));
     let gone = two.route;
     drop(two);
     assert_eq!(one.control().await, Control::Leave { route: gone, reason: Departure::Closed });
-    let three = relay.join(&room).await;
+    let three = relay.join(&keys).await;
     assert!(three.route > gone, "routes are not used twice");
 }
 
 #[tokio::test]
-async fn frames_reach_one_or_everyone_with_the_senders_route() {
+async fn a_frame_reaches_its_receiver_with_the_senders_route() {
     let relay = relay("frames", Limits::default()).await;
     let (mut one, mut two) = pair(&relay).await;
     one.send(two.route, b"for two").await;
     assert_eq!(two.frame().await, (one.route, b"for two".to_vec()));
     one.send(two.route, b"").await;
     assert_eq!(two.frame().await, (one.route, Vec::new()));
-    two.send(EVERYONE, b"for all").await;
-    assert_eq!(one.frame().await, (two.route, b"for all".to_vec()));
-    // Nothing comes back to the sender: the next it hears is the answer to its ping.
-    two.ask(&Request::Ping { nonce: 7 }).await;
-    assert_eq!(two.control().await, Control::Pong { nonce: 7 });
-    assert_eq!(relay.metric("potluck_relay_frames_forwarded_total").await, 3);
-    assert_eq!(relay.metric("potluck_relay_bytes_forwarded_total").await, 11 + 4 + 11);
+    two.settle().await;
+    assert_eq!(relay.metric("potluck_relay_frames_forwarded_total").await, 2);
+    assert_eq!(relay.metric("potluck_relay_bytes_forwarded_total").await, 11 + 4);
 }
 
 #[tokio::test]
@@ -69,14 +64,23 @@ async fn order_is_kept_and_long_frames_pass() {
     let relay = relay("order", Limits::default()).await;
     let (mut one, mut two) = pair(&relay).await;
     let long: Vec<u8> = (0..(16 << 20) - 4).map(|i| (i >> 7) as u8).collect();
-    for i in 0..200u32 {
-        one.send(two.route, &i.to_le_bytes()).await;
-    }
-    one.send(two.route, &long).await;
-    for i in 0..200u32 {
-        assert_eq!(two.frame().await.1, i.to_le_bytes());
-    }
-    assert!(two.frame().await.1 == long);
+    assert!(long.len() as u64 > 2 * one.limits.window_bytes, "longer than the window");
+    let to = two.route;
+    let sending = async {
+        for i in 0..200u32 {
+            one.send(to, &i.to_le_bytes()).await;
+        }
+        one.send(to, &long).await;
+        one.send(to, b"end").await;
+    };
+    let receiving = async {
+        for i in 0..200u32 {
+            assert_eq!(two.frame().await.1, i.to_le_bytes());
+        }
+        assert!(two.frame().await.1 == long);
+        assert_eq!(two.frame().await.1, b"end");
+    };
+    tokio::join!(sending, receiving);
 }
 
 #[tokio::test]
@@ -91,8 +95,12 @@ async fn bad_frames_are_answered_and_the_connection_stays() {
     assert_eq!(one.control().await, bad(BadFrame::TooShort));
     one.send(two.route, &[0; 997]).await;
     assert_eq!(one.control().await, bad(BadFrame::TooLong));
-    one.send_raw(Message::Text("{\"type\":\"evict\",\"route\":1}".into())).await;
-    assert_eq!(one.control().await, bad(BadFrame::NotControl));
+    one.send(Route::RESERVED, b"to all").await;
+    assert_eq!(one.control().await, bad(BadFrame::NoReceiver));
+    for text in ["{\"type\":\"evict\",\"route\":1}", "{\"type\":\"enter\",\"proof\":{\"as\":\"visitor\"}}"] {
+        one.send_raw(Message::Text(text.into())).await;
+        assert_eq!(one.control().await, bad(BadFrame::NotControl), "{text}");
+    }
     let nobody = Route(two.route.0 + 1000);
     one.send(nobody, b"x").await;
     assert_eq!(one.control().await, Control::Undeliverable { route: nobody });
@@ -102,13 +110,13 @@ async fn bad_frames_are_answered_and_the_connection_stays() {
 
     one.send(two.route, &[1; 996]).await;
     assert_eq!(two.frame().await, (own, vec![1; 996]));
-    assert_eq!(relay.metric("potluck_relay_frames_dropped_total{reason=\"bad-frame\"}").await, 4);
+    assert_eq!(relay.metric("potluck_relay_frames_dropped_total{reason=\"bad-frame\"}").await, 6);
     assert_eq!(relay.metric("potluck_relay_frames_dropped_total{reason=\"undeliverable\"}").await, 2);
 }
 
 #[tokio::test]
 async fn a_thousand_random_messages_do_no_harm() {
-    let relay = relay("random", Limits { frame_bytes: 100, ..Limits::default() }).await;
+    let relay = relay("random", Limits { frame_bytes: 300, ..Limits::default() }).await;
     let (mut one, mut two) = pair(&relay).await;
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = || {
@@ -117,12 +125,12 @@ async fn a_thousand_random_messages_do_no_harm() {
     };
     let mut for_two = 0u64;
     for _ in 0..1000 {
-        let mut bytes: Vec<u8> = (0..random() % 120).map(|_| random() as u8).collect();
-        let route = [two.route, EVERYONE, one.route, Route(0)][random() % 4];
+        let mut bytes: Vec<u8> = (0..random() % 360).map(|_| random() as u8).collect();
+        let route = [two.route, two.route, Route::RESERVED, one.route, Route(0)][random() % 5];
         if random() % 2 == 0 {
             route.write(&mut bytes);
         }
-        let heard = matches!(Route::read(&bytes), Some(to) if to == two.route || to == EVERYONE) && bytes.len() <= 100;
+        let heard = Route::read(&bytes) == Some(two.route) && bytes.len() <= 300;
         let text = random() % 4 == 0;
         for_two += u64::from(heard && !text);
         one.send_raw(match text {
@@ -134,62 +142,131 @@ async fn a_thousand_random_messages_do_no_harm() {
     for _ in 0..for_two {
         assert_eq!(two.frame().await.0, one.route);
     }
-    two.ask(&Request::Ping { nonce: 3 }).await;
-    assert_eq!(two.control().await, Control::Pong { nonce: 3 });
+    two.settle().await;
     assert_eq!(relay.metric("potluck_relay_frames_forwarded_total").await, for_two);
-    assert!(for_two > 100, "many were good: {for_two}");
+    assert!(for_two > 80, "many were good: {for_two}");
 }
 
 #[tokio::test]
 async fn a_frame_far_over_the_limit_ends_the_connection_with_a_reason() {
     let relay = relay("far", Limits { frame_bytes: 1000, ..Limits::default() }).await;
     let (mut one, mut two) = pair(&relay).await;
-    let gone = two.route;
     two.send(one.route, &[0; 5000]).await;
-    let reason = Eviction::FrameTooLong;
-    assert_eq!(two.control().await, Control::Evicted { reason, message: reason.sentence().into() });
-    assert_eq!(two.closed().await, 1009);
-    assert_eq!(one.control().await, Control::Leave { route: gone, reason: Departure::Evicted });
+    assert_eq!(two.evicted().await, Eviction::FrameTooLong);
+    assert_eq!(one.control().await, Control::Leave { route: two.route, reason: Departure::Evicted });
     assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"frame-too-long\"}").await, 1);
 }
 
+/// Before there were windows, a queue over 64 MiB evicted its receiver: any member could put out any slower one.
 #[tokio::test]
-async fn a_slow_receiver_is_evicted_and_nobody_waits_for_it() {
-    let mebibyte = vec![5; 1 << 20];
-    let limits = Limits { queue_bytes: 8 << 20, close_timeout: Duration::from_millis(200), ..Limits::default() };
+async fn a_slow_receiver_slows_its_sender_and_nobody_else() {
+    let limits = Limits { window_bytes: 1 << 20, ..Limits::default() };
     let relay = relay("slow", limits).await;
-    let (room, _) = relay.open_room("").await;
-    let (mut one, mut slow) = pair_in(&relay, &room).await;
-    let mut quick = relay.join(&room).await;
-    assert_eq!(one.control().await, Control::Join { route: quick.route });
-    assert_eq!(slow.control().await, Control::Join { route: quick.route });
-    // `slow` does not read from here on. The system's buffers take some megabytes, then the relay's queue fills.
-    let (slow_route, from) = (slow.route, one.route);
-    let mut sent = 0;
-    let left = loop {
-        one.send(slow_route, &mebibyte).await;
-        one.send(quick.route, &[sent]).await;
-        assert_eq!(quick.next_frame_or_leave().await, Ok((from, vec![sent])));
-        sent += 1;
-        one.ask(&Request::Ping { nonce: 0 }).await;
-        match one.control().await {
-            Control::Pong { .. } => assert!(sent < 200, "the queue is bounded"),
-            other => break other,
+    let (one_keys, other_keys) = (Keys::new(1), Keys::new(2));
+    let (mut one, mut slow) = pair_in(&relay, &one_keys).await;
+    let mut quick = relay.join(&one_keys).await;
+    assert_eq!(one.control().await, joined(&quick));
+    assert_eq!(slow.control().await, joined(&quick));
+    let (mut host, mut guest) = pair_in(&relay, &other_keys).await;
+    // `slow` does not read. The system's buffers take some megabytes, then nothing is taken any more.
+    let chunk = vec![5; 256 << 10];
+    let (slow_route, quick_route) = (slow.route, quick.route);
+    let blocked = async {
+        loop {
+            one.send(slow_route, &chunk).await;
         }
     };
-    assert_eq!(left, Control::Leave { route: slow_route, reason: Departure::Evicted });
-    assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"slow-receiver\"}").await, 1);
+    let blocked = tokio::time::timeout(Duration::from_secs(2), blocked).await;
+    assert!(blocked.is_err(), "the sender waits for its window");
+    for i in 0..100 {
+        one.send(quick_route, &[i]).await;
+        assert_eq!(quick.frame().await, (one.route, vec![i]), "to another receiver of the same sender");
+        host.send(guest.route, &[i]).await;
+        assert_eq!(guest.frame().await, (host.route, vec![i]), "in another room");
+    }
+    assert!(relay.metric("potluck_relay_queued_bytes").await <= 2 << 20, "what waits is bounded by the window");
+    // Nothing was lost and nobody was evicted: it reads on.
+    assert_eq!(slow.frame().await, (one.route, chunk.clone()));
+    quick.settle().await;
 }
 
-impl Member {
-    /// A frame, or the leave that may come just before it.
-    async fn next_frame_or_leave(&mut self) -> Result<(Route, Vec<u8>), String> {
-        match self.next().await {
-            Some(Message::Text(text)) if text.contains("\"leave\"") => Ok(self.frame().await),
-            Some(Message::Binary(bytes)) => Ok((Route::read(&bytes).unwrap(), bytes[4..].to_vec())),
-            other => Err(format!("{other:?}")),
+#[tokio::test]
+async fn a_sender_that_ignores_its_window_is_evicted_alone() {
+    let limits = Limits { window_bytes: 64 << 10, close_timeout: Duration::from_secs(2), ..Limits::default() };
+    let relay = relay("flood", limits).await;
+    let keys = Keys::new(1);
+    let (mut one, slow) = pair_in(&relay, &keys).await;
+    let mut flood = relay.join(&keys).await;
+    assert_eq!(one.control().await, joined(&flood));
+    let mut sent = 0;
+    // As fast as the socket takes it; `slow` reads nothing.
+    let evicted = loop {
+        let frame = Message::Binary(slow.route.prepend(&[0; 60 << 10]).into());
+        if futures_util::SinkExt::send(&mut flood.socket, frame).await.is_err() {
+            break None;
         }
+        sent += 1;
+        assert!(sent < 10_000, "it is put out");
+        let soon = tokio::time::timeout(Duration::from_millis(1), futures_util::StreamExt::next(&mut flood.socket));
+        if let Ok(Some(Ok(Message::Text(text)))) = soon.await
+            && let Ok(Control::Evicted { reason, .. }) = serde_json::from_str(&text)
+        {
+            break Some(reason);
+        }
+    };
+    assert!(matches!(evicted, None | Some(Eviction::WindowExceeded)), "{evicted:?}");
+    assert_eq!(one.control().await, Control::Leave { route: flood.route, reason: Departure::Evicted });
+    assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"window-exceeded\"}").await, 1);
+    assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"slow-receiver\"}").await, 0);
+    while relay.metric("potluck_relay_members").await > 2 {
+        tokio::task::yield_now().await;
     }
+    drop(slow);
+}
+
+#[tokio::test]
+async fn who_takes_nothing_for_too_long_is_evicted() {
+    let limits = Limits {
+        stall: Duration::from_millis(300),
+        close_timeout: Duration::from_millis(200),
+        ping_every: Duration::from_secs(60),
+        ..Limits::default()
+    };
+    let relay = relay("stalled", limits).await;
+    let (mut one, stalled) = pair(&relay).await;
+    let chunk = vec![5; 1 << 20];
+    let left = loop {
+        let next = tokio::select! {
+            () = one.send(stalled.route, &chunk) => None,
+            () = tokio::time::sleep(Duration::from_millis(400)) => Some(()),
+        };
+        if next.is_some() {
+            break one.control().await;
+        }
+    };
+    assert_eq!(left, Control::Leave { route: stalled.route, reason: Departure::Evicted });
+    assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"slow-receiver\"}").await, 1);
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
+}
+
+/// A message that is never finished used to count nowhere: 31 of 32 MiB a connection.
+#[tokio::test]
+async fn unfinished_messages_count_as_memory() {
+    let limits = Limits { memory_bytes: 3 << 20, fair_memory_bytes: 2 << 20, ..Limits::default() };
+    let relay = relay("unfinished", limits).await;
+    let keys = Keys::new(1);
+    let mut host = relay.own(&keys).await;
+    let mut sender = relay.join(&keys).await;
+    assert_eq!(host.control().await, joined(&sender));
+    // A frame of 16 MiB begins and never ends.
+    let start = [&[0x82, 0xff, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0][..], &vec![0; 5 << 20]].concat();
+    // It fails or blocks once the relay has closed the connection.
+    let raw = sender.socket.get_mut();
+    let written = tokio::io::AsyncWriteExt::write_all(raw, &start);
+    let _ = tokio::time::timeout(Duration::from_secs(2), written).await;
+    assert_eq!(host.control().await, Control::Leave { route: sender.route, reason: Departure::Evicted });
+    assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"relay-full\"}").await, 1);
+    assert_eq!(relay.metric("potluck_relay_queued_bytes").await, 0);
 }
 
 #[tokio::test]
@@ -200,15 +277,12 @@ async fn a_dead_connection_is_noticed() {
         close_timeout: Duration::from_millis(100),
         ..Limits::default()
     };
-    let relay = relay("dead", limits).await;
-    let (room, _) = relay.open_room("").await;
-    // It never reads, so it answers no ping.
-    let dead = relay.connect(&room).await;
-    let mut alive = relay.join(&room).await;
-    let [dead_route] = alive.others[..] else { panic!("one other") };
-    assert_eq!(alive.control().await, Control::Leave { route: dead_route, reason: Departure::Silent });
+    let (relay, keys) = (relay("dead", limits).await, Keys::new(1));
+    // It reads nothing after its welcome, so it answers no ping.
+    let dead = relay.own(&keys).await;
+    let mut alive = relay.join(&keys).await;
+    assert_eq!(alive.control().await, Control::Leave { route: dead.route, reason: Departure::Silent });
     assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"silent\"}").await, 1);
-    drop(dead);
 }
 
 #[tokio::test]
@@ -227,69 +301,33 @@ async fn who_sends_too_fast_waits_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_refused_member_gets_the_reason() {
-    let limits = Limits { members: 1, rooms: 1, ..Limits::default() };
-    let relay = relay("refused", limits).await;
-    let (room, _) = relay.open_room("").await;
-    let _in = relay.join(&room).await;
-    let cases = [
-        ("aaaaaaaaaaaaaaaa".to_owned(), Refusal::NoSuchRoom, 4404),
-        ("UPPER".to_owned(), Refusal::BadRoomId, 4400),
-        (room, Refusal::RoomFull, 4503),
-        ("aaaaaaaaaaaaaaaa?create=1".to_owned(), Refusal::RelayFull, 4503),
-    ];
-    for (room, reason, code) in cases {
-        let mut member = relay.connect(&room).await;
-        assert_eq!(member.control().await, Control::Refused { reason, message: reason.sentence().into() });
-        assert_eq!(member.closed().await, code);
-    }
-    assert_eq!(relay.metric("potluck_relay_members_refused_total").await, 4);
-}
-
-#[tokio::test]
-async fn too_many_connections_and_rooms_from_one_address_are_refused() {
-    let rate = Rate { per_second: 0.001, burst: 1.0 };
-    let relay = relay("rates", Limits { join_rate: rate, room_rate: rate, ..Limits::default() }).await;
-    let (room, _) = relay.open_room("").await;
-    let reply = relay.request("POST", "/rooms", &[], "").await;
-    assert_eq!(reply.status, 429);
-    assert!(reply.header("retry-after").unwrap().parse::<u64>().unwrap() > 900);
-    assert_eq!(reply.json()["error"], "too-many-rooms");
-    let _one = relay.join(&room).await;
-    let mut two = relay.connect(&room).await;
-    assert!(matches!(two.control().await, Control::Refused { reason: Refusal::TooManyConnections, .. }));
-    assert_eq!(two.closed().await, 4429);
-}
-
-#[tokio::test]
 async fn only_visible_rooms_with_somebody_in_them_are_listed() {
     let relay = relay("listed", Limits::default()).await;
-    let (_hidden, _) = relay.open_room(r#"{"title":"Hidden"}"#).await;
-    let (room, owner) = relay.open_room(r#"{"title":"Kitchen","visible":true}"#).await;
-    assert_eq!(relay.get("/rooms").await.json()["rooms"], serde_json::json!([]));
-    let mut host = relay.join(&room).await;
+    let (hidden, keys) = (Keys::new(2), Keys::listed(1, "Kitchen"));
+    let _hidden = relay.own(&hidden).await;
+    let mut host = relay.own(&keys).await;
     let listed = relay.get("/rooms").await.json();
-    assert_eq!(listed["rooms"][0]["id"], room);
+    assert_eq!(listed["rooms"].as_array().unwrap().len(), 1);
+    assert_eq!(listed["rooms"][0]["id"], keys.id());
     assert_eq!(listed["rooms"][0]["title"], "Kitchen");
     assert_eq!(listed["rooms"][0]["members"], 1);
-    assert!(listed["rooms"][0].get("owner").is_none());
 
-    let hide = |owner: &str| Request::Listing { owner: owner.into(), title: "Kitchen".into(), visible: false };
-    host.ask(&hide("wrong")).await;
-    assert!(matches!(host.control().await, Control::BadFrame { reason: BadFrame::NotControl, .. }));
-    host.ask(&hide(&owner)).await;
-    host.ask(&Request::Ping { nonce: 1 }).await;
-    assert_eq!(host.control().await, Control::Pong { nonce: 1 });
+    let mut guest = relay.join(&keys).await;
+    assert_eq!(host.control().await, joined(&guest));
+    let hide = Request::Listing { title: "Kitchen".into(), visible: false };
+    guest.ask(&hide).await;
+    assert!(matches!(guest.control().await, Control::BadFrame { reason: BadFrame::NotControl, .. }));
+    assert_eq!(relay.get("/rooms").await.json()["rooms"].as_array().unwrap().len(), 1, "only the owner may");
+    host.ask(&hide).await;
+    host.settle().await;
     assert_eq!(relay.get("/rooms").await.json()["rooms"], serde_json::json!([]));
 }
 
 #[tokio::test]
-async fn a_room_can_be_recreated_after_a_restart_by_its_owner() {
+async fn a_room_is_created_again_after_a_restart_by_its_owner() {
     let mut before = relay("restart", Limits::default()).await;
-    let (room, owner) = before.open_room(r#"{"title":"Kitchen","visible":true}"#).await;
-    let mut host = before.join(&room).await;
-    let mut guest = before.join(&room).await;
-    assert_eq!(host.control().await, Control::Join { route: guest.route });
+    let keys = Keys::listed(1, "Kitchen");
+    let (mut host, mut guest) = pair_in(&before, &keys).await;
     before.ask_to_stop();
     for member in [&mut host, &mut guest] {
         assert!(matches!(member.control().await, Control::Shutdown { .. }));
@@ -297,17 +335,9 @@ async fn a_room_can_be_recreated_after_a_restart_by_its_owner() {
     }
 
     let after = relay("restarted", Limits::default()).await;
-    let mut refused = after.connect(&room).await;
-    assert!(matches!(refused.control().await, Control::Refused { reason: Refusal::NoSuchRoom, .. }));
-    let mut guest = after.join(&format!("{room}?create=1")).await;
-    let mut host = after.join(&format!("{room}?create=1")).await;
-    assert_eq!(guest.control().await, Control::Join { route: host.route });
-    assert_eq!(host.others, [guest.route]);
-    assert_eq!(after.get("/rooms").await.json()["rooms"], serde_json::json!([]), "a recreated room is not listed");
-    host.ask(&Request::Listing { owner, title: "Kitchen".into(), visible: true }).await;
-    host.ask(&Request::Ping { nonce: 1 }).await;
-    assert_eq!(host.control().await, Control::Pong { nonce: 1 });
-    assert_eq!(after.get("/rooms").await.json()["rooms"][0]["members"], 2);
+    assert_eq!(after.refused(&keys.id(), |nonce| keys.link(nonce)).await, Refusal::NoSuchRoom);
+    let (_host, _guest) = pair_in(&after, &keys).await;
+    assert_eq!(after.get("/rooms").await.json()["rooms"][0]["members"], 2, "listed at once");
 }
 
 #[tokio::test]
@@ -317,29 +347,11 @@ async fn queued_frames_are_sent_before_the_shutdown() {
     for i in 0..50u8 {
         one.send(two.route, &[i]).await;
     }
-    one.ask(&Request::Ping { nonce: 1 }).await;
-    assert_eq!(one.control().await, Control::Pong { nonce: 1 });
+    one.settle().await;
     relay.ask_to_stop();
     for i in 0..50u8 {
         assert_eq!(two.frame().await.1, [i]);
     }
     assert!(matches!(two.control().await, Control::Shutdown { .. }));
     assert_eq!(two.closed().await, 1001);
-}
-
-#[tokio::test]
-async fn pages_of_other_sites_are_refused() {
-    let relay = relay("origin", Limits::default()).await;
-    let own = format!("http://{}", relay.address);
-    for (origin, status) in [("https://evil.example", 403), ("null", 403), (own.as_str(), 201)] {
-        let reply = relay.request("POST", "/rooms", &[("Origin", origin)], "").await;
-        assert_eq!(reply.status, status, "{origin}");
-    }
-    let mut request = format!("ws://{}/rooms/abcd?create=1", relay.address).into_client_request().unwrap();
-    request.headers_mut().insert("origin", HeaderValue::from_static("https://evil.example"));
-    match connect_async(request).await {
-        Err(Error::Http(response)) => assert_eq!(response.status(), 403),
-        other => panic!("a refusal, not {other:?}"),
-    }
-    assert_eq!(relay.request("POST", "/rooms", &[], "[1]").await.status, 400);
 }

@@ -6,23 +6,28 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use futures_util::stream;
 use potluck_relay_api::http::{GROUP_BYTES, ModelList};
 use potluck_relay_api::path::GROUPS_SUFFIX;
+use tokio::time::{Instant, sleep};
 
 use super::file::{FileVersion, HashProgress, ModelFile};
 use super::range::{self, RangeRequest};
 use crate::error::ApiError;
 use crate::metrics::Metrics;
+use crate::net::Client;
+use crate::quotas::{Exhausted, Lease, Resource};
 use crate::server::Shared;
 
-/// Bytes read from disk at once.
-const STEP_BYTES: u64 = 1024 * 1024;
+/// Bytes read from disk at once: what a download holds in memory while its receiver is slow.
+const STEP_BYTES: u64 = 256 * 1024;
+/// Pause before a download that waits for its turn asks again.
+const DOWNLOAD_PAUSE: Duration = Duration::from_millis(50);
 const OCTETS: HeaderValue = HeaderValue::from_static("application/octet-stream");
 /// The page stores weights itself; a second copy in the browser's cache would only push other things out.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -47,6 +52,7 @@ async fn rescan(shared: &Arc<Shared>, max_age: Duration) {
 /// There is no such file, it is not hashed yet (for `.b3`), it changed or cannot be read, or the range is unusable.
 pub async fn file(
     State(shared): State<Arc<Shared>>,
+    Extension(client): Extension<Client>,
     Path(name): Path<String>,
     method: Method,
     headers: HeaderMap,
@@ -57,8 +63,28 @@ pub async fn file(
         return groups(&file);
     }
     let file = shared.library.file(&name)?;
+    let lease = download(&shared, &client).await?;
     let opened = open(&shared, &file).await?;
-    weights(&shared.metrics, file, opened, &method, &headers)
+    weights(&shared.metrics, file, (opened, lease), &method, &headers)
+}
+
+/// A place among the downloads, once one is free.
+async fn download(shared: &Shared, client: &Client) -> Result<Lease, ApiError> {
+    let share = shared.quotas.share(client.address);
+    let deadline = Instant::now() + shared.limits.download_wait;
+    loop {
+        match share.take(Resource::Download) {
+            Ok(lease) => return Ok(lease),
+            Err(_) if Instant::now() < deadline => sleep(DOWNLOAD_PAUSE).await,
+            Err(exhausted) => {
+                shared.metrics.requests_limited.inc();
+                return Err(match exhausted {
+                    Exhausted::Address => ApiError::TooManyDownloads,
+                    Exhausted::Relay => ApiError::RelayFull,
+                });
+            }
+        }
+    }
 }
 
 fn groups(file: &ModelFile) -> Result<Response, ApiError> {
@@ -105,7 +131,7 @@ fn etag(text: &str) -> HeaderValue {
 fn weights(
     metrics: &Arc<Metrics>,
     file: Arc<ModelFile>,
-    opened: File,
+    opened: (File, Lease),
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Response, ApiError> {
@@ -148,8 +174,8 @@ fn weights(
 }
 
 /// A body that reads `part` of the file as fast as the other side takes it, and counts the bytes.
-fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: File, part: Range<u64>) -> Body {
-    Body::from_stream(stream::try_unfold((opened, part), move |(opened, part)| {
+fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: (File, Lease), part: Range<u64>) -> Body {
+    Body::from_stream(stream::try_unfold((opened, part), move |((opened, lease), part)| {
         let (metrics, file) = (metrics.clone(), file.clone());
         async move {
             if part.is_empty() {
@@ -162,7 +188,7 @@ fn stream_part(metrics: Arc<Metrics>, file: Arc<ModelFile>, opened: File, part: 
                 .unwrap_or_else(|error| Err(io::Error::other(error)))?;
             metrics.weight_bytes.add(bytes.len() as u64);
             file.bytes_served.add(bytes.len() as u64);
-            Ok::<_, io::Error>(Some((bytes, (opened, rest))))
+            Ok::<_, io::Error>(Some((bytes, ((opened, lease), rest))))
         }
     }))
 }

@@ -1,20 +1,34 @@
-//! Whether a connection is alive, judged by bytes that move, not by whole messages.
+//! Whether a connection is alive, judged by bytes that move, not by whole messages, and how much of a message it has sent.
 //!
 //! A WebSocket pong can be late for good reasons: it waits behind a long message that is still being uploaded, or the
 //! ping waits behind megabytes on a slow downlink. A dead connection moves no bytes at all.
 
+use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
 
-/// Counts signs that the other side is alive.
+use crate::quotas::{Charge, Share};
+
+/// Counts signs that the other side is alive, and the bytes of the message that it is sending.
 #[derive(Debug, Default)]
 pub struct Activity {
     count: AtomicU64,
     blocked: AtomicBool,
+    stalled: AtomicBool,
+    crowded: AtomicBool,
+    incoming: Mutex<Option<Incoming>>,
+}
+
+#[derive(Debug)]
+struct Incoming {
+    unfinished: Charge,
+    limit: usize,
 }
 
 impl Activity {
@@ -27,21 +41,61 @@ impl Activity {
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
+
+    /// Whether the connection was given up because it took nothing.
+    pub fn has_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
+    }
+
+    /// Whether the connection was given up because its unfinished message did not fit into the memory of the relay.
+    pub fn is_crowded_out(&self) -> bool {
+        self.crowded.load(Ordering::Relaxed)
+    }
+
+    fn incoming(&self) -> MutexGuard<'_, Option<Incoming>> {
+        self.incoming.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on unfinished messages of at most `limit` bytes count as memory of `share`.
+    pub fn count_messages(&self, share: &Arc<Share>, limit: usize) {
+        *self.incoming() = Some(Incoming { unfinished: share.charge(), limit });
+    }
+
+    /// A message was received completely.
+    pub fn finish_message(&self) {
+        if let Some(incoming) = &mut *self.incoming() {
+            incoming.unfinished.clear();
+        }
+    }
+
+    fn received(&self, bytes: usize) -> io::Result<()> {
+        self.record();
+        let mut incoming = self.incoming();
+        let Some(Incoming { unfinished, limit }) = &mut *incoming else { return Ok(()) };
+        let is_full = unfinished.grow(bytes).is_err();
+        if is_full || unfinished.bytes() > *limit {
+            self.crowded.store(is_full, Ordering::Relaxed);
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        Ok(())
+    }
 }
 
 /// A stream that records its activity. Bytes read count. Bytes written count only after a write was blocked: accepting
 /// more then means that the other side acknowledged earlier ones. The send buffer of a dead connection accepts bytes too,
-/// until it is full.
+/// until it is full. A write that is blocked for too long fails.
 #[derive(Debug)]
 pub struct ActivityStream<S> {
     inner: S,
     activity: Arc<Activity>,
+    stall: Duration,
+    stalls_at: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> ActivityStream<S> {
-    /// Wraps `inner`.
-    pub fn new(inner: S) -> Self {
-        Self { inner, activity: Arc::default() }
+    /// Wraps `inner`; a write may be blocked for `stall`.
+    pub fn new(inner: S, stall: Duration) -> Self {
+        Self { inner, activity: Arc::default(), stall, stalls_at: None }
     }
 
     /// Its activity.
@@ -49,51 +103,55 @@ impl<S> ActivityStream<S> {
         &self.activity
     }
 
-    fn record_write(&self, result: Poll<std::io::Result<usize>>) -> Poll<std::io::Result<usize>> {
-        if result.is_pending() {
-            self.activity.blocked.store(true, Ordering::Relaxed);
-        } else if self.activity.blocked.swap(false, Ordering::Relaxed) {
-            self.activity.record();
+    fn record_write(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if result.is_ready() {
+            self.stalls_at = None;
+            if self.activity.blocked.swap(false, Ordering::Relaxed) {
+                self.activity.record();
+            }
+            return result;
         }
-        result
+        self.activity.blocked.store(true, Ordering::Relaxed);
+        let stalls_at = self.stalls_at.get_or_insert_with(|| Box::pin(sleep(self.stall)));
+        ready!(stalls_at.as_mut().poll(cx));
+        self.activity.stalled.store(true, Ordering::Relaxed);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for ActivityStream<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
-        if buf.filled().len() > before {
-            self.activity.record();
-        }
-        Poll::Ready(Ok(()))
+        let bytes = buf.filled().len() - before;
+        Poll::Ready(if bytes > 0 { self.activity.received(bytes) } else { Ok(()) })
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for ActivityStream<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write(cx, buf);
-        self.record_write(result)
+        self.record_write(cx, result)
     }
 
     fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        bufs: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
-        self.record_write(result)
+        self.record_write(cx, result)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.inner.is_write_vectored()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_flush(cx)
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
     }
 }

@@ -2,156 +2,145 @@
 //!
 //! The first byte of a connection tells a TLS handshake from an HTTP request. Browsers treat `http://localhost` as
 //! secure, so plain HTTP from the loopback address is served. From anywhere else it is redirected to `https://`, because
-//! an insecure page cannot use the GPU.
+//! an insecure page cannot use the GPU. A trusted proxy may speak plain HTTP from anywhere.
 
 mod activity;
 pub mod addresses;
+pub mod hosts;
+pub mod proxy;
 mod redirect;
 pub mod tls;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
-use tokio::task::AbortHandle;
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 pub use activity::{Activity, ActivityStream};
+use hosts::Hosts;
+use proxy::Proxies;
 
-use crate::error::StartError;
+use crate::metrics::Metrics;
+use crate::quotas::{Lease, Quotas, Resource};
 
 /// First byte of a TLS handshake record.
 const TLS_HANDSHAKE: u8 = 0x16;
-/// Connections that finished their handshake and wait to be accepted. Small: they are accepted at once.
-const ACCEPT_QUEUE: usize = 64;
-/// Pause after `accept` fails, usually because file handles ran out.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+type Tcp = ActivityStream<TcpStream>;
 
 /// A connection after its handshake.
 #[derive(Debug)]
 pub enum HttpStream {
     /// Plain HTTP.
-    Plain(TcpStream),
+    Plain(Tcp),
     /// HTTPS.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Tcp>>),
 }
 
 /// The other end of a connection.
 #[derive(Clone, Debug)]
 pub struct Client {
-    /// Its address.
-    pub address: SocketAddr,
+    /// Its address; behind a trusted proxy, the one that the proxy names.
+    pub address: IpAddr,
+    /// The address of this machine that it connected to.
+    pub local: IpAddr,
+    /// Whether a trusted proxy is in between: then each request may name another client.
+    pub is_proxied: bool,
     /// Whether it is alive.
     pub activity: Arc<Activity>,
+    /// Its place among the connections, kept as long as anyone uses the connection. None for a proxy's.
+    pub lease: Option<Arc<Lease>>,
 }
 
-impl Connected<IncomingStream<'_, Port>> for Client {
-    fn connect_info(stream: IncomingStream<'_, Port>) -> Self {
-        Self { address: *stream.remote_addr(), activity: stream.io().activity().clone() }
-    }
+/// How connections are opened.
+pub struct Door {
+    /// For HTTPS; without it there is plain HTTP only.
+    pub tls: Option<TlsAcceptor>,
+    /// The names of this relay.
+    pub hosts: Arc<Hosts>,
+    /// The proxies that are trusted.
+    pub proxies: Proxies,
+    /// What an address may use.
+    pub quotas: Arc<Quotas>,
+    /// The counters.
+    pub metrics: Arc<Metrics>,
+    /// How long the first bytes and the TLS handshake may take.
+    pub handshake: Duration,
+    /// How long a connection may take nothing while bytes wait for it.
+    pub stall: Duration,
 }
 
-/// The listening port.
-#[derive(Debug)]
-pub struct Port {
-    local: SocketAddr,
-    ready: mpsc::Receiver<(Connection, SocketAddr)>,
-    accepting: AbortHandle,
-}
-
-type Connection = ActivityStream<HttpStream>;
-
-impl Port {
-    /// Listens on `ip`. Without `tls` it serves plain HTTP only. Handshakes have to finish within `handshake`.
-    ///
-    /// # Errors
-    /// The port is in use or not allowed.
-    pub async fn open(
-        ip: Ipv4Addr,
-        port: u16,
-        tls: Option<TlsAcceptor>,
-        handshake: Duration,
-    ) -> Result<Self, StartError> {
-        let failed = |source| StartError::Listen { port, source };
-        let listener = TcpListener::bind((ip, port)).await.map_err(failed)?;
-        let local = listener.local_addr().map_err(failed)?;
-        let (send, ready) = mpsc::channel(ACCEPT_QUEUE);
-        let accepting = tokio::spawn(accept(listener, tls, handshake, send)).abort_handle();
-        Ok(Self { local, ready, accepting })
+impl Door {
+    /// Finishes the handshakes of a connection that was accepted; `None` if it must not go on.
+    pub async fn open(&self, stream: TcpStream, address: SocketAddr) -> Option<(HttpStream, Client)> {
+        timeout(self.handshake, self.shake_hands(stream, address.ip().to_canonical())).await.ok().flatten()
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.local
-    }
-}
-
-impl Drop for Port {
-    fn drop(&mut self) {
-        self.accepting.abort();
-    }
-}
-
-impl Listener for Port {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        match self.ready.recv().await {
-            Some(connection) => connection,
-            // The accepting task lives as long as this port; without it no connection arrives any more.
-            None => std::future::pending().await,
-        }
+    fn lease(&self, address: IpAddr) -> Option<Lease> {
+        let lease = self.quotas.share(address).take(Resource::Connection);
+        lease.inspect_err(|_| self.metrics.connections_refused.inc()).ok()
     }
 
-    fn local_addr(&self) -> std::io::Result<Self::Addr> {
-        Ok(self.local)
-    }
-}
-
-async fn accept(
-    listener: TcpListener,
-    tls: Option<TlsAcceptor>,
-    handshake: Duration,
-    ready: mpsc::Sender<(Connection, SocketAddr)>,
-) {
-    loop {
-        let Ok((stream, address)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let (tls, ready) = (tls.clone(), ready.clone());
-        // In its own task: a client that connects and sends nothing holds up nobody.
-        tokio::spawn(async move {
-            if let Ok(Some(stream)) = timeout(handshake, detect(stream, address, tls)).await {
-                let _ = ready.send((ActivityStream::new(stream), address)).await;
+    async fn shake_hands(&self, mut stream: TcpStream, mut address: IpAddr) -> Option<(HttpStream, Client)> {
+        // Small frames must not wait to be coalesced.
+        stream.set_nodelay(true).ok()?;
+        let local = stream.local_addr().ok()?.ip().to_canonical();
+        let is_proxied = self.proxies.trust(address);
+        let mut lease = None;
+        if !is_proxied {
+            lease = Some(self.lease(address)?);
+        } else if self.proxies.send_header {
+            if let Some(client) = proxy::read_header(&mut stream).await? {
+                address = client;
             }
-        });
+            lease = Some(self.lease(address)?);
+        }
+        let may_be_plain = self.tls.is_none() || is_proxied || address.is_loopback();
+        let stream = match &self.tls {
+            None => HttpStream::Plain(ActivityStream::new(stream, self.stall)),
+            Some(tls) => {
+                let mut first = [0];
+                stream.peek(&mut first).await.ok().filter(|n| *n == 1)?;
+                if first[0] == TLS_HANDSHAKE {
+                    let stream = tls.accept(ActivityStream::new(stream, self.stall)).await.ok()?;
+                    HttpStream::Tls(Box::new(stream))
+                } else if may_be_plain {
+                    HttpStream::Plain(ActivityStream::new(stream, self.stall))
+                } else {
+                    redirect::to_https(stream, &self.hosts, local).await;
+                    return None;
+                }
+            }
+        };
+        let activity = match &stream {
+            HttpStream::Plain(stream) => stream.activity().clone(),
+            HttpStream::Tls(stream) => stream.get_ref().0.activity().clone(),
+        };
+        Some((stream, Client { address, local, is_proxied, activity, lease: lease.map(Arc::new) }))
     }
 }
 
-async fn detect(stream: TcpStream, address: SocketAddr, tls: Option<TlsAcceptor>) -> Option<HttpStream> {
-    // Small frames must not wait to be coalesced.
-    stream.set_nodelay(true).ok()?;
-    let Some(tls) = tls else { return Some(HttpStream::Plain(stream)) };
-    let mut first = [0];
-    stream.peek(&mut first).await.ok().filter(|n| *n == 1)?;
-    if first[0] == TLS_HANDSHAKE {
-        return Some(HttpStream::Tls(Box::new(tls.accept(stream).await.ok()?)));
-    }
-    if address.ip().is_loopback() {
-        return Some(HttpStream::Plain(stream));
-    }
-    redirect::to_https(stream).await;
+/// Lets this program open as many connections as the system allows; how many files it may open in all, if known.
+#[cfg(unix)]
+pub fn raise_file_limit() -> Option<usize> {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Without the right to raise it, the limit stays as it is.
+    let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current.and_then(|files| files.try_into().ok())
+}
+
+/// Other systems have no such limit.
+#[cfg(not(unix))]
+pub fn raise_file_limit() -> Option<usize> {
     None
 }
 

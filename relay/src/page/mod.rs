@@ -4,12 +4,13 @@
 //! date has a resolution of one second and a rebuild can be faster.
 
 mod csp;
+mod encoding;
 
 use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
@@ -19,6 +20,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
 use crate::server::Shared;
+use encoding::Encoded;
 
 /// A file of the page, ready to be sent.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ struct Asset {
     etag: HeaderValue,
     policy: HeaderValue,
     cache: &'static str,
+    encoded: OnceLock<Encoded>,
 }
 
 /// The folder with the built page.
@@ -42,6 +45,20 @@ impl Page {
     /// Serves the files of `folder`; without one, an error that explains how to build the page.
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, assets: Mutex::default() }
+    }
+
+    /// Reads and compresses all files of the folder, so that the first visitor need not wait for it.
+    pub fn compress_all(&self) {
+        let mut folders: Vec<PathBuf> = self.folder.iter().cloned().collect();
+        while let Some(folder) = folders.pop() {
+            // What cannot be read is an error once somebody asks for it.
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                    _ => _ = self.read(&entry.path()).inspect(|asset| _ = asset.compress()),
+                }
+            }
+        }
     }
 
     /// The asset for the path of a request.
@@ -88,7 +105,13 @@ impl Asset {
             policy: csp::policy(html.as_deref().unwrap_or_default()),
             cache: if is_hashed(name) { "public, max-age=31536000, immutable" } else { "no-cache" },
             bytes: bytes.into(),
+            encoded: OnceLock::new(),
         }
+    }
+
+    /// Its compressed forms. The first call takes a while: not for an async thread.
+    fn compress(&self) -> &Encoded {
+        self.encoded.get_or_init(|| Encoded::new(&self.bytes))
     }
 }
 
@@ -97,24 +120,34 @@ pub async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, 
     if method != Method::GET && method != Method::HEAD {
         return StatusCode::METHOD_NOT_ALLOWED.into_response();
     }
-    let asset = match shared.page.asset(uri.path()) {
-        Ok(asset) => asset,
-        Err(error) => return error.into_response(),
+    let (page, path) = (shared.page.clone(), uri.path().to_owned());
+    let asset = tokio::task::spawn_blocking(move || page.asset(&path).inspect(|asset| _ = asset.compress()));
+    let asset = match asset.await {
+        Ok(Ok(asset)) => asset,
+        Ok(Err(error)) => return error.into_response(),
+        Err(_) => return ApiError::NotFound.into_response(),
     };
     let known = headers.get(header::IF_NONE_MATCH).and_then(|list| list.to_str().ok());
     let unchanged = known.is_some_and(|list| list.split(',').any(|one| asset.etag == *one.trim()));
-    let (status, body) = if unchanged {
-        (StatusCode::NOT_MODIFIED, Body::empty())
-    } else {
-        (StatusCode::OK, Body::from(asset.bytes.clone()))
+    let best = asset.compress().best(&headers).filter(|_| !unchanged);
+    let coding = best.as_ref().map(|(encoding, _)| encoding.name());
+    let (status, body) = match best {
+        _ if unchanged => (StatusCode::NOT_MODIFIED, Body::empty()),
+        Some((_, bytes)) => (StatusCode::OK, Body::from(bytes)),
+        None => (StatusCode::OK, Body::from(asset.bytes.clone())),
     };
     let headers = [
         (header::CONTENT_TYPE, asset.content_type.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static(asset.cache)),
         (header::ETAG, asset.etag.clone()),
         (header::CONTENT_SECURITY_POLICY, asset.policy.clone()),
+        (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
-    (status, headers, body).into_response()
+    let mut response = (status, headers, body).into_response();
+    if let Some(coding) = coding {
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+    }
+    response
 }
 
 /// The path inside the folder that a request names; `None` if it leads elsewhere or is not plain text.

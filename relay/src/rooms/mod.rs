@@ -1,40 +1,34 @@
-//! Rooms: opening, listing, joining, expiring. The relay never reads what members send to each other.
+//! Rooms: entering, listing, expiring. The relay never reads what members send to each other.
 
 pub mod id;
 mod outbox;
+mod proof;
 mod room;
 mod socket;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use axum::extract::ws::Message;
 use potluck_relay_api::http::RoomEntry;
-use potluck_relay_api::{Refusal, Route};
+use potluck_relay_api::{Control, EntryProof, Nonce, Refusal, Route};
 
 use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::quotas::{Exhausted, Lease, Resource, Share};
 use crate::rate::KeyedBuckets;
-use id::{OwnerSecret, RoomId};
+use id::RoomId;
 use outbox::Outbox;
-use room::Room;
-pub use socket::{JoinRequest, serve as serve_socket};
-
-/// Why a room could not be opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenRoomError {
-    /// Too many from this address; try again after this time.
-    TooMany(Duration),
-    /// The relay has its maximum of rooms.
-    Full,
-}
+use room::{Listing, Role, Room};
+pub use socket::{Arrival, serve as serve_socket};
 
 struct State {
     rooms: HashMap<RoomId, Arc<Room>>,
-    open_limits: KeyedBuckets<IpAddr>,
-    join_limits: KeyedBuckets<IpAddr>,
+    create_rates: KeyedBuckets<IpAddr>,
+    join_rates: KeyedBuckets<IpAddr>,
 }
 
 /// All rooms of the relay.
@@ -42,7 +36,6 @@ pub struct Rooms {
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
-    queued: Arc<AtomicUsize>,
     closing: AtomicBool,
 }
 
@@ -51,11 +44,10 @@ impl Rooms {
     pub fn new(limits: Arc<Limits>, metrics: Arc<Metrics>) -> Self {
         let state = State {
             rooms: HashMap::new(),
-            open_limits: KeyedBuckets::new(limits.room_rate),
-            join_limits: KeyedBuckets::new(limits.join_rate),
+            create_rates: KeyedBuckets::new(limits.room_rate),
+            join_rates: KeyedBuckets::new(limits.join_rate),
         };
-        let state = Mutex::new(state);
-        Self { limits, metrics, state, queued: Arc::default(), closing: AtomicBool::new(false) }
+        Self { limits, metrics, state: Mutex::new(state), closing: AtomicBool::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -63,36 +55,10 @@ impl Rooms {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens a room for a client at `address` and returns its owner secret. The title is cut to the limit.
-    ///
-    /// # Errors
-    /// Too many rooms from this address or in all.
-    pub fn open(
-        &self,
-        address: IpAddr,
-        title: &str,
-        visible: bool,
-        now: Instant,
-    ) -> Result<OwnerSecret, OpenRoomError> {
-        let mut state = self.state();
-        state.open_limits.try_take(address, now).map_err(OpenRoomError::TooMany)?;
-        if state.rooms.len() >= self.limits.rooms {
-            return Err(OpenRoomError::Full);
-        }
-        let secret = OwnerSecret::generate().ok_or(OpenRoomError::Full)?;
-        self.insert(&mut state, secret.room(), self.title(title), visible, now);
-        Ok(secret)
-    }
-
-    fn insert(&self, state: &mut State, id: RoomId, title: String, visible: bool, now: Instant) -> Arc<Room> {
-        let room = Arc::new(Room::new(id.clone(), title, visible, self.metrics.clone(), now));
-        state.rooms.insert(id, room.clone());
-        self.metrics.rooms_created.inc();
-        room
-    }
-
-    fn title(&self, title: &str) -> String {
-        title.trim().chars().filter(|c| !c.is_control()).take(self.limits.title_chars).collect()
+    /// How a room is listed. The title is cleaned and cut to the limit.
+    fn listing(&self, title: &str, visible: bool) -> Listing {
+        let title = title.trim().chars().filter(|c| !c.is_control()).take(self.limits.title_chars).collect();
+        Listing { title, visible }
     }
 
     /// The visible rooms with somebody in them, newest first.
@@ -110,33 +76,69 @@ impl Rooms {
         entries
     }
 
-    /// Adds a client at `address` to the room called `id`, creating it if `create` is set.
-    fn join(
-        &self,
-        address: IpAddr,
-        id: &str,
-        create: bool,
-        now: Instant,
-    ) -> Result<(Arc<Room>, Route, Arc<Outbox>), Refusal> {
+    /// Whether a connection may try to enter: its room's id and its place among the members.
+    fn arrive(&self, arrival: &Arrival, now: Instant) -> Result<(RoomId, Lease), Refusal> {
         if self.closing.load(Ordering::Acquire) {
             return Err(Refusal::ShuttingDown);
         }
-        let mut state = self.state();
-        state.join_limits.try_take(address, now).map_err(|_| Refusal::TooManyConnections)?;
-        let id = RoomId::parse(id).ok_or(Refusal::BadRoomId)?;
-        if state.rooms.values().map(|room| room.members()).sum::<usize>() >= self.limits.total_members {
-            return Err(Refusal::RelayFull);
+        let holder = arrival.share.holder();
+        self.state().join_rates.try_take(holder, now).map_err(|_| Refusal::TooManyConnections)?;
+        let id = RoomId::parse(&arrival.room).ok_or(Refusal::BadRoomId)?;
+        let lease = arrival.share.take(Resource::Member).map_err(|exhausted| match exhausted {
+            Exhausted::Address => Refusal::TooManyConnections,
+            Exhausted::Relay => Refusal::RelayFull,
+        })?;
+        Ok((id, lease))
+    }
+
+    /// Adds a member to the room `id` if its proof holds for the connection with this nonce. An owner creates the room if
+    /// need be.
+    fn join(
+        &self,
+        id: &RoomId,
+        nonce: &Nonce,
+        proof: &EntryProof,
+        share: &Arc<Share>,
+        now: Instant,
+    ) -> Result<(Arc<Room>, Route, Arc<Outbox>), Refusal> {
+        let known = self.state().rooms.get(id).cloned();
+        if known.is_none() && !matches!(proof, EntryProof::Owner { .. }) {
+            return Err(Refusal::NoSuchRoom);
         }
-        let room = match state.rooms.get(&id) {
-            Some(room) => room.clone(),
-            None if !create => return Err(Refusal::NoSuchRoom),
-            None if state.rooms.len() >= self.limits.rooms => return Err(Refusal::RelayFull),
-            None => self.insert(&mut state, id, String::new(), false, now),
+        // Without the lock: a signature takes much longer to check than everything else.
+        let join_key = known.as_ref().map(|room| room.join_key());
+        if !proof::holds(id, nonce, proof, join_key.as_ref()) {
+            return Err(Refusal::BadProof);
+        }
+        let role = match proof {
+            EntryProof::Owner { join_key, title, visible, .. } => {
+                Role::Owner { join_key: *join_key, listing: self.listing(title, *visible) }
+            }
+            EntryProof::Link { .. } => Role::Link,
+            EntryProof::Visitor => Role::Visitor,
         };
-        let outbox = Arc::new(Outbox::new(&self.limits, self.queued.clone()));
-        // The lock is still held, so the room cannot expire before it is joined.
-        let route =
-            room.join(outbox.clone(), self.limits.for_members(), self.limits.members).ok_or(Refusal::RoomFull)?;
+        // The lock is held while joining, so that the room cannot expire and a shutdown sees every member.
+        let mut state = self.state();
+        if self.closing.load(Ordering::Acquire) {
+            return Err(Refusal::ShuttingDown);
+        }
+        let room = match (state.rooms.get(id), &role) {
+            (Some(room), _) => room.clone(),
+            (None, Role::Owner { join_key, .. }) => {
+                state.create_rates.try_take(share.holder(), now).map_err(|_| Refusal::TooManyRooms)?;
+                let lease = share.take(Resource::Room).map_err(|exhausted| match exhausted {
+                    Exhausted::Address => Refusal::TooManyRooms,
+                    Exhausted::Relay => Refusal::RelayFull,
+                })?;
+                let (limits, metrics) = (self.limits.clone(), self.metrics.clone());
+                let room = Arc::new(Room::new(id.clone(), *join_key, lease, limits, metrics, now));
+                state.rooms.insert(id.clone(), room.clone());
+                self.metrics.rooms_created.inc();
+                room
+            }
+            (None, _) => return Err(Refusal::NoSuchRoom),
+        };
+        let (route, outbox) = room.join(&role, share.clone())?;
         Ok((room, route, outbox))
     }
 
@@ -144,80 +146,111 @@ impl Rooms {
     pub fn expire(&self, now: Instant) {
         let mut state = self.state();
         let before = state.rooms.len();
-        state.rooms.retain(|_, room| {
-            room.empty_since().is_none_or(|since| now.saturating_duration_since(since) < self.limits.room_idle)
-        });
+        state.rooms.retain(|_, room| !room.is_expired(now));
         self.metrics.rooms_expired.add((before - state.rooms.len()) as u64);
     }
 
     /// Refuses new members and notifies all members that the relay stops.
     pub fn shut_down(&self) {
+        let state = self.state();
         self.closing.store(true, Ordering::Release);
-        for room in self.state().rooms.values() {
+        for room in state.rooms.values() {
             room.shut_down();
         }
     }
 
-    /// The numbers of rooms, of members, and of bytes waiting in their queues.
-    pub fn counts(&self) -> (usize, usize, usize) {
-        let state = self.state();
-        let members = state.rooms.values().map(|room| room.members()).sum();
-        (state.rooms.len(), members, self.queued.load(Ordering::Relaxed))
+    /// The number of rooms.
+    pub fn count(&self) -> usize {
+        self.state().rooms.len()
     }
+}
+
+/// A control message as a WebSocket message.
+fn control_text(control: &Control) -> Message {
+    // The messages consist of numbers and strings, which can always be written as JSON.
+    Message::Text(serde_json::to_string(control).unwrap_or_default().into())
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use std::net::Ipv4Addr;
+    use std::time::Duration;
 
-    use potluck_relay_api::Departure;
+    use potluck_relay_api::{Binary, Departure, SignedEntry, entry_message};
+    use ring::signature::{Ed25519KeyPair, KeyPair};
 
     use super::*;
     use crate::limits::Rate;
+    use crate::quotas::Quotas;
 
-    const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const NONCE: Nonce = Binary([0; 32]);
 
-    fn rooms(limits: Limits) -> Rooms {
-        Rooms::new(Arc::new(limits), Arc::default())
+    struct Relay {
+        rooms: Rooms,
+        quotas: Arc<Quotas>,
+    }
+
+    fn relay(limits: Limits) -> Relay {
+        let limits = Arc::new(limits);
+        Relay { rooms: Rooms::new(limits.clone(), Arc::default()), quotas: Quotas::new(limits) }
+    }
+
+    impl Relay {
+        /// The owner with this key enters from an address; the room, if it may.
+        fn own(&self, key: u8, last: u8, title: &str, now: Instant) -> Result<(Arc<Room>, Route), Refusal> {
+            let pair = Ed25519KeyPair::from_seed_unchecked(&[key; 32]).unwrap();
+            let key = Binary(pair.public_key().as_ref().try_into().unwrap());
+            let (id, join_key) = (RoomId::of_owner(&key), Binary([3; 32]));
+            let entry = SignedEntry::Owner { join_key: &join_key, title, visible: true };
+            let signature = pair.sign(&entry_message(id.as_str(), &NONCE, entry));
+            let signature = Binary(signature.as_ref().try_into().unwrap());
+            let proof = EntryProof::Owner { key, join_key, title: title.into(), visible: true, signature };
+            let share = self.quotas.share(IpAddr::V4(Ipv4Addr::new(10, 0, 0, last)));
+            let (room, route, _outbox) = self.rooms.join(&id, &NONCE, &proof, &share, now)?;
+            Ok((room, route))
+        }
     }
 
     #[test]
     fn only_an_empty_room_expires() {
-        let rooms = rooms(Limits::default());
+        let relay = relay(Limits::default());
         let start = Instant::now();
-        let id = rooms.open(HOME, "a", true, start).unwrap().room();
-        let (room, route, _outbox) = rooms.join(HOME, id.as_str(), false, start).unwrap();
+        let (room, route) = relay.own(1, 1, "a", start).unwrap();
         let late = start + Duration::from_secs(3600);
-        rooms.expire(late);
-        assert_eq!(rooms.counts().0, 1);
+        relay.rooms.expire(late);
+        assert_eq!(relay.rooms.count(), 1);
         room.leave(route, Departure::Closed, late);
-        rooms.expire(late + rooms.limits.room_idle - Duration::from_millis(1));
-        assert_eq!(rooms.counts().0, 1);
-        rooms.expire(late + rooms.limits.room_idle);
-        assert_eq!(rooms.counts().0, 0);
-        assert_eq!(rooms.metrics.rooms_expired.get(), 1);
+        relay.rooms.expire(late + relay.rooms.limits.room_idle - Duration::from_millis(1));
+        assert_eq!(relay.rooms.count(), 1);
+        relay.rooms.expire(late + relay.rooms.limits.room_idle);
+        assert_eq!(relay.rooms.count(), 0);
+        assert_eq!(relay.rooms.metrics.rooms_expired.get(), 1);
+        drop(room);
+        assert_eq!(relay.quotas.used(Resource::Room), 0);
     }
 
     #[test]
-    fn opening_is_limited_by_rate_and_by_number() {
-        let limits = Limits { rooms: 3, room_rate: Rate { per_second: 1.0, burst: 2.0 }, ..Limits::default() };
-        let rooms = rooms(limits);
+    fn creating_is_limited_by_rate_by_address_and_by_number() {
+        let limits = Limits { rooms: 4, address_rooms: 2, ..Limits::default() };
+        let relay = relay(Limits { room_rate: Rate { per_second: 1.0, burst: 1.0 }, ..limits });
         let start = Instant::now();
-        assert!(rooms.open(HOME, "a", false, start).is_ok());
-        assert!(rooms.open(HOME, "b", false, start).is_ok());
-        let refused = rooms.open(HOME, "c", false, start).err();
-        assert_eq!(refused, Some(OpenRoomError::TooMany(Duration::from_secs(1))));
-        let other = IpAddr::V4(Ipv4Addr::new(192, 168, 0, 9));
-        assert!(rooms.open(other, "c", false, start).is_ok());
-        assert_eq!(rooms.open(other, "d", false, start).err(), Some(OpenRoomError::Full));
+        let later = |seconds| start + Duration::from_secs(seconds);
+        let create = |key, last, now| relay.own(key, last, "a", now).map(|_| ());
+        assert_eq!(create(1, 1, start), Ok(()));
+        assert_eq!(create(2, 1, start), Err(Refusal::TooManyRooms), "too fast");
+        assert_eq!(create(1, 1, start), Ok(()), "a room that is there costs nothing");
+        assert_eq!(create(2, 1, later(1)), Ok(()));
+        assert_eq!(create(3, 1, later(9)), Err(Refusal::TooManyRooms), "too many");
+        assert_eq!(create(3, 2, later(9)), Ok(()));
+        assert_eq!(create(4, 2, later(10)), Ok(()));
+        assert_eq!(create(5, 3, later(10)), Err(Refusal::RelayFull));
     }
 
     #[test]
     fn titles_are_cut_and_cleaned() {
-        let rooms = rooms(Limits { title_chars: 5, ..Limits::default() });
-        let id = rooms.open(HOME, "  Ki\ntchen table ", true, Instant::now()).unwrap().room();
-        let _inside = rooms.join(HOME, id.as_str(), false, Instant::now()).unwrap();
-        assert_eq!(rooms.list(Instant::now())[0].title, "Kitch");
+        let relay = relay(Limits { title_chars: 5, ..Limits::default() });
+        relay.own(1, 1, "  Ki\ntchen table ", Instant::now()).unwrap();
+        assert_eq!(relay.rooms.list(Instant::now())[0].title, "Kitch");
     }
 }

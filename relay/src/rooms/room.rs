@@ -6,29 +6,63 @@ use std::time::Instant;
 
 use axum::body::Bytes;
 use axum::extract::ws::Message;
-use potluck_relay_api::{Control, Departure, EVERYONE, Eviction, MemberLimits, ROUTE_BYTES, Route, VERSION};
+use potluck_relay_api::{BadFrame, Control, Departure, Eviction, PublicKey, ROUTE_BYTES, Refusal, Route, VERSION};
 
+use super::control_text;
 use super::id::{RoomId, first_route};
 use super::outbox::{Closing, Outbox};
+use crate::limits::Limits;
 use crate::metrics::Metrics;
+use crate::quotas::{Lease, Share};
+
+/// Shorter frames are copied: a slice of the read buffer would keep all of it in memory.
+const COPY_BELOW_BYTES: usize = 64 * 1024;
 
 /// The outcome of forwarding a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forwarded {
-    /// It was queued for this many receivers.
-    To(usize),
+    /// It was queued for its receiver.
+    Queued,
     /// Its route is not in the room.
     Undeliverable(Route),
-    /// It is too short for a route.
-    TooShort,
+    /// It was dropped.
+    Bad(BadFrame),
+    /// Its sender has to be evicted.
+    Evict(Eviction),
+}
+
+/// What the owner may change about a room.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// What the owner calls it.
+    pub title: String,
+    /// Whether it is listed, and visitors may enter.
+    pub visible: bool,
+}
+
+/// As what a connection enters, after its proof was checked.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// The owner, with what it registers.
+    Owner {
+        /// Who signs with this key may enter.
+        join_key: PublicKey,
+        /// How the room is listed.
+        listing: Listing,
+    },
+    /// Somebody with the link.
+    Link,
+    /// Somebody who found the room in the list.
+    Visitor,
 }
 
 struct State {
     members: BTreeMap<Route, Arc<Outbox>>,
+    owner: Option<Route>,
     next_route: u32,
-    title: String,
-    visible: bool,
-    /// Since when the room is empty; a new room is empty until its host connects.
+    join_key: PublicKey,
+    listing: Listing,
+    /// Since when the room is empty; a new room is empty until its owner is in it.
     empty_since: Option<Instant>,
 }
 
@@ -36,16 +70,32 @@ struct State {
 pub struct Room {
     id: RoomId,
     opened: Instant,
+    limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
+    /// Its place among the rooms.
+    _lease: Lease,
 }
 
 impl Room {
     /// An empty room.
-    pub fn new(id: RoomId, title: String, visible: bool, metrics: Arc<Metrics>, now: Instant) -> Self {
-        let state =
-            State { members: BTreeMap::new(), next_route: first_route(), title, visible, empty_since: Some(now) };
-        Self { id, opened: now, metrics, state: Mutex::new(state) }
+    pub fn new(
+        id: RoomId,
+        join_key: PublicKey,
+        lease: Lease,
+        limits: Arc<Limits>,
+        metrics: Arc<Metrics>,
+        now: Instant,
+    ) -> Self {
+        let state = State {
+            members: BTreeMap::new(),
+            owner: None,
+            next_route: first_route(),
+            join_key,
+            listing: Listing { title: String::new(), visible: false },
+            empty_since: Some(now),
+        };
+        Self { id, opened: now, limits, metrics, state: Mutex::new(state), _lease: lease }
     }
 
     /// Its id.
@@ -53,7 +103,7 @@ impl Room {
         &self.id
     }
 
-    /// When it was created, or recreated.
+    /// When it was created, or created again.
     pub fn opened(&self) -> Instant {
         self.opened
     }
@@ -71,78 +121,115 @@ impl Room {
     /// The title, if the room may be listed.
     pub fn public_title(&self) -> Option<String> {
         let state = self.state();
-        state.visible.then(|| state.title.clone())
+        state.listing.visible.then(|| state.listing.title.clone())
     }
 
-    /// Changes how the room is listed.
-    pub fn set_listing(&self, title: String, visible: bool) {
+    /// Who signs with this key has the link.
+    pub fn join_key(&self) -> PublicKey {
+        self.state().join_key
+    }
+
+    /// Changes how the room is listed, if the owner asks for it.
+    pub fn set_listing(&self, from: Route, listing: Listing) -> bool {
         let mut state = self.state();
-        state.title = title;
-        state.visible = visible;
+        let is_owner = state.owner == Some(from);
+        if is_owner {
+            state.listing = listing;
+        }
+        is_owner
     }
 
-    /// Since when the room is empty; `None` while somebody is in it.
-    pub fn empty_since(&self) -> Option<Instant> {
-        self.state().empty_since
+    /// Whether the room has been empty for too long.
+    pub fn is_expired(&self, now: Instant) -> bool {
+        let since = self.state().empty_since;
+        since.is_some_and(|since| now.saturating_duration_since(since) >= self.limits.room_idle)
     }
 
-    /// Adds a member and notifies everyone; `None` if there are `max_members` already.
-    pub fn join(&self, outbox: Arc<Outbox>, limits: MemberLimits, max_members: usize) -> Option<Route> {
+    /// Adds a member and notifies everyone. An owner takes the place of an earlier one.
+    ///
+    /// # Errors
+    /// The room is full, or not open for this member.
+    pub fn join(&self, role: &Role, share: Arc<Share>) -> Result<(Route, Arc<Outbox>), Refusal> {
         let mut state = self.state();
-        if state.members.len() >= max_members {
-            return None;
+        let seats = match role {
+            // Whoever came meanwhile, the owner finds a seat.
+            Role::Owner { .. } => usize::MAX,
+            Role::Link => self.limits.members,
+            Role::Visitor if !state.listing.visible => return Err(Refusal::NotListed),
+            Role::Visitor => self.limits.members.saturating_sub(self.limits.reserved_seats),
+        };
+        if state.members.len() >= seats {
+            return Err(Refusal::RoomFull);
         }
         let route = Route(state.next_route);
         state.next_route += 1;
+        if let Role::Owner { join_key, listing } = role {
+            if let Some(earlier) = state.owner {
+                self.evict(&mut state, earlier, Eviction::Replaced);
+            }
+            state.owner = Some(route);
+            state.join_key = *join_key;
+            state.listing = listing.clone();
+        }
+        let others: Vec<Route> = state.members.keys().copied().collect();
         let welcome = Control::Welcome {
             version: VERSION,
             room: self.id.to_string(),
             route,
-            members: state.members.keys().copied().collect(),
-            limits,
+            owner: state.owner,
+            members: others.clone(),
+            limits: self.limits.for_members(),
         };
-        let others: Vec<Route> = state.members.keys().copied().collect();
-        state.members.insert(route, outbox);
+        let outbox = Arc::new(Outbox::new(route, &self.limits, share));
+        state.members.insert(route, outbox.clone());
         state.empty_since = None;
-        self.deliver(&mut state, &[route], control_text(&welcome));
-        self.deliver(&mut state, &others, control_text(&Control::Join { route }));
+        self.deliver(&mut state, &[route], &welcome);
+        let owner = matches!(role, Role::Owner { .. });
+        self.deliver(&mut state, &others, &Control::Join { route, owner });
         self.metrics.members_joined.inc();
-        Some(route)
+        Ok((route, outbox))
     }
 
     /// Removes a member and notifies the others. Does nothing if it is not in the room.
     pub fn leave(&self, route: Route, reason: Departure, now: Instant) {
         let mut state = self.state();
-        if state.members.remove(&route).is_some() {
-            self.announce_leave(&mut state, route, reason);
-        }
+        self.remove(&mut state, route, reason);
         if state.members.is_empty() {
             state.empty_since.get_or_insert(now);
         }
     }
 
-    /// Forwards a frame from `from`, replacing the receiver's route by the sender's.
-    pub fn forward(&self, from: Route, frame: Bytes) -> Forwarded {
-        let Some(to) = Route::read(&frame) else { return Forwarded::TooShort };
-        let mut state = self.state();
-        let receivers: Vec<Route> = match to {
-            EVERYONE => state.members.keys().copied().filter(|member| *member != from).collect(),
-            one if one != from && state.members.contains_key(&one) => vec![one],
-            _ => return Forwarded::Undeliverable(to),
+    /// Forwards a frame from `from`, whose queue is `sender`, replacing the receiver's route by the sender's.
+    pub fn forward(&self, from: Route, sender: &Arc<Outbox>, frame: Bytes) -> Forwarded {
+        let to = match Route::read(&frame) {
+            None => return Forwarded::Bad(BadFrame::TooShort),
+            Some(Route::RESERVED) => return Forwarded::Bad(BadFrame::NoReceiver),
+            Some(to) => to,
         };
-        self.metrics.frames_forwarded.add(receivers.len() as u64);
-        self.metrics.bytes_forwarded.add((receivers.len() * frame.len()) as u64);
-        // Copies nothing if this is the only reference, as it is when it comes from a socket.
-        let mut bytes = Vec::from(frame);
+        let length = frame.len();
+        let mut bytes = if length < COPY_BELOW_BYTES { frame.to_vec() } else { Vec::from(frame) };
         from.write(&mut bytes[..ROUTE_BYTES]);
-        self.deliver(&mut state, &receivers, Message::Binary(bytes.into()));
-        Forwarded::To(receivers.len())
+        let state = self.state();
+        // A member that was evicted a moment ago may still be sending.
+        if !state.members.contains_key(&from) {
+            return Forwarded::Queued;
+        }
+        let receiver = state.members.get(&to).filter(|_| to != from);
+        match receiver.map(|receiver| receiver.push_frame(from, sender, bytes.into())) {
+            None => Forwarded::Undeliverable(to),
+            Some(Err(reason)) => Forwarded::Evict(reason),
+            Some(Ok(())) => {
+                self.metrics.frames_forwarded.inc();
+                self.metrics.bytes_forwarded.add(length as u64);
+                Forwarded::Queued
+            }
+        }
     }
 
     /// Sends a control message to one member.
     pub fn send_control(&self, route: Route, control: &Control) {
         let mut state = self.state();
-        self.deliver(&mut state, &[route], control_text(control));
+        self.deliver(&mut state, &[route], control);
     }
 
     /// Notifies everyone that the relay stops, and closes the connections once their queues are sent.
@@ -153,8 +240,9 @@ impl Room {
         }
     }
 
-    /// Queues a message for `receivers`. Evicts a receiver with a full queue and notifies the rest.
-    fn deliver(&self, state: &mut State, receivers: &[Route], message: Message) {
+    /// Queues a control message for `receivers`. Evicts a receiver that does not read what it is told.
+    fn deliver(&self, state: &mut State, receivers: &[Route], control: &Control) {
+        let message: Message = control_text(control);
         let mut slow = Vec::new();
         for route in receivers {
             if let Some(outbox) = state.members.get(route)
@@ -164,28 +252,29 @@ impl Room {
             }
         }
         for route in slow {
-            if let Some(outbox) = state.members.remove(&route) {
-                self.metrics.evicted_slow.inc();
-                outbox.abort(eviction(Eviction::SlowReceiver));
-                self.announce_leave(state, route, Departure::Evicted);
-            }
+            self.evict(state, route, Eviction::SlowReceiver);
         }
     }
 
-    fn announce_leave(&self, state: &mut State, route: Route, reason: Departure) {
-        let rest: Vec<Route> = state.members.keys().copied().collect();
-        self.deliver(state, &rest, control_text(&Control::Leave { route, reason }));
+    fn evict(&self, state: &mut State, route: Route, reason: Eviction) {
+        if let Some(outbox) = state.members.get(&route) {
+            outbox.abort(Closing::evicted(reason));
+            self.metrics.evicted(reason);
+        }
+        self.remove(state, route, Departure::Evicted);
     }
-}
 
-/// How the connection of an evicted member ends.
-pub fn eviction(reason: Eviction) -> Closing {
-    let control = Control::Evicted { reason, message: reason.sentence().into() };
-    Closing { control: Some(control), code: reason.close_code() }
-}
-
-/// A control message as a WebSocket message.
-pub fn control_text(control: &Control) -> Message {
-    // The messages consist of numbers and strings, which can always be written as JSON.
-    Message::Text(serde_json::to_string(control).unwrap_or_default().into())
+    fn remove(&self, state: &mut State, route: Route, reason: Departure) {
+        if state.members.remove(&route).is_none() {
+            return;
+        }
+        if state.owner == Some(route) {
+            state.owner = None;
+        }
+        for other in state.members.values() {
+            other.forget(route);
+        }
+        let rest: Vec<Route> = state.members.keys().copied().collect();
+        self.deliver(state, &rest, &Control::Leave { route, reason });
+    }
 }

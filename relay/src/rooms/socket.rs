@@ -1,6 +1,5 @@
 //! The connection of one member, from the first message to the last.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,42 +7,98 @@ use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use potluck_relay_api::{BadFrame, Control, Departure, Eviction, Refusal, Request, Route};
+use potluck_relay_api::{BadFrame, Control, Departure, EntryProof, Eviction, Refusal, Request, Route, VERSION};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
-use super::Rooms;
-use super::id::RoomId;
 use super::outbox::{Action, Closing, Outbox};
-use super::room::{Forwarded, Room, control_text, eviction};
+use super::room::{Forwarded, Room};
+use super::{Rooms, control_text, id};
 use crate::limits::Limits;
 use crate::net::Activity;
+use crate::quotas::{Lease, Share};
 use crate::rate::TokenBucket;
 
-/// A request to join a room.
+/// Longest entry: a proof is a few hundred bytes, and a title may be long in bytes.
+const MAX_ENTRY_BYTES: usize = 8 * 1024;
+
+/// A connection that wants to enter a room.
 #[derive(Debug)]
-pub struct JoinRequest {
-    /// The address of the client.
-    pub address: IpAddr,
+pub struct Arrival {
+    /// What its address uses.
+    pub share: Arc<Share>,
     /// Whether the connection is alive.
     pub activity: Arc<Activity>,
+    /// Its place among the connections.
+    pub lease: Option<Arc<Lease>>,
     /// The room id from the path, not checked yet.
     pub room: String,
-    /// Whether to create a room that does not exist.
-    pub create: bool,
 }
 
 /// Serves one connection until it ends.
-pub async fn serve(socket: WebSocket, request: JoinRequest, rooms: Arc<Rooms>) {
-    let (sink, stream) = socket.split();
-    match rooms.join(request.address, &request.room, request.create, Instant::now()) {
-        Err(refusal) => {
+pub async fn serve(socket: WebSocket, arrival: Arrival, rooms: Arc<Rooms>) {
+    let (mut sink, mut stream) = socket.split();
+    arrival.activity.count_messages(&arrival.share, MAX_ENTRY_BYTES);
+    let entered = timeout(rooms.limits.entry, enter(&mut sink, &mut stream, &arrival, &rooms)).await;
+    match entered.unwrap_or(Err(Left::Refused(Refusal::NoEntry))) {
+        Ok(seat) => {
+            // From here on the WebSocket itself bounds a message.
+            arrival.activity.count_messages(&arrival.share, usize::MAX);
+            let mut member = Member::new(&rooms, arrival.activity, seat);
+            member.run(sink, stream).await;
+        }
+        Err(Left::Gone) => {}
+        Err(Left::Refused(refusal)) => {
             rooms.metrics.members_refused.inc();
             refuse(sink, stream, refusal, &rooms.limits).await;
         }
-        Ok((room, route, outbox)) => {
-            let mut member = Member::new(&rooms, request.activity, room, route, outbox);
-            member.run(sink, stream).await;
-        }
+    }
+}
+
+/// Why a connection did not become a member.
+enum Left {
+    Refused(Refusal),
+    Gone,
+}
+
+/// A place in a room.
+pub struct Seat {
+    pub room: Arc<Room>,
+    pub route: Route,
+    pub outbox: Arc<Outbox>,
+    pub _lease: Lease,
+}
+
+async fn enter(
+    sink: &mut SplitSink<WebSocket, Message>,
+    stream: &mut SplitStream<WebSocket>,
+    arrival: &Arrival,
+    rooms: &Rooms,
+) -> Result<Seat, Left> {
+    let (id, lease) = rooms.arrive(arrival, Instant::now()).map_err(Left::Refused)?;
+    let nonce = id::nonce().ok_or(Left::Refused(Refusal::RelayFull))?;
+    sink.send(control_text(&Control::Challenge { version: VERSION, nonce })).await.map_err(|_| Left::Gone)?;
+    let proof = proof(stream, &arrival.activity).await?;
+    let (room, route, outbox) =
+        rooms.join(&id, &nonce, &proof, &arrival.share, Instant::now()).map_err(Left::Refused)?;
+    Ok(Seat { room, route, outbox, _lease: lease })
+}
+
+/// The proof in the first message.
+async fn proof(stream: &mut SplitStream<WebSocket>, activity: &Activity) -> Result<EntryProof, Left> {
+    loop {
+        let message = match stream.next().await {
+            Some(Ok(message)) => message,
+            _ => return Err(Left::Gone),
+        };
+        activity.finish_message();
+        let request = match &message {
+            Message::Text(text) => serde_json::from_str(text).ok(),
+            Message::Ping(_) | Message::Pong(_) => continue,
+            Message::Close(_) => return Err(Left::Gone),
+            Message::Binary(_) => None,
+        };
+        let Some(Request::Enter { proof }) = request else { return Err(Left::Refused(Refusal::BadProof)) };
+        return Ok(proof);
     }
 }
 
@@ -62,9 +117,7 @@ async fn refuse(
 struct Member {
     rooms: Arc<Rooms>,
     activity: Arc<Activity>,
-    room: Arc<Room>,
-    route: Route,
-    outbox: Arc<Outbox>,
+    seat: Seat,
     frames: TokenBucket,
     bytes: TokenBucket,
 }
@@ -76,39 +129,40 @@ enum ReadEnd {
 }
 
 impl Member {
-    fn new(rooms: &Arc<Rooms>, activity: Arc<Activity>, room: Arc<Room>, route: Route, outbox: Arc<Outbox>) -> Self {
+    fn new(rooms: &Arc<Rooms>, activity: Arc<Activity>, seat: Seat) -> Self {
         let now = Instant::now();
         let frames = TokenBucket::new(rooms.limits.frame_rate, now);
         let bytes = TokenBucket::new(rooms.limits.byte_rate, now);
-        Self { rooms: rooms.clone(), activity, room, route, outbox, frames, bytes }
+        Self { rooms: rooms.clone(), activity, seat, frames, bytes }
     }
 
     async fn run(&mut self, sink: SplitSink<WebSocket, Message>, mut stream: SplitStream<WebSocket>) {
-        let mut writer = tokio::spawn(write(sink, self.outbox.clone(), self.rooms.limits.close_timeout));
-        let stopped = tokio::select! {
-            stopped = self.read(&mut stream) => Some(stopped),
+        let mut writer = tokio::spawn(write(sink, self.seat.outbox.clone(), self.rooms.limits.close_timeout));
+        let end = tokio::select! {
+            end = self.read(&mut stream) => Some(end),
             // The writer ends by itself when the room evicts this member, the relay stops or the socket breaks.
             _ = &mut writer => None,
         };
-        let leave = |reason| self.room.leave(self.route, reason, Instant::now());
-        match stopped {
-            None => leave(Departure::Closed),
-            Some(ReadEnd::Left(reason)) => {
-                leave(reason);
-                self.outbox.abort(Closing { control: None, code: 1000 });
+        // The writer and the reader notice a stall and a full memory as a broken socket.
+        let end = match end {
+            None | Some(ReadEnd::Left(_)) if self.activity.has_stalled() => ReadEnd::Evicted(Eviction::SlowReceiver),
+            None | Some(ReadEnd::Left(_)) if self.activity.is_crowded_out() => ReadEnd::Evicted(Eviction::RelayFull),
+            None => ReadEnd::Left(Departure::Closed),
+            Some(end) => end,
+        };
+        let closing = match end {
+            ReadEnd::Left(reason) => {
+                self.seat.room.leave(self.seat.route, reason, Instant::now());
+                Closing { control: None, code: 1000 }
             }
-            Some(ReadEnd::Evicted(reason)) => {
-                let metrics = &self.rooms.metrics;
-                match reason {
-                    Eviction::Silent => metrics.evicted_silent.inc(),
-                    Eviction::FrameTooLong => metrics.evicted_frame.inc(),
-                    Eviction::SlowReceiver => metrics.evicted_slow.inc(),
-                    Eviction::Unknown => {}
-                }
-                leave(if reason == Eviction::Silent { Departure::Silent } else { Departure::Evicted });
-                self.outbox.abort(eviction(reason));
+            ReadEnd::Evicted(reason) => {
+                self.rooms.metrics.evicted(reason);
+                let departure = if reason == Eviction::Silent { Departure::Silent } else { Departure::Evicted };
+                self.seat.room.leave(self.seat.route, departure, Instant::now());
+                Closing::evicted(reason)
             }
-        }
+        };
+        self.seat.outbox.abort(closing);
         if !writer.is_finished() && timeout(2 * self.rooms.limits.close_timeout, &mut writer).await.is_err() {
             writer.abort();
         }
@@ -122,29 +176,35 @@ impl Member {
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                message = stream.next() => match message {
-                    Some(Ok(Message::Binary(frame))) => {
-                        let length = frame.len();
-                        self.handle_frame(frame);
-                        self.throttle(length).await;
+                message = stream.next() => {
+                    self.activity.finish_message();
+                    match message {
+                        Some(Ok(Message::Binary(frame))) => {
+                            let length = frame.len();
+                            if let Err(reason) = self.handle_frame(frame) {
+                                return ReadEnd::Evicted(reason);
+                            }
+                            self.throttle(length).await;
+                        }
+                        Some(Ok(Message::Text(request))) => {
+                            self.handle_request(&request);
+                            self.throttle(request.len()).await;
+                        }
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.throttle(0).await,
+                        Some(Ok(Message::Close(_))) | None => return ReadEnd::Left(Departure::Closed),
+                        Some(Err(error)) if is_over_limit(&error) => return ReadEnd::Evicted(Eviction::FrameTooLong),
+                        Some(Err(_)) => return ReadEnd::Left(Departure::Closed),
                     }
-                    Some(Ok(Message::Text(request))) => {
-                        self.handle_request(&request);
-                        self.throttle(request.len()).await;
-                    }
-                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.throttle(0).await,
-                    Some(Ok(Message::Close(_))) | None => return ReadEnd::Left(Departure::Closed),
-                    Some(Err(error)) if is_over_limit(&error) => return ReadEnd::Evicted(Eviction::FrameTooLong),
-                    Some(Err(_)) => return ReadEnd::Left(Departure::Closed),
-                },
+                }
                 _ = pings.tick() => {
                     let before = std::mem::replace(&mut activity, self.activity.count());
                     missed = if activity == before { missed + 1 } else { 0 };
-                    if missed > limits.missed_pings {
+                    // While frames wait, the writer notices by itself whether the member takes them.
+                    if missed > limits.missed_pings && !self.seat.outbox.has_frames() {
                         return ReadEnd::Evicted(Eviction::Silent);
                     }
-                    // With a full queue a ping is not needed: the queue itself will show whether the member is alive.
-                    let _ = self.outbox.push(Message::Ping(Bytes::new()));
+                    // If it does not fit, the member has missed a thousand others.
+                    let _ = self.seat.outbox.push(Message::Ping(Bytes::new()));
                 }
             }
         }
@@ -156,40 +216,46 @@ impl Member {
         let wait = self.frames.take(1.0, now).max(self.bytes.take(bytes as f64, now));
         if wait >= Duration::from_millis(1) {
             self.rooms.metrics.senders_limited.inc();
-            self.room.send_control(self.route, &Control::Limited { wait_ms: wait.as_millis() as u64 });
+            self.answer(&Control::Limited { wait_ms: wait.as_millis() as u64 });
             sleep(wait).await;
         }
     }
 
-    fn handle_frame(&self, frame: Bytes) {
+    fn handle_frame(&self, frame: Bytes) -> Result<(), Eviction> {
         let metrics = &self.rooms.metrics;
         metrics.frames_received.inc();
         if frame.len() > self.rooms.limits.frame_bytes {
-            return self.reject(BadFrame::TooLong);
+            self.reject(BadFrame::TooLong);
+            return Ok(());
         }
-        match self.room.forward(self.route, frame) {
-            Forwarded::To(_) => {}
-            Forwarded::TooShort => self.reject(BadFrame::TooShort),
+        match self.seat.room.forward(self.seat.route, &self.seat.outbox, frame) {
+            Forwarded::Queued => {}
+            Forwarded::Evict(reason) => return Err(reason),
+            Forwarded::Bad(reason) => self.reject(reason),
             Forwarded::Undeliverable(route) => {
                 metrics.frames_undeliverable.inc();
-                self.room.send_control(self.route, &Control::Undeliverable { route });
+                self.answer(&Control::Undeliverable { route });
             }
         }
+        Ok(())
     }
 
     fn handle_request(&self, request: &Utf8Bytes) {
         match serde_json::from_str(request) {
-            Ok(Request::Ping { nonce }) => self.room.send_control(self.route, &Control::Pong { nonce }),
-            Ok(Request::Listing { owner, title, visible }) if RoomId::of_owner(&owner) == *self.room.id() => {
-                self.room.set_listing(self.rooms.title(&title), visible);
-            }
-            Ok(Request::Listing { .. }) | Err(_) => self.reject(BadFrame::NotControl),
+            Ok(Request::Ping { nonce }) => self.answer(&Control::Pong { nonce }),
+            Ok(Request::Listing { title, visible })
+                if self.seat.room.set_listing(self.seat.route, self.rooms.listing(&title, visible)) => {}
+            Ok(Request::Enter { .. } | Request::Listing { .. }) | Err(_) => self.reject(BadFrame::NotControl),
         }
     }
 
     fn reject(&self, reason: BadFrame) {
         self.rooms.metrics.frames_bad.inc();
-        self.room.send_control(self.route, &Control::BadFrame { reason, message: reason.sentence().into() });
+        self.answer(&Control::BadFrame { reason, message: reason.sentence().into() });
+    }
+
+    fn answer(&self, control: &Control) {
+        self.seat.room.send_control(self.seat.route, control);
     }
 }
 
@@ -197,11 +263,22 @@ impl Member {
 async fn write(mut sink: SplitSink<WebSocket, Message>, outbox: Arc<Outbox>, close_timeout: Duration) {
     loop {
         match outbox.next().await {
-            Action::Send(message) => tokio::select! {
-                biased;
-                sent = sink.send(message) => if sent.is_err() { return },
-                () = outbox.was_aborted() => {}
-            },
+            Action::Send(mut batch) => {
+                let send = async {
+                    for message in batch.messages() {
+                        sink.feed(message).await?;
+                    }
+                    sink.flush().await
+                };
+                tokio::select! {
+                    biased;
+                    sent = send => match sent {
+                        Ok(()) => outbox.sent(batch),
+                        Err(_) => return,
+                    },
+                    () = outbox.was_aborted() => {}
+                }
+            }
             Action::Close(closing) => return close(&mut sink, closing, close_timeout).await,
         }
     }

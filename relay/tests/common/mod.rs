@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "no test uses all of it")]
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,16 +10,21 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use potluck_relay::limits::Limits;
+use potluck_relay::net::proxy::Proxies;
 use potluck_relay::{Config, Relay};
-use potluck_relay_api::{Control, Request, Route};
+use potluck_relay_api::{
+    Binary, Control, EntryProof, Eviction, MemberLimits, Nonce, PublicKey, Refusal, Request, Route, Signature,
+    SignedEntry, VERSION, entry_message, room_id,
+};
+use ring::signature::{Ed25519KeyPair, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use tokio_tungstenite::{WebSocketStream, client_async};
 
 /// How long anything may take before a test fails instead of hanging.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,6 +49,9 @@ pub fn config(test: &str) -> Config {
         cache: folder(test).join("cache"),
         identity: None,
         addresses: Vec::new(),
+        hosts: Vec::new(),
+        proxies: Proxies::default(),
+        public_metrics: false,
         limits: Limits::default(),
     }
 }
@@ -51,7 +60,7 @@ pub fn config(test: &str) -> Config {
 pub struct Running {
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<std::io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 pub async fn start(config: Config) -> Running {
@@ -66,7 +75,12 @@ impl Running {
     /// Asks it to stop and waits until it has.
     pub async fn stop(mut self) {
         self.ask_to_stop();
-        timeout(TIMEOUT, &mut self.task).await.expect("the relay stops in time").unwrap().unwrap();
+        self.stopped().await;
+    }
+
+    /// Waits until it has stopped.
+    pub async fn stopped(mut self) {
+        timeout(TIMEOUT, &mut self.task).await.expect("the relay stops in time").unwrap();
     }
 
     pub fn ask_to_stop(&mut self) {
@@ -94,30 +108,114 @@ impl Running {
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Opens a room: its id and its owner secret.
-    pub async fn open_room(&self, body: &str) -> (String, String) {
-        let reply = self.request("POST", "/rooms", &[], body).await;
-        assert_eq!(reply.status, 201, "{}", reply.text());
-        let json = reply.json();
-        (json["id"].as_str().unwrap().to_owned(), json["owner"].as_str().unwrap().to_owned())
-    }
-
-    /// Connects to a room without reading the answer.
+    /// Connects to a room without reading anything.
     pub async fn connect(&self, room: &str) -> Member {
-        let url = format!("ws://{}/rooms/{room}", self.address);
-        let (socket, _) = timeout(TIMEOUT, connect_async(url)).await.unwrap().unwrap();
-        Member { socket, route: Route(0), others: Vec::new() }
+        self.connect_from(Ipv4Addr::LOCALHOST, room).await
     }
 
-    /// Joins a room: connects and reads the welcome.
-    pub async fn join(&self, room: &str) -> Member {
+    /// Connects to a room from an address of this machine.
+    pub async fn connect_from(&self, from: Ipv4Addr, room: &str) -> Member {
+        let stream = self.tcp_from(from).await;
+        let url = format!("ws://{}/rooms/{room}", self.address);
+        let (socket, _) = timeout(TIMEOUT, client_async(url, stream)).await.unwrap().unwrap();
+        Member::new(socket)
+    }
+
+    /// A TCP connection from an address of this machine: all of 127.0.0.0/8 is.
+    pub async fn tcp_from(&self, from: Ipv4Addr) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((from, 0).into()).unwrap();
+        timeout(TIMEOUT, socket.connect(self.address)).await.unwrap().unwrap()
+    }
+
+    /// Connects to a room and reads the challenge.
+    pub async fn challenged(&self, room: &str) -> (Member, Nonce) {
         let mut member = self.connect(room).await;
-        match member.control().await {
-            Control::Welcome { route, members, .. } => (member.route, member.others) = (route, members),
-            other => panic!("a welcome, not {other:?}"),
-        }
+        let nonce = member.challenge().await;
+        (member, nonce)
+    }
+
+    /// Connects to a room, answers the challenge and reads the welcome.
+    pub async fn enter(&self, room: &str, proof: impl FnOnce(&Nonce) -> EntryProof) -> Member {
+        let (mut member, nonce) = self.challenged(room).await;
+        member.enter(proof(&nonce)).await;
+        member.welcomed().await;
         member
     }
+
+    /// Enters as the owner, which creates the room if need be.
+    pub async fn own(&self, keys: &Keys) -> Member {
+        self.enter(&keys.id(), |nonce| keys.owner(nonce)).await
+    }
+
+    /// Enters with the link.
+    pub async fn join(&self, keys: &Keys) -> Member {
+        self.enter(&keys.id(), |nonce| keys.link(nonce)).await
+    }
+
+    /// Tries to enter and reads why not.
+    pub async fn refused(&self, room: &str, proof: impl FnOnce(&Nonce) -> EntryProof) -> Refusal {
+        let (mut member, nonce) = self.challenged(room).await;
+        member.enter(proof(&nonce)).await;
+        member.refused().await
+    }
+}
+
+/// The keys of a room, and how its owner lists it.
+pub struct Keys {
+    owner: Ed25519KeyPair,
+    join: Ed25519KeyPair,
+    pub title: String,
+    pub visible: bool,
+}
+
+impl Keys {
+    /// The same keys for the same seed.
+    pub fn new(seed: u8) -> Self {
+        Self { owner: key_pair(seed), join: key_pair(seed ^ 0x80), title: String::new(), visible: false }
+    }
+
+    pub fn listed(seed: u8, title: &str) -> Self {
+        Self { title: title.into(), visible: true, ..Self::new(seed) }
+    }
+
+    pub fn id(&self) -> String {
+        room_id(&public(&self.owner))
+    }
+
+    pub fn owner(&self, nonce: &Nonce) -> EntryProof {
+        self.owner_with(self, nonce)
+    }
+
+    /// The owner registers the join key of another room's keys.
+    pub fn owner_with(&self, link: &Self, nonce: &Nonce) -> EntryProof {
+        let (title, visible, join_key) = (self.title.clone(), self.visible, public(&link.join));
+        let entry = SignedEntry::Owner { join_key: &join_key, title: &title, visible };
+        let signature = sign(&self.owner, &entry_message(&self.id(), nonce, entry));
+        EntryProof::Owner { key: public(&self.owner), join_key, title, visible, signature }
+    }
+
+    pub fn link(&self, nonce: &Nonce) -> EntryProof {
+        self.link_of(self, nonce)
+    }
+
+    /// Somebody has the join key of another room's keys.
+    pub fn link_of(&self, link: &Self, nonce: &Nonce) -> EntryProof {
+        let signature = sign(&link.join, &entry_message(&self.id(), nonce, SignedEntry::Link));
+        EntryProof::Link { signature }
+    }
+}
+
+fn key_pair(seed: u8) -> Ed25519KeyPair {
+    Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap()
+}
+
+fn public(pair: &Ed25519KeyPair) -> PublicKey {
+    Binary(pair.public_key().as_ref().try_into().unwrap())
+}
+
+fn sign(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
+    Binary(pair.sign(message).as_ref().try_into().unwrap())
 }
 
 pub async fn request<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
@@ -187,23 +285,54 @@ fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A member's side of a connection.
+/// A member's side of a connection. It keeps its windows, as a member has to.
 pub struct Member {
-    pub socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    pub socket: WebSocketStream<TcpStream>,
     pub route: Route,
+    pub owner: Option<Route>,
     pub others: Vec<Route>,
+    pub limits: MemberLimits,
+    /// Bytes on the way, by receiver.
+    on_the_way: HashMap<Route, u64>,
+    /// Messages that came while it waited for a window.
+    early: VecDeque<Message>,
 }
 
 impl Member {
-    /// The next message that is no ping; `None` after the connection ended.
+    fn new(socket: WebSocketStream<TcpStream>) -> Self {
+        Self {
+            socket,
+            route: Route(0),
+            owner: None,
+            others: Vec::new(),
+            limits: MemberLimits::default(),
+            on_the_way: HashMap::new(),
+            early: VecDeque::new(),
+        }
+    }
+
+    /// The next message that is no ping and no report; `None` after the connection ended.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
-            match timeout(TIMEOUT, self.socket.next()).await.expect("a message in time")? {
-                Ok(Message::Ping(_) | Message::Pong(_)) => {}
-                Ok(message) => return Some(message),
-                Err(_) => return None,
+            if let Some(early) = self.early.pop_front() {
+                return Some(early);
             }
+            let message = self.receive().await?;
+            self.early.extend(message);
         }
+    }
+
+    /// Receives one message, which may be nothing for the test; `None` after the connection ended.
+    async fn receive(&mut self) -> Option<Option<Message>> {
+        let message = timeout(TIMEOUT, self.socket.next()).await.expect("a message in time")?.ok()?;
+        if let Message::Text(text) = &message
+            && let Ok(Control::Taken { route, bytes }) = serde_json::from_str(text)
+        {
+            let on_the_way = self.on_the_way.get_mut(&route).expect("a report for what was sent");
+            *on_the_way = on_the_way.checked_sub(bytes).expect("no more was taken than sent");
+            return Some(None);
+        }
+        Some(Some(message).filter(|message| !matches!(message, Message::Ping(_) | Message::Pong(_))))
     }
 
     /// The next message, which has to be a control message.
@@ -211,6 +340,50 @@ impl Member {
         match self.next().await {
             Some(Message::Text(text)) => serde_json::from_str(&text).unwrap(),
             other => panic!("control, not {other:?}"),
+        }
+    }
+
+    pub async fn challenge(&mut self) -> Nonce {
+        match self.control().await {
+            Control::Challenge { version: VERSION, nonce } => nonce,
+            other => panic!("a challenge, not {other:?}"),
+        }
+    }
+
+    pub async fn enter(&mut self, proof: EntryProof) {
+        self.ask(&Request::Enter { proof }).await;
+    }
+
+    pub async fn welcomed(&mut self) {
+        match self.control().await {
+            Control::Welcome { route, owner, members, limits, .. } => {
+                (self.route, self.owner, self.others, self.limits) = (route, owner, members, limits);
+            }
+            other => panic!("a welcome, not {other:?}"),
+        }
+    }
+
+    /// The refusal that comes next, with its close code.
+    pub async fn refused(&mut self) -> Refusal {
+        match self.control().await {
+            Control::Refused { reason, message } => {
+                assert_eq!(message, reason.sentence());
+                assert_eq!(self.closed().await, reason.close_code());
+                reason
+            }
+            other => panic!("a refusal, not {other:?}"),
+        }
+    }
+
+    /// The eviction that comes next, with its close code.
+    pub async fn evicted(&mut self) -> Eviction {
+        match self.control().await {
+            Control::Evicted { reason, message } => {
+                assert_eq!(message, reason.sentence());
+                assert_eq!(self.closed().await, reason.close_code());
+                reason
+            }
+            other => panic!("an eviction, not {other:?}"),
         }
     }
 
@@ -230,12 +403,33 @@ impl Member {
         }
     }
 
+    /// Sends a frame once the window allows it.
     pub async fn send(&mut self, to: Route, content: &[u8]) {
+        let bytes = content.len() as u64 + 4;
+        while {
+            let on_the_way = *self.on_the_way.entry(to).or_default();
+            on_the_way > 0 && on_the_way + bytes > self.limits.window_bytes
+        } {
+            let message = self.receive().await.expect("the connection holds");
+            self.early.extend(message);
+        }
+        self.send_anyway(to, content).await;
+    }
+
+    /// Sends a frame whatever the window allows.
+    pub async fn send_anyway(&mut self, to: Route, content: &[u8]) {
+        *self.on_the_way.entry(to).or_default() += content.len() as u64 + 4;
         self.send_raw(Message::Binary(to.prepend(content).into())).await;
     }
 
     pub async fn ask(&mut self, request: &Request) {
         self.send_raw(Message::Text(serde_json::to_string(request).unwrap().into())).await;
+    }
+
+    /// Waits until the relay has handled everything that this member sent.
+    pub async fn settle(&mut self) {
+        self.ask(&Request::Ping { nonce: 77 }).await;
+        assert_eq!(self.control().await, Control::Pong { nonce: 77 });
     }
 
     pub async fn send_raw(&mut self, message: Message) {

@@ -1,0 +1,115 @@
+//! The names under which this relay answers.
+//!
+//! DNS rebinding: a page of `evil.example` lets its own name point to this machine, and its requests then count as the
+//! same site. They name `evil.example` as their host, so the relay answers only to names that it knows.
+
+use std::net::IpAddr;
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
+
+/// The names that are allowed beside `localhost`, loopback addresses and the address that a client connected to.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts {
+    addresses: Vec<IpAddr>,
+    names: Vec<String>,
+}
+
+impl Hosts {
+    /// This machine's addresses, and names that a person gave.
+    pub fn new(addresses: impl IntoIterator<Item = IpAddr>, names: &[String]) -> Self {
+        let names = names.iter().map(|name| plain(name).to_ascii_lowercase()).collect();
+        Self { addresses: addresses.into_iter().collect(), names }
+    }
+
+    /// Whether a request names this relay, over a connection to the address `local`. Ports are not compared: pages of
+    /// other ports of the same name are told apart by their origin.
+    pub fn allow(&self, host: &Authority, local: IpAddr) -> bool {
+        let host = plain(host.host());
+        if let Ok(ip) = host.parse::<IpAddr>() {
+            let ip = ip.to_canonical();
+            return ip.is_loopback() || ip == local || self.addresses.contains(&ip) || self.has_name(host);
+        }
+        host.eq_ignore_ascii_case("localhost") || self.has_name(host)
+    }
+
+    fn has_name(&self, host: &str) -> bool {
+        self.names.iter().any(|name| name.eq_ignore_ascii_case(host))
+    }
+}
+
+/// Without the brackets of an IPv6 address and without the dot at the end of a complete name.
+fn plain(host: &str) -> &str {
+    let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The host that a request names; `None` if it names none, or two.
+pub fn host_of(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
+    let mut named = headers.get_all(HOST).iter();
+    let host = Authority::try_from(named.next()?.as_bytes()).ok()?;
+    let is_one = named.next().is_none() && uri.authority().is_none_or(|authority| *authority == host);
+    (is_one && !host.as_str().contains('@')).then_some(host)
+}
+
+/// Whether a request comes from a page of this relay, or from no page. Browsers always send `Origin` when a page opens a
+/// WebSocket; programs need not.
+pub fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
+    let Some(origin) = headers.get(ORIGIN) else { return true };
+    let origin = Uri::try_from(origin.as_bytes()).ok().and_then(|origin| origin.into_parts().authority);
+    origin.is_some_and(|origin| origin == *host)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_relay_are_allowed() {
+        let own = "192.168.1.5".parse().unwrap();
+        let hosts = Hosts::new([own], &["Potluck.example".into(), "203.0.113.9".into()]);
+        let local = "10.1.2.3".parse().unwrap();
+        for good in [
+            "localhost:8787",
+            "LOCALHOST",
+            "127.0.0.1",
+            "127.8.9.1:1",
+            "[::1]:8787",
+            "192.168.1.5:8787",
+            "10.1.2.3",
+            "potluck.EXAMPLE:443",
+            "potluck.example.",
+            "203.0.113.9",
+        ] {
+            assert!(hosts.allow(&good.parse().unwrap(), local), "{good}");
+        }
+        for bad in [
+            "evil.example",
+            "evil.example:8787",
+            "localhost.evil.example",
+            "192.168.1.6",
+            "10.1.2.3.evil.example",
+            "x.potluck.example",
+            "2130706433",
+            "[2001:db8::1]",
+        ] {
+            assert!(!hosts.allow(&bad.parse().unwrap(), local), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let headers = |values: &[&'static str]| {
+            values.iter().map(|value| (HOST, axum::http::HeaderValue::from_static(value))).collect::<HeaderMap>()
+        };
+        let path = Uri::from_static("/x");
+        assert_eq!(host_of(&path, &headers(&["a:1"])).unwrap(), "a:1");
+        assert_eq!(host_of(&Uri::from_static("http://a:1/x"), &headers(&["a:1"])).unwrap(), "a:1");
+        assert_eq!(host_of(&Uri::from_static("http://b/x"), &headers(&["a:1"])), None);
+        for bad in [&[][..], &["a", "b"], &["b@a"], &[""]] {
+            assert_eq!(host_of(&path, &headers(bad)), None, "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Checks the signatures of entries.
+
+use potluck_relay_api::{EntryProof, Nonce, PublicKey, Signature, SignedEntry, entry_message};
+use ring::signature::{ED25519, UnparsedPublicKey};
+
+use super::id::RoomId;
+
+/// The points of Ed25519 of small order, without the sign bit, also in encodings that are not canonical. A key among them
+/// accepts signatures that nobody made.
+const SMALL_ORDER: [&str; 7] = [
+    "0000000000000000000000000000000000000000000000000000000000000000",
+    "0100000000000000000000000000000000000000000000000000000000000000",
+    "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+    "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+    "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+];
+
+/// Whether an entry as owner or by link is signed for this room and this connection. `join_key` is the one that the room
+/// has; an owner brings its own. Visitors sign nothing.
+pub fn holds(room: &RoomId, nonce: &Nonce, proof: &EntryProof, join_key: Option<&PublicKey>) -> bool {
+    match proof {
+        EntryProof::Owner { key, join_key, title, visible, signature } => {
+            let entry = SignedEntry::Owner { join_key, title, visible: *visible };
+            RoomId::of_owner(key) == *room && verify(key, &entry_message(room.as_str(), nonce, entry), signature)
+        }
+        EntryProof::Link { signature } => {
+            let message = entry_message(room.as_str(), nonce, SignedEntry::Link);
+            join_key.is_some_and(|key| verify(key, &message, signature))
+        }
+        EntryProof::Visitor => true,
+    }
+}
+
+fn verify(key: &PublicKey, message: &[u8], signature: &Signature) -> bool {
+    !is_small_order(key) && UnparsedPublicKey::new(&ED25519, key.0).verify(message, &signature.0).is_ok()
+}
+
+fn is_small_order(key: &PublicKey) -> bool {
+    let mut plain = key.0;
+    plain[31] &= 0x7f;
+    let hex = data_encoding::HEXLOWER.encode(&plain);
+    SMALL_ORDER.contains(&hex.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_relay_api::Binary;
+    use ring::signature::{Ed25519KeyPair, KeyPair};
+
+    use super::*;
+
+    fn pair(seed: u8) -> (Ed25519KeyPair, PublicKey) {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
+        let public = Binary(pair.public_key().as_ref().try_into().unwrap());
+        (pair, public)
+    }
+
+    fn sign(pair: &Ed25519KeyPair, message: &[u8]) -> Signature {
+        Binary(pair.sign(message).as_ref().try_into().unwrap())
+    }
+
+    #[test]
+    fn an_owners_signature_covers_the_connection_the_key_and_the_listing() {
+        let (pair, key) = pair(1);
+        let (room, nonce, join_key) = (RoomId::of_owner(&key), Binary([5; 32]), Binary([6; 32]));
+        let entry = SignedEntry::Owner { join_key: &join_key, title: "Kitchen", visible: true };
+        let signature = sign(&pair, &entry_message(room.as_str(), &nonce, entry));
+        let proof = |join_key, title: &str, visible| EntryProof::Owner {
+            key,
+            join_key,
+            title: title.into(),
+            visible,
+            signature,
+        };
+        let good = proof(join_key, "Kitchen", true);
+        assert!(holds(&room, &nonce, &good, None));
+        assert!(!holds(&room, &Binary([4; 32]), &good, None), "another connection's nonce");
+        let other_room = RoomId::of_owner(&Binary([9; 32]));
+        assert!(!holds(&other_room, &nonce, &good, None), "another room");
+        for bad in [
+            proof(Binary([7; 32]), "Kitchen", true),
+            proof(join_key, "kitchen", true),
+            proof(join_key, "Kitchen", false),
+        ] {
+            assert!(!holds(&room, &nonce, &bad, None), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_proved_by_the_rooms_join_key_only() {
+        let ((pair, join_key), nonce) = (pair(2), Binary([5; 32]));
+        let room = RoomId::of_owner(&Binary([9; 32]));
+        let message = entry_message(room.as_str(), &nonce, SignedEntry::Link);
+        let proof = EntryProof::Link { signature: sign(&pair, &message) };
+        assert!(holds(&room, &nonce, &proof, Some(&join_key)));
+        assert!(!holds(&room, &nonce, &proof, Some(&Binary([9; 32]))));
+        assert!(!holds(&room, &nonce, &proof, None));
+        let mut signature = sign(&pair, &message);
+        // S + the group's order: the same signature to a verifier that is not strict.
+        let order = data_encoding::HEXLOWER
+            .decode(b"edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010")
+            .unwrap();
+        let mut carry = 0;
+        for (byte, add) in signature.0[32..].iter_mut().zip(order) {
+            let sum = u16::from(*byte) + u16::from(add) + carry;
+            (*byte, carry) = (sum as u8, sum >> 8);
+        }
+        assert!(!holds(&room, &nonce, &EntryProof::Link { signature }, Some(&join_key)), "a second form of it");
+    }
+
+    #[test]
+    fn a_key_that_accepts_any_signature_is_no_key() {
+        // The neutral element: S = 0 and R = the neutral element satisfy the equation for every message.
+        let mut key = Binary([0; 32]);
+        key.0[0] = 1;
+        let mut signature = Binary([0; 64]);
+        signature.0[0] = 1;
+        assert!(
+            UnparsedPublicKey::new(&ED25519, key.0).verify(b"anything", &signature.0).is_ok(),
+            "the danger is real"
+        );
+        assert!(!verify(&key, b"anything", &signature));
+    }
+}
