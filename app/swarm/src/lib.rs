@@ -12,6 +12,7 @@ mod executor;
 mod gather;
 mod guest;
 mod language;
+mod may;
 mod members;
 mod memory;
 mod mutation;

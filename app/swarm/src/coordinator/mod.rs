@@ -79,6 +79,13 @@ impl Coordinator {
         self.planning.plans.epoch
     }
 
+    /// The plan of this epoch, if results of it are awaited: it is the active one, or answers move to it.
+    pub fn plan(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        let moves_to = self.handover.as_ref().is_some_and(|handover| handover.epoch == epoch);
+        let inactive = self.planning.plans.prepared_plan().filter(|_| moves_to);
+        self.planning.plans.active().into_iter().chain(inactive).find(|plan| plan.epoch == epoch)
+    }
+
     pub fn opened(&mut self, model: Arc<OpenedModel>, cx: &mut EventContext) {
         self.command.context = self.command.context.clamp(64, model.card.context.max(64));
         self.model = Some(model);
@@ -246,10 +253,12 @@ impl Coordinator {
         self.continue_answers(cx);
     }
 
-    /// A peer is back on the same session: frames to it may be lost, so everything in flight is sent again.
+    /// A peer is back on the same session: frames to it may be lost. If tokens pass it, those in flight are sent again.
     pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
-        self.planning.plans.ask(peer, cx);
-        self.resend(cx);
+        if self.planning.plans.active().is_some_and(|plan| plan.peers().contains(&peer)) {
+            self.planning.plans.ask(peer, cx);
+            self.resend(cx);
+        }
     }
 
     fn resend(&mut self, cx: &mut EventContext) {

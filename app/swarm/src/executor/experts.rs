@@ -73,6 +73,12 @@ impl Executor {
         cx.out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
     }
 
+    /// This holder was asked, and has not answered.
+    pub fn awaits_sum(&self, call: u64, holder: PeerId) -> bool {
+        let is_awaited = |part: &Part| part.holder == ExpertHolder::Peer(holder) && part.sum.is_none();
+        self.waiting.get(&call).is_some_and(|waiting| waiting.gather.parts.iter().any(is_awaited))
+    }
+
     /// A holder answers. Late and duplicate answers find nothing waiting.
     pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
         match sum.failed {
