@@ -12,6 +12,7 @@ mod executor;
 mod gather;
 mod guest;
 mod language;
+mod limits;
 mod may;
 mod members;
 mod memory;

@@ -6,6 +6,7 @@ use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
 use super::{Executor, Purpose, Waiting, are_numbers, is_here};
 use crate::event_context::EventContext;
 use crate::gather::{HOLDER_TIMEOUT_MILLIS, Part};
+use crate::limits;
 
 impl Executor {
     pub(super) fn gather(&mut self, mut waiting: Waiting, cx: &mut EventContext) {
@@ -52,7 +53,17 @@ impl Executor {
 
     /// A stage elsewhere needs experts of ours.
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
+        let is_its = |purpose: &&Purpose| matches!(purpose, Purpose::Call { caller: known, .. } if *known == caller);
+        let open = self.tickets.values().filter(is_its).count();
+        let sentence = match limits::is_call(&call, self.width) {
+            false => Some("the call's numbers cannot be right"),
+            true if open >= limits::MAX_CALLS => Some("too many calls at once"),
+            true => None,
+        };
         let ExpertCall { call, block, class, routes, wire, normed, .. } = call;
+        if let Some(sentence) = sentence {
+            return self.answer_call(caller, call, wire, Outcome::Failed(sentence.to_owned()), cx);
+        }
         self.compute(Task::Experts { block, class, normed, routes }, Purpose::Call { caller, call, wire }, cx);
     }
 

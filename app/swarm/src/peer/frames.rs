@@ -1,10 +1,11 @@
 //! Dispatch of received frames, of those that their sender may send.
 
 use potluck_plan::{PeerId, Plan, PlanEpoch};
-use potluck_protocol::Frame;
+use potluck_protocol::{Frame, PieceRequest};
 
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
+use crate::limits;
 use crate::may::{Plans, Role, may};
 use crate::worker::Worker;
 use crate::{Action, Proof, RelayRoute};
@@ -99,7 +100,8 @@ impl Peer {
             Frame::Heartbeat { sent, status } => {
                 let idle = self.is_idle();
                 self.cx.out.send(from, Frame::HeartbeatBack { sent, probed: 0, idle });
-                if let (Some(member), Some(status)) = (self.cx.members.known.get_mut(&from), status) {
+                if let (Some(member), Some(status)) = (self.cx.members.known.get_mut(&from), status.map(limits::status))
+                {
                     member.hello.hidden = status.hidden;
                     member.status = status;
                 }
@@ -162,8 +164,19 @@ impl Peer {
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, cx),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, cx),
             Frame::Stop(request) => coordinator.stop(from, request, cx),
-            Frame::PieceRequest(request) => cx.out.act(Action::ReadPiece { peer: from, request }),
+            Frame::PieceRequest(request) => self.read_piece(from, request),
             _ => {}
         }
+    }
+
+    fn read_piece(&mut self, peer: PeerId, request: PieceRequest) {
+        let pieces = &mut self.cx.members.standing(peer, self.cx.now).pieces;
+        if *pieces >= limits::MAX_PIECES || request.len > PieceRequest::MAX_LEN {
+            let failed = Some("This device asks for too much of the host's file at once.".to_owned());
+            self.cx.out.send(peer, Frame::Piece { id: request.id, failed, bytes: Vec::new() });
+            return;
+        }
+        *pieces += 1;
+        self.cx.out.act(Action::ReadPiece { peer, request });
     }
 }

@@ -111,6 +111,12 @@ impl World {
 
     /// Sends a frame over a session; without a connection it is lost.
     pub(super) fn send(&mut self, index: usize, to: RelayRoute, frame: Frame) {
+        if let Frame::Forward(forward) = &frame
+            && !forward.tokens.is_empty()
+            && !forward.hidden.is_empty()
+        {
+            self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
+        }
         self.message(index, to, Message::Frame(frame));
     }
 
