@@ -249,6 +249,11 @@ impl Members {
         self.standings.entry(peer).or_insert_with(|| Standing::new(now))
     }
 
+    /// A peer's results were wrong, once or more often.
+    pub fn has_blamed(&self, peer: PeerId) -> bool {
+        self.standings.get(&peer).is_some_and(|standing| standing.wrongs > 0)
+    }
+
     /// A peer's results were wrong: it gets no work for a while, longer each time.
     pub fn distrust(&mut self, peer: PeerId, now: Millis) {
         let standing = self.standing(peer, now);

@@ -7,6 +7,7 @@ use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
 use crate::limits;
 use crate::may::{Plans, Role, may};
+use crate::mutation::{Mutation, has_mutation};
 use crate::worker::Worker;
 use crate::{Action, Proof, RelayRoute};
 
@@ -46,8 +47,9 @@ impl Peer {
         else {
             return;
         };
-        let plans = Known { me: self.identity.peer, worker: &self.worker, coordinator: self.coordinator.as_ref() };
-        if let Err(refusal) = may(from, self.role(from, proof), &plans, &frame) {
+        if let Err(refusal) = may(from, self.role(from, proof), &self.plans(), &frame)
+            && !has_mutation(Mutation::HearAnyone)
+        {
             self.trace.refused(&frame, refusal, self.cx.now);
             return;
         }
@@ -67,6 +69,15 @@ impl Peer {
             Frame::Heartbeat { .. } => self.cx.out.act(Action::Send { to: route, frame: Frame::Unknown }),
             _ => {}
         }
+    }
+
+    fn plans(&self) -> Known<'_> {
+        Known { me: self.identity.peer, worker: &self.worker, coordinator: self.coordinator.as_ref() }
+    }
+
+    /// A frame of this member would be heard now.
+    pub(crate) fn hears(&self, from: PeerId, frame: &Frame) -> bool {
+        may(from, Role::Member, &self.plans(), frame).is_ok()
     }
 
     /// On the host whoever it let in is a member; elsewhere whoever has the secret that it gives them.

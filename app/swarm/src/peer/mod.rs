@@ -123,6 +123,16 @@ impl Peer {
         self.trace.lines().cloned().collect()
     }
 
+    /// The host found this peer's results wrong, once or more often.
+    pub(crate) fn has_blamed(&self, peer: PeerId) -> bool {
+        self.cx.members.has_blamed(peer)
+    }
+
+    /// A plan that computes here, or is ready to, gives the peer a part as well.
+    pub(crate) fn is_in_plan_with(&self, peer: PeerId) -> bool {
+        self.worker.plans().any(|plan| plan.peers().contains(&peer))
+    }
+
     fn epoch(&self) -> PlanEpoch {
         let coordinator = self.coordinator.as_ref().map(Coordinator::epoch).unwrap_or_default();
         self.worker.newest_epoch.max(coordinator)

@@ -105,7 +105,7 @@ impl World {
     }
 
     /// The peer behind a connection; it may be gone.
-    fn behind(&self, route: RelayRoute) -> Option<usize> {
+    pub(super) fn behind(&self, route: RelayRoute) -> Option<usize> {
         self.relay.behind.get(&route).copied()
     }
 
@@ -117,6 +117,7 @@ impl World {
         {
             self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
         }
+        self.overhear(index, to, &frame);
         self.message(index, to, Message::Frame(frame));
     }
 

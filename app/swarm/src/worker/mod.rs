@@ -265,6 +265,12 @@ impl Worker {
         }
     }
 
+    /// The plans that compute here, or are made ready to.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        let active = self.active.iter().map(|active| &active.prepare.plan);
+        active.chain(self.inactive.iter().map(|inactive| &inactive.prepare.plan))
+    }
+
     /// A stage here waits for this holder's sum.
     pub fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
         let active = self.active.as_ref().map(|active| &active.executor);
