@@ -88,10 +88,18 @@ pub enum PlanError {
         /// The expert.
         expert: u16,
     },
+    /// More parts than any model or room has.
+    #[error("the plan or the model's sizes are larger than any model's")]
+    TooLarge,
     /// Holders for a block outside the stage, or not one list per expert.
     #[error("the experts of block {0} do not match the model")]
     ExpertsMismatch(u16),
 }
+
+/// Stages of one plan: a device may have several, and a token passes each.
+const MAX_STAGES: usize = 1_024;
+/// Holders of experts that a plan may list in all: eight for each of the most experts that a model may have.
+const MAX_HOLDERS: usize = 8 * ModelShape::MAX_EXPERTS;
 
 impl Stage {
     /// A stage whose experts are all its own.
@@ -106,13 +114,19 @@ impl Stage {
 }
 
 impl Plan {
-    /// Checks the plan against the model: every block once and in order, every expert with a holder.
+    /// Checks the plan against the model: every block once and in order, every expert with a holder, and no more of
+    /// anything than a model can have. Whatever arrives in a frame is checked before its parts are listed.
     ///
     /// # Errors
     /// The first rule that does not hold.
     pub fn validate(&self, shape: &ModelShape) -> Result<(), PlanError> {
         if self.stages.is_empty() {
             return Err(PlanError::NoStage);
+        }
+        let parts = self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
+        let holders = parts.fold(0usize, |sum, holders| sum.saturating_add(holders.len().max(1)));
+        if self.stages.len() > MAX_STAGES || holders > MAX_HOLDERS || !shape.is_plausible() {
+            return Err(PlanError::TooLarge);
         }
         let mut ids = BTreeSet::new();
         let mut next = 0;
@@ -125,7 +139,7 @@ impl Plan {
             }
             next = stage.blocks.end;
             for remote in &stage.remote {
-                let count = shape.block_experts(remote.block).len();
+                let count = shape.expert_count(remote.block);
                 if !stage.blocks.contains(remote.block) || remote.holders.len() != count || count == 0 {
                     return Err(PlanError::ExpertsMismatch(remote.block.0));
                 }

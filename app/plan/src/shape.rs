@@ -71,7 +71,8 @@ impl BlockShape {
 
     /// Weight bytes of the whole block.
     pub fn weights(&self) -> Bytes {
-        self.without_experts().saturating_add(Bytes(self.expert_bytes().0 * u64::from(self.expert_count())))
+        let experts = self.expert_bytes().0.saturating_mul(u64::from(self.expert_count()));
+        self.without_experts().saturating_add(Bytes(experts))
     }
 
     /// Weight bytes that one token reads.
@@ -79,7 +80,7 @@ impl BlockShape {
         match &self.feed_forward {
             FeedForwardShape::Dense { .. } => self.weights(),
             FeedForwardShape::Experts { expert, used, .. } => {
-                self.without_experts().saturating_add(Bytes(expert.0 * u64::from(*used)))
+                self.without_experts().saturating_add(Bytes(expert.0.saturating_mul(u64::from(*used))))
             }
         }
     }
@@ -102,6 +103,29 @@ impl BlockShape {
 }
 
 impl ModelShape {
+    /// Most blocks of a model. Today's largest have about 130.
+    pub const MAX_BLOCKS: usize = 1_024;
+    /// Most experts of a model, over all blocks. Today's largest have about 25,000.
+    pub const MAX_EXPERTS: usize = 128 * 1024;
+    /// Most bytes of a model's part, 1 PiB: sums of them do not overflow.
+    pub const MAX_BYTES: Bytes = Bytes(1 << 50);
+
+    /// True unless the sizes are beyond every model's: they may have come in a frame.
+    pub fn is_plausible(&self) -> bool {
+        let experts = self.blocks.iter().map(|block| usize::from(block.expert_count())).sum::<usize>();
+        let fits = |bytes: Bytes| bytes <= Self::MAX_BYTES;
+        self.blocks.len() <= Self::MAX_BLOCKS
+            && experts <= Self::MAX_EXPERTS
+            && fits(self.embedding)
+            && fits(self.lm_head)
+            && self.blocks.iter().all(|block| fits(block.kv_cache_per_position) && fits(block.weights()))
+    }
+
+    /// How many experts a block has, none if it is dense.
+    pub fn expert_count(&self, index: BlockIndex) -> usize {
+        self.blocks.get(usize::from(index.0)).map_or(0, |block| usize::from(block.expert_count()))
+    }
+
     /// All blocks, as a range.
     pub fn all_blocks(&self) -> BlockRange {
         BlockRange::new(0, self.blocks.len() as u16)
@@ -155,7 +179,6 @@ impl ModelShape {
 
     /// The experts of a block, none for a dense block.
     pub fn block_experts(&self, index: BlockIndex) -> Vec<ExpertId> {
-        let count = self.blocks.get(usize::from(index.0)).map_or(0, BlockShape::expert_count);
-        (0..count).map(ExpertId).collect()
+        (0..self.expert_count(index)).map(|expert| ExpertId(expert as u16)).collect()
     }
 }

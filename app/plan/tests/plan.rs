@@ -1,8 +1,8 @@
 //! Plans against the model they are for.
 
 use potluck_plan::{
-    BlockIndex, BlockRange, ExpertHolder, ExpertId, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch,
-    PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
+    BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, FeedForwardShape, KvCacheType, ModelId, ModelShape, PeerId,
+    Plan, PlanEpoch, PlanError, RemoteExperts, Stage, StageId, WeightUnit, WireType,
 };
 use potluck_testkit::moe_shape;
 
@@ -55,4 +55,27 @@ fn a_gap_or_an_expert_without_holder_is_refused() {
     holders[1].clear();
     stage.remote = vec![RemoteExperts { block: BlockIndex(0), holders }];
     assert_eq!(plan(vec![stage]).validate(&model()), Err(PlanError::NoHolder { block: 0, expert: 1 }));
+}
+
+/// Row 13: a frame of a megabyte describes four billion experts.
+#[test]
+fn a_plan_for_more_experts_than_any_model_has_is_refused_before_they_are_listed() {
+    let mut shape = moe_shape(1);
+    if let FeedForwardShape::Experts { count, .. } = &mut shape.blocks[0].feed_forward {
+        *count = u16::MAX;
+    }
+    let block = shape.blocks[0].clone();
+    shape.blocks = vec![block; usize::from(u16::MAX)];
+    let plan = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, u16::MAX))]);
+    assert_eq!(plan.validate(&shape), Err(PlanError::TooLarge));
+}
+
+#[test]
+fn sizes_that_overflow_are_refused() {
+    let mut shape = moe_shape(1);
+    if let FeedForwardShape::Experts { expert, .. } = &mut shape.blocks[0].feed_forward {
+        *expert = Bytes(u64::MAX);
+    }
+    let plan = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1))]);
+    assert_eq!(plan.validate(&shape), Err(PlanError::TooLarge));
 }

@@ -12,6 +12,10 @@ pub const VERSION: u16 = 9;
 /// Largest frame we send or read, in bytes: just under the relay's limit of 16 MiB.
 pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
 
+/// Largest head, in bytes: what takes little space in it may take much more in memory. The longest heads are those of
+/// plans with thousands of experts, about a megabyte.
+const MAX_HEAD: usize = 4 * 1024 * 1024;
+
 const FIXED: usize = 2 + 4;
 
 /// Why a frame cannot be read or sent.
@@ -20,8 +24,8 @@ pub enum FrameError {
     /// Shorter than its fixed part or its own lengths say.
     #[error("a frame of {0} bytes ended too early")]
     TooShort(usize),
-    /// Longer than [`MAX_FRAME`].
-    #[error("a frame of {0} bytes is longer than 16 MiB")]
+    /// Longer than [`MAX_FRAME`], or its head than 4 MiB.
+    #[error("a frame of {0} bytes is longer than frames may be")]
     TooLong(usize),
     /// Another version of Potluck.
     #[error("the other device runs another version of Potluck (frames {theirs}, here {VERSION}); reload both pages")]
@@ -44,6 +48,9 @@ pub enum FrameError {
 /// [`FrameError::TooLong`].
 pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
     let head = postcard::to_stdvec(frame).map_err(|_| FrameError::Head)?;
+    if head.len() > MAX_HEAD {
+        return Err(FrameError::TooLong(head.len()));
+    }
     let mut bytes = Vec::with_capacity(FIXED + head.len() + tail_len(frame));
     bytes.extend_from_slice(&VERSION.to_le_bytes());
     bytes.extend_from_slice(&(head.len() as u32).to_le_bytes());
@@ -76,6 +83,9 @@ pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
     let (len, rest) = rest.split_first_chunk::<4>().ok_or_else(short)?;
     let len = u32::from_le_bytes(*len) as usize;
     let (head, tail) = rest.split_at_checked(len).ok_or_else(short)?;
+    if len > MAX_HEAD {
+        return Err(FrameError::TooLong(len));
+    }
     let mut frame: Frame = postcard::from_bytes(head).map_err(|_| FrameError::Head)?;
     match &mut frame {
         Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
@@ -188,6 +198,14 @@ mod tests {
     #[test]
     fn a_frame_names_nobody() {
         assert_eq!(encode(&Frame::Bye).unwrap(), [9, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
+    }
+
+    #[test]
+    fn a_head_that_would_take_much_more_memory_is_refused() {
+        let mut bytes = encode(&Frame::Bye).unwrap();
+        bytes[2..6].copy_from_slice(&(MAX_HEAD as u32 + 1).to_le_bytes());
+        bytes.resize(FIXED + MAX_HEAD + 1, 0);
+        assert_eq!(decode(&bytes), Err(FrameError::TooLong(MAX_HEAD + 1)));
     }
 
     #[test]

@@ -12,6 +12,8 @@ mod executor;
 mod gather;
 mod guest;
 mod language;
+mod limits;
+mod may;
 mod members;
 mod memory;
 mod mutation;

@@ -6,6 +6,8 @@ use potluck_plan::{Millis, PeerId};
 use potluck_planner::measures::LinkMeasure;
 use potluck_protocol::{Hello, WorkerStatus};
 
+use crate::limits::{self, Allowance};
+
 /// Grace period after a connection ended, enough for a reload or a short network failure.
 const GRACE_MILLIS: f64 = 1_500.0;
 /// Grace period of a peer that a pending answer needs. A broken connection is redialled after half a second at the
@@ -27,8 +29,11 @@ const LISTENED_MILLIS: f64 = 1_000.0;
 /// Back-off before a failed member gets work again: starts at the first value and doubles up to the last.
 const FIRST_RETRY_MILLIS: f64 = 2_000.0;
 const LAST_RETRY_MILLIS: f64 = 60_000.0;
-/// Wrong results count as this many failures.
-const WRONG_FAILURES: u32 = 4;
+/// Back-off of a member whose results were wrong, the same way.
+const FIRST_DISTRUST_MILLIS: f64 = 30_000.0;
+const LAST_DISTRUST_MILLIS: f64 = 600_000.0;
+/// What is known of peers that are not here is forgotten beyond this many.
+const MAX_STANDINGS: usize = 1_024;
 /// The planner skips a device whose trusted share of its memory budget falls below this.
 const MIN_TRUST: f64 = 0.5;
 
@@ -45,6 +50,31 @@ const LARGER_MILLIS: f64 = 500.0;
 const PROBES: usize = 3;
 /// Limit on probes, because none measures anything on a link faster than the clock's resolution.
 const MAX_PROBES: u32 = 8;
+
+/// What a peer has made of itself. It belongs to its identity: neither another contribution nor another session
+/// changes it.
+pub(crate) struct Standing {
+    /// How often its results were wrong.
+    wrongs: u32,
+    /// It gets no work until then, because its results were wrong.
+    distrusted_until: Option<Millis>,
+    pub hellos: Allowance,
+    pub resumes: Allowance,
+    /// Pieces of the host's file that are being read for it.
+    pub pieces: u32,
+}
+
+impl Standing {
+    fn new(now: Millis) -> Self {
+        Self {
+            wrongs: 0,
+            distrusted_until: None,
+            hellos: Allowance::full(limits::HELLOS, now),
+            resumes: Allowance::full(limits::RESUMES, now),
+            pieces: 0,
+        }
+    }
+}
 
 pub(crate) struct Member {
     pub hello: Hello,
@@ -71,6 +101,8 @@ pub(crate) struct Member {
     pub frozen: bool,
     /// It could not prepare for a plan, or its device failed; it gets work again after this time.
     pub failed_until: Option<Millis>,
+    /// Its results were wrong: it gets no work for now.
+    pub distrusted: bool,
     /// Failures since it last changed its contribution.
     failures: u32,
     /// Share of its memory budget to plan with; lowered once its engine needs more than the model's sizes predict.
@@ -93,12 +125,13 @@ impl Member {
             probing: false,
             frozen: false,
             failed_until: None,
+            distrusted: false,
             failures: 0,
             trust: 1.0,
         }
     }
 
-    /// Its contribution changed: forgets what was learnt about the old one.
+    /// Its contribution changed: forgets what was learnt about the old one. Its standing stays.
     pub fn contribution_changed(&mut self) {
         self.failed_until = None;
         self.failures = 0;
@@ -159,12 +192,6 @@ impl Member {
         self.failed_until = Some(Millis(now.0 + wait.min(LAST_RETRY_MILLIS)));
     }
 
-    /// Its results are wrong: gets no work for at least half a minute.
-    pub fn distrust(&mut self, now: Millis) {
-        self.failures = self.failures.max(WRONG_FAILURES);
-        self.fail(now);
-    }
-
     /// Its engine needed more memory than planned: lowers its budget, and below a limit suspends it for a while.
     pub fn overflow(&mut self, now: Millis) {
         self.trust *= 0.9;
@@ -176,7 +203,12 @@ impl Member {
     /// True if it can get work.
     pub fn is_available(&self) -> bool {
         let is_here = self.away_until.is_none() && !self.frozen;
-        self.admitted && self.hello.contribution.is_some() && is_here && self.failed_until.is_none()
+        self.admitted && self.hello.contribution.is_some() && is_here && !self.has_failed()
+    }
+
+    /// It failed, or its results were wrong, a short while ago.
+    pub fn has_failed(&self) -> bool {
+        self.failed_until.is_some() || self.distrusted
     }
 
     pub fn is_silent(&self) -> bool {
@@ -190,9 +222,49 @@ pub(crate) struct Members {
     /// The other peer that proved to be the host.
     pub host: Option<PeerId>,
     pub known: BTreeMap<PeerId, Member>,
+    standings: BTreeMap<PeerId, Standing>,
 }
 
 impl Members {
+    pub fn new(me: PeerId) -> Self {
+        Self { me, host: None, known: BTreeMap::new(), standings: BTreeMap::new() }
+    }
+
+    /// Adds a member, or returns the one that is known.
+    pub fn enter(&mut self, peer: PeerId, hello: &Hello) -> &mut Member {
+        let distrusted = self.standings.get(&peer).is_some_and(|standing| standing.distrusted_until.is_some());
+        self.known.entry(peer).or_insert_with(|| Member { distrusted, ..Member::new(hello.clone()) })
+    }
+
+    /// What a peer has made of itself, whether it is a member or not.
+    pub fn standing(&mut self, peer: PeerId, now: Millis) -> &mut Standing {
+        if self.standings.len() >= MAX_STANDINGS && !self.standings.contains_key(&peer) {
+            let known = &self.known;
+            self.standings.retain(|peer, standing| known.contains_key(peer) || standing.distrusted_until.is_some());
+        }
+        if self.standings.len() >= 2 * MAX_STANDINGS {
+            // Only distrusted identities are left: no room has so many devices.
+            self.standings.retain(|peer, _| self.known.contains_key(peer));
+        }
+        self.standings.entry(peer).or_insert_with(|| Standing::new(now))
+    }
+
+    /// A peer's results were wrong, once or more often.
+    pub fn has_blamed(&self, peer: PeerId) -> bool {
+        self.standings.get(&peer).is_some_and(|standing| standing.wrongs > 0)
+    }
+
+    /// A peer's results were wrong: it gets no work for a while, longer each time.
+    pub fn distrust(&mut self, peer: PeerId, now: Millis) {
+        let standing = self.standing(peer, now);
+        let wait = FIRST_DISTRUST_MILLIS * f64::from(2u32.saturating_pow(standing.wrongs.min(16)));
+        standing.wrongs = standing.wrongs.saturating_add(1);
+        standing.distrusted_until = Some(Millis(now.0 + wait.min(LAST_DISTRUST_MILLIS)));
+        if let Some(member) = self.known.get_mut(&peer) {
+            member.distrusted = true;
+        }
+    }
+
     pub fn get(&self, peer: PeerId) -> Option<&Member> {
         self.known.get(&peer)
     }
@@ -211,10 +283,18 @@ impl Members {
         self.host.filter(|host| self.known.contains_key(host))
     }
 
-    /// Clears failures whose back-off is over. True if there were any.
+    /// Clears failures and distrust whose back-off is over. True if there were any.
     pub fn take_retries(&mut self, now: Millis) -> bool {
+        let mut trusted_again = false;
+        for (peer, standing) in &mut self.standings {
+            if standing.distrusted_until.take_if(|until| now.0 >= until.0).is_some()
+                && let Some(member) = self.known.get_mut(peer)
+            {
+                (member.distrusted, trusted_again) = (false, true);
+            }
+        }
         let waits = |member: &mut Member| member.failed_until.take_if(|until| now.0 >= until.0).is_some();
-        self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0
+        self.known.values_mut().filter_map(|member| waits(member).then_some(())).count() > 0 || trusted_again
     }
 
     /// A message from a peer arrived. True if the peer counted as frozen until now.
@@ -284,5 +364,63 @@ impl Members {
         let gone: Vec<PeerId> =
             self.known.iter().filter(|(peer, member)| **peer != me && over(member)).map(|(peer, _)| *peer).collect();
         gone.into_iter().filter_map(|peer| Some((peer, self.known.remove(&peer)?))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::{Bytes, PlanEpoch};
+    use potluck_protocol::{Contribution, DeviceKind, Session};
+
+    use super::*;
+
+    const PEER: PeerId = PeerId([2; 16]);
+
+    fn hello(budget: u64) -> Hello {
+        let budget = Bytes(budget);
+        Hello {
+            session: Session(1),
+            build: String::new(),
+            kernel_class: 1,
+            name: String::new(),
+            kind: DeviceKind::Native,
+            adapter: String::new(),
+            contribution: Some(Contribution { budget, binding: budget, bandwidth: 1.0, sync_millis: 1.0 }),
+            epoch: PlanEpoch(0),
+            hidden: false,
+        }
+    }
+
+    fn enter(members: &mut Members, budget: u64) -> bool {
+        let member = members.enter(PEER, &hello(budget));
+        member.admitted = true;
+        member.contribution_changed();
+        member.is_available()
+    }
+
+    #[test]
+    fn row_11_lending_a_byte_more_or_coming_again_does_not_restore_trust() {
+        let mut members = Members::new(PeerId([1; 16]));
+        assert!(enter(&mut members, 100), "a new device gets work");
+        members.distrust(PEER, Millis(0.0));
+        assert!(!enter(&mut members, 101), "it lends a byte more");
+        members.known.clear();
+        assert!(!enter(&mut members, 100), "it left and came again");
+        assert!(!members.take_retries(Millis(FIRST_DISTRUST_MILLIS - 1.0)));
+        assert!(members.take_retries(Millis(FIRST_DISTRUST_MILLIS)));
+        assert!(members.known[&PEER].is_available(), "its time is over");
+        members.distrust(PEER, Millis(0.0));
+        assert!(!members.take_retries(Millis(FIRST_DISTRUST_MILLIS)), "longer the second time");
+    }
+
+    #[test]
+    fn identities_made_up_without_end_do_not_fill_the_memory() {
+        let mut members = Members::new(PeerId([1; 16]));
+        for n in 0..10_000u32 {
+            let mut id = [0; 16];
+            id[..4].copy_from_slice(&n.to_le_bytes());
+            members.distrust(PeerId(id), Millis(0.0));
+        }
+        assert!(members.standings.len() <= 2 * MAX_STANDINGS);
     }
 }

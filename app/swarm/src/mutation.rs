@@ -10,6 +10,8 @@ pub(crate) enum Mutation {
     ReplyTwice,
     /// A replay cuts chunks one token too late: the first decoded token passes the prefill kernels.
     ReplayOffByOne,
+    /// Frames are heard whoever sends them.
+    HearAnyone,
 }
 
 #[cfg(not(test))]

@@ -6,6 +6,7 @@ use potluck_plan::Millis;
 use potluck_protocol::Frame;
 use serde::Serialize;
 
+use crate::may::Refusal;
 use crate::{Action, Event};
 
 const KEPT: usize = 4_000;
@@ -41,6 +42,13 @@ impl Trace {
     pub fn own(&mut self, frame: &Frame, now: Millis) {
         if let (Frame::LogitsResult(_), Some(what)) = (frame, describe_frame(frame)) {
             self.push("event", format!("from itself: {what}"), now);
+        }
+    }
+
+    /// A frame that its sender may not send.
+    pub fn refused(&mut self, frame: &Frame, refusal: Refusal, now: Millis) {
+        if let Some(what) = describe_frame(frame) {
+            self.push("event", format!("refused, {refusal:?}: {what}"), now);
         }
     }
 

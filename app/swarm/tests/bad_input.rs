@@ -66,6 +66,33 @@ fn a_stage_that_sends_wrong_numbers_is_named_and_planned_around() {
     assert!(named > 100, "the device must often have work, only {named} times it had");
 }
 
+/// Row 11: before, another budget made a device new.
+#[test]
+fn a_device_with_wrong_numbers_gets_no_work_for_lending_a_byte_more() {
+    let mut tried = 0;
+    for seed in 0..40u64 {
+        let mut world = World::new(seed, dense(), Sharing::Everyone, SimDevice::with_budget(620));
+        world.add(SimDevice::with_budget(620), 5.0);
+        world.add(SimDevice::with_budget(620), 9.0);
+        let asker = world.add(SimDevice::default(), 10.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 5_000.0);
+        world.fault(Fault::Wrong(1, Wrong::NotFinite), 4_900.0);
+        world.run(60_000.0, |world| ended(world, asker, 1));
+        let has_work = |world: &World| {
+            let plan = world.view(0).room.unwrap().plan.plan.clone();
+            plan.is_some_and(|plan| plan.peers().contains(&PeerId([2; 16])))
+        };
+        if has_work(&world) {
+            continue;
+        }
+        tried += 1;
+        world.fault(Fault::SetBudget(1, 621), world.now());
+        world.run(world.now() + 15_000.0, has_work);
+        assert!(!has_work(&world), "seed {seed}: it has work again after {:.0} ms", world.now());
+    }
+    assert!(tried > 20, "it must often lose its work, only {tried} times it did");
+}
+
 #[test]
 fn experts_with_wrong_sums_are_named_and_planned_around() {
     let mut named = 0;

@@ -17,11 +17,10 @@ use super::sending;
 use super::transcript::Transcript;
 use crate::event::OpenedModel;
 use crate::event_context::EventContext;
+use crate::limits::{KEPT_PER_PEER, KEPT_TRANSCRIPTS};
 
 /// Answers given at once.
 const MAX_CONCURRENT: usize = 8;
-/// Answers kept after their end, for askers that lost pieces of them.
-const KEPT_TRANSCRIPTS: usize = 32;
 
 #[derive(Default)]
 pub(super) struct Answers {
@@ -64,9 +63,14 @@ impl Answers {
         if self.queue.push(Question { asker, prompt, asked: cx.now, tokens: None }) {
             self.send_positions(cx);
         } else {
-            let sentence = "Too many questions are waiting in this room; ask again in a moment.".to_owned();
-            self.refuse(asker, request, AnswerStop::Failed(sentence), cx);
+            Self::reject(asker, request, "Too many questions are waiting in this room; ask again in a moment.", cx);
         }
+    }
+
+    /// Ends a question that is over a limit. Nothing of it is kept.
+    pub fn reject(asker: PeerId, request: RequestId, sentence: &str, cx: &mut EventContext) {
+        let stop = AnswerStop::Failed(sentence.to_owned());
+        Transcript::new(asker, request).end(stop, Timings::default(), cx);
     }
 
     fn position(&self, asker: PeerId, request: RequestId) -> Option<usize> {
@@ -81,7 +85,13 @@ impl Answers {
     }
 
     pub(super) fn keep(&mut self, transcript: Transcript) {
-        if self.finished.len() == KEPT_TRANSCRIPTS {
+        let is_its = |kept: &Transcript| kept.asker == transcript.asker;
+        let of_asker = self.finished.iter().filter(|kept| is_its(kept)).count();
+        if of_asker >= KEPT_PER_PEER
+            && let Some(oldest) = self.finished.iter().position(is_its)
+        {
+            self.finished.remove(oldest);
+        } else if self.finished.len() == KEPT_TRANSCRIPTS {
             self.finished.pop_front();
         }
         self.finished.push_back(transcript);

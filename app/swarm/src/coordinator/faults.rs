@@ -45,8 +45,13 @@ impl Coordinator {
         }
         let name = cx.members.name(from);
         match fault.kind {
+            StageFaultKind::DeviceLost => {
+                self.planning.plans.lose(from, cx);
+                let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
+                self.recover(Some(from), &reason, cx);
+            }
             // Every chunk after a gap is reported on its own; those sent before the rewind are stale.
-            StageFaultKind::Gap(_) if !self.answers.awaits(fault.conversation, fault.pass) => {}
+            _ if !self.answers.awaits(fault.conversation, fault.pass) => {}
             StageFaultKind::Gap(position) => {
                 self.answers.rewind(fault.conversation, position.0 as usize);
                 self.continue_answers(cx);
@@ -56,11 +61,6 @@ impl Coordinator {
                     format!("No device answers for the experts of block {}. The room makes a new plan.", block.0);
                 self.planning.plans.drop_active();
                 self.recover(None, &reason, cx);
-            }
-            StageFaultKind::DeviceLost => {
-                self.planning.plans.lose(from, cx);
-                let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
-                self.recover(Some(from), &reason, cx);
             }
             StageFaultKind::BadResult(peer) => self.blame(peer, fault.conversation, cx),
             StageFaultKind::Failed(sentence) => {
@@ -90,9 +90,7 @@ impl Coordinator {
     /// Gives a peer with wrong results no work for a while, and notifies the host. Returns the sentence.
     fn distrust(&self, peer: PeerId, cx: &mut EventContext) -> String {
         let sentence = format!("{} sent numbers that cannot be right.", cx.members.name(peer));
-        if let Some(member) = cx.members.known.get_mut(&peer) {
-            member.distrust(cx.now);
-        }
+        cx.members.distrust(peer, cx.now);
         cx.out.notice(Severity::Warning, format!("{sentence} It gets no work for a while."));
         sentence
     }

@@ -27,6 +27,7 @@ use potluck_protocol::{Frame, LogitsResult, PromptRequest, RequestId, RoomView, 
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
+use crate::limits;
 use crate::members::{Member, Members};
 use crate::{Action, Severity};
 
@@ -77,6 +78,19 @@ impl Coordinator {
 
     pub fn epoch(&self) -> PlanEpoch {
         self.planning.plans.epoch
+    }
+
+    /// The epoch of the next plan.
+    #[cfg(test)]
+    pub fn next_epoch(&self, members: &Members) -> PlanEpoch {
+        self.planning.plans.next_epoch(members)
+    }
+
+    /// The plan of this epoch, if results of it are awaited: it is the active one, or answers move to it.
+    pub fn plan(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        let moves_to = self.handover.as_ref().is_some_and(|handover| handover.epoch == epoch);
+        let inactive = self.planning.plans.prepared_plan().filter(|_| moves_to);
+        self.planning.plans.active().into_iter().chain(inactive).find(|plan| plan.epoch == epoch)
     }
 
     pub fn opened(&mut self, model: Arc<OpenedModel>, cx: &mut EventContext) {
@@ -178,15 +192,20 @@ impl Coordinator {
     }
 
     pub fn prompt(&mut self, asker: PeerId, prompt: PromptRequest, cx: &mut EventContext) {
-        self.announce_work(cx);
-        self.waited = cx.now;
+        if let Err(sentence) = limits::prompt(&prompt) {
+            return Answers::reject(asker, prompt.request, sentence, cx);
+        }
+        self.writing(cx);
         self.answers.ask(asker, prompt, cx);
         self.continue_answers(cx);
     }
 
     /// An asker lost pieces of an answer.
     pub fn resume(&self, asker: PeerId, request: RequestId, piece: u32, cx: &mut EventContext) {
-        self.answers.resume(asker, request, piece, cx);
+        // One more is asked for in a moment.
+        if cx.members.standing(asker, cx.now).resumes.take(limits::RESUMES, cx.now) {
+            self.answers.resume(asker, request, piece, cx);
+        }
     }
 
     pub fn stop(&mut self, asker: PeerId, request: RequestId, cx: &mut EventContext) {
@@ -194,7 +213,7 @@ impl Coordinator {
         self.after_answer(cx);
     }
 
-    pub fn logits_result(&mut self, from: PeerId, reply: LogitsResult, cx: &mut EventContext) {
+    pub fn logits_result(&mut self, from: PeerId, mut reply: LogitsResult, cx: &mut EventContext) {
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == reply.epoch) {
             handover.completed(reply.conversation, reply.pass);
             self.try_commit(cx);
@@ -202,6 +221,10 @@ impl Coordinator {
             return;
         }
         let (Some(model), Some(plan)) = (&self.model, self.planning.plans.active()) else { return };
+        if !limits::are_stage_times(&reply.stage_millis, plan) {
+            // Whichever stage made them up: nothing is learnt from them.
+            reply.stage_millis.clear();
+        }
         if reply.epoch != plan.epoch || plan.stages.last().is_none_or(|last| last.peer != from) {
             return;
         }
@@ -246,10 +269,12 @@ impl Coordinator {
         self.continue_answers(cx);
     }
 
-    /// A peer is back on the same session: frames to it may be lost, so everything in flight is sent again.
+    /// A peer is back on the same session: frames to it may be lost. If tokens pass it, those in flight are sent again.
     pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
-        self.planning.plans.ask(peer, cx);
-        self.resend(cx);
+        if self.planning.plans.active().is_some_and(|plan| plan.peers().contains(&peer)) {
+            self.planning.plans.ask(peer, cx);
+            self.resend(cx);
+        }
     }
 
     fn resend(&mut self, cx: &mut EventContext) {

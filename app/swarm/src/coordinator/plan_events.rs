@@ -8,6 +8,7 @@ use super::planning::PlanRequest;
 use super::{Coordinator, conversations};
 use crate::Severity;
 use crate::event_context::EventContext;
+use crate::limits;
 
 impl Coordinator {
     /// A device timed two ranges of the model, or could not.
@@ -18,6 +19,10 @@ impl Coordinator {
         answer: Result<CalibrationRuns, String>,
         cx: &mut EventContext,
     ) {
+        let answer = answer.and_then(|runs| match limits::are_runs(&runs) {
+            true => Ok(runs),
+            false => Err("Its times cannot be right.".to_owned()),
+        });
         let is_hosted = self.model.as_ref().is_some_and(|hosted| hosted.card.id == model);
         if is_hosted && self.planning.calibrated(peer, answer) {
             self.replan(cx);

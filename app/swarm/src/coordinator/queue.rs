@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{PromptRequest, RequestId};
 
-/// Questions that may wait in a room, and per peer.
-const MAX_WAITING: usize = 32;
-const MAX_PER_PEER: usize = 8;
+use crate::limits::{MAX_WAITING, MAX_WAITING_PER_PEER};
 
 pub(super) struct Question {
     pub asker: PeerId,
@@ -34,7 +32,7 @@ impl Queue {
     #[must_use]
     pub fn push(&mut self, question: Question) -> bool {
         let of_peer = self.waiting.iter().filter(|waiting| waiting.asker == question.asker).count();
-        if self.waiting.len() >= MAX_WAITING || of_peer >= MAX_PER_PEER {
+        if self.waiting.len() >= MAX_WAITING || of_peer >= MAX_WAITING_PER_PEER {
             return false;
         }
         self.waiting.push(question);
@@ -123,7 +121,7 @@ mod tests {
     fn one_peer_cannot_fill_the_queue() {
         let mut queue = Queue::default();
         let taken = (0..100).filter(|request| queue.push(question(A, *request))).count();
-        assert_eq!(taken, MAX_PER_PEER);
+        assert_eq!(taken, MAX_WAITING_PER_PEER);
         assert!(queue.push(question(B, 1)));
     }
 }

@@ -107,7 +107,7 @@ fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members)
     let status = match () {
         () if !member.admitted => MemberStatus::Asking,
         () if peer != members.me && member.is_silent() => MemberStatus::Silent,
-        () if member.failed_until.is_some() => MemberStatus::Failed,
+        () if member.has_failed() => MemberStatus::Failed,
         () if lent.is_none() => MemberStatus::Guest,
         () if planning.plans.awaits(peer) || planning.in_advance(peer) == Some(false) => MemberStatus::Loading,
         () if has_work => MemberStatus::Ready,

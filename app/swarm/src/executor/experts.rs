@@ -6,6 +6,7 @@ use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
 use super::{Executor, Purpose, Waiting, are_numbers, is_here};
 use crate::event_context::EventContext;
 use crate::gather::{HOLDER_TIMEOUT_MILLIS, Part};
+use crate::limits;
 
 impl Executor {
     pub(super) fn gather(&mut self, mut waiting: Waiting, cx: &mut EventContext) {
@@ -52,7 +53,17 @@ impl Executor {
 
     /// A stage elsewhere needs experts of ours.
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
+        let is_its = |purpose: &&Purpose| matches!(purpose, Purpose::Call { caller: known, .. } if *known == caller);
+        let open = self.tickets.values().filter(is_its).count();
+        let sentence = match limits::is_call(&call, self.width) {
+            false => Some("the call's numbers cannot be right"),
+            true if open >= limits::MAX_CALLS => Some("too many calls at once"),
+            true => None,
+        };
         let ExpertCall { call, block, class, routes, wire, normed, .. } = call;
+        if let Some(sentence) = sentence {
+            return self.answer_call(caller, call, wire, Outcome::Failed(sentence.to_owned()), cx);
+        }
         self.compute(Task::Experts { block, class, normed, routes }, Purpose::Call { caller, call, wire }, cx);
     }
 
@@ -71,6 +82,12 @@ impl Executor {
             _ => (Vec::new(), Some("the device's GPU stopped".to_owned())),
         };
         cx.out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
+    }
+
+    /// This holder was asked, and has not answered.
+    pub fn awaits_sum(&self, call: u64, holder: PeerId) -> bool {
+        let is_awaited = |part: &Part| part.holder == ExpertHolder::Peer(holder) && part.sum.is_none();
+        self.waiting.get(&call).is_some_and(|waiting| waiting.gather.parts.iter().any(is_awaited))
     }
 
     /// A holder answers. Late and duplicate answers find nothing waiting.

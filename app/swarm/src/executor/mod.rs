@@ -16,7 +16,9 @@ use potluck_protocol::{Forward, Frame, LmHeadOutput, LogitsResult, PassId, Stage
 use crate::Action;
 use crate::event_context::EventContext;
 use crate::gather::Gather;
+use crate::limits;
 use crate::members::Members;
+use crate::mutation::{Mutation, has_mutation};
 
 use queue::{Job, StageQueue};
 
@@ -52,6 +54,10 @@ pub(crate) struct Executor {
     waiting: BTreeMap<u64, Waiting>,
     /// Positions of KV cache by stage and conversation.
     lengths: BTreeMap<(StageId, ConversationId), u32>,
+    /// The newest chunk of each conversation that arrived at each stage. They come in order.
+    arrived: BTreeMap<(StageId, ConversationId), PassId>,
+    /// The newest pass of all, and the conversations that were live when it was sent.
+    latest: (PassId, Vec<ConversationId>),
     /// The newest pass of each conversation with KV cache here.
     newest: BTreeMap<ConversationId, PassId>,
     /// Moving average of engine milliseconds for one decoded token.
@@ -71,6 +77,8 @@ impl Executor {
             queues: BTreeMap::new(),
             waiting: BTreeMap::new(),
             lengths: BTreeMap::new(),
+            arrived: BTreeMap::new(),
+            latest: (PassId::default(), Vec::new()),
             newest: BTreeMap::new(),
             decode_millis: 0.0,
         }
@@ -91,6 +99,11 @@ impl Executor {
             return;
         };
         let cursor = stage.blocks.start;
+        let is_over = self.is_over(&forward) && !has_mutation(Mutation::StaleEpoch);
+        if is_over || self.queues.get(&forward.stage).is_some_and(|queue| queue.len() >= limits::MAX_CHUNKS) {
+            // Sent again, or more than anybody waits for: a chunk that is missed is asked for as a gap.
+            return;
+        }
         if !self.is_input(&forward) {
             self.report(forward.stage, forward.conversation, Some(forward.pass), StageFaultKind::BadResult(from), cx);
             return;
@@ -103,6 +116,7 @@ impl Executor {
             return;
         }
         self.lengths.insert(key, forward.base.0 + forward.count + u32::from(forward.further_steps));
+        self.arrived.insert(key, forward.pass);
         let newest = self.newest.entry(forward.conversation).or_default();
         *newest = forward.pass.max(*newest);
         let input = match self.plan.embeds(forward.stage) {
@@ -112,10 +126,21 @@ impl Executor {
         self.queue(forward.stage).arrive(Job { forward, cursor, millis: 0.0, dropped: false }, input);
     }
 
+    /// True for a chunk that has arrived before, or whose conversation was over before it came.
+    fn is_over(&self, forward: &Forward) -> bool {
+        let arrived = self.arrived.get(&(forward.stage, forward.conversation));
+        let (pass, live) = &self.latest;
+        arrived.is_some_and(|arrived| forward.pass <= *arrived)
+            || forward.pass < *pass && !live.contains(&forward.conversation)
+    }
+
     /// True if the chunk carries what the stage computes with: the first stage a token id for each token, every other
     /// one as many finite hidden vectors and no id.
     fn is_input(&self, forward: &Forward) -> bool {
         let count = forward.count as usize;
+        if !limits::is_chunk(forward, &self.plan) {
+            return false;
+        }
         match self.plan.embeds(forward.stage) {
             true => forward.tokens.len() == count,
             false => {
@@ -127,6 +152,9 @@ impl Executor {
 
     /// Frees the KV cache of conversations that are not `live` and got no newer tokens.
     pub fn forget_others(&mut self, pass: PassId, live: &[ConversationId], cx: &mut EventContext) {
+        if pass > self.latest.0 {
+            self.latest = (pass, live.to_vec());
+        }
         let is_over =
             |(conversation, newest): &(&ConversationId, &PassId)| **newest < pass && !live.contains(conversation);
         let over: Vec<ConversationId> =
@@ -140,6 +168,7 @@ impl Executor {
     fn forget(&mut self, conversation: ConversationId) {
         self.newest.remove(&conversation);
         self.lengths.retain(|(_, known), _| *known != conversation);
+        self.arrived.retain(|(_, known), _| *known != conversation);
         self.waiting.retain(|_, waiting| waiting.job.forward.conversation != conversation);
         self.queues.values_mut().for_each(|queue| queue.drop_conversation(conversation));
         for purpose in self.tickets.values_mut() {

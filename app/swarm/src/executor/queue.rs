@@ -43,6 +43,11 @@ impl StageQueue {
         self.waiting.push_back(Waiting { job, input, continued: false });
     }
 
+    /// Chunks that wait.
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Tokens whose experts have answered go on before all others.
     pub fn go_on(&mut self, job: Job, input: Input) {
         self.waiting.push_front(Waiting { job, input, continued: true });

@@ -4,6 +4,7 @@ use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
+use crate::limits;
 use crate::members::Member;
 use crate::{Action, Proof, Severity};
 
@@ -11,6 +12,9 @@ impl Peer {
     /// A hello from somebody, or from this peer itself.
     pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello) {
         let me = self.identity.peer;
+        if peer != me && !self.is_acceptable(peer, &hello) {
+            return;
+        }
         let known = self.cx.members.known.get(&peer);
         let restarted = known.is_some_and(|known| known.hello.session != hello.session);
         let returned = known.is_some_and(|known| known.away_until.is_some());
@@ -23,7 +27,7 @@ impl Peer {
         let is_host = self.cx.members.host == Some(peer);
         let (contribution, node) = (hello.contribution, hello.session);
         let refusal = (peer != me).then(|| self.refusal(&hello)).flatten();
-        let member = self.cx.members.known.entry(peer).or_insert_with(|| Member::new(hello.clone()));
+        let member = self.cx.members.enter(peer, &hello);
         member.hello = hello;
         member.silent = 0.0;
         (member.away_until, member.ended) = (None, None);
@@ -45,7 +49,11 @@ impl Peer {
         let knows_secret = session.as_ref().is_some_and(|session| session.proof != Proof::Visitor);
         member.admitted |= peer == me || knows_secret;
         if !member.admitted {
-            coordinator.refresh(true, &mut self.cx);
+            if self.cx.members.known.values().filter(|member| !member.admitted).count() > limits::MAX_ASKING {
+                self.turn_away(peer, "Many devices are asking to be let in. Try again in a minute.".into());
+            } else {
+                coordinator.refresh(true, &mut self.cx);
+            }
             return;
         }
         if session.is_some_and(|session| !std::mem::replace(&mut session.admitted, true)) {
@@ -68,6 +76,21 @@ impl Peer {
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
         }
+    }
+
+    /// A hello within the limits. The host turns away whoever exceeds them; others only do not listen.
+    fn is_acceptable(&mut self, peer: PeerId, hello: &Hello) -> bool {
+        let may_say_it = self.cx.members.standing(peer, self.cx.now).hellos.take(limits::HELLOS, self.cx.now);
+        let sentence = match limits::hello(hello) {
+            Err(sentence) => sentence,
+            Ok(()) if !may_say_it => "This device says hello over and over. Reload its page.",
+            Ok(()) => return true,
+        };
+        if self.coordinator.is_some() {
+            self.give_up(peer);
+            self.turn_away(peer, sentence.into());
+        }
+        false
     }
 
     pub(super) fn refusal(&self, hello: &Hello) -> Option<String> {

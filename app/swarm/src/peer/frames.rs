@@ -1,15 +1,56 @@
-//! Dispatch of received frames, and which of them their sender may send.
+//! Dispatch of received frames, of those that their sender may send.
 
-use potluck_plan::PeerId;
-use potluck_protocol::Frame;
+use potluck_plan::{PeerId, Plan, PlanEpoch};
+use potluck_protocol::{Frame, PieceRequest};
 
 use super::{Membership, Peer};
-use crate::{Action, RelayRoute};
+use crate::coordinator::Coordinator;
+use crate::limits;
+use crate::may::{Plans, Role, may};
+use crate::mutation::{Mutation, has_mutation};
+use crate::worker::Worker;
+use crate::{Action, Proof, RelayRoute};
+
+/// The plans that this peer computes for, and those it made as the host.
+struct Known<'a> {
+    me: PeerId,
+    worker: &'a Worker,
+    coordinator: Option<&'a Coordinator>,
+}
+
+impl Plans for Known<'_> {
+    fn me(&self) -> PeerId {
+        self.me
+    }
+
+    fn hosts(&self) -> bool {
+        self.coordinator.is_some()
+    }
+
+    fn on_device(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        self.worker.plan(epoch)
+    }
+
+    fn in_room(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        self.coordinator?.plan(epoch)
+    }
+
+    fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
+        self.worker.awaits_sum(epoch, call, holder)
+    }
+}
 
 impl Peer {
     pub(super) fn received(&mut self, route: RelayRoute, from: PeerId, frame: Frame) {
         let session = self.cx.out.sessions.get_mut(route, from).filter(|session| !session.refused);
-        if session.is_none() || self.membership == Membership::Outside {
+        let Some(proof) = session.map(|session| session.proof).filter(|_| self.membership != Membership::Outside)
+        else {
+            return;
+        };
+        if let Err(refusal) = may(from, self.role(from, proof), &self.plans(), &frame)
+            && !has_mutation(Mutation::HearAnyone)
+        {
+            self.trace.refused(&frame, refusal, self.cx.now);
             return;
         }
         if self.cx.members.heard(from)
@@ -30,19 +71,37 @@ impl Peer {
         }
     }
 
+    fn plans(&self) -> Known<'_> {
+        Known { me: self.identity.peer, worker: &self.worker, coordinator: self.coordinator.as_ref() }
+    }
+
+    /// A frame of this member would be heard now.
+    pub(crate) fn hears(&self, from: PeerId, frame: &Frame) -> bool {
+        may(from, Role::Member, &self.plans(), frame).is_ok()
+    }
+
+    /// On the host whoever it let in is a member; elsewhere whoever has the secret that it gives them.
+    fn role(&self, peer: PeerId, proof: Proof) -> Role {
+        match (&self.coordinator, proof) {
+            (None, Proof::Host) => Role::Host,
+            (None, Proof::Group) => Role::Member,
+            (Some(_), _) if self.cx.members.get(peer).is_some_and(|member| member.admitted) => Role::Member,
+            _ => Role::Stranger,
+        }
+    }
+
     /// A peer had given us up, so what we sent it since is lost. We are still here.
     fn unknown(&mut self, from: PeerId) {
         if let Some((_, session)) = self.cx.out.sessions.of(from) {
             session.greeted = false;
         }
         self.greet(from);
-        if let Some(coordinator) = self.coordinator.as_mut().filter(|_| self.cx.out.route_of(from).is_some()) {
+        if let Some(coordinator) = &mut self.coordinator {
             coordinator.back(from, &mut self.cx);
         }
     }
 
     pub(super) fn frame(&mut self, from: PeerId, frame: Frame) {
-        let from_host = from == self.identity.peer || self.cx.members.host() == Some(from);
         match frame {
             Frame::Hello(hello) => self.welcome(from, hello),
             Frame::Bye => {
@@ -52,7 +111,8 @@ impl Peer {
             Frame::Heartbeat { sent, status } => {
                 let idle = self.is_idle();
                 self.cx.out.send(from, Frame::HeartbeatBack { sent, probed: 0, idle });
-                if let (Some(member), Some(status)) = (self.cx.members.known.get_mut(&from), status) {
+                if let (Some(member), Some(status)) = (self.cx.members.known.get_mut(&from), status.map(limits::status))
+                {
                     member.hello.hidden = status.hidden;
                     member.status = status;
                 }
@@ -65,26 +125,26 @@ impl Peer {
                 let idle = idle && self.is_idle();
                 self.heard_back(from, sent, probed, idle);
             }
-            Frame::Calibrate(model) if from_host => {
+            Frame::Calibrate(model) => {
                 self.liveness.worked = self.cx.now;
                 self.worker.calibrate(from, *model, &mut self.cx);
             }
-            Frame::Refused(sentence) if from_host => {
+            Frame::Refused(sentence) => {
                 self.membership = Membership::Outside;
                 self.cx.out.act(Action::Close { reason: Some(sentence) });
                 self.cx.out.act(Action::ViewChanged);
             }
-            Frame::Room(view) if from_host => {
+            Frame::Room(view) => {
                 self.membership = Membership::Inside;
                 self.guest.room = Some(*view);
                 self.cx.out.act(Action::ViewChanged);
             }
-            Frame::Prepare(prepare) if from_host => self.worker.prepare(from, *prepare, &mut self.cx),
-            Frame::Commit(epoch) if from_host => self.worker.commit(from, epoch, &mut self.cx),
-            Frame::StandBy(order) if from_host => self.worker.stand_by(from, *order, &mut self.cx),
-            Frame::Abandon(epoch) if from_host => self.worker.abandon(epoch, &mut self.cx),
-            Frame::Expect if from_host => self.cx.out.act(Action::Expect),
-            Frame::Answer(request, part) if from_host => {
+            Frame::Prepare(prepare) => self.worker.prepare(from, *prepare, &mut self.cx),
+            Frame::Commit(epoch) => self.worker.commit(from, epoch, &mut self.cx),
+            Frame::StandBy(order) => self.worker.stand_by(from, *order, &mut self.cx),
+            Frame::Abandon(epoch) => self.worker.abandon(epoch, &mut self.cx),
+            Frame::Expect => self.cx.out.act(Action::Expect),
+            Frame::Answer(request, part) => {
                 if let Some(frame) = self.guest.answer(request, part, &mut self.cx) {
                     self.cx.out.send(from, frame);
                 }
@@ -92,7 +152,7 @@ impl Peer {
             Frame::Forward(forward) => self.worker.forward(from, forward, &mut self.cx),
             Frame::ExpertCall(call) => self.worker.expert_call(from, call, &mut self.cx),
             Frame::ExpertSum(sum) => self.worker.expert_sum(from, sum, &mut self.cx),
-            Frame::Piece { id, failed, bytes } if from_host => {
+            Frame::Piece { id, failed, bytes } => {
                 let bytes = failed.map_or(Ok(bytes), Err);
                 self.cx.out.act(Action::DeliverPiece { id, bytes });
             }
@@ -100,10 +160,9 @@ impl Peer {
         }
     }
 
-    /// Frames that only a coordinator understands, from those it let in.
+    /// Frames that only a coordinator understands.
     fn coordinator_frame(&mut self, from: PeerId, frame: Frame) {
-        let admitted = self.cx.members.get(from).is_some_and(|member| member.admitted);
-        let (Some(coordinator), true) = (&mut self.coordinator, admitted) else { return };
+        let Some(coordinator) = &mut self.coordinator else { return };
         let cx = &mut self.cx;
         match frame {
             Frame::Prepared(epoch) => coordinator.prepared(from, epoch, cx),
@@ -116,8 +175,19 @@ impl Peer {
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, cx),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, cx),
             Frame::Stop(request) => coordinator.stop(from, request, cx),
-            Frame::PieceRequest(request) => cx.out.act(Action::ReadPiece { peer: from, request }),
+            Frame::PieceRequest(request) => self.read_piece(from, request),
             _ => {}
         }
+    }
+
+    fn read_piece(&mut self, peer: PeerId, request: PieceRequest) {
+        let pieces = &mut self.cx.members.standing(peer, self.cx.now).pieces;
+        if *pieces >= limits::MAX_PIECES || request.len > PieceRequest::MAX_LEN {
+            let failed = Some("This device asks for too much of the host's file at once.".to_owned());
+            self.cx.out.send(peer, Frame::Piece { id: request.id, failed, bytes: Vec::new() });
+            return;
+        }
+        *pieces += 1;
+        self.cx.out.act(Action::ReadPiece { peer, request });
     }
 }

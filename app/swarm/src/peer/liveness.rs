@@ -4,6 +4,7 @@ use potluck_plan::{Millis, PeerId};
 use potluck_protocol::{Frame, WorkerStatus};
 
 use super::Peer;
+use crate::limits::{self, MAX_ROUND_TRIPS};
 use crate::members::Member;
 
 /// Every peer sends everyone a heartbeat this often.
@@ -12,8 +13,6 @@ const HEARTBEAT_MILLIS: f64 = 1_000.0;
 const IDLE_MILLIS: f64 = 1_500.0;
 /// In a larger room each link is measured by single heartbeats: there are enough of them.
 const MAX_ECHO_MEMBERS: usize = 12;
-/// At most this many round trips are reported: a larger room is planned from fewer.
-const MAX_ROUND_TRIPS: usize = 64;
 
 /// When this peer last did what others can notice.
 pub(super) struct Liveness {
@@ -78,7 +77,7 @@ impl Peer {
     /// (dynamic-partitioning.txt 4.3.2); such measurements count only while there is nothing better.
     pub(super) fn heard_back(&mut self, from: PeerId, sent: f64, probed: u32, idle: bool) {
         let millis = (self.cx.now.0 - sent).max(0.0);
-        let Some(member) = self.cx.members.known.get_mut(&from) else { return };
+        let Some(member) = self.cx.members.known.get_mut(&from).filter(|_| limits::is_time(millis)) else { return };
         if probed > 0 {
             member.probe_is_back();
         }

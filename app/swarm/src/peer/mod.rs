@@ -4,6 +4,8 @@ mod admission;
 mod frames;
 mod liveness;
 mod presence;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use crate::coordinator::Coordinator;
 use crate::event::{Identity, OpenedModel};
 use crate::event_context::EventContext;
 use crate::guest::Guest;
+use crate::limits;
 use crate::members::Members;
 use crate::outbox::Outbox;
 use crate::trace::{Trace, TraceLine};
@@ -78,11 +81,7 @@ impl Peer {
             worker: Worker::default(),
             guest: Guest::default(),
             coordinator: None,
-            cx: EventContext {
-                now: Millis(f64::MIN),
-                members: Members { me, host: None, known: Default::default() },
-                out: Outbox::new(me),
-            },
+            cx: EventContext { now: Millis(f64::MIN), members: Members::new(me), out: Outbox::new(me) },
             trace: Trace::default(),
             liveness: Liveness::default(),
         }
@@ -122,6 +121,16 @@ impl Peer {
     /// The last events and actions.
     pub fn trace(&self) -> Vec<TraceLine> {
         self.trace.lines().cloned().collect()
+    }
+
+    /// The host found this peer's results wrong, once or more often.
+    pub(crate) fn has_blamed(&self, peer: PeerId) -> bool {
+        self.cx.members.has_blamed(peer)
+    }
+
+    /// A plan that computes here, or is ready to, gives the peer a part as well.
+    pub(crate) fn is_in_plan_with(&self, peer: PeerId) -> bool {
+        self.worker.plans().any(|plan| plan.peers().contains(&peer))
     }
 
     fn epoch(&self) -> PlanEpoch {
@@ -213,6 +222,10 @@ impl Peer {
             );
             return;
         };
+        if let Err(sentence) = limits::prompt(&prompt) {
+            self.guest.fail(request, sentence, &mut self.cx);
+            return;
+        }
         self.guest.ask(prompt.clone(), self.cx.now);
         self.cx.out.send(host, Frame::Prompt(prompt));
         self.cx.out.act(Action::ViewChanged);
@@ -233,6 +246,8 @@ impl Peer {
     }
 
     fn piece_read(&mut self, peer: PeerId, id: u64, bytes: Result<Vec<u8>, String>) {
+        let pieces = &mut self.cx.members.standing(peer, self.cx.now).pieces;
+        *pieces = pieces.saturating_sub(1);
         let (bytes, failed) = bytes.map_or_else(|sentence| (Vec::new(), Some(sentence)), |bytes| (bytes, None));
         self.cx.out.send(peer, Frame::Piece { id, failed, bytes });
     }

@@ -6,6 +6,7 @@ use potluck_protocol::{Frame, Hello};
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
 use crate::event::HostCommand;
+use crate::limits;
 use crate::{Action, Proof, RelayRoute};
 
 impl Peer {
@@ -14,9 +15,9 @@ impl Peer {
             session: self.identity.session,
             build: self.identity.build.clone(),
             kernel_class: self.identity.kernel_class,
-            name: self.identity.name.clone(),
+            name: limits::own_name(&self.identity.name),
             kind: self.identity.kind,
-            adapter: self.identity.adapter.clone(),
+            adapter: limits::own_adapter(&self.identity.adapter),
             contribution: self.worker.contribution,
             epoch: self.epoch(),
             hidden: self.hidden,
@@ -117,6 +118,7 @@ impl Peer {
 
     pub(super) fn route_left(&mut self, route: RelayRoute) {
         let Some(session) = self.cx.out.sessions.close(route) else { return };
+        self.cx.members.standing(session.peer, self.cx.now).pieces = 0;
         if self.cx.out.route_of(session.peer) == Some(route) {
             self.cx.out.set_route(session.peer, None);
             self.cx.members.ended(session.peer, self.cx.now);

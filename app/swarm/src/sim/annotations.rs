@@ -29,6 +29,7 @@ impl World {
             Fault::SetBudget(..) => (MarkKind::Join, "lends another amount"),
             Fault::ContributeAgain(_) => (MarkKind::Join, "lends again"),
             Fault::Leave(_) => (MarkKind::Leave, "leaves"),
+            Fault::Forge(..) => (MarkKind::Pause, "forges frames"),
             Fault::StuckLoad(_) => (MarkKind::Pause, "loads for ever"),
             Fault::Sharing(_) => (MarkKind::Plan, "wants the work shared otherwise"),
         };

@@ -1,5 +1,5 @@
-//! Random rooms: devices, links, faults and questions are drawn from a seed. Whatever happens, every answer must end
-//! and be the undisturbed one.
+//! Random rooms: devices, links, faults, forged frames and questions are drawn from a seed. Whatever happens, every
+//! answer must end and be the undisturbed one, and no honest device may be blamed or put out.
 
 use potluck_protocol::{AnswerStop, Sharing};
 
@@ -48,6 +48,7 @@ pub(crate) fn churn(seed: u64) -> Run {
         event_log.push(format!("{:7.0} ms {:?}", fault.0, fault.1));
         world.fault(fault.1, fault.0);
     }
+    forgers(&mut world, &mut random, &mut event_log);
     let ended = |world: &World| {
         questions
             .iter()
@@ -55,7 +56,7 @@ pub(crate) fn churn(seed: u64) -> Run {
     };
     world.run(LIMIT_MILLIS, ended);
     let wrong = || questions.iter().find_map(|question| judge(&world, question));
-    let failure = world.violation().map(str::to_owned).or_else(wrong);
+    let failure = world.violation().map(str::to_owned).or_else(|| world.is_wronged()).or_else(wrong);
     Run::new(seed, &world, event_log, failure)
 }
 
@@ -141,6 +142,23 @@ fn faults(workers: usize, questions: &[Question], random: &mut Random) -> Vec<(f
     }
     faults.sort_by(|a, b| a.0.total_cmp(&b.0));
     faults
+}
+
+/// A stranger, a guest and often one more worker send what they should not, from time to time. The room has enough
+/// devices without them.
+fn forgers(world: &mut World, random: &mut Random, event_log: &mut Vec<String>) {
+    let (stranger, guest) = (SimDevice { invited: false, budget: None, ..device(random, 0) }, device(random, 0));
+    let mut devices = vec![stranger, SimDevice { budget: None, ..guest }];
+    if random.below(2) == 0 {
+        devices.push(device(random, BUDGET));
+    }
+    for device in devices {
+        let index = world.add(device, 2_000.0 * random.unit());
+        world.forges(index);
+        let (at, bursts) = (3_000.0 + 20_000.0 * random.unit(), 20 + random.below(80) as u32);
+        world.fault(Fault::Forge(index, bursts), at);
+        event_log.push(format!("{at:7.0} ms device {index} begins to forge {bursts} bursts"));
+    }
 }
 
 fn judge(world: &World, question: &Question) -> Option<String> {

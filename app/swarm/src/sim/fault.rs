@@ -40,6 +40,8 @@ pub enum Fault {
     SetBudget(usize, u64),
     /// Its owner leaves the room, and the others learn it.
     Leave(usize),
+    /// It sends forged frames, so many bursts of them.
+    Forge(usize, u32),
     /// The host changes how work is shared: not a fault, but another plan.
     Sharing(Sharing),
 }
@@ -83,7 +85,8 @@ impl Fault {
             | Self::StopContributing(index)
             | Self::ContributeAgain(index)
             | Self::SetBudget(index, _)
-            | Self::Leave(index) => Some(index),
+            | Self::Leave(index)
+            | Self::Forge(index, _) => Some(index),
             Self::Sharing(_) => Some(0),
             Self::RelayRestart(_) => None,
         }
@@ -124,6 +127,7 @@ impl World {
                 self.peers[index].device.budget = Some(budget);
                 self.contribute(index);
             }
+            Fault::Forge(index, bursts) => self.forge(index, bursts),
             Fault::Leave(index) => {
                 self.event(index, Event::Leave);
                 self.hang_up(index);

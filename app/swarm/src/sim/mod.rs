@@ -10,6 +10,7 @@ mod churn;
 mod device;
 mod engine;
 mod fault;
+mod forge;
 mod language;
 #[cfg(test)]
 mod mutations;

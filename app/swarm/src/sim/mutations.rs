@@ -79,3 +79,8 @@ fn a_reply_counted_twice_is_found() {
 fn a_replay_off_by_one_is_found() {
     assert_found(Mutation::ReplayOffByOne, anything_happens);
 }
+
+#[test]
+fn frames_heard_from_anyone_are_found() {
+    assert_found(Mutation::HearAnyone, anything_happens);
+}

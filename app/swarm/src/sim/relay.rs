@@ -105,12 +105,19 @@ impl World {
     }
 
     /// The peer behind a connection; it may be gone.
-    fn behind(&self, route: RelayRoute) -> Option<usize> {
+    pub(super) fn behind(&self, route: RelayRoute) -> Option<usize> {
         self.relay.behind.get(&route).copied()
     }
 
     /// Sends a frame over a session; without a connection it is lost.
     pub(super) fn send(&mut self, index: usize, to: RelayRoute, frame: Frame) {
+        if let Frame::Forward(forward) = &frame
+            && !forward.tokens.is_empty()
+            && !forward.hidden.is_empty()
+        {
+            self.violation = Some(format!("device {index} told the stage after the first one the token ids"));
+        }
+        self.overhear(index, to, &frame);
         self.message(index, to, Message::Frame(frame));
     }
 

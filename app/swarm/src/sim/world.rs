@@ -10,6 +10,7 @@ use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Sha
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
 use super::fault::Fault;
+use super::forge::Forging;
 use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
@@ -72,6 +73,7 @@ pub struct World {
     pending: BTreeMap<u64, Scheduled>,
     sequence: u64,
     fingerprint: u64,
+    pub(super) forging: Forging,
     pub(super) violation: Option<String>,
 }
 
@@ -94,6 +96,7 @@ impl World {
             pending: BTreeMap::new(),
             sequence: 0,
             fingerprint: 0,
+            forging: Forging::new(seed),
             violation: None,
         };
         world.add(host, 0.0);

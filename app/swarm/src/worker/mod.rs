@@ -5,7 +5,7 @@
 mod loading;
 mod standby;
 
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, PeerId, PlanEpoch, Ticket};
+use potluck_plan::{Bytes, Computed, ConversationId, ModelId, PeerId, Plan, PlanEpoch, Ticket};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, ModelCard,
     Prepare, StageFaultKind, WorkerStatus,
@@ -252,6 +252,31 @@ impl Worker {
                 inactive.map(|inactive| inactive.executor(me))
             }
         }
+    }
+
+    /// The plan of this epoch, if it computes here or is ready to.
+    pub fn plan(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        match &self.active {
+            Some(active) if active.executor.epoch() == epoch || is_stale(active, epoch) => Some(&active.prepare.plan),
+            _ => {
+                let inactive = self.inactive.as_ref().filter(|inactive| inactive.epoch() == epoch && inactive.loaded);
+                inactive.map(|inactive| &inactive.prepare.plan)
+            }
+        }
+    }
+
+    /// The plans that compute here, or are made ready to.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
+        let active = self.active.iter().map(|active| &active.prepare.plan);
+        active.chain(self.inactive.iter().map(|inactive| &inactive.prepare.plan))
+    }
+
+    /// A stage here waits for this holder's sum.
+    pub fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
+        let active = self.active.as_ref().map(|active| &active.executor);
+        let inactive = self.inactive.as_ref().and_then(|inactive| inactive.executor.as_ref());
+        let mut executors = active.into_iter().chain(inactive).filter(|executor| executor.epoch() == epoch);
+        executors.any(|executor| executor.awaits_sum(call, holder))
     }
 
     /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.

@@ -9,6 +9,7 @@ use super::loading::joined;
 use crate::Action;
 use crate::event::LoadRequest;
 use crate::event_context::EventContext;
+use crate::limits;
 use crate::memory::resident_bytes;
 
 pub(super) struct Standby {
@@ -60,6 +61,11 @@ impl Worker {
         if order.in_advance {
             // The coordinator has no plan any more.
             self.drop_active(cx);
+        }
+        if !limits::is_order(&order) {
+            let fault = LoadFault::Failed("the standby copy is larger than any model".to_owned());
+            cx.out.send(coordinator, Frame::PrepareFailed(epoch, fault));
+            return;
         }
         if !order.units.is_empty() {
             self.standby = Some(Standby { coordinator, order, progress: Progress::Waiting });

@@ -92,13 +92,11 @@ fn sentence(help: &Help, members: &Members) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]
     fn help_is_one_sentence_of_each_kind_and_only_where_it_is_worth_one() {
-        let members = Members { host: None, me: PeerId([1; 16]), known: BTreeMap::new() };
+        let members = Members::new(PeerId([1; 16]));
         let peer = PeerId([2; 16]);
         let saves = |millis| Gain::Saves { millis };
         let found = [

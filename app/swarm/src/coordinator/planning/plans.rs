@@ -7,6 +7,7 @@ use potluck_planner::Planned;
 use potluck_protocol::{Frame, LoadFault, LoadPhase, PlanStatus, Prepare, Sharing};
 
 use crate::event_context::EventContext;
+use crate::limits;
 use crate::members::Members;
 
 /// Unanswered orders are sent again after this time; a device that has carried it out just answers again.
@@ -130,9 +131,10 @@ impl Plans {
     }
 
     /// An epoch above every one that anybody has heard of.
-    pub(super) fn next_epoch(&self, members: &Members) -> PlanEpoch {
-        let newest = members.known.values().map(|member| member.hello.epoch).max().unwrap_or_default();
-        PlanEpoch(self.epoch.max(newest).0 + 1)
+    pub(crate) fn next_epoch(&self, members: &Members) -> PlanEpoch {
+        let admitted = members.known.values().filter(|member| member.admitted);
+        let newest = admitted.map(|member| limits::claimed_epoch(&member.hello)).max().unwrap_or_default();
+        PlanEpoch(self.epoch.max(newest).0.saturating_add(1))
     }
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch) {

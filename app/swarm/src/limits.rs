@@ -1,0 +1,202 @@
+//! What one peer may take of another. Nobody reaches these limits by using a room as the page does; whoever does loses
+//! what is beyond them and gets a sentence where a person may be behind it. Nobody else notices.
+
+use potluck_plan::{Bytes, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, Work};
+use potluck_protocol::{CalibrationRuns, ExpertCall, Forward, Hello, PromptRequest, StandbyOrder, WorkerStatus};
+
+/// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
+const MAX_NAME: usize = 160;
+/// Bytes of what the GPU adapter calls itself.
+const MAX_ADAPTER: usize = 256;
+/// Bytes of the build's name: a hash or a version.
+const MAX_BUILD: usize = 128;
+/// Largest memory budget that makes sense, 1 PiB: sums over a room's devices stay far from overflow.
+const MAX_BUDGET: Bytes = Bytes(1 << 50);
+/// Newest plan epoch that a member may claim to have seen: a plan a second for half a year. A host begins above its
+/// members' claims, so without a limit one of them could use the epochs up.
+const MAX_CLAIMED_EPOCH: PlanEpoch = PlanEpoch(1 << 24);
+
+/// Visitors that may ask the host to be let in at a time.
+pub(crate) const MAX_ASKING: usize = 16;
+
+/// Bytes of a question with its conversation, before it is rendered: a page of text has 2,000, and the longest contexts
+/// of today's models about 500,000.
+const MAX_PROMPT: usize = 1 << 20;
+/// Messages of a conversation: the chat template adds tokens to each, also to empty ones.
+const MAX_MESSAGES: usize = 2_048;
+/// Bytes of a conversation's name, which the asking page makes up.
+const MAX_CONVERSATION: usize = 128;
+/// Questions that may wait in a room, and for one peer. With [`MAX_PROMPT`] they also bound the bytes that wait.
+pub(crate) const MAX_WAITING: usize = 32;
+pub(crate) const MAX_WAITING_PER_PEER: usize = 8;
+/// Answers kept after their end for askers that lost pieces of them, and for one peer.
+pub(crate) const KEPT_TRANSCRIPTS: usize = 64;
+pub(crate) const KEPT_PER_PEER: usize = 8;
+
+/// Pieces of the host's file that are read for one peer at a time. A loader keeps up to 16 requests open; 64 pieces are
+/// 16 MiB.
+pub(crate) const MAX_PIECES: u32 = 64;
+
+/// Chunks that may wait at a stage. Eight answers keep four chunks in flight each, and a replay one.
+pub(crate) const MAX_CHUNKS: usize = 64;
+/// Expert calls of one stage that may be in the engine. A stage has one open for each chunk that waits for experts.
+pub(crate) const MAX_CALLS: usize = 64;
+/// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
+const MAX_LIVE: usize = 16_384;
+
+/// Round trips that a member may report: as many as it does in the largest rooms.
+pub(crate) const MAX_ROUND_TRIPS: usize = 64;
+/// Times of one kind that a device may report. It measures a few dozen.
+const MAX_RUNS: usize = 1_024;
+
+/// Hellos of one peer: a burst, and so many a second. A hello with another contribution makes the host plan anew.
+pub(crate) const HELLOS: (f64, f64) = (32.0, 1.0);
+/// Requests of one peer to send pieces of answers again, as [`HELLOS`]: each may repeat a whole answer.
+pub(crate) const RESUMES: (f64, f64) = (32.0, 8.0);
+
+/// A budget of frames that refills.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    left: f64,
+    at: Millis,
+}
+
+impl Allowance {
+    pub fn full((burst, _): (f64, f64), now: Millis) -> Self {
+        Self { left: burst, at: now }
+    }
+
+    /// Takes one. False if none is left.
+    #[must_use]
+    pub fn take(&mut self, (burst, a_second): (f64, f64), now: Millis) -> bool {
+        self.left = (self.left + (now.0 - self.at.0).max(0.0) / 1e3 * a_second).min(burst);
+        self.at = now;
+        let has_one = self.left >= 1.0;
+        if has_one {
+            self.left -= 1.0;
+        }
+        has_one
+    }
+}
+
+/// Checks what a peer says of itself.
+///
+/// # Errors
+/// One sentence for the person at the other device.
+pub(crate) fn hello(hello: &Hello) -> Result<(), &'static str> {
+    if hello.name.len() > MAX_NAME {
+        return Err("This device's name is too long. Give it one of at most 40 characters.");
+    }
+    let lends = hello.contribution.is_none_or(|lent| {
+        let are_numbers = [lent.bandwidth, lent.sync_millis].iter().all(|value| value.is_finite() && *value >= 0.0);
+        are_numbers && lent.budget <= MAX_BUDGET
+    });
+    if hello.adapter.len() > MAX_ADAPTER || hello.build.len() > MAX_BUILD || !lends {
+        return Err("What this device says of itself cannot be right. Reload its page.");
+    }
+    Ok(())
+}
+
+/// The longest part of a device's own name, or of its adapter's, that others accept.
+pub(crate) fn own_name(name: &str) -> String {
+    cut(name, MAX_NAME)
+}
+
+/// As [`own_name`].
+pub(crate) fn own_adapter(adapter: &str) -> String {
+    cut(adapter, MAX_ADAPTER)
+}
+
+fn cut(text: &str, max: usize) -> String {
+    text[..text.floor_char_boundary(max)].to_owned()
+}
+
+/// The epoch that a member claims to have seen; none if it cannot be true.
+pub(crate) fn claimed_epoch(hello: &Hello) -> PlanEpoch {
+    if hello.epoch <= MAX_CLAIMED_EPOCH { hello.epoch } else { PlanEpoch::default() }
+}
+
+/// What of a status can be used.
+pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
+    status.used = status.used.min(MAX_BUDGET);
+    status.round_trips.truncate(MAX_ROUND_TRIPS);
+    status.round_trips.retain(|(_, millis)| is_time(*millis));
+    status.loading = status.loading.filter(|loading| is_time(loading.rate));
+    if !is_time(status.decode_millis) {
+        status.decode_millis = 0.0;
+    }
+    status
+}
+
+/// Checks a question before anything is computed with it.
+///
+/// # Errors
+/// One sentence for the asker.
+pub(crate) fn prompt(prompt: &PromptRequest) -> Result<(), &'static str> {
+    let bytes = prompt.messages.iter().fold(0usize, |sum, message| sum.saturating_add(message.content.len()));
+    if prompt.messages.len() > MAX_MESSAGES || bytes > MAX_PROMPT {
+        return Err("The conversation is too long for this room. Start a new one, or shorten the message.");
+    }
+    let sampling = &prompt.sampling;
+    let values = [sampling.temperature, sampling.top_p, sampling.min_p, sampling.repetition_penalty];
+    if prompt.conversation.len() > MAX_CONVERSATION || !values.iter().all(|value| value.is_finite()) {
+        return Err("The question's settings cannot be right. Reload the page and ask again.");
+    }
+    Ok(())
+}
+
+/// True if a stage of the plan may be sent this chunk.
+pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
+    let Forward { base, count, further_steps, live, conversation, lm_head, stage_millis, .. } = forward;
+    let end = base.0.checked_add(*count).and_then(|end| end.checked_add(u32::from(*further_steps)));
+    let top = lm_head.is_none_or(|lm_head| match lm_head.logits {
+        LogitsRequest::Top(max) => max <= LogitsRequest::MAX_TOP,
+        _ => false,
+    });
+    *count as usize <= Work::PREFILL_TOKENS
+        && *further_steps < Work::MAX_STEPS
+        && end.is_some()
+        && live.len() <= MAX_LIVE
+        && live.contains(conversation)
+        && top
+        && are_stage_times(stage_millis, plan)
+}
+
+/// True if a holder may be asked this.
+pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
+    let rows = call.routes.len();
+    let whole = rows <= Work::PREFILL_TOKENS && rows.checked_mul(width) == Some(call.normed.len());
+    let weights = call.routes.iter().flat_map(|route| &route.experts).all(|(_, weight)| weight.is_finite());
+    whole && weights && call.normed.iter().all(|value| value.is_finite())
+}
+
+/// True if the times are those of stages of the plan.
+pub(crate) fn are_stage_times(millis: &[f64], plan: &Plan) -> bool {
+    millis.len() <= plan.stages.len() && millis.iter().copied().all(is_time)
+}
+
+/// True if a device's times are times, and no more than it can have measured.
+pub(crate) fn are_runs(runs: &CalibrationRuns) -> bool {
+    let lists = [
+        &runs.decode_short,
+        &runs.decode_long,
+        &runs.decode_lm_head,
+        &runs.short_paused,
+        &runs.lm_head_paused,
+        &runs.prefill_short,
+        &runs.prefill_long,
+    ];
+    let paused = runs.decode_paused.iter().map(|(_, millis)| millis);
+    runs.decode_paused.len() <= MAX_RUNS
+        && lists.into_iter().chain(paused).all(|millis| millis.len() <= MAX_RUNS && millis.iter().copied().all(is_time))
+}
+
+/// True if a model has room for the units of a standby order.
+pub(crate) fn is_order(order: &StandbyOrder) -> bool {
+    order.shape.is_plausible() && order.units.len() <= ModelShape::MAX_EXPERTS + 8 * ModelShape::MAX_BLOCKS
+}
+
+/// A span of time: finite and not negative.
+pub(crate) fn is_time(millis: f64) -> bool {
+    millis.is_finite() && millis >= 0.0
+}

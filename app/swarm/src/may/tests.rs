@@ -1,0 +1,315 @@
+//! Every frame from every kind of sender to every kind of receiver.
+
+use std::collections::BTreeSet;
+
+use potluck_plan::{
+    BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape, Position,
+    RemoteExperts, Route, Stage, WireType,
+};
+use potluck_protocol::{
+    AnswerPart, AnswerStop, DeviceKind, ExpertSum, Forward, Hello, LmHeadOutput, LoadFault, ModelCard, ModelSource,
+    PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId, RoomView, Sampling, Session, Sharing,
+    StandbyOrder, Timings,
+};
+
+use super::*;
+
+const HOST: PeerId = PeerId([1; 16]);
+const FIRST: PeerId = PeerId([2; 16]);
+const SECOND: PeerId = PeerId([3; 16]);
+/// Holds expert 0 of the second stage's block.
+const HOLDER: PeerId = PeerId([4; 16]);
+const GUEST: PeerId = PeerId([5; 16]);
+const STRANGER: PeerId = PeerId([6; 16]);
+
+const EPOCH: PlanEpoch = PlanEpoch(7);
+const CALL: u64 = 5;
+
+/// The letters that stand for senders below.
+const SENDERS: [(char, PeerId, Role); 6] = [
+    ('s', STRANGER, Role::Stranger),
+    ('g', GUEST, Role::Member),
+    ('1', FIRST, Role::Member),
+    ('2', SECOND, Role::Member),
+    ('x', HOLDER, Role::Member),
+    ('h', HOST, Role::Host),
+];
+
+struct Receiver {
+    me: PeerId,
+    plan: Plan,
+}
+
+impl Plans for Receiver {
+    fn me(&self) -> PeerId {
+        self.me
+    }
+
+    fn hosts(&self) -> bool {
+        self.me == HOST
+    }
+
+    fn on_device(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        (epoch == EPOCH && self.plan.peers().contains(&self.me)).then_some(&self.plan)
+    }
+
+    fn in_room(&self, epoch: PlanEpoch) -> Option<&Plan> {
+        (epoch == EPOCH && self.hosts()).then_some(&self.plan)
+    }
+
+    fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
+        epoch == EPOCH && self.me == SECOND && call == CALL && holder == HOLDER
+    }
+}
+
+fn receiver(me: PeerId) -> Receiver {
+    let mut second = Stage::new(StageId(1), SECOND, BlockRange::new(1, 2));
+    let holders = vec![vec![ExpertHolder::Peer(HOLDER), ExpertHolder::Own], vec![ExpertHolder::Own]];
+    second.remote = vec![RemoteExperts { block: BlockIndex(1), holders }];
+    let plan = Plan {
+        epoch: EPOCH,
+        model: ModelId([0; 32]),
+        stages: vec![Stage::new(StageId(0), FIRST, BlockRange::new(0, 1)), second],
+        wire: WireType::F32,
+        context: 64,
+        kv_cache: KvCacheType::F32,
+    };
+    Receiver { me, plan }
+}
+
+fn heard(me: PeerId, frame: &Frame) -> String {
+    let receiver = receiver(me);
+    let others = SENDERS.iter().filter(|(_, from, _)| *from != me);
+    others.filter(|(_, from, role)| may(*from, *role, &receiver, frame).is_ok()).map(|(letter, ..)| *letter).collect()
+}
+
+fn forward(stage: u16) -> Frame {
+    Frame::Forward(Forward {
+        epoch: EPOCH,
+        stage: StageId(stage),
+        pass: PassId(u64::MAX),
+        live: Vec::new(),
+        conversation: ConversationId(1),
+        base: Position(0),
+        class: KernelClass::Decode,
+        count: 1,
+        tokens: Vec::new(),
+        further_steps: 0,
+        lm_head: None,
+        stage_millis: Vec::new(),
+        wire: WireType::F32,
+        hidden: vec![0.0; 4],
+    })
+}
+
+fn call(expert: u16) -> Frame {
+    let (epoch, class, wire) = (EPOCH, KernelClass::Decode, WireType::F32);
+    let routes = vec![Route { experts: vec![(ExpertId(expert), 1.0)] }];
+    Frame::ExpertCall(ExpertCall { epoch, call: CALL, block: BlockIndex(1), class, routes, wire, normed: vec![0.0; 4] })
+}
+
+fn sum(call: u64) -> Frame {
+    Frame::ExpertSum(ExpertSum { epoch: EPOCH, call, failed: None, wire: WireType::F32, sum: vec![0.0; 4] })
+}
+
+fn fault(stage: u16, kind: StageFaultKind) -> Frame {
+    let (epoch, conversation) = (EPOCH, ConversationId(1));
+    Frame::StageFault(StageFault { epoch, stage: StageId(stage), conversation, pass: None, kind })
+}
+
+fn logits(epoch: PlanEpoch) -> Frame {
+    Frame::LogitsResult(LogitsResult {
+        epoch,
+        pass: PassId(1),
+        conversation: ConversationId(1),
+        base: Position(0),
+        tokens: 1,
+        result: LmHeadOutput::NotRequested,
+        stage_millis: Vec::new(),
+    })
+}
+
+fn hello() -> Frame {
+    Frame::Hello(Hello {
+        session: Session(1),
+        build: String::new(),
+        kernel_class: 1,
+        name: String::new(),
+        kind: DeviceKind::Native,
+        adapter: String::new(),
+        contribution: None,
+        epoch: EPOCH,
+        hidden: false,
+    })
+}
+
+fn card() -> ModelCard {
+    ModelCard {
+        id: ModelId([0; 32]),
+        source: ModelSource::Relay { name: String::new() },
+        name: String::new(),
+        architecture: String::new(),
+        quantization: String::new(),
+        bytes: Bytes::ZERO,
+        parameters: 0,
+        active_parameters: 0,
+        blocks: 2,
+        experts: 0,
+        context: 64,
+        licence: String::new(),
+    }
+}
+
+fn shape() -> ModelShape {
+    ModelShape {
+        model: ModelId([0; 32]),
+        hidden: 4,
+        vocabulary: 8,
+        embedding: Bytes::ZERO,
+        lm_head: Bytes::ZERO,
+        tied_lm_head: false,
+        kv_cache: KvCacheType::F32,
+        blocks: Vec::new(),
+    }
+}
+
+fn room() -> Frame {
+    Frame::Room(Box::new(RoomView {
+        host: HOST,
+        model: None,
+        context: 64,
+        sharing: Sharing::Fastest,
+        plan: PlanView::default(),
+        members: Vec::new(),
+        tokens_per_second: 0.0,
+        tokens: 0,
+    }))
+}
+
+fn standby() -> Frame {
+    Frame::StandBy(Box::new(StandbyOrder {
+        epoch: EPOCH,
+        model: card(),
+        shape: shape(),
+        overhead: Bytes::ZERO,
+        context: 64,
+        kv_cache: KvCacheType::F32,
+        units: Vec::new(),
+        in_advance: false,
+    }))
+}
+
+fn prepare() -> Frame {
+    let plan = receiver(HOST).plan;
+    Frame::Prepare(Box::new(Prepare { plan, model: card(), shape: shape(), overhead: Bytes::ZERO, keep: None }))
+}
+
+fn prompt() -> Frame {
+    Frame::Prompt(PromptRequest {
+        request: RequestId(1),
+        conversation: String::new(),
+        messages: Vec::new(),
+        raw: true,
+        max_tokens: 1,
+        sampling: Sampling::default(),
+    })
+}
+
+/// Every frame, and whom the host, the second stage and the holder of an expert hear with it.
+fn table() -> Vec<(Frame, [&'static str; 3])> {
+    let end = AnswerPart::End { pieces: 0, stop: AnswerStop::Stopped, timings: Timings::default() };
+    let piece = PieceRequest { id: 1, file: 0, offset: 0, len: 1 };
+    vec![
+        (hello(), ["sg12x", "g1xh", "g12h"]),
+        (Frame::Refused(String::new()), ["", "h", "h"]),
+        (Frame::Heartbeat { sent: 0.0, status: None }, ["sg12x", "g1xh", "g12h"]),
+        (Frame::HeartbeatBack { sent: 0.0, probed: 0, idle: true }, ["sg12x", "g1xh", "g12h"]),
+        (Frame::Probe { sent: 0.0, bytes: Vec::new() }, ["g12x", "g1xh", "g12h"]),
+        (Frame::Calibrate(Box::new(card())), ["", "h", "h"]),
+        (Frame::Calibrated(ModelId([0; 32]), Box::new(Err(String::new()))), ["g12x", "", ""]),
+        (Frame::Bye, ["sg12x", "g1xh", "g12h"]),
+        (room(), ["", "h", "h"]),
+        (prepare(), ["", "h", "h"]),
+        (Frame::Prepared(EPOCH), ["g12x", "", ""]),
+        (Frame::PrepareFailed(EPOCH, LoadFault::Failed(String::new())), ["g12x", "", ""]),
+        (Frame::Commit(EPOCH), ["", "h", "h"]),
+        (Frame::Committed(EPOCH), ["g12x", "", ""]),
+        (Frame::Abandon(EPOCH), ["", "h", "h"]),
+        (standby(), ["", "h", "h"]),
+        (forward(1), ["", "1", ""]),
+        (call(0), ["", "", "2"]),
+        (sum(CALL), ["", "x", ""]),
+        (logits(EPOCH), ["2", "", ""]),
+        (fault(1, StageFaultKind::Gap(Position(0))), ["2", "", ""]),
+        (Frame::Writing, ["g12x", "", ""]),
+        (Frame::Expect, ["", "h", "h"]),
+        (prompt(), ["g12x", "", ""]),
+        (Frame::Resume(RequestId(1), 0), ["g12x", "", ""]),
+        (Frame::Stop(RequestId(1)), ["g12x", "", ""]),
+        (Frame::Answer(RequestId(1), end), ["", "h", "h"]),
+        (Frame::Unknown, ["g12x", "g1xh", "g12h"]),
+        (Frame::PieceRequest(piece), ["g12x", "", ""]),
+        (Frame::Piece { id: 1, failed: None, bytes: Vec::new() }, ["", "h", "h"]),
+    ]
+}
+
+#[test]
+fn everyone_says_only_what_it_may() {
+    for (frame, expected) in table() {
+        let got = [HOST, SECOND, HOLDER].map(|me| heard(me, &frame));
+        assert_eq!(got, expected, "at the host, the second stage and the holder: {frame:?}");
+    }
+}
+
+#[test]
+fn the_table_has_every_frame() {
+    let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
+    let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
+    assert_eq!(numbers, (0..30).collect(), "frame numbers");
+}
+
+/// Row 3: `pass = MAX, live = []` would free every conversation.
+#[test]
+fn rows_come_from_the_stage_before_and_the_first_ones_from_the_host() {
+    assert_eq!(heard(FIRST, &forward(0)), "h");
+    assert_eq!(heard(SECOND, &forward(1)), "1");
+    assert_eq!(heard(SECOND, &forward(0)), "", "not a stage of this device");
+    assert_eq!(heard(FIRST, &forward(1)), "", "not a stage of this device");
+}
+
+#[test]
+fn experts_are_called_by_their_stage_and_only_those_that_are_held() {
+    assert_eq!(heard(HOLDER, &call(0)), "2");
+    assert_eq!(heard(HOLDER, &call(1)), "", "the stage has that expert itself");
+    assert_eq!(heard(HOLDER, &call(9)), "", "there is no such expert");
+}
+
+#[test]
+fn sums_come_from_a_holder_that_was_asked() {
+    assert_eq!(heard(SECOND, &sum(CALL)), "x");
+    assert_eq!(heard(SECOND, &sum(CALL + 1)), "");
+}
+
+#[test]
+fn frames_of_other_plans_are_nobodys() {
+    let (plan, old) = (receiver(HOST), PlanEpoch(6));
+    assert_eq!(may(SECOND, Role::Member, &plan, &logits(old)), Err(Refusal::NoSuchPlan));
+}
+
+/// Row 11: nobody but the next in line can say that a device's numbers are wrong.
+#[test]
+fn a_stage_accuses_only_those_that_it_takes_numbers_from() {
+    let accuse = |stage, accused| heard(HOST, &fault(stage, StageFaultKind::BadResult(accused)));
+    assert_eq!(accuse(1, FIRST), "2", "the stage before");
+    assert_eq!(accuse(1, HOLDER), "2", "a holder of its experts");
+    assert_eq!(accuse(1, SECOND), "2", "itself");
+    assert_eq!(accuse(0, FIRST), "1", "itself");
+    for (stage, accused) in [(0, SECOND), (0, HOLDER), (0, HOST), (1, GUEST), (1, HOST)] {
+        assert_eq!(accuse(stage, accused), "", "stage {stage} takes nothing from {accused:?}");
+    }
+}
+
+#[test]
+fn a_device_with_experts_only_says_that_it_lost_its_gpu() {
+    assert_eq!(heard(HOST, &fault(0, StageFaultKind::DeviceLost)), "12x");
+}

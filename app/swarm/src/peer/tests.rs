@@ -1,0 +1,286 @@
+//! A peer against others that say what they should not. Each test names the row of issue 13 that it is about.
+
+use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
+use potluck_protocol::{
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Message, ModelSource, PieceRequest, PromptRequest,
+    RequestId, Role, Sampling, Session, Sharing,
+};
+
+use super::{Membership, Peer};
+use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute};
+
+const HOST: PeerId = PeerId([1; 16]);
+const A: PeerId = PeerId([2; 16]);
+const B: PeerId = PeerId([3; 16]);
+const ROUTE_A: RelayRoute = RelayRoute(2);
+const ROUTE_B: RelayRoute = RelayRoute(3);
+
+fn peer(id: PeerId) -> Peer {
+    Peer::new(Identity {
+        peer: id,
+        session: Session(1),
+        build: "test".into(),
+        kernel_class: 1,
+        name: "A device".into(),
+        kind: DeviceKind::Native,
+        adapter: "test".into(),
+    })
+}
+
+fn on(peer: &mut Peer, event: Event) -> Vec<Action> {
+    peer.on(event, Millis(0.0))
+}
+
+fn host() -> Peer {
+    let mut host = peer(HOST);
+    let command = HostCommand {
+        source: ModelSource::Relay { name: "model".into() },
+        context: 1_024,
+        kv_cache: None,
+        sharing: Sharing::Fastest,
+        last_epoch: PlanEpoch(0),
+        in_advance: false,
+        hidden: Vec::new(),
+    };
+    on(&mut host, Event::Host(command));
+    on(&mut host, Event::Connected);
+    host
+}
+
+fn hello() -> Hello {
+    Hello {
+        session: Session(7),
+        build: "test".into(),
+        kernel_class: 1,
+        name: "Another device".into(),
+        kind: DeviceKind::Native,
+        adapter: "test".into(),
+        contribution: None,
+        epoch: PlanEpoch(0),
+        hidden: false,
+    }
+}
+
+fn frame(peer: &mut Peer, route: RelayRoute, from: PeerId, frame: Frame) -> Vec<Action> {
+    on(peer, Event::Frame { route, from, frame })
+}
+
+fn enter(peer: &mut Peer, route: RelayRoute, other: PeerId, proof: Proof) -> Vec<Action> {
+    let mut actions = on(peer, Event::PeerConnected { route, peer: other, proof });
+    actions.extend(frame(peer, route, other, Frame::Hello(hello())));
+    actions
+}
+
+/// A guest that the host let in, with another guest.
+fn guest() -> Peer {
+    let mut guest = peer(A);
+    on(&mut guest, Event::Join);
+    on(&mut guest, Event::Connected);
+    enter(&mut guest, RelayRoute(1), HOST, Proof::Host);
+    enter(&mut guest, ROUTE_B, B, Proof::Group);
+    guest
+}
+
+fn sent(actions: &[Action], to: RelayRoute) -> Vec<&Frame> {
+    let to_route = |action| match action {
+        &Action::Send { to: route, ref frame } if route == to => Some(frame),
+        _ => None,
+    };
+    actions.iter().filter_map(to_route).collect()
+}
+
+fn refusal(actions: &[Action], to: RelayRoute) -> Option<&str> {
+    sent(actions, to).into_iter().find_map(|frame| match frame {
+        Frame::Refused(sentence) => Some(sentence.as_str()),
+        _ => None,
+    })
+}
+
+fn members(host: &Peer) -> usize {
+    host.view().room.map_or(0, |room| room.members.len())
+}
+
+fn prompt(request: u32, content: &str, messages: usize) -> Frame {
+    Frame::Prompt(PromptRequest {
+        request: RequestId(request),
+        conversation: "a".into(),
+        messages: vec![Message { role: Role::User, content: content.into() }; messages],
+        raw: false,
+        max_tokens: 8,
+        sampling: Sampling::default(),
+    })
+}
+
+/// The sentence with which a question of this asker ended at once.
+fn failure(actions: &[Action], to: RelayRoute) -> Option<&str> {
+    sent(actions, to).into_iter().find_map(|frame| match frame {
+        Frame::Answer(_, AnswerPart::End { stop: AnswerStop::Failed(sentence), .. }) => Some(sentence.as_str()),
+        _ => None,
+    })
+}
+
+#[test]
+fn row_1_a_hello_over_another_route_moves_nobody() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    frame(&mut host, ROUTE_B, A, Frame::Hello(hello()));
+    let actions = frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0));
+    assert!(sent(&actions, ROUTE_B).is_empty(), "the transcript of A is nothing for B");
+    let actions = frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), 0));
+    assert_eq!(sent(&actions, ROUTE_A).len(), 1, "A is where it was");
+}
+
+#[test]
+fn row_1_only_the_host_turns_a_guest_away() {
+    let mut guest = guest();
+    frame(&mut guest, ROUTE_B, B, Frame::Refused("Go.".into()));
+    assert_eq!(guest.view().membership, Membership::Waiting, "B is a guest itself");
+    frame(&mut guest, RelayRoute(1), HOST, Frame::Refused("Go.".into()));
+    assert_eq!(guest.view().membership, Membership::Outside);
+}
+
+#[test]
+fn row_2_only_a_proof_makes_a_host() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Group);
+    assert!(host.view().coordinator, "a member is no second host");
+    let actions = on(&mut host, Event::PeerConnected { route: ROUTE_B, peer: B, proof: Proof::Host });
+    assert!(actions.iter().any(|action| matches!(action, Action::Close { reason: Some(_) })));
+    assert!(!host.view().coordinator, "whoever holds the key later hosts the room");
+}
+
+#[test]
+fn a_visitor_learns_nothing_until_it_is_let_in() {
+    let mut host = host();
+    let actions = enter(&mut host, ROUTE_A, A, Proof::Visitor);
+    assert!(sent(&actions, ROUTE_A).iter().all(|frame| matches!(frame, Frame::Hello(_))), "only who the host is");
+    assert!(!actions.iter().any(|action| matches!(action, Action::Admitted(_))));
+    let actions = frame(&mut host, ROUTE_A, A, prompt(1, "hello", 1));
+    assert!(actions.is_empty(), "its question is not heard");
+    let actions = on(&mut host, Event::Admit { peer: A, allow: true });
+    assert!(actions.iter().any(|action| matches!(action, Action::Admitted(A))));
+    assert!(sent(&actions, ROUTE_A).iter().any(|frame| matches!(frame, Frame::Room(_))));
+}
+
+#[test]
+fn who_was_turned_away_is_not_heard_again_on_its_session() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Visitor);
+    on(&mut host, Event::Admit { peer: A, allow: false });
+    assert!(frame(&mut host, ROUTE_A, A, Frame::Hello(hello())).is_empty());
+    assert_eq!(members(&host), 1, "the host is not asked again");
+}
+
+#[test]
+fn the_newest_session_of_a_peer_counts() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, A, Proof::Link);
+    assert!(frame(&mut host, ROUTE_A, A, Frame::Resume(RequestId(1), 0)).is_empty(), "the old one is over");
+    assert_eq!(frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0)).len(), 1);
+    on(&mut host, Event::RouteLeft(ROUTE_A));
+    assert_eq!(frame(&mut host, ROUTE_B, A, Frame::Resume(RequestId(1), 0)).len(), 1, "its end changes nothing");
+}
+
+#[test]
+fn row_4_a_name_of_a_megabyte_is_refused_with_a_sentence() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    on(&mut host, Event::PeerConnected { route: ROUTE_B, peer: B, proof: Proof::Link });
+    let long = Hello { name: "n".repeat(1 << 20), ..hello() };
+    let actions = frame(&mut host, ROUTE_B, B, Frame::Hello(long));
+    assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("40 characters")));
+    assert_eq!(members(&host), 2, "the room is as it was");
+}
+
+#[test]
+fn row_4_the_largest_epoch_is_not_believed() {
+    let mut host = host();
+    on(&mut host, Event::PeerConnected { route: ROUTE_A, peer: A, proof: Proof::Link });
+    let claim = Hello { epoch: PlanEpoch(u32::MAX), ..hello() };
+    frame(&mut host, ROUTE_A, A, Frame::Hello(claim));
+    let coordinator = host.coordinator.as_ref().map(|coordinator| coordinator.next_epoch(&host.cx.members));
+    assert_eq!(coordinator, Some(PlanEpoch(1)));
+}
+
+#[test]
+fn row_4_budgets_and_speeds_are_numbers() {
+    for lent in [(u64::MAX, 1.0), (1, f64::NAN), (1, -1.0)] {
+        let mut host = host();
+        on(&mut host, Event::PeerConnected { route: ROUTE_A, peer: A, proof: Proof::Link });
+        let (budget, bandwidth) = (Bytes(lent.0), lent.1);
+        let contribution = Some(Contribution { budget, binding: Bytes(1), bandwidth, sync_millis: 1.0 });
+        let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { contribution, ..hello() }));
+        assert!(refusal(&actions, ROUTE_A).is_some(), "{lent:?}");
+    }
+}
+
+#[test]
+fn row_4_a_crowd_at_the_door_is_bounded() {
+    let mut host = host();
+    for n in 0..40 {
+        enter(&mut host, RelayRoute(100 + n), PeerId([100 + n as u8; 16]), Proof::Visitor);
+    }
+    assert_eq!(members(&host), 1 + crate::limits::MAX_ASKING);
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    assert_eq!(members(&host), 2 + crate::limits::MAX_ASKING, "who has the link comes in all the same");
+}
+
+#[test]
+fn row_4_whoever_says_hello_without_end_is_put_out() {
+    let mut host = host();
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    let mut last = Vec::new();
+    for session in 0..100 {
+        let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { session: Session(session), ..hello() }));
+        if !actions.is_empty() {
+            last = actions;
+        }
+    }
+    assert!(refusal(&last, ROUTE_A).is_some_and(|sentence| sentence.contains("over and over")));
+    assert_eq!(members(&host), 2, "the host and B");
+}
+
+#[test]
+fn row_8_a_question_is_measured_before_it_is_rendered() {
+    for (content, messages) in [("‹".repeat(6 << 20), 1), (String::new(), 100_000)] {
+        let mut host = host();
+        enter(&mut host, ROUTE_A, A, Proof::Link);
+        let actions = frame(&mut host, ROUTE_A, A, prompt(1, &content, messages));
+        let sentence = failure(&actions, ROUTE_A);
+        assert!(sentence.is_some_and(|sentence| sentence.contains("too long")), "{messages} messages: {sentence:?}");
+    }
+}
+
+#[test]
+fn row_8_one_asker_cannot_fill_the_queue_or_push_out_what_is_kept_for_others() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    let over = (0..500).filter(|n| failure(&frame(&mut host, ROUTE_A, A, prompt(*n, "hello", 1)), ROUTE_A).is_some());
+    assert_eq!(over.count(), 500 - crate::limits::MAX_WAITING_PER_PEER);
+    let actions = frame(&mut host, ROUTE_B, B, prompt(1, "hello", 1));
+    assert_eq!(failure(&actions, ROUTE_B), None, "B may still ask");
+}
+
+#[test]
+fn row_10_pieces_are_read_a_few_at_a_time() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    let ask = |host: &mut Peer, route, peer, id| {
+        let request = PieceRequest { id, file: 0, offset: 0, len: PieceRequest::MAX_LEN };
+        let actions = frame(host, route, peer, Frame::PieceRequest(request));
+        actions.iter().any(|action| matches!(action, Action::ReadPiece { .. }))
+    };
+    let read = (0..20_000).filter(|id| ask(&mut host, ROUTE_A, A, *id)).count();
+    assert_eq!(read, crate::limits::MAX_PIECES as usize);
+    assert!(ask(&mut host, ROUTE_B, B, 1), "another device loads on");
+    on(&mut host, Event::PieceRead { peer: A, id: 0, bytes: Ok(Vec::new()) });
+    assert!(ask(&mut host, ROUTE_A, A, 20_001), "the next one, once one is read");
+    let large = PieceRequest { id: 1, file: 0, offset: 0, len: u32::MAX };
+    let actions = frame(&mut host, ROUTE_B, B, Frame::PieceRequest(large));
+    assert!(matches!(sent(&actions, ROUTE_B)[..], [Frame::Piece { failed: Some(_), .. }]));
+}

@@ -1,0 +1,276 @@
+//! Forged frames: what a device that is who it says it is could send nevertheless. It repeats its own frames, sends
+//! those of others as if they were its own, alters them, and makes up new ones of every kind.
+//!
+//! What a plan asks of a device is left out: that it computes well is another matter, and what it says of itself is its
+//! own loss. So whatever is sent here must change no answer, and nobody may be blamed or removed for it.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use potluck_plan::{
+    BlockIndex, Bytes, Candidates, ConversationId, KernelClass, ModelId, PeerId, PlanEpoch, Position, StageId, WireType,
+};
+use potluck_protocol::{
+    AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertSum, Forward, Frame, Hello,
+    LmHeadOutput, LoadFault, LogitsResult, Message, PassId, PieceRequest, PromptRequest, RequestId, Role, Sampling,
+    Session, StageFault, StageFaultKind, Timings, WorkerStatus,
+};
+
+use super::fault::Fault;
+use super::random::Random;
+use super::world::{Scheduled, World};
+use crate::RelayRoute;
+
+/// Frames that forgers remember.
+const OVERHEARD: usize = 400;
+/// Most frames of a burst, and most milliseconds between two.
+const BURST: u64 = 4;
+const PAUSE_MILLIS: f64 = 600.0;
+
+/// The devices that forge, and what they know.
+pub(super) struct Forging {
+    random: Random,
+    pub devices: BTreeSet<usize>,
+    /// Who sent what to whom: forgers work together, and each knows what it was sent.
+    overheard: VecDeque<(usize, RelayRoute, Frame)>,
+}
+
+impl Forging {
+    pub fn new(seed: u64) -> Self {
+        Self { random: Random(seed ^ 0x666f_7267_65), devices: BTreeSet::new(), overheard: VecDeque::new() }
+    }
+}
+
+impl World {
+    /// Makes a device one that forges.
+    pub fn forges(&mut self, index: usize) {
+        self.forging.devices.insert(index);
+    }
+
+    /// A forger's accomplices see every frame.
+    pub(super) fn overhear(&mut self, index: usize, to: RelayRoute, frame: &Frame) {
+        let forging = &mut self.forging;
+        if forging.devices.is_empty() || matches!(frame, Frame::Heartbeat { .. } | Frame::Probe { .. }) {
+            return;
+        }
+        if forging.overheard.len() == OVERHEARD {
+            forging.overheard.pop_front();
+        }
+        forging.overheard.push_back((index, to, frame.clone()));
+    }
+
+    /// Sends some forged frames, and `bursts - 1` more bursts later.
+    pub(super) fn forge(&mut self, index: usize, bursts: u32) {
+        for _ in 0..=self.forging.random.below(BURST) {
+            if let Some((to, frame)) = self.forged(index) {
+                self.send(index, to, frame);
+            }
+        }
+        if bursts > 1 {
+            let again = self.now + PAUSE_MILLIS * self.forging.random.unit();
+            self.schedule(again, index, Scheduled::Fault(Fault::Forge(index, bursts - 1)));
+        }
+    }
+
+    fn forged(&mut self, index: usize) -> Option<(RelayRoute, Frame)> {
+        let sessions: Vec<RelayRoute> = self.peers[index].line.as_ref()?.sessions.iter().copied().collect();
+        let ids: Vec<PeerId> = self.peers.iter().map(|peer| peer.id).collect();
+        let Forging { random, overheard, .. } = &mut self.forging;
+        let to = *sessions.get(random.below(sessions.len() as u64) as usize)?;
+        let heard = overheard.get(random.below(overheard.len() as u64) as usize).cloned();
+        let frame = match (random.below(4), heard) {
+            // Once more to whom it was sent.
+            (0, Some((from, receiver, frame))) if from == index => {
+                return sessions.contains(&receiver).then_some((receiver, frame));
+            }
+            (0 | 1, Some((.., frame))) => frame,
+            (2, Some((.., frame))) => altered(random, frame),
+            (_, heard) => {
+                let epoch = heard.and_then(|(.., frame)| epoch(&frame));
+                invented(random, &ids, epoch.unwrap_or(PlanEpoch(1)))
+            }
+        };
+        (!self.is_its_part(index, to, &frame)).then_some((to, frame))
+    }
+
+    /// The plan asks the device for just this: whether it does it well is not the question here.
+    fn is_its_part(&self, index: usize, to: RelayRoute, frame: &Frame) -> bool {
+        let is_work = matches!(
+            frame,
+            Frame::Forward(_)
+                | Frame::ExpertCall(_)
+                | Frame::ExpertSum(_)
+                | Frame::LogitsResult(_)
+                | Frame::StageFault(_)
+        );
+        let (Some(receiver), from) = (self.behind(to), self.peers[index].id) else { return true };
+        let receiver = &self.peers[receiver].machine;
+        is_work && (receiver.hears(from, frame) || receiver.is_in_plan_with(from))
+    }
+
+    /// An honest device that the host distrusts, or that had to leave the room.
+    pub(super) fn is_wronged(&self) -> Option<String> {
+        let honest = |index: &usize| !self.forging.devices.contains(index) && self.peers[*index].wrong.is_none();
+        (0..self.peers.len()).filter(honest).find_map(|index| {
+            let peer = &self.peers[index];
+            let blamed = self.peers[0].machine.has_blamed(peer.id);
+            match &peer.closed {
+                Some(reason) => Some(format!("device {index} had to leave: {reason}")),
+                None => blamed.then(|| format!("device {index} is honest and was blamed")),
+            }
+        })
+    }
+}
+
+fn epoch(frame: &Frame) -> Option<PlanEpoch> {
+    match frame {
+        Frame::Forward(forward) => Some(forward.epoch),
+        Frame::Prepare(prepare) => Some(prepare.plan.epoch),
+        Frame::Commit(epoch) | Frame::Committed(epoch) | Frame::Prepared(epoch) | Frame::Abandon(epoch) => Some(*epoch),
+        _ => None,
+    }
+}
+
+fn any<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len() as u64) as usize]
+}
+
+/// Somebody's frame with something else in it.
+fn altered(random: &mut Random, frame: Frame) -> Frame {
+    let number = random.next();
+    match frame {
+        Frame::Forward(forward) => Frame::Forward(match number % 4 {
+            0 => Forward { pass: PassId(u64::MAX), live: Vec::new(), ..forward },
+            1 => Forward { epoch: PlanEpoch(forward.epoch.0.wrapping_add(1)), ..forward },
+            2 => Forward { count: u32::MAX, base: Position(u32::MAX), ..forward },
+            _ => Forward { hidden: vec![f32::NAN; forward.hidden.len()], ..forward },
+        }),
+        Frame::ExpertCall(call) => Frame::ExpertCall(ExpertCall { normed: vec![f32::NAN; 1], ..call }),
+        Frame::ExpertSum(sum) => Frame::ExpertSum(ExpertSum { sum: vec![f32::INFINITY; sum.sum.len()], ..sum }),
+        Frame::LogitsResult(result) => {
+            let best = Candidates { ids: vec![(number % 200) as u32], logits: vec![1.0] };
+            let stage_millis = vec![f64::NAN; result.stage_millis.len()];
+            Frame::LogitsResult(LogitsResult { result: LmHeadOutput::Candidates(vec![best]), stage_millis, ..result })
+        }
+        Frame::Hello(hello) => Frame::Hello(said(random, hello)),
+        Frame::Answer(request, AnswerPart::Text { index, .. }) => {
+            Frame::Answer(request, AnswerPart::Text { index, delta: "x".into(), tokens: vec![120] })
+        }
+        Frame::Prepare(mut prepare) => {
+            prepare.plan.epoch = PlanEpoch(prepare.plan.epoch.0.wrapping_add(1));
+            prepare.plan.stages.truncate(1);
+            Frame::Prepare(prepare)
+        }
+        other => other,
+    }
+}
+
+/// What a device may say of itself, true or not.
+fn said(random: &mut Random, hello: Hello) -> Hello {
+    match random.below(5) {
+        0 => Hello { session: Session(random.next()), ..hello },
+        1 => Hello { epoch: PlanEpoch(u32::MAX), ..hello },
+        2 => Hello { name: "x".repeat(100_000), ..hello },
+        3 => {
+            let (budget, bandwidth) = (Bytes(1 << random.below(64)), any(random, &[f64::NAN, 1.0, 1e300]));
+            let lent = Contribution { budget, binding: budget, bandwidth, sync_millis: random.unit() };
+            Hello { contribution: Some(lent), ..hello }
+        }
+        _ => Hello { contribution: None, ..hello },
+    }
+}
+
+fn hello() -> Hello {
+    Hello {
+        session: Session(0),
+        build: "sim".into(),
+        kernel_class: 1,
+        name: "Forger".into(),
+        kind: DeviceKind::Native,
+        adapter: "simulated".into(),
+        contribution: None,
+        epoch: PlanEpoch(0),
+        hidden: false,
+    }
+}
+
+/// A frame out of nothing.
+fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
+    let peer = any(random, ids);
+    let epoch = PlanEpoch(epoch.0.wrapping_add(any(random, &[0, 0, 1, u32::MAX])));
+    let (request, conversation) = (RequestId(1 + random.below(3) as u32), ConversationId(1 + random.below(6) as u32));
+    let (stage, pass) = (StageId(random.below(3) as u16), PassId(any(random, &[0, 1, random.0 % 500, u64::MAX])));
+    let end = AnswerPart::End { pieces: 0, stop: AnswerStop::Complete, timings: Timings::default() };
+    match random.below(28) {
+        0 => Frame::Refused("Go away.".into()),
+        1 => Frame::Bye,
+        2 => Frame::Unknown,
+        3..=5 => Frame::Hello(said(random, hello())),
+        6 => {
+            let round_trips = vec![(peer, any(random, &[f64::NAN, f64::INFINITY, 0.0, 1e9])); 100];
+            let status =
+                WorkerStatus { prepared: Some(epoch), decode_millis: f64::NAN, round_trips, ..Default::default() };
+            Frame::Heartbeat { sent: f64::NAN, status: Some(status) }
+        }
+        7 => Frame::HeartbeatBack { sent: any(random, &[f64::NAN, f64::NEG_INFINITY, 0.0]), probed: 1, idle: true },
+        8 => Frame::Commit(epoch),
+        9 => Frame::Abandon(epoch),
+        10 => Frame::Prepared(epoch),
+        11 => Frame::PrepareFailed(epoch, LoadFault::Failed("no".into())),
+        12 => Frame::PrepareFailed(epoch, LoadFault::NoRoom("no".into())),
+        13 => Frame::Committed(epoch),
+        14 => Frame::Expect,
+        15 => Frame::Stop(request),
+        16 => Frame::Resume(request, 0),
+        17 => Frame::Answer(request, end),
+        18 => Frame::Answer(request, AnswerPart::Unknown),
+        19 => {
+            let kind = match random.below(4) {
+                0 => StageFaultKind::DeviceLost,
+                1 => StageFaultKind::Gap(Position(0)),
+                2 => StageFaultKind::Failed("no".into()),
+                _ => StageFaultKind::BadResult(peer),
+            };
+            Frame::StageFault(StageFault { epoch, stage, conversation, pass: Some(pass), kind })
+        }
+        20 => Frame::Forward(Forward {
+            epoch,
+            stage,
+            pass,
+            live: Vec::new(),
+            conversation,
+            base: Position(0),
+            class: KernelClass::Decode,
+            count: 1,
+            tokens: vec![65],
+            further_steps: 0,
+            lm_head: None,
+            stage_millis: Vec::new(),
+            wire: WireType::F32,
+            hidden: Vec::new(),
+        }),
+        21 => {
+            let (block, call, class) = (BlockIndex(0), u64::from(epoch.0) << 32, KernelClass::Decode);
+            let (routes, wire) = (Vec::new(), WireType::F32);
+            Frame::ExpertCall(ExpertCall { epoch, call, block, class, routes, wire, normed: Vec::new() })
+        }
+        22 => {
+            let call = (u64::from(epoch.0) << 32) + random.below(100);
+            Frame::ExpertSum(ExpertSum { epoch, call, failed: None, wire: WireType::F32, sum: vec![f32::NAN] })
+        }
+        23 => Frame::PieceRequest(PieceRequest { id: random.next(), file: 0, offset: 0, len: u32::MAX }),
+        24 => Frame::Piece { id: random.below(9), failed: None, bytes: vec![0; 9] },
+        25 => {
+            let runs = CalibrationRuns { decode_short: vec![f64::NAN; 9], ..CalibrationRuns::default() };
+            Frame::Calibrated(ModelId([0; 32]), Box::new(Ok(runs)))
+        }
+        26 => Frame::Writing,
+        _ => Frame::Prompt(PromptRequest {
+            request,
+            conversation: "a".into(),
+            messages: vec![Message { role: Role::User, content: "who are you?".into() }],
+            raw: true,
+            max_tokens: 1 + random.below(8) as u32,
+            sampling: Sampling::default(),
+        }),
+    }
+}
