@@ -18,8 +18,8 @@ pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload,
 };
-pub use keys::{KeySeed, RoomKeys};
 pub use command::{ContributeChoice, HostChoice, StoredModel, ToNode, ToPage};
+pub use keys::{KeySeed, RoomKeys};
 pub use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
 pub use potluck_protocol::{
     AnswerPart, AnswerStop, DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView,

@@ -9,8 +9,8 @@ use crate::Frame;
 /// Version of the frames; peers of another version are asked to reload.
 pub const VERSION: u16 = 9;
 
-/// Largest frame we send or read, in bytes: just under the relay's limit of 16 MiB.
-pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 4;
+/// Largest frame we send or read, in bytes: sealed and with a route it stays under the relay's limit of 16 MiB.
+pub const MAX_FRAME: usize = 16 * 1024 * 1024 - 64;
 
 /// Largest head, in bytes: what takes little space in it may take much more in memory. The longest heads are those of
 /// plans with thousands of experts, about a megabyte.

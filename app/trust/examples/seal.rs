@@ -5,9 +5,7 @@
 use std::time::Instant;
 
 use potluck_plan::Millis;
-use potluck_trust::{
-    Action, IdentityKeys, NodeIdentity, OwnerKey, Proof, RoomRole, RoomSecret, Route, Sessions,
-};
+use potluck_trust::{Action, IdentityKeys, NodeIdentity, OwnerKey, Proof, RoomRole, RoomSecret, Route, Sessions};
 
 /// Bytes of a frame: a token's hidden vector of a small model, a large one, and a chunk of a prompt.
 const SIZES: [usize; 3] = [8 * 1024, 32 * 1024, 1024 * 1024];

@@ -253,8 +253,8 @@ impl Sessions {
 
     fn begin_where_due(&mut self, now: Millis) {
         let is_due = |link: &Link| {
-            let wait = (RETRY_MILLIS * f64::from(2u32.saturating_pow(link.attempts.saturating_sub(1))))
-                .min(MAX_RETRY_MILLIS);
+            let wait =
+                (RETRY_MILLIS * f64::from(2u32.saturating_pow(link.attempts.saturating_sub(1)))).min(MAX_RETRY_MILLIS);
             link.session.is_none() && link.began.is_none_or(|began| now.0 - began.0 >= wait)
         };
         let due: Vec<Route> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(route, _)| *route).collect();
@@ -328,7 +328,8 @@ impl Sessions {
 
     fn finish(&mut self, route: Route, third: &[u8]) {
         let Some(link) = self.links.get_mut(&route) else { return };
-        let Some(Pending::Answered(handshake)) = link.pending.take_if(|pending| matches!(pending, Pending::Answered(_)))
+        let Some(Pending::Answered(handshake)) =
+            link.pending.take_if(|pending| matches!(pending, Pending::Answered(_)))
         else {
             return;
         };

@@ -324,6 +324,9 @@ fn start_relay(models: &Path, cache: &Path) -> Result<(SocketAddr, oneshot::Send
         cache: cache.join("relay"),
         identity: None,
         addresses: Vec::new(),
+        hosts: Vec::new(),
+        proxies: Default::default(),
+        public_metrics: false,
         limits: Limits::default(),
     };
     let (stop, stopped) = oneshot::channel::<()>();

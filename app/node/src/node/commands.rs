@@ -98,7 +98,8 @@ impl Node {
             relay,
             room: room.id.clone(),
             role: RoomRole::Owner { key: owner, secret, generation: 0 },
-            listing: Listing { title, visible: choice.visible },
+            // The relay learns the host's name only where the host wants it listed.
+            listing: Listing { title: if choice.visible { title } else { String::new() }, visible: choice.visible },
             keys,
         };
         self.membership.enter(room);

@@ -52,7 +52,7 @@ pub fn folder(test: &str) -> PathBuf {
 pub struct RunningRelay {
     pub origin: String,
     stop: Option<oneshot::Sender<()>>,
-    task: tokio::task::JoinHandle<std::io::Result<()>>,
+    task: tokio::task::JoinHandle<()>,
 }
 
 /// Starts a relay with a folder of models; `port` 0 takes a free one.
@@ -70,6 +70,9 @@ pub async fn start_relay(models: &Path, port: u16, identity: Option<Identity>) -
         cache: folder("relay").join("cache"),
         identity,
         addresses: Vec::new(),
+        hosts: Vec::new(),
+        proxies: Default::default(),
+        public_metrics: false,
         limits: Limits::default(),
     };
     let relay = Relay::start(config).await.unwrap();
@@ -87,7 +90,7 @@ impl RunningRelay {
     /// Stops it and waits until it has stopped.
     pub async fn stop(mut self) {
         self.stop.take().unwrap().send(()).unwrap();
-        self.task.await.unwrap().unwrap();
+        self.task.await.unwrap();
     }
 
     /// A counter of `GET /metrics`.

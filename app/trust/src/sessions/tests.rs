@@ -207,12 +207,7 @@ fn a_guest_cannot_play_the_host() {
     let other_owner = OwnerKey::from_seed([8; 32]);
     let secret = RoomSecret::from_bytes(SECRET);
     let (identity, name) = (identity(), room.owner.room());
-    let mut fake = Sessions::new(
-        identity,
-        name,
-        RoomRole::Owner { key: other_owner, secret, generation: 0 },
-        counting,
-    );
+    let mut fake = Sessions::new(identity, name, RoomRole::Owner { key: other_owner, secret, generation: 0 }, counting);
     fake.welcomed(mallory, Some(mallory), &[victim], room.now);
     room.members.get_mut(&mallory).unwrap().sessions = fake;
     room.perform(victim);
@@ -227,7 +222,15 @@ fn a_relay_that_swaps_two_connections_reaches_nothing() {
     let mut room = Room::new();
     let host = room.enter(1, room.host_role());
     let (one, two) = (room.enter(2, room.guest_role()), room.enter(3, room.guest_role()));
-    let swap = |route: Route| if route == one { two } else if route == two { one } else { route };
+    let swap = |route: Route| {
+        if route == one {
+            two
+        } else if route == two {
+            one
+        } else {
+            route
+        }
+    };
     for _ in 0..40 {
         while let Some((from, to, message)) = room.in_flight.pop_front() {
             let (from, to) = if to == host { (swap(from), to) } else { (from, swap(to)) };

@@ -1,9 +1,7 @@
 //! The page's state: signals driven by the node's messages and the user's actions.
 
 use leptos::prelude::*;
-use potluck_panel::{
-    BUILD, BenchEvent, Connection, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
-};
+use potluck_panel::{BUILD, BenchEvent, Connection, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage};
 use potluck_text::texts;
 
 use super::{AnswerState, BenchState, Benching, Chats, Notices, Opening, Part, Place, RoomState, Session, Settings};
@@ -163,9 +161,10 @@ impl Store {
     }
 
     fn keep_room_keys(self, keys: RoomKeys) {
-        let opened = self.room.opening.try_update(|opening| {
-            opening.as_mut().map(|opening| opening.choice.resume = Some(keys.clone()))
-        });
+        let opened = self
+            .room
+            .opening
+            .try_update(|opening| opening.as_mut().map(|opening| opening.choice.resume = Some(keys.clone())));
         if opened.flatten().is_none() {
             self.remember(|session| {
                 if let Some(place) = &mut session.place {

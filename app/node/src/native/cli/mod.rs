@@ -86,13 +86,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
     session.ask(&options).await
 }
 
-async fn host(
-    model: &str,
-    relay: &str,
-    keys: Option<&Path>,
-    visible: bool,
-    options: Options,
-) -> Result<(), String> {
+async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, options: Options) -> Result<(), String> {
     let path = Path::new(model);
     let (source, files) = if path.is_file() {
         if split_names(model).len() > 1 {

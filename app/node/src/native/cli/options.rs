@@ -292,7 +292,8 @@ mod tests {
     #[test]
     fn the_help_names_every_public_option() {
         let help = help();
-        for option in ["--prompt", "--workloads", "--kv", "--budget", "--room-keys", "--guest", "--gpu-index", "--insecure"]
+        for option in
+            ["--prompt", "--workloads", "--kv", "--budget", "--room-keys", "--guest", "--gpu-index", "--insecure"]
         {
             assert!(help.contains(option), "{option} is missing in\n{help}");
         }

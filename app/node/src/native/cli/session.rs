@@ -8,8 +8,8 @@ use futures::StreamExt;
 use futures::channel::mpsc;
 use potluck_engine::GpuOptions;
 use potluck_panel::{
-    AnswerPart, AnswerStop, Connection, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role, RoomKeys,
-    Sampling, Status, Timings, ToNode, ToPage,
+    AnswerPart, AnswerStop, Connection, KeySeed, Message, NoticeLevel, PlanStatus, PromptRequest, RequestId, Role,
+    RoomKeys, Sampling, Status, Timings, ToNode, ToPage,
 };
 
 use potluck_text::texts;
