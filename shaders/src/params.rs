@@ -240,7 +240,7 @@ params! {
     }
     /// Memory bandwidth measurement.
     Stream {
-        /// Quads of words to read.
-        quads: u32,
+        /// Tiles of four vectors per thread to read.
+        tiles: u32,
     }
 }

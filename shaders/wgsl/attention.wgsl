@@ -35,9 +35,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var peak = -1.0e30;
     var total = 0.0;
     var acc = vec4<f32>(0.0);
-    let count = position / 64u + 1u;
+    let count = position / $PAGEu + 1u;
     for (var p = 0u; p < count; p++) {
-        let base = pages[at.z + p] * 64u;
+        let base = pages[at.z + p] * $PAGEu;
         let valid = p * 64u + local <= position;
         var score = -1.0e30;
         if (valid) {
@@ -93,7 +93,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var peak = -1.0e30;
     var total = 0.0;
     for (var j = 0u; j <= at.x; j++) {
-        let cached = (pages[at.z + j / 64u] * 64u + j % 64u) * params.kv_heads + kv_head;
+        let cached = (pages[at.z + j / $PAGEu] * $PAGEu + j % $PAGEu) * params.kv_heads + kv_head;
         var s = vec4<f32>(0.0);
         for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached, i), s); }
         let score = (s.x + s.y) + (s.z + s.w);

@@ -55,7 +55,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
         begin = end;
         for (var base = 0u; base < reach; base += $KEYSu) {
-            let page = pages[start + base / 64u] * 64u + base % 64u;
+            let page = pages[start + base / $PAGEu] * $PAGEu + base % $PAGEu;
             workgroupBarrier();
             for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
                 let at = (page + i / $QUADSu) * params.kv_heads + kv_head;

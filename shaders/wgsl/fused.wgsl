@@ -2,7 +2,9 @@
 // $PAIRS results at a time, so it reads a vector once for all of them; a workgroup has several teams. A team halves its
 // sums through workgroup memory until $SHUFFLE are left, and adds those with subgroup shuffles: the same tree, so the
 // same bits.
-// NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x), summing the squares beside the products.
+// STAGED: with one vector, the workgroup brings it into workgroup memory for all its teams, 1024 values at a time and
+// multiplied by the gain, while the weights of the next 1024 are on their way. Several vectors are read where they lie.
+// NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x). Thread by thread, 256 sums of squares.
 // Up to three matrices in one binding (query, key, value); BIAS: with a bias each; otherwise optionally added to y.
 // GATED: a result combines two matrix rows, one of gate and one of up, and stores silu(gate) · up.
 // EXPERT: group z is one chosen (token, expert) pair. SUM: the weighted sum over a token's experts, in router order.
@@ -33,6 +35,8 @@ $PARAMS
 #endif
 #endif
 
+fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
+
 #if WIDE
 #include wide_q4_k
 #else
@@ -40,27 +44,30 @@ $PARAMS
 #if FORMAT == Q6_K
 #include wide_q6_k
 #else
-
-struct Unit { q0: vec4<f32>, q1: vec4<f32>, q2: vec4<f32>, q3: vec4<f32> }
-
-// A unit is 16 consecutive values of a row.
-fn fetch(base: u32, i: u32) -> Unit {
-    let w = fetch16(base, i);
-    return Unit(w.a, w.b, w.c, w.d);
-}
-fn quad(i: u32, k: u32) -> u32 { return 4u * i + k; }
+#include sixteen
 #endif
 #endif
 
 const TEAM = 32u;
+// Quads of a vector that the teams work through at a time.
+const CHUNK = 256u;
+#if STAGED
+// The chunk in use, and the next one.
+var<workgroup> staged: array<vec4<f32>, 512>;
+#if SUMS
+// The sum of each quad, for formats with minimums.
+var<workgroup> staged_sums: array<f32, 512>;
+#endif
+#endif
+#if NORM
+var<workgroup> slots_of_squares: array<f32, $SQUARES>;
+#endif
 #if SHARES
 var<workgroup> sums: array<f32, $PARTIALS>;
 #if NORM
 var<workgroup> squares: array<f32, $VECTOR_PARTIALS>;
 #endif
 #endif
-
-fn across(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 
 // Byte offset of a matrix row, where its result goes, and its bias.
 struct Line { base: u32, y: u32, bias: u32 }
@@ -79,15 +86,7 @@ fn line(row: u32) -> Line {
     return Line(at.base + r * params.row_bytes, at.y + r, at.bias + r);
 }
 
-#if EXPERT
-fn slot_of(pair: u32) -> u32 {
-    let expert = chosen[pair];
-    var slot = 0xffffffffu;
-    if (expert < params.experts) { slot = slots[expert]; }
-    return slot - params.slot_first;
-}
-#endif
-#if SUM
+#if EXPERTS
 fn slot_of(pair: u32) -> u32 {
     let expert = chosen[pair];
     var slot = 0xffffffffu;
@@ -96,12 +95,33 @@ fn slot_of(pair: u32) -> u32 {
 }
 #endif
 
+// Quad q of the vector that starts at quad `at`; zeros past its end.
+fn input(at: u32, q: u32) -> vec4<f32> {
+    return select(vec4<f32>(0.0), x[at + min(q, params.x_stride - 1u)], q < params.x_stride);
+}
+#if NORM
+fn gain_at(q: u32) -> vec4<f32> { return gain[min(q, params.x_stride - 1u)]; }
+#if SUMS
+
+// From the factors, because a compiler may contract the addition of a product where it sees one.
+fn quad_sum(v: vec4<f32>, gain: vec4<f32>) -> f32 {
+    return fma(v.x, gain.x, fma(v.y, gain.y, fma(v.z, gain.z, v.w * gain.w)));
+}
+#endif
+#else
+#if SUMS
+
+fn quad_sum(v: vec4<f32>) -> f32 { return across(v); }
+#endif
+#endif
+
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32,
         @builtin(num_workgroups) groups: vec3<u32>) {
     let lane = local % TEAM;
     let team = local / TEAM;
     let tile = group.x + group.y * groups.x;
+    let chunks = (params.units + $UNITSu * TEAM - 1u) / ($UNITSu * TEAM);
 #repeat p $PAIRS
     let row_$p = $PAIRSu * (tile * ($THREADSu / TEAM) + team) + $pu;
     let line_$p = line(min(row_$p, params.rows - 1u));
@@ -110,54 +130,38 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     var base_$p_1 = line_$p.base + params.up;
 #endif
 #end
-    var live = row_0 < params.rows;
+    let live = row_0 < params.rows;
 #repeat r $ROWS
 #repeat p $PAIRS
 #repeat h $HALVES
-    var acc_$r_$p_$h = vec4<f32>(0.0);
+    var sum_$r_$p_$h = 0.0;
 #end
 #end
-    var square_$r = vec4<f32>(0.0);
+#if NORM
+#repeat j $LOADS
+    var square_$r_$j = vec4<f32>(0.0);
+#end
+#endif
 #end
 #if SUM
-    if (live) {
-        for (var k = 0u; k < params.used; k++) {
-            let pair = group.z * params.used + k;
-            let slot = slot_of(pair);
-            if (slot < params.slot_count) {
-                let at = pair * params.x_stride;
+    for (var k = 0u; k < params.used; k++) {
+    let pair = group.z * params.used + k;
+    let slot = slot_of(pair);
+    if (slot >= params.slot_count) { continue; }
+    let at_0 = pair * params.x_stride;
 #repeat p $PAIRS
-                let expert_$p = base_$p_0 + slot * params.expert_bytes;
-                var part_$p = vec4<f32>(0.0);
+    base_$p_0 = line_$p.base + slot * params.expert_bytes;
+    var part_0_$p_0 = 0.0;
 #end
-                for (var i = lane; i < params.units; i += TEAM) {
-#repeat p $PAIRS
-                    let w_$p = fetch(expert_$p, i);
-#end
-#repeat k $QUADS
-                    let x_$k = x[at + quad(i, $ku)];
-#repeat p $PAIRS
-                    part_$p = fma(w_$p.q$k, x_$k, part_$p);
-#end
-#end
-                }
-#repeat p $PAIRS
-                acc_0_$p_0 = fma(vec4<f32>(gates[pair]), part_$p, acc_0_$p_0);
-#end
-            }
-        }
-    }
 #else
 #if EXPERT
     let slot = slot_of(group.z);
-    live = live && slot < params.slot_count;
-    if (live) {
+    if (slot >= params.slot_count) { return; }
 #repeat p $PAIRS
 #repeat h $HALVES
-        base_$p_$h += slot * params.expert_bytes;
+    base_$p_$h += slot * params.expert_bytes;
 #end
 #end
-    }
     let first = group.z;
     let at_0 = (group.z / params.used) * params.x_stride;
 #else
@@ -165,6 +169,121 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat r $ROWS
     let at_$r = (params.x_first + min(first + $ru, params.n - 1u)) * params.x_stride;
 #end
+#endif
+#repeat r $ROWS
+#repeat p $PAIRS
+#repeat h $HALVES
+    var part_$r_$p_$h = 0.0;
+#end
+#end
+#end
+#endif
+#if STAGED
+#repeat u $UNITS
+    let unit_$u = lane + $uu * TEAM;
+#repeat p $PAIRS
+#repeat h $HALVES
+    var w_$p_$h_$u = fetch(base_$p_$h, min(unit_$u, params.units - 1u));
+#end
+#end
+#end
+#repeat j $LOADS
+    {
+        let q = local + $ju * $THREADSu;
+        var v = input(at_0, q);
+#if NORM
+        let g = gain_at(q);
+#if SUMS
+        staged_sums[sum_at(q)] = quad_sum(v, g);
+#endif
+        square_0_$j = fma(v, v, square_0_$j);
+        v = v * g;
+#else
+#if SUMS
+        staged_sums[sum_at(q)] = quad_sum(v);
+#endif
+#endif
+        staged[staged_at(q)] = prepared(q, v);
+    }
+#end
+    workgroupBarrier();
+    for (var c = 0u; c < chunks; c++) {
+        let here = (c & 1u) * CHUNK;
+        // After the last chunk: zeros and any weights, without a branch.
+        let next = (c + 1u) * CHUNK + local;
+        let next_unit = (c + 1u) * ($UNITSu * TEAM);
+#repeat j $LOADS
+        var v_$j = input(at_0, next + $ju * $THREADSu);
+#if NORM
+        let gain_$j = gain_at(next + $ju * $THREADSu);
+#endif
+#end
+#repeat u $UNITS
+#repeat p $PAIRS
+#repeat h $HALVES
+        let later_$p_$h_$u = fetch(base_$p_$h, min(next_unit + unit_$u, params.units - 1u));
+#end
+#end
+#end
+#repeat u $UNITS
+        {
+            // Units past the end of a row meet zeros.
+            let v = Values(
+#repeat k $QUADS
+                staged[here + staged_at(quad(unit_$u, $ku))],
+#end
+            );
+#if SUMS
+            let s = sums_of(
+#repeat k $QUADS
+                staged_sums[here + sum_at(quad(unit_$u, $ku))],
+#end
+            );
+#else
+            let s = vec2<f32>(0.0);
+#endif
+#repeat p $PAIRS
+#repeat h $HALVES
+            part_0_$p_$h = product(w_$p_$h_$u, base_$p_$h, unit_$u, v, s, part_0_$p_$h);
+#end
+#end
+        }
+#end
+#repeat j $LOADS
+#if NORM
+#if SUMS
+        staged_sums[(CHUNK - here) + sum_at(local + $ju * $THREADSu)] = quad_sum(v_$j, gain_$j);
+#endif
+        square_0_$j = fma(v_$j, v_$j, square_0_$j);
+        v_$j = v_$j * gain_$j;
+#else
+#if SUMS
+        staged_sums[(CHUNK - here) + sum_at(local + $ju * $THREADSu)] = quad_sum(v_$j);
+#endif
+#endif
+        staged[(CHUNK - here) + staged_at(local + $ju * $THREADSu)] = prepared(local + $ju * $THREADSu, v_$j);
+#end
+        workgroupBarrier();
+#repeat u $UNITS
+#repeat p $PAIRS
+#repeat h $HALVES
+        w_$p_$h_$u = later_$p_$h_$u;
+#end
+#end
+#end
+    }
+#else
+#if NORM
+    for (var c = 0u; c < params.x_stride; c += CHUNK) {
+#repeat j $LOADS
+#repeat r $ROWS
+        {
+            let v = input(at_$r, c + $ju * $THREADSu + local);
+            square_$r_$j = fma(v, v, square_$r_$j);
+        }
+#end
+#end
+    }
 #endif
     if (live) {
         for (var i = lane; i < params.units; i += TEAM) {
@@ -174,48 +293,69 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #end
 #repeat k $QUADS
-            let at_$k_quad = quad(i, $ku);
+            let q_$k = quad(i, $ku);
 #if NORM
-#if SHORT
-            // A row may end inside a unit.
-            let inside_$k = at_$k_quad < params.x_stride;
-            let gain_$k = select(vec4<f32>(0.0), gain[at_$k_quad], vec4<bool>(inside_$k));
-#else
-            let gain_$k = gain[at_$k_quad];
+            let gain_$k = gain_at(q_$k);
 #endif
-#endif
+#end
 #repeat r $ROWS
+            let v_$r = Values(
+#repeat k $QUADS
 #if NORM
-#if SHORT
-            let x_$k_$r = select(vec4<f32>(0.0), x[at_$r + at_$k_quad], vec4<bool>(inside_$k));
+                prepared(q_$k, input(at_$r, q_$k) * gain_$k),
 #else
-            let x_$k_$r = x[at_$r + at_$k_quad];
+                prepared(q_$k, input(at_$r, q_$k)),
 #endif
-            square_$r = fma(x_$k_$r, x_$k_$r, square_$r);
-            let v_$k_$r = x_$k_$r * gain_$k;
+#end
+            );
+#if SUMS
+            let s_$r = sums_of(
+#repeat k $QUADS
+#if NORM
+                quad_sum(input(at_$r, q_$k), gain_$k),
 #else
-            let v_$k_$r = x[at_$r + at_$k_quad];
+                quad_sum(input(at_$r, q_$k)),
+#endif
+#end
+            );
+#else
+            let s_$r = vec2<f32>(0.0);
 #endif
 #repeat p $PAIRS
 #repeat h $HALVES
-            acc_$r_$p_$h = fma(w_$p_$h.q$k, v_$k_$r, acc_$r_$p_$h);
-#end
+            part_$r_$p_$h = product(w_$p_$h, base_$p_$h, i, v_$r, s_$r, part_$r_$p_$h);
 #end
 #end
 #end
         }
     }
 #endif
+#if SUM
+#repeat p $PAIRS
+    sum_0_$p_0 = fma(gates[pair], part_0_$p_0, sum_0_$p_0);
+#end
+    }
+#else
 #repeat r $ROWS
 #repeat p $PAIRS
 #repeat h $HALVES
-    var sum_$r_$p_$h = across(acc_$r_$p_$h);
+    sum_$r_$p_$h = part_$r_$p_$h;
 #end
 #end
-#if NORM
-    var squared_$r = across(square_$r);
+#end
 #endif
+#if NORM
+#repeat r $ROWS
+#repeat j $LOADS
+    slots_of_squares[$ru * CHUNK + $ju * $THREADSu + local] = across(square_$r_$j);
 #end
+#end
+    workgroupBarrier();
+#repeat r $ROWS
+    var squared_$r = 0.0;
+    for (var m = 0u; m < CHUNK; m += TEAM) { squared_$r += slots_of_squares[$ru * CHUNK + m + lane]; }
+#end
+#endif
 #if SHARES
 #repeat r $ROWS
 #repeat p $PAIRS

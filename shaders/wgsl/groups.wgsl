@@ -1,76 +1,77 @@
-// Lists the chosen (token, expert) pairs by expert, in tiles of `tile` pairs, for the grouped product. One thread walks
-// one expert's pairs in order, so the lists are deterministic.
+// Lists the chosen (token, expert) pairs by expert, in tiles of `tile` pairs, for the grouped product. A pair's place is
+// the number of earlier pairs of its expert, so the lists are deterministic: pairs are taken $THREADS at a time, each
+// sets its bit in its expert's bitmap, and the lower bits there are the earlier pairs.
 #include lists
 
-const AT_ONCE = 1024u;
-var<workgroup> some: array<u32, AT_ONCE>;
-var<workgroup> count: array<u32, $EXPERTS>;
+const WORDS = $THREADSu / 32u;
+var<workgroup> count: array<atomic<u32>, $EXPERTS>;
+var<workgroup> bitmaps: array<atomic<u32>, $BITMAPS>;
 // Where the expert's next pair goes.
 var<workgroup> next: array<u32, $EXPERTS>;
 var<workgroup> first_tile: array<u32, $EXPERTS>;
-var<workgroup> tiles_used: u32;
 
-// Loads chosen experts `begin..begin + AT_ONCE` into workgroup memory.
-fn bring(begin: u32, local: u32) {
-    for (var i = local; i < AT_ONCE; i += $THREADSu) { some[i] = chosen[min(begin + i, params.pairs - 1u)]; }
-}
+fn tiles_of(pairs: u32) -> u32 { return (pairs + params.tile - 1u) / params.tile; }
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(local_invocation_index) local: u32) {
-    for (var e = local; e < params.experts; e += $THREADSu) { count[e] = 0u; }
-    for (var begin = 0u; begin < params.pairs; begin += AT_ONCE) {
-        workgroupBarrier();
-        bring(begin, local);
-        workgroupBarrier();
-        let here = min(AT_ONCE, params.pairs - begin);
-        for (var e = local; e < params.experts; e += $THREADSu) {
-            var c = count[e];
-            for (var i = 0u; i < here; i++) { c += select(0u, 1u, some[i] == e); }
-            count[e] = c;
-        }
-    }
-    for (var e = local; e < params.experts; e += $THREADSu) {
-        if (slots[e] == 0xffffffffu) { count[e] = 0u; }
+    for (var e = local; e < params.experts; e += $THREADSu) { atomicStore(&count[e], 0u); }
+    for (var i = local; i < params.experts * WORDS; i += $THREADSu) { atomicStore(&bitmaps[i], 0u); }
+    workgroupBarrier();
+    for (var i = local; i < params.pairs; i += $THREADSu) {
+        let e = chosen[i];
+        if (e < params.experts) { atomicAdd(&count[e], 1u); }
     }
     workgroupBarrier();
-    if (local == 0u) {
-        var at = 0u;
+    for (var e = local; e < params.experts; e += $THREADSu) {
+        if (slots[e] == 0xffffffffu) { atomicStore(&count[e], 0u); }
+    }
+    workgroupBarrier();
+    for (var e = local; e < params.experts; e += $THREADSu) {
+        var first = 0u;
         var tile = 0u;
-        for (var e = 0u; e < params.experts; e++) {
-            next[e] = at;
-            first_tile[e] = tile;
-            at += count[e];
-            tile += (count[e] + params.tile - 1u) / params.tile;
+        for (var before = 0u; before < e; before++) {
+            let c = atomicLoad(&count[before]);
+            first += c;
+            tile += tiles_of(c);
         }
-        tiles_used = tile;
-    }
-    workgroupBarrier();
-    for (var e = local; e < params.experts; e += $THREADSu) {
-        var left = count[e];
-        var first = next[e];
-        for (var tile = first_tile[e]; left > 0u; tile++) {
+        next[e] = first;
+        first_tile[e] = tile;
+        var left = atomicLoad(&count[e]);
+        for (; left > 0u; tile++) {
             let here = min(left, params.tile);
             tiles[tile] = vec4<u32>(first, here, slots[e], 0u);
             first += here;
             left -= here;
         }
     }
-    for (var t = tiles_used + local; t < params.tiles; t += $THREADSu) { tiles[t] = vec4<u32>(0u); }
-    for (var begin = 0u; begin < params.pairs; begin += AT_ONCE) {
+    workgroupBarrier();
+    let last = params.experts - 1u;
+    let used = first_tile[last] + tiles_of(atomicLoad(&count[last]));
+    for (var t = used + local; t < params.tiles; t += $THREADSu) { tiles[t] = vec4<u32>(0u); }
+    for (var begin = 0u; begin < params.pairs; begin += $THREADSu) {
+        let pair = begin + local;
+        let e = select(0xffffffffu, chosen[min(pair, params.pairs - 1u)], pair < params.pairs);
+        var listed = false;
+        if (e < params.experts) { listed = atomicLoad(&count[e]) > 0u; }
+        if (listed) { atomicOr(&bitmaps[e * WORDS + local / 32u], 1u << (local % 32u)); }
         workgroupBarrier();
-        bring(begin, local);
-        workgroupBarrier();
-        let here = min(AT_ONCE, params.pairs - begin);
-        for (var e = local; e < params.experts; e += $THREADSu) {
-            if (count[e] == 0u) { continue; }
-            var at = next[e];
-            for (var i = 0u; i < here; i++) {
-                if (some[i] == e) {
-                    pairs[at] = begin + i;
-                    at += 1u;
-                }
+        var all = 0u;
+        var earlier = 0u;
+        if (listed) {
+            for (var w = 0u; w < WORDS; w++) {
+                let bits = atomicLoad(&bitmaps[e * WORDS + w]);
+                all += countOneBits(bits);
+                if (w < local / 32u) { earlier += countOneBits(bits); }
+                if (w == local / 32u) { earlier += countOneBits(bits & ((1u << (local % 32u)) - 1u)); }
             }
-            next[e] = at;
+            pairs[next[e] + earlier] = pair;
         }
+        workgroupBarrier();
+        // The expert's last pair counts them and clears the bitmap.
+        if (listed && earlier + 1u == all) {
+            next[e] += all;
+            for (var w = 0u; w < WORDS; w++) { atomicStore(&bitmaps[e * WORDS + w], 0u); }
+        }
+        workgroupBarrier();
     }
 }

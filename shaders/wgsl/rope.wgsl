@@ -36,9 +36,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var b = vec2<f32>(qkv[source + second], qkv[source + second + 1u]);
 #if QK_NORM
     if (!is_value) {
-        var sum = 0.0;
-        for (var i = 0u; i < params.head_dim; i++) { sum = fma(qkv[source + i], qkv[source + i], sum); }
-        let scale = 1.0 / sqrt(sum / f32(params.head_dim) + params.epsilon);
+        let scale = head_scale(source);
         if (head < params.heads) {
             a = (a * scale) * vec2<f32>(q_gain[first], q_gain[first + 1u]);
             b = (b * scale) * vec2<f32>(q_gain[second], q_gain[second + 1u]);

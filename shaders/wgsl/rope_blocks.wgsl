@@ -9,9 +9,7 @@ var<workgroup> quads: array<vec4<f32>, $THREADS>;
 fn norm_scale(source: u32, is_value: bool) -> f32 {
 #if QK_NORM
     if (!is_value) {
-        var sum = 0.0;
-        for (var i = 0u; i < params.head_dim; i++) { sum = fma(qkv[source + i], qkv[source + i], sum); }
-        return 1.0 / sqrt(sum / f32(params.head_dim) + params.epsilon);
+        return head_scale(source);
     }
 #endif
     return 1.0;

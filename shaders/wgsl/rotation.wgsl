@@ -24,6 +24,19 @@ $PARAMS
 @group(0) @binding(7) var<storage, read> factors: array<f32>;
 #endif
 
+#if QK_NORM
+// The factor that normalizes a head, applied before its gain: four independent sums of squares.
+fn head_scale(source: u32) -> f32 {
+    var sums = vec4<f32>(0.0);
+    for (var i = source; i < source + params.head_dim; i += 4u) {
+        let v = vec4<f32>(qkv[i], qkv[i + 1u], qkv[i + 2u], qkv[i + 3u]);
+        sums = fma(v, v, sums);
+    }
+    let sum = (sums.x + sums.y) + (sums.z + sums.w);
+    return 1.0 / sqrt(sum / f32(params.head_dim) + params.epsilon);
+}
+#endif
+
 // Sine and cosine of a phase in 2⁻³² turns, returned as (cos, sin).
 fn circle(phase: u32) -> vec2<f32> {
     let quadrant = (phase + 0x20000000u) >> 30u;

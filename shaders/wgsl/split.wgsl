@@ -1,87 +1,168 @@
-// Decode attention: one workgroup handles one query head of one batch row and up to $SPLIT positions of its context. It
-// finishes a context of one split; for longer ones it writes maximum, sum and weighted values to `parts`, for `merge`.
-// Split boundaries are fixed positions, so a row's sums depend only on its own position.
+// Decode attention: one workgroup handles $HEADS query heads that share a key head, of one batch row, over one split of
+// its context. It finishes a context of one split; for longer ones it writes maximum, sum and weighted values to
+// `parts`, for `merge`. Splits and tiles end at fixed positions, so a row's sums depend only on its own position.
+// Eight threads share a key: neighbours read neighbouring bytes, and each key and value is read once for all heads.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> rows: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> pages: array<u32>;
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
 #include kv_cache
+#include splits
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 // Per row, head and split: the weighted values, then (maximum, sum, 0, 0).
 @group(0) @binding(7) var<storage, read_write> parts: array<vec4<f32>>;
 
-var<workgroup> query: array<vec4<f32>, $QUADS>;
-var<workgroup> scores: array<f32, $SPLIT>;
+const SHARE = 8u;
+// Keys that the threads read at a time, and scores that one thread adds up in a tile of 128 positions.
+const KEYS = 32u;
+const TILE = 128u;
+
+// Two buffers of partial scores, used in turn. Rows of nine keep threads on different banks.
+var<workgroup> partial: array<f32, $PARTIALS>;
+var<workgroup> weights: array<f32, $WEIGHTS>;
+// Of each head: maxima or sums of the threads that add up its scores, and what a new maximum does to older sums.
+var<workgroup> some: array<f32, $SOME>;
+var<workgroup> shrinks: array<f32, $HEADS>;
 var<workgroup> shared_values: array<vec4<f32>, $THREADS>;
 var<workgroup> shared_at: vec4<u32>;
 
+fn row_of(pages: vec2<u32>, i: u32) -> u32 {
+    return select(pages.x, pages.y, i >= $PAGEu) * $PAGEu + i % $PAGEu;
+}
+
 @compute @workgroup_size($THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-    let head = group.x;
     let row = group.z;
     if (local == 0u) { shared_at = rows[row]; }
     let at = workgroupUniformLoad(&shared_at);
-    let first = group.y * $SPLITu;
+    let first = split_start(group.y);
     if (first > at.x) { return; }
-    let here = min($SPLITu, at.x - first + 1u);
-    let kv_head = head / (params.heads / params.kv_heads);
-    let q_base = (row * params.heads + head) * $QUADSu;
-    if (local < $QUADSu) { query[local] = q[q_base + local] * params.scale; }
-    workgroupBarrier();
-    var peak = -1.0e30;
-    for (var i = local; i < here; i += $THREADSu) {
-        let p = first + i;
-        let k = (pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head;
-        var s = vec4<f32>(0.0);
-        for (var d = 0u; d < $QUADSu; d++) { s = fma(query[d], key(k, d), s); }
-        let score = (s.x + s.y) + (s.z + s.w);
-        scores[i] = score;
-        peak = max(peak, score);
-    }
-    shared_values[local].x = peak;
-    workgroupBarrier();
-    for (var step = $THREADSu / 2u; step > 0u; step = step >> 1u) {
-        if (local < step) { shared_values[local].x = max(shared_values[local].x, shared_values[local + step].x); }
-        workgroupBarrier();
-    }
-    peak = shared_values[0].x;
-    var sum = 0.0;
-    for (var i = local; i < here; i += $THREADSu) {
-        let weight = exp(scores[i] - peak);
-        scores[i] = weight;
-        sum += weight;
-    }
-    shared_values[local].y = sum;
-    workgroupBarrier();
-    for (var step = $THREADSu / 2u; step > 0u; step = step >> 1u) {
-        if (local < step) { shared_values[local].y += shared_values[local + step].y; }
-        workgroupBarrier();
-    }
-    let total = shared_values[0].y;
-    workgroupBarrier();
-    // Thread = (partition of the positions, quad of the head).
+    let end = min(split_start(group.y + 1u), at.x + 1u);
+    let each = params.heads / params.kv_heads;
+    let workgroups = (each + $HEADSu - 1u) / $HEADSu;
+    let kv_head = group.x / workgroups;
+    let first_head = (group.x % workgroups) * $HEADSu;
+    let lane = local % SHARE;
+#repeat h $HEADS
+    let head_$h = kv_head * each + min(first_head + $hu, each - 1u);
+    let q_$h = (row * params.heads + head_$h) * $QUADSu;
+#repeat d $SHARES
+#if RAGGED
+    let query_$h_$d = select(vec4<f32>(0.0), q[q_$h + min($du * SHARE + lane, $QUADSu - 1u)] * params.scale,
+                             $du * SHARE + lane < $QUADSu);
+#else
+    let query_$h_$d = q[q_$h + $du * SHARE + lane] * params.scale;
+#endif
+#end
+#end
+    // For sums of scores: thread = (head, key). For values: thread = (partition of the positions, quad of the head).
+    let adds = local < $HEADSu * KEYS;
+    let own = (local / KEYS) % $HEADSu;
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = $THREADSu / $QUADSu;
-    var acc = vec4<f32>(0.0);
-    if (part < partitions) {
-        for (var i = part; i < here; i += partitions) {
-            let p = first + i;
-            let v = (pages[at.z + p / 64u] * 64u + p % 64u) * params.kv_heads + kv_head;
-            acc = fma(vec4<f32>(scores[i]), value(v, quad), acc);
+    var peak = -1.0e30;
+    var total = 0.0;
+#repeat h $HEADS
+    var acc_$h = vec4<f32>(0.0);
+#end
+    for (var tile = first; tile < end; tile += TILE) {
+        let here = min(TILE, end - tile);
+        let page = at.z + tile / $PAGEu;
+        let both = vec2<u32>(pages[page], pages[min(page + 1u, at.z + at.x / $PAGEu)]);
+        // Positions past the end read the last one again; their weights are zero.
+#repeat r 4
+        let key_$r = row_of(both, min($ru * KEYS + local / SHARE, here - 1u)) * params.kv_heads + kv_head;
+#repeat h $HEADS
+        var s_$r_$h = vec4<f32>(0.0);
+#end
+#repeat d $SHARES
+#if RAGGED
+        let k_$r_$d = key(key_$r, min($du * SHARE + lane, $QUADSu - 1u));
+#else
+        let k_$r_$d = key(key_$r, $du * SHARE + lane);
+#endif
+#end
+#repeat d $SHARES
+#repeat h $HEADS
+        s_$r_$h = fma(query_$h_$d, k_$r_$d, s_$r_$h);
+#end
+#end
+#end
+#repeat r 4
+#repeat h $HEADS
+        partial[(($ru & 1u) * $HEADSu + $hu) * 288u + (local / SHARE) * 9u + lane] =
+            (s_$r_$h.x + s_$r_$h.y) + (s_$r_$h.z + s_$r_$h.w);
+#end
+        workgroupBarrier();
+        var score_$r = -1.0e30;
+        if (adds) {
+            let begin = (($ru & 1u) * $HEADSu + own) * 288u + (local % KEYS) * 9u;
+            let sum = ((partial[begin] + partial[begin + 1u]) + (partial[begin + 2u] + partial[begin + 3u]))
+                + ((partial[begin + 4u] + partial[begin + 5u]) + (partial[begin + 6u] + partial[begin + 7u]));
+            score_$r = select(-1.0e30, sum, $ru * KEYS + local % KEYS < here);
+        }
+#end
+        if (adds) { some[local] = max(max(score_0, score_1), max(score_2, score_3)); }
+        workgroupBarrier();
+        if (adds) {
+            var higher = peak;
+            for (var i = 0u; i < KEYS; i++) { higher = max(higher, some[own * KEYS + i]); }
+            let shrink = exp(peak - higher);
+            peak = higher;
+            var sum = 0.0;
+#repeat r 4
+            {
+                let weight = select(0.0, exp(score_$r - peak), $ru * KEYS + local % KEYS < here);
+                weights[own * TILE + $ru * KEYS + local % KEYS] = weight;
+                sum += weight;
+            }
+#end
+            total = fma(total, shrink, sum);
+            if (local % KEYS == 0u) { shrinks[own] = shrink; }
+        }
+        workgroupBarrier();
+#repeat h $HEADS
+        acc_$h = acc_$h * shrinks[$hu];
+#end
+        if (part < partitions) {
+            for (var i = part; i < here; i += 4u * partitions) {
+#repeat u 4
+                let i_$u = i + $uu * partitions;
+                let v_$u = value(row_of(both, min(i_$u, here - 1u)) * params.kv_heads + kv_head, quad);
+#end
+#repeat u 4
+#repeat h $HEADS
+                acc_$h = fma(vec4<f32>(select(0.0, weights[$hu * TILE + min(i_$u, TILE - 1u)], i_$u < here)), v_$u,
+                             acc_$h);
+#end
+#end
+            }
         }
     }
-    shared_values[local] = acc;
     workgroupBarrier();
-    if (local >= $QUADSu) { return; }
-    var weighted = vec4<f32>(0.0);
-    for (var i = 0u; i < partitions; i++) { weighted += shared_values[i * $QUADSu + local]; }
-    if (at.x < $SPLITu) {
-        y[q_base + local] = weighted / total;
-        return;
+    if (adds) { some[local] = total; }
+#repeat h $HEADS
+    shared_values[local] = acc_$h;
+    workgroupBarrier();
+    if (local < $QUADSu && first_head + $hu < each) {
+        var weighted = vec4<f32>(0.0);
+        for (var i = 0u; i < partitions; i++) { weighted += shared_values[i * $QUADSu + local]; }
+        var sum = 0.0;
+        for (var i = 0u; i < KEYS; i++) { sum += some[$hu * KEYS + i]; }
+        if (at.x < $SPLITu) {
+            y[q_$h + local] = weighted / sum;
+        } else {
+            parts[((row * params.heads + head_$h) * params.splits + group.y) * ($QUADSu + 1u) + local] = weighted;
+        }
     }
-    let to = ((row * params.heads + head) * params.splits + group.y) * ($QUADSu + 1u);
-    parts[to + local] = weighted;
-    if (local == 0u) { parts[to + $QUADSu] = vec4<f32>(peak, total, 0.0, 0.0); }
+    if (local == $hu * KEYS && first_head + $hu < each && at.x >= $SPLITu) {
+        var sum = 0.0;
+        for (var i = 0u; i < KEYS; i++) { sum += some[$hu * KEYS + i]; }
+        parts[((row * params.heads + head_$h) * params.splits + group.y) * ($QUADSu + 1u) + $QUADSu] =
+            vec4<f32>(peak, sum, 0.0, 0.0);
+    }
+    workgroupBarrier();
+#end
 }

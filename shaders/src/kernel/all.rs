@@ -57,7 +57,9 @@ impl Kernel {
                     all.push(Self::Rope { kv_type, pairs, qk_norm, factors });
                 }
             }
-            all.extend(quads.iter().map(|&quads| Self::Split { kv_type, quads }));
+            let splits: BTreeSet<Kernel> =
+                quads.iter().flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
+            all.extend(splits);
             all.extend(quads.iter().map(|&quads| Self::FlashAttention { kv_type, quads }));
             for strategy in strategies {
                 all.extend(quads.iter().map(|&quads| Self::Attention { kv_type, strategy, quads }));

@@ -133,6 +133,8 @@ pub enum Kernel {
         kv_type: KvCacheType,
         /// Quads (4 values) per head, at most 64.
         quads: u16,
+        /// Query heads per workgroup, which share a key head: 1, 2 or 4.
+        heads: u8,
     },
     /// Merges the splits of a context: rows, parts, out.
     Merge {
@@ -210,12 +212,19 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
-            Self::Split { .. } => 256,
+            Self::Split { .. } | Self::Merge { .. } | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
         }
+    }
+
+    /// Decode attention for models with this many query heads per key head. A workgroup takes as many of them as its
+    /// threads have registers for.
+    pub fn split(kv_type: KvCacheType, quads: u16, queries: u32) -> Kernel {
+        let most = if quads > 32 { 2 } else { 4 };
+        Self::Split { kv_type, quads, heads: queries.next_power_of_two().min(most) as u8 }
     }
 
     /// The fused kernel in its portable variant.
@@ -374,7 +383,9 @@ impl Kernel {
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }
-            Self::Split { kv_type, quads } => Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads }),
+            Self::Split { kv_type, quads, .. } => {
+                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads })
+            }
             Self::Merge { quads } => {
                 Some(Self::Attention { kv_type: KvCacheType::F32, strategy: Strategy::Workgroup, quads })
             }

@@ -36,7 +36,9 @@ impl Kernel {
                 let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };
                 format!("fused {} {job:?} ×{rows}{how}", format.name())
             }
-            Self::Split { kv_type, quads } => format!("attention split {kv_type:?} {}", u32::from(quads) * 4),
+            Self::Split { kv_type, quads, heads } => {
+                format!("attention split {kv_type:?} {} ×{heads}", u32::from(quads) * 4)
+            }
             Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
             Self::Groups(strategy) => format!("groups {}", how(strategy)),
             Self::Rope { kv_type, pairs, qk_norm, factors } => format!(

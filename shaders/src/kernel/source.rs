@@ -29,10 +29,12 @@ fn template(name: &str) -> Option<&'static str> {
         "matvec" => include_str!("../../wgsl/matvec.wgsl"),
         "matmul_per_thread" => include_str!("../../wgsl/matmul_per_thread.wgsl"),
         "matmul" => include_str!("../../wgsl/matmul.wgsl"),
+        "sixteen" => include_str!("../../wgsl/sixteen.wgsl"),
         "fused" => include_str!("../../wgsl/fused.wgsl"),
         "wide_q4_k" => include_str!("../../wgsl/wide_q4_k.wgsl"),
         "wide_q6_k" => include_str!("../../wgsl/wide_q6_k.wgsl"),
         "split" => include_str!("../../wgsl/split.wgsl"),
+        "splits" => include_str!("../../wgsl/splits.wgsl"),
         "merge" => include_str!("../../wgsl/merge.wgsl"),
         "groups_per_thread" => include_str!("../../wgsl/groups_per_thread.wgsl"),
         "groups" => include_str!("../../wgsl/groups.wgsl"),
@@ -98,13 +100,26 @@ impl Kernel {
                 define("WORD_QUADS", if kv_type == KvCacheType::Q8_0 { "1" } else { "2" }.into());
             }
         }
-        if let Self::Split { kv_type, quads }
+        if let Self::Split { kv_type, quads, .. }
         | Self::Attention { kv_type, quads, .. }
         | Self::FlashAttention { kv_type, quads } = self
         {
             let head_dim = u32::from(quads) * 4;
             define("HEAD_WORDS", kv_type.head_words(head_dim).to_string());
             define("SCALE_WORDS", kv_type.scale_words(head_dim).to_string());
+        }
+        if matches!(
+            self,
+            Self::Split { .. } | Self::Merge { .. } | Self::Attention { .. } | Self::FlashAttention { .. }
+        ) {
+            for (name, value) in [
+                ("SPLIT", crate::SPLIT),
+                ("NEAR", crate::NEAR),
+                ("FAR_SPLIT", crate::FAR_SPLIT),
+                ("PAGE", potluck_plan::KV_PAGE_TOKENS),
+            ] {
+                define(name, value.to_string());
+            }
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
@@ -172,6 +187,10 @@ impl Kernel {
                     ("PARTIALS", vectors * pairs * halves * self.threads()),
                     ("VECTOR_PARTIALS", vectors * self.threads()),
                     ("QUADS", self.unit_values() / 4),
+                    // Units and quads of a chunk of 1024 values: for each thread of a team, and of the workgroup.
+                    ("UNITS", 1024 / KernelVariant::TEAM / self.unit_values()),
+                    ("LOADS", 256 / self.threads()),
+                    ("SQUARES", vectors * 256),
                     ("SHUFFLE", shuffle),
                 ] {
                     define(name, value.to_string());
@@ -182,24 +201,38 @@ impl Kernel {
                 let flags = [
                     ("SHARES", shuffle < KernelVariant::TEAM),
                     ("WIDE", self.is_wide()),
-                    ("SHORT", format.block_values() < 16),
+                    ("STAGED", rows == 1),
+                    ("SUMS", format == Format::Q4_K),
                     ("NORM", job.norms()),
                     ("BIAS", job == Job::NormedBias),
                     ("GATED", job.gates()),
+                    ("EXPERTS", job.of_experts()),
                     ("EXPERT", job == Job::GatedExpert),
                     ("SUM", job == Job::ExpertSum),
                 ];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }
-            Self::Split { quads, .. } => {
-                define("QUADS", quads.to_string());
-                define("SPLIT", crate::SPLIT.to_string());
+            Self::Split { quads, heads, .. } => {
+                let (quads, heads) = (u32::from(quads), u32::from(heads));
+                for (name, value) in [
+                    ("QUADS", quads),
+                    ("HEADS", heads),
+                    ("SHARES", quads.div_ceil(8)),
+                    ("PARTIALS", 2 * heads * 288),
+                    ("WEIGHTS", heads * 128),
+                    ("SOME", heads * 32),
+                ] {
+                    define(name, value.to_string());
+                }
+                if !quads.is_multiple_of(8) {
+                    define("RAGGED", String::new());
+                }
             }
-            Self::Merge { quads } => {
-                define("QUADS", quads.to_string());
-                define("SPLIT", crate::SPLIT.to_string());
+            Self::Merge { quads } => define("QUADS", quads.to_string()),
+            Self::Groups(_) => {
+                define("EXPERTS", MAX_EXPERTS.to_string());
+                define("BITMAPS", (MAX_EXPERTS * self.threads() / 32).to_string());
             }
-            Self::Groups(_) => define("EXPERTS", MAX_EXPERTS.to_string()),
             Self::Rope { pairs, qk_norm, factors, .. } => {
                 define("PAIRS", format!("{pairs:?}"));
                 if qk_norm {

@@ -10,7 +10,7 @@ use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::memory::{Slab, Slice};
-use crate::runtime::recorder::{BindGroups, Recorder, Size, Tools, fold};
+use crate::runtime::recorder::{BindGroups, Program, Recorder, Size, Tools, fold};
 use crate::runtime::submit::{Copy, Run, Submitter};
 
 /// A dispatch with all its inputs.
@@ -165,17 +165,14 @@ impl Core {
         microbench
     }
 
-    /// Runs a microbenchmark `repeat` times; reads back the first word of its last buffer.
-    pub fn launch_microbench(&mut self, microbench: &Microbench, repeat: u32) -> Launched {
+    /// The dispatch of a microbenchmark as a program.
+    pub fn microbench_program(&mut self, microbench: &Microbench) -> Program {
         let mut rec = Recorder::default();
         let mut groups = BindGroups::default();
         let refs: Vec<&Slice> = microbench.buffers.iter().collect();
-        for _ in 0..repeat {
-            let size = Size::Fixed(microbench.groups);
-            rec.dispatch_sized(&mut self.probe_tools(&mut groups), microbench.kernel, &refs, &microbench.params, size);
-        }
-        let outputs: Vec<(Slice, u64)> = microbench.buffers.last().map(|last| (last.clone(), 4)).into_iter().collect();
-        self.launch(rec, &outputs, Vec::new())
+        let size = Size::Fixed(microbench.groups);
+        rec.dispatch_sized(&mut self.probe_tools(&mut groups), microbench.kernel, &refs, &microbench.params, size);
+        rec.finish()
     }
 
     fn probe_tools<'a>(&'a mut self, groups: &'a mut BindGroups) -> Tools<'a> {

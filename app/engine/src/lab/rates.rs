@@ -1,13 +1,14 @@
 //! Measures how fast this device streams weights through the decode kernels, for planners.
 
-#[cfg(not(target_arch = "wasm32"))]
 use std::rc::Rc;
 
 #[cfg(not(target_arch = "wasm32"))]
 use potluck_plan::Task;
 use potluck_shaders::{Format, Job, Kernel, Operand, params};
 
+use crate::lab::bench::kernels::Part;
 use crate::lab::microbench::Microbench;
+#[cfg(not(target_arch = "wasm32"))]
 use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
@@ -16,8 +17,6 @@ use crate::runtime::submit::{Run, Submitter};
 
 /// Values per row of the measured matrix.
 const COLS: u32 = 4096;
-/// Repeat a measurement until it takes this many milliseconds.
-const LONG_ENOUGH: f64 = 20.0;
 
 /// The time of one dispatch of a piece of work.
 #[cfg(not(target_arch = "wasm32"))]
@@ -156,17 +155,29 @@ impl Engine {
         Ok(times)
     }
 
-    /// Gigabytes per second that this device reads when it does nothing else: the reference for kernel rates.
+    /// Gigabytes per second that this device reads when it does nothing else: the reference for kernel rates, on
+    /// more bytes than caches hold if the loaded weights have them.
     ///
     /// # Errors
     /// The device is gone.
     pub async fn streaming_rate(&self) -> Result<f64, EngineError> {
-        const GROUPS: u32 = 1024;
+        /// Without as many weights, this many bytes are read. More might not fit.
+        const AT_LEAST: u64 = 64 << 20;
+        const AT_MOST: u64 = 1 << 30;
+        /// Workgroups: more than any GPU runs at once.
+        const GROUPS: u32 = 4096;
         let kernel = Kernel::Stream;
-        let limit = self.inner.core.borrow().gpu.capabilities().limits.max_storage_buffer_binding_size;
-        let bytes = limit.min(64 << 20) / 256 * 256;
+        let tile = u64::from(kernel.threads()) * 4 * 16;
+        let (limit, weights) = {
+            let core = self.inner.core.borrow();
+            // Software adapters share the processor's caches and take long for a gigabyte.
+            let most = if core.profile.is_tunable() { AT_MOST } else { AT_LEAST };
+            let weights = core.memory.largest_weights().map_or(0, |slab| slab.buffer.size()).min(most);
+            (core.gpu.capabilities().limits.max_storage_buffer_binding_size, weights)
+        };
+        let bytes = limit.min(weights.max(AT_LEAST)) / tile * tile;
         let sums = u64::from(GROUPS * kernel.threads()) * 4;
-        let params = params::Stream { quads: (bytes / 16) as u32 };
+        let params = params::Stream { tiles: (bytes / tile) as u32 };
         let params = bytemuck::bytes_of(&params);
         let microbench =
             self.inner.core.borrow_mut().microbench_on_weights(kernel, bytes, &[sums], params, [GROUPS, 1]);
@@ -177,25 +188,13 @@ impl Engine {
         self.inner.core.borrow_mut().microbench(kernel, sizes, params, groups)
     }
 
-    /// Gigabytes per second of a kernel that reads `bytes`.
+    /// Gigabytes per second of a kernel that reads `bytes`: the median of several measurements at a warm clock.
     async fn rate(&self, microbench: &Microbench, bytes: u64) -> Result<f64, EngineError> {
-        // The first run includes pipeline creation and zeroing the buffers.
-        self.timed(microbench, 1).await?;
-        let mut repeat = 1;
-        loop {
-            let (once, more) = (self.timed(microbench, 0).await?, self.timed(microbench, repeat).await?);
-            let spent = more - once;
-            if spent >= LONG_ENOUGH || repeat >= 1024 {
-                return Ok(bytes as f64 * f64::from(repeat) / spent.max(1e-3) / 1e6);
-            }
-            repeat = (f64::from(repeat) * (1.5 * LONG_ENOUGH / spent.max(0.1)).clamp(2.0, 16.0)) as u32;
-        }
-    }
-
-    async fn timed(&self, microbench: &Microbench, repeat: u32) -> Result<f64, EngineError> {
-        let started = clock::now();
-        let launched = self.inner.core.borrow_mut().launch_microbench(microbench, repeat);
-        launched.outputs().await?;
-        Ok(clock::now() - started)
+        let program = self.inner.core.borrow_mut().microbench_program(microbench);
+        let part = Part::whole(Rc::new(program));
+        // The first measurement brings the clock up.
+        self.clock(&part).await?;
+        let (_, millis) = self.clock(&part).await?;
+        Ok(bytes as f64 / millis.max(1e-6) / 1e6)
     }
 }

@@ -157,7 +157,7 @@ impl Core {
         all.insert(Kernel::Rope { kv_type, pairs, qk_norm: a.qk_norm, factors: a.rope.factors });
         let quads = (a.head_dim / 4) as u16;
         all.insert(self.profile.attention(kv_type, quads));
-        all.extend(self.profile.split(kv_type, quads).into_iter().flatten());
+        all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1)).into_iter().flatten());
         all.extend(self.profile.flash_attention(kv_type, quads));
         self.matrix_kernels(unit, if a.qkv_bias { Operand::Bias } else { Operand::Plain }, all);
         if let Some(FeedForwardSpec::Experts { .. }) = self.spec.blocks.get(block).map(|block| &block.feed_forward) {

@@ -199,8 +199,8 @@ impl Profile {
     }
 
     /// Decode attention over splits of the context, and the merge of the splits, if a workgroup can share work.
-    pub fn split(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Option<[Kernel; 2]> {
-        let kernels = [Kernel::Split { kv_type, quads }, Kernel::Merge { quads }];
+    pub fn split(&self, kv_type: potluck_plan::KvCacheType, quads: u16, queries: u32) -> Option<[Kernel; 2]> {
+        let kernels = [Kernel::split(kv_type, quads, queries), Kernel::Merge { quads }];
         self.allows(&kernels).then_some(kernels)
     }
 

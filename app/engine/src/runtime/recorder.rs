@@ -32,7 +32,7 @@ impl BindGroups {
 /// Number of splits of a context when the longest batch row attends to `reach` positions. The sizes of a cached program
 /// depend on nothing else.
 pub fn splits(reach: u32) -> u32 {
-    reach.div_ceil(potluck_shaders::SPLIT).max(1)
+    potluck_shaders::split_count(reach)
 }
 
 /// Number of workgroups of a dispatch.

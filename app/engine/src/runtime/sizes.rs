@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_model::{FeedForwardSpec, ModelSpec};
 use potluck_plan::KV_PAGE_TOKENS;
 use potluck_plan::WeightUnit;
-use potluck_shaders::{SEGMENT, SPLIT, Tile};
+use potluck_shaders::{SEGMENT, Tile};
 
 use crate::runtime::layout::{ALIGNMENT, Scratch};
 use crate::runtime::sampled_tokens::SampledTokens;
@@ -70,7 +70,7 @@ pub(crate) fn page_count(settings: &Settings) -> u32 {
 
 /// Number of splits of the longest context.
 pub(crate) fn split_count(settings: &Settings) -> u32 {
-    (page_count(settings) * KV_PAGE_TOKENS).div_ceil(SPLIT)
+    potluck_shaders::split_count(page_count(settings) * KV_PAGE_TOKENS)
 }
 
 /// Most tiles of `vectors` vectors in the grouped expert product.

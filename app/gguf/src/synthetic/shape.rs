@@ -12,13 +12,16 @@ pub enum Shape {
     Qwen3_0_6B,
     /// `meta-llama/Llama-3.2-1B`.
     Llama3_2_1B,
+    /// `meta-llama/Llama-3.1-8B`.
+    Llama3_1_8B,
     /// `Qwen/Qwen3-30B-A3B`: 128 experts, 8 per token. All 48 blocks take 18 GB; reduce `blocks`.
     Qwen3_30B_A3B,
 }
 
 impl Shape {
     /// All shapes, smallest first.
-    pub const ALL: [Shape; 4] = [Shape::Llama160M, Shape::Qwen3_0_6B, Shape::Llama3_2_1B, Shape::Qwen3_30B_A3B];
+    pub const ALL: [Shape; 5] =
+        [Shape::Llama160M, Shape::Qwen3_0_6B, Shape::Llama3_2_1B, Shape::Llama3_1_8B, Shape::Qwen3_30B_A3B];
 
     /// The model's name in lower case.
     pub fn name(self) -> &'static str {
@@ -26,6 +29,7 @@ impl Shape {
             Shape::Llama160M => "llama-160m",
             Shape::Qwen3_0_6B => "qwen3-0.6b",
             Shape::Llama3_2_1B => "llama-3.2-1b",
+            Shape::Llama3_1_8B => "llama-3.1-8b",
             Shape::Qwen3_30B_A3B => "qwen3-30b-a3b",
         }
     }
@@ -80,6 +84,20 @@ impl Shape {
                 rope_base: 5e5,
                 rope_factors: true,
                 tied: true,
+                ..common
+            },
+            Shape::Llama3_1_8B => Synthetic {
+                architecture: Architecture::Llama,
+                hidden: 4096,
+                blocks: 32,
+                heads: 32,
+                kv_heads: 8,
+                head_dim: 128,
+                intermediate: 14_336,
+                vocabulary: 128_256,
+                context: 131_072,
+                rope_base: 5e5,
+                rope_factors: true,
                 ..common
             },
             Shape::Qwen3_30B_A3B => Synthetic {

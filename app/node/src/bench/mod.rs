@@ -124,10 +124,17 @@ impl Benchmark {
                 out.workloads.push(self.workload(&loaded.bench, *workload, streaming, &steps).await?);
             }
             if self.choice.kernels {
-                steps.next(format!("Kernels of one token after {depth}"));
+                // In the middle of an answer that was timed, so that both times are of the same token.
+                let result = out.workloads.iter().find(|result| result.depth == depth);
+                let (at, token) = result.map_or((depth, 0.0), |result| {
+                    (depth + result.prompt + result.answer / 2, 1e3 / result.decode.max(1e-9))
+                });
+                steps.next(format!("Kernels of one token after {at}"));
                 self.yield_now().await;
-                let times = loaded.bench.decode_kernels(depth).await?;
-                out.kernels.push(report::kernels("decode", depth, 1, times, streaming));
+                let times = loaded.bench.decode_kernels(at).await?;
+                let mut kernels = report::kernels("decode", at, 1, times, streaming);
+                kernels.classes.push(report::between(token, kernels.millis));
+                out.kernels.push(kernels);
                 steps.next(format!("Kernels of a prompt after {depth}"));
                 self.yield_now().await;
                 let (tokens, times) = loaded.bench.prefill_kernels(depth).await?;

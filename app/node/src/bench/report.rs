@@ -50,6 +50,11 @@ pub fn kernels(phase: &str, depth: u32, tokens: u32, times: KernelTimes, streami
     BenchKernels { phase: phase.to_owned(), depth, rows: tokens, clock: clock.to_owned(), millis, classes }
 }
 
+/// What a token takes beyond its kernels: submits, gaps between dispatches and the readback.
+pub fn between(token: f64, kernels: f64) -> BenchKernel {
+    BenchKernel { class: "between kernels".to_owned(), millis: (token - kernels).max(0.0), ..BenchKernel::default() }
+}
+
 /// The middle value; of an even number the mean of the two in the middle; 0 of none.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();

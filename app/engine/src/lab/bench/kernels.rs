@@ -167,8 +167,8 @@ impl Engine {
         Ok(times)
     }
 
-    /// Milliseconds for the dispatches of a part.
-    async fn clock(&self, part: &Part) -> Result<(Clocked, f64), EngineError> {
+    /// Milliseconds for the dispatches of a part: the median of several measurements.
+    pub(crate) async fn clock(&self, part: &Part) -> Result<(Clocked, f64), EngineError> {
         // The first run includes one-time costs.
         self.repeat(part, 1).await?;
         let mut repeat = 1;

@@ -28,7 +28,7 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![matrix(kernel, format, m, operand)]
         }
         Kernel::Fused { format, rows, job, .. } => vec![fused::of(kernel, format, m, (rows, job))],
-        Kernel::Split { kv_type, quads } => fused::split(kernel, kv_type, quads),
+        Kernel::Split { kv_type, quads, heads } => fused::split(kernel, kv_type, quads, heads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { kv_type, pairs, qk_norm, factors } => {

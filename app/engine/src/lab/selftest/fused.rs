@@ -1,7 +1,9 @@
 //! Test cases for the fused decode kernels.
 
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Format, Job, Kernel, NO_SLOT, SPLIT, params, reference};
+use potluck_shaders::{
+    FAR_SPLIT, Format, Job, Kernel, NEAR, NO_SLOT, SPLIT, params, reference, split_count, split_start,
+};
 
 use super::Case;
 use super::cases::{SLOTS, case, floats};
@@ -194,8 +196,11 @@ fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     case(kernel, bindings, params, (rows.div_ceil(kernel.matrix_rows()), n), 2, floats(expected))
 }
 
-/// Three batch rows of two heads over two key heads; the second and third have several splits.
+/// Three batch rows over two key heads; the second and third have several splits, the third also long ones.
 struct Attention {
+    /// Query heads, and how many share a key head.
+    heads: usize,
+    queries: usize,
     positions: [u32; 3],
     tables: Vec<u32>,
     keys: Cache,
@@ -204,25 +209,31 @@ struct Attention {
     dim: usize,
 }
 
-const HEADS: usize = 2;
-const SPLITS: usize = 3;
+const KEY_HEADS: usize = 2;
+/// Position of the third row.
+const FAR: u32 = NEAR + FAR_SPLIT + 199;
+
+fn splits() -> usize {
+    split_count(FAR + 1) as usize
+}
 
 impl Attention {
-    fn new(kv_type: KvCacheType, quads: u16) -> Self {
+    fn new(kv_type: KvCacheType, quads: u16, queries: usize) -> Self {
         let mut random = Random(16);
         let dim = usize::from(quads) * 4;
-        let positions = [77, SPLIT, 2 * SPLIT + 63];
+        let heads = KEY_HEADS * queries;
+        let positions = [77, SPLIT, FAR];
         // Five physical pages, reused in turn.
-        let tables = (0..2 * SPLIT / 64 + 1).map(|page| page * 3 % 5).collect();
-        let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * HEADS * dim));
+        let tables = (0..=FAR / 64).map(|page| page * 3 % 5).collect();
+        let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * KEY_HEADS * dim));
         let (keys, values) = (cache(), cache());
-        let q = random.floats(3 * HEADS * dim);
-        Self { positions, tables, keys, values, q, dim }
+        let q = random.floats(3 * heads * dim);
+        Self { heads, queries, positions, tables, keys, values, q, dim }
     }
 
     fn params(&self) -> params::Split {
         let scale = 1.0 / (self.dim as f32).sqrt();
-        params::Split { heads: HEADS as u32, kv_heads: HEADS as u32, scale, splits: SPLITS as u32 }
+        params::Split { heads: self.heads as u32, kv_heads: KEY_HEADS as u32, scale, splits: splits() as u32 }
     }
 
     fn rows(&self) -> Vec<u8> {
@@ -231,12 +242,13 @@ impl Attention {
 
     fn cached<'a>(&self, cache: &'a [f32], head: usize, position: u32) -> &'a [f32] {
         let page = self.tables[(position / 64) as usize];
-        &cache[((page * 64 + position % 64) as usize * HEADS + head) * self.dim..][..self.dim]
+        let row = (page * 64 + position % 64) as usize * KEY_HEADS + head / self.queries;
+        &cache[row * self.dim..][..self.dim]
     }
 
     /// Scores of one head of a row at some positions.
     fn scores(&self, row: usize, head: usize, positions: std::ops::Range<u32>) -> Vec<f64> {
-        let q = &self.q[(row * HEADS + head) * self.dim..][..self.dim];
+        let q = &self.q[(row * self.heads + head) * self.dim..][..self.dim];
         let scale = 1.0 / (self.dim as f64).sqrt();
         let dot = |k: &[f32]| q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() * scale;
         positions.map(|position| dot(self.cached(&self.keys.values, head, position))).collect()
@@ -260,13 +272,13 @@ impl Attention {
     /// Partial results of the rows with several splits; zeros elsewhere.
     fn parts(&self) -> Vec<f32> {
         let width = self.dim + 4;
-        let mut parts = vec![0.0; 3 * HEADS * SPLITS * width];
+        let mut parts = vec![0.0; 3 * self.heads * splits() * width];
         for (row, &position) in self.positions.iter().enumerate().filter(|(_, position)| **position >= SPLIT) {
-            for head in 0..HEADS {
-                for split in 0..=position / SPLIT {
-                    let positions = split * SPLIT..((split + 1) * SPLIT).min(position + 1);
+            for head in 0..self.heads {
+                for split in 0..split_count(position + 1) {
+                    let positions = split_start(split)..split_start(split + 1).min(position + 1);
                     let (max, total, weighted) = self.part(row, head, positions);
-                    let to = &mut parts[((row * HEADS + head) * SPLITS + split as usize) * width..][..width];
+                    let to = &mut parts[((row * self.heads + head) * splits() + split as usize) * width..][..width];
                     to.iter_mut().zip(weighted).for_each(|(to, v)| *to = v as f32);
                     (to[self.dim], to[self.dim + 1]) = (max as f32, total as f32);
                 }
@@ -279,7 +291,7 @@ impl Attention {
     fn attended(&self, several: bool) -> Vec<f32> {
         let mut all = Vec::new();
         for (row, &position) in self.positions.iter().enumerate() {
-            for head in 0..HEADS {
+            for head in 0..self.heads {
                 let (_, total, weighted) = self.part(row, head, 0..position + 1);
                 let here = several == (position >= SPLIT);
                 all.extend(weighted.iter().map(|v| if here { (v / total) as f32 } else { 0.0 }));
@@ -290,8 +302,10 @@ impl Attention {
 }
 
 /// Finished rows (output 5), and parts left to merge (output 6).
-pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
-    let a = Attention::new(kv_type, quads);
+pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8) -> Vec<Case> {
+    // Query heads that do not fill the last workgroup: 1, 3 or 6 per key head.
+    let queries = usize::from(heads) + usize::from(heads) / 2;
+    let a = Attention::new(kv_type, quads, queries);
     let (attended, parts) = (a.attended(false), a.parts());
     let bindings = vec![
         a.rows(),
@@ -303,11 +317,11 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
         zeros(parts.len()),
     ];
     // A grid with the splits in y, which `fold` would not produce.
-    let size = (HEADS as u32, 3);
+    let size = ((KEY_HEADS * queries.div_ceil(usize::from(heads))) as u32, 3);
     [(5, attended), (6, parts)]
         .map(|(output, expected)| {
             let mut case = case(kernel, bindings.clone(), a.params(), size, output, floats(expected));
-            case.probe.y = SPLITS as u32;
+            case.probe.y = splits() as u32;
             case
         })
         .into()
@@ -315,7 +329,7 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16) -> Vec<Case> {
 
 /// The case of rows with several splits.
 pub fn merge(kernel: Kernel, quads: u16) -> Case {
-    let a = Attention::new(KvCacheType::F32, quads);
-    let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * HEADS * a.dim)];
-    case(kernel, bindings, a.params(), (HEADS as u32, 3), 2, floats(a.attended(true)))
+    let a = Attention::new(KvCacheType::F32, quads, 1);
+    let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * a.heads * a.dim)];
+    case(kernel, bindings, a.params(), (a.heads as u32, 3), 2, floats(a.attended(true)))
 }

@@ -29,9 +29,13 @@ impl Core {
     pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
-        let Some([split, merge]) = self.profile.split(kv_type, (a.head_dim / 4) as u16) else {
+        // Query heads per key head, and workgroups that share them.
+        let queries = a.heads / a.kv_heads.max(1);
+        let Some([split, merge]) = self.profile.split(kv_type, (a.head_dim / 4) as u16, queries) else {
             return self.rowwise_attention(rec, block, batch);
         };
+        let Kernel::Split { heads: at_once, .. } = split else { return };
+        let groups = a.kv_heads * queries.div_ceil(u32::from(at_once));
         let params = params::Split {
             heads: a.heads,
             kv_heads: a.kv_heads,
@@ -45,9 +49,9 @@ impl Core {
             [Scratch::Rows, Scratch::KvPages, Scratch::Query, Scratch::Attended, Scratch::Splits]
                 .map(|scratch| self.scratch(scratch));
         let bindings = [&rows, &pages, &query, &keys, &values, &attended, &parts];
-        let size = Size::Splits { x: a.heads, z: batch.n };
+        let size = Size::Splits { x: groups, z: batch.n };
         rec.dispatch_sized(&mut self.tools(), split, &bindings, params, size);
-        rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
+        rec.cost_of_reach(2 * u64::from(batch.n * groups) * self.head_bytes(&a));
         let size = Size::Merge { x: a.heads, z: batch.n };
         rec.dispatch_sized(&mut self.tools(), merge, &[&rows, &parts, &attended], params, size);
     }
