@@ -36,7 +36,7 @@ pub(super) struct Forging {
 
 impl Forging {
     pub fn new(seed: u64) -> Self {
-        Self { random: Random(seed ^ 0x666f_7267_65), devices: BTreeSet::new(), overheard: VecDeque::new() }
+        Self { random: Random(seed ^ 0x0066_6f72_6765), devices: BTreeSet::new(), overheard: VecDeque::new() }
     }
 }
 
