@@ -238,7 +238,7 @@ fn row_4_whoever_says_hello_without_end_is_put_out() {
     enter(&mut host, ROUTE_B, B, Proof::Link);
     enter(&mut host, ROUTE_A, A, Proof::Link);
     let mut last = Vec::new();
-    for session in 0..100 {
+    for session in 0..200 {
         let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { session: Session(session), ..hello() }));
         if !actions.is_empty() {
             last = actions;
