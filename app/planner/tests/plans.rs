@@ -37,6 +37,18 @@ fn everyone_takes_part_gives_the_slow_device_less() {
     assert_eq!(slow.blocks.len(), 1, "{:?}", planned.plan.stages);
 }
 
+/// Whoever claims the highest speed comes first, and may have room for nothing.
+#[test]
+fn everyone_takes_part_without_a_fast_device_that_has_no_room() {
+    for tiny in [4, 150] {
+        let devices = vec![device(0, 300, 1e6), device(1, tiny, 1e12), device(2, 300, 1e5)];
+        let fixture = RoomFixture::new(dense_shape(4), devices);
+        let planned = fixture.plan(Sharing::Everyone).unwrap();
+        assert_eq!(planned.plan.validate(&fixture.shape), Ok(()));
+        assert!(planned.plan.peers().contains(&peer(2)), "{tiny} bytes: {:?}", planned.plan.stages);
+    }
+}
+
 #[test]
 fn more_devices_than_blocks_leaves_the_slowest_out() {
     let fixture =

@@ -49,8 +49,9 @@ pub(crate) const MAX_ROUND_TRIPS: usize = 64;
 /// Times of one kind that a device may report. It measures a few dozen.
 const MAX_RUNS: usize = 1_024;
 
-/// Hellos of one peer: a burst, and so many a second. A hello with another contribution makes the host plan anew.
-pub(crate) const HELLOS: (f64, f64) = (32.0, 1.0);
+/// Hellos of one peer: a burst, and so many a second, more than anybody hides and shows a tab. A hello with another
+/// contribution makes the host plan anew.
+pub(crate) const HELLOS: (f64, f64) = (64.0, 4.0);
 /// Requests of one peer to send pieces of answers again, as [`HELLOS`]: each may repeat a whole answer.
 pub(crate) const RESUMES: (f64, f64) = (32.0, 8.0);
 

@@ -56,19 +56,23 @@ fn cheapest(
 }
 
 /// As many devices as possible take part, the fastest first. The time of the slowest stage is minimized, then the sum.
+/// Where the fastest ones do not have the memory together, those that do are found without them.
 fn everyone(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
-    let order = order(room, chain);
+    let mut order = order(room, chain);
+    let program = Program::new(chain, None);
+    let takes_one = |worker: &usize| (1..chain.layers - 1).any(|block| program.can_take(*worker, block, block + 1));
+    order.retain(takes_one);
     let max = order.len().min(room.shape.blocks.len());
     let rounds = if chain.pauses() { pauses::ROUNDS } else { 1 };
     let steps = room.effort.steps / BISECTIONS / rounds;
-    (1..=max).rev().find_map(|count| {
+    let evenest = (1..=max).rev().find_map(|count| {
         let evenest = |point: Option<&OperatingPoint>| evenest(room, chain, &order[..count], point, steps);
         if rounds == 1 {
             return evenest(None);
         }
-        let program = Program::new(chain, None);
         pauses::rounds(&program, |partition| pauses::slowest(&program, partition), evenest)
-    })
+    });
+    evenest.or_else(|| fastest(room, chain))
 }
 
 /// All of these workers take part. Bisects the bound on a stage's time, down to a relative error of 1e-9.

@@ -27,7 +27,10 @@ impl Coordinator {
     }
 
     /// A stage cannot go on.
-    pub fn fault(&mut self, from: PeerId, fault: StageFault, cx: &mut EventContext) {
+    pub fn fault(&mut self, from: PeerId, mut fault: StageFault, cx: &mut EventContext) {
+        if self.is_false(from, &fault, cx.members.me) {
+            fault.kind = StageFaultKind::BadResult(from);
+        }
         if let Some(handover) = self.handover.as_mut().filter(|handover| handover.epoch == fault.epoch) {
             match fault.kind {
                 StageFaultKind::Gap(position) => handover.rewind(fault.conversation, position.0 as usize),
@@ -69,6 +72,16 @@ impl Coordinator {
                 self.after_answer(cx);
             }
         }
+    }
+
+    /// A stage accuses the host's own device, which looked at its rows before it sent them.
+    fn is_false(&self, from: PeerId, fault: &StageFault, me: PeerId) -> bool {
+        let before = |plan: &Plan| {
+            let (index, _) = plan.stage(fault.stage)?;
+            Some(plan.stages.get(index.checked_sub(1)?)?.peer)
+        };
+        let accuses_host = from != me && fault.kind == StageFaultKind::BadResult(me);
+        accuses_host && self.plan(fault.epoch).and_then(before) == Some(me)
     }
 
     /// What a peer computed is unusable. Others take its part; if it is the host's own device, the answer ends.

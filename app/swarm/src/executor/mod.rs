@@ -292,6 +292,10 @@ impl Executor {
 
     fn hand_on(&mut self, mut job: Job, hidden: Vec<f32>, cx: &mut EventContext) {
         let id = job.forward.stage;
+        if !are_numbers(&hidden, job.forward.count as usize * self.width) {
+            // Nothing is sent that the next stage would have to refuse.
+            return self.fail_job(&job, StageFaultKind::BadResult(self.me), cx);
+        }
         self.queue(id).left(job.forward.conversation);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
@@ -340,6 +344,9 @@ impl Executor {
 fn are_numbers(values: &[f32], count: usize) -> bool {
     values.len() == count && values.iter().all(|value| value.is_finite())
 }
+
+#[cfg(test)]
+mod tests;
 
 fn is_here(members: &Members) -> impl Fn(ExpertHolder) -> bool {
     |holder| match holder {

@@ -46,10 +46,14 @@ impl Peer {
         let status = self.status();
         let me = self.identity.peer;
         let is_idle = self.is_idle();
-        let probes = self.coordinator.is_some() && is_idle;
+        let hosts = self.coordinator.is_some();
+        let probes = hosts && is_idle;
         let echoes = is_idle && self.cx.members.known.len() <= MAX_ECHO_MEMBERS;
         for (peer, member) in self.cx.members.known.iter_mut().filter(|(peer, _)| **peer != me) {
-            self.cx.out.send(*peer, Frame::Heartbeat { sent: self.cx.now.0, status: status.clone() });
+            // Who is in the room, and how far away, is nothing for those who are not.
+            let is_stranger = hosts && !member.admitted;
+            let status = status.clone().filter(|_| !is_stranger);
+            self.cx.out.send(*peer, Frame::Heartbeat { sent: self.cx.now.0, status });
             if echoes {
                 member.beat();
             }

@@ -158,6 +158,11 @@ fn a_visitor_learns_nothing_until_it_is_let_in() {
     assert!(!actions.iter().any(|action| matches!(action, Action::Admitted(_))));
     let actions = frame(&mut host, ROUTE_A, A, prompt(1, "hello", 1));
     assert!(actions.is_empty(), "its question is not heard");
+    let lent = Contribution { budget: Bytes(1), binding: Bytes(1), bandwidth: 1.0, sync_millis: 1.0 };
+    on(&mut host, Event::Contribute(lent));
+    let actions = on(&mut host, Event::Tick);
+    let heartbeats = [Frame::Heartbeat { sent: 0.0, status: None }];
+    assert_eq!(sent(&actions, ROUTE_A), heartbeats.iter().collect::<Vec<_>>(), "nor is it told who is there");
     let actions = on(&mut host, Event::Admit { peer: A, allow: true });
     assert!(actions.iter().any(|action| matches!(action, Action::Admitted(A))));
     assert!(sent(&actions, ROUTE_A).iter().any(|frame| matches!(frame, Frame::Room(_))));
@@ -233,7 +238,7 @@ fn row_4_whoever_says_hello_without_end_is_put_out() {
     enter(&mut host, ROUTE_B, B, Proof::Link);
     enter(&mut host, ROUTE_A, A, Proof::Link);
     let mut last = Vec::new();
-    for session in 0..100 {
+    for session in 0..200 {
         let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { session: Session(session), ..hello() }));
         if !actions.is_empty() {
             last = actions;

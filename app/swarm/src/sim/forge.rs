@@ -36,7 +36,7 @@ pub(super) struct Forging {
 
 impl Forging {
     pub fn new(seed: u64) -> Self {
-        Self { random: Random(seed ^ 0x666f_7267_65), devices: BTreeSet::new(), overheard: VecDeque::new() }
+        Self { random: Random(seed ^ 0x0066_6f72_6765), devices: BTreeSet::new(), overheard: VecDeque::new() }
     }
 }
 
@@ -272,5 +272,45 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
             max_tokens: 1 + random.below(8) as u32,
             sampling: Sampling::default(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use potluck_protocol::Sharing;
+
+    use super::*;
+    use crate::Event;
+    use crate::sim::{SimDevice, SimModel, undisturbed};
+
+    /// The host looks at its own rows before it sends them, so it knows who lies.
+    #[test]
+    fn a_stage_that_accuses_the_host_falsely_loses_its_own_work() {
+        let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0 };
+        let (mut world, asker, plan, place) = (1..50)
+            .find_map(|seed| {
+                let mut world = World::new(seed, model.clone(), Sharing::Everyone, SimDevice::with_budget(620));
+                (1..4).for_each(|at| drop(world.add(SimDevice::with_budget(620), 5.0 * f64::from(at))));
+                let asker = world.add(SimDevice::default(), 20.0);
+                world.prompt(asker, 1, "how do bees find home?", 60, 5_000.0);
+                world.run(9_000.0, |world| world.answer(asker, 1).is_some_and(|answer| answer.tokens.len() > 3));
+                let plan = world.view(0).room?.plan.plan.clone()?;
+                let host = world.peers[0].id;
+                let place = plan.stages.windows(2).find(|pair| pair[0].peer == host)?[1].clone();
+                Some((world, asker, plan, place))
+            })
+            .unwrap();
+        let host = world.peers[0].id;
+        let liar = world.peers.iter().position(|peer| peer.id == place.peer).unwrap();
+        let (conversation, kind) = (ConversationId(1), StageFaultKind::BadResult(host));
+        let fault = StageFault { epoch: plan.epoch, stage: place.id, conversation, pass: None, kind };
+        let (route, from) = (world.peers[liar].line.as_ref().unwrap().route, place.peer);
+        world.event(0, Event::Frame { route, from, frame: Frame::StageFault(fault) });
+        assert!(world.peers[0].machine.has_blamed(from), "the liar is distrusted");
+        assert!(!world.peers[0].machine.has_blamed(host), "the host is not");
+        world.run(60_000.0, |world| world.answer(asker, 1).is_some_and(|answer| answer.end.is_some()));
+        let prompt: Vec<u32> = "how do bees find home?".bytes().map(u32::from).collect();
+        assert_eq!(world.answer(asker, 1).unwrap().tokens, undisturbed(&model, &prompt, 60));
     }
 }

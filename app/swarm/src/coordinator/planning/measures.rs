@@ -16,6 +16,13 @@ use crate::members::Members;
 
 /// Passes needed before a measured value counts.
 const ENOUGH: usize = 3;
+/// Bytes of weights a millisecond that a device may claim: from a byte a second to a petabyte a second.
+const MIN_SPEED: f64 = 1e-3;
+const MAX_SPEED: f64 = 1e12;
+/// Milliseconds of overhead that a device may claim for a piece of work.
+const MAX_SESSION_MILLIS: f64 = 1e5;
+/// Cost of an LM head that a device may claim, as bytes of weights.
+const MAX_COST: f64 = 1e13;
 /// Milliseconds a hop takes in use beyond its idle link, until that is measured: devices, links and the relay sleep
 /// between tokens and wake up, frames are encoded and decoded (0.3 to 0.5 between native peers).
 const HOP_MILLIS: f64 = 0.4;
@@ -214,6 +221,18 @@ fn one_way(members: &Members) -> BTreeMap<(PeerId, PeerId), f64> {
     paths
 }
 
+/// A device within what any has: a made-up speed would leave no meaning to sums with others.
+fn plausible(mut device: Device) -> Device {
+    let speed = &mut device.speed;
+    for speed in [&mut speed.decode, &mut speed.prefill] {
+        *speed = speed.clamp(MIN_SPEED, MAX_SPEED);
+    }
+    for millis in [&mut device.session_millis, &mut device.sync_millis] {
+        *millis = millis.clamp(0.0, MAX_SESSION_MILLIS);
+    }
+    device
+}
+
 impl Planning {
     /// All available devices.
     pub(super) fn devices(&self, members: &Members, shape: &ModelShape, layers: &Layers) -> Vec<Device> {
@@ -266,7 +285,7 @@ impl Planning {
                 device.speed.prefill = prefill;
             }
         }
-        devices.into_iter().map(|(device, _)| device).collect()
+        devices.into_iter().map(|(device, _)| plausible(device)).collect()
     }
 
     /// The model's layers, with the LM head's cost as the devices timed it.
@@ -275,6 +294,7 @@ impl Planning {
             .known
             .keys()
             .filter_map(|peer| self.observed.calibrating.profile(*peer, &layers)?.lm_head)
+            .filter(|cost| *cost <= MAX_COST)
             .collect();
         match middle(heads) {
             Some(cost) => layers.with_lm_head(cost),
