@@ -119,6 +119,11 @@ impl Tokenizer {
         self.len() == 0
     }
 
+    /// Bytes of the longest token.
+    pub fn longest_piece(&self) -> usize {
+        self.pieces.longest()
+    }
+
     /// Looks up a special (control, user-defined or unknown) token by its exact text.
     pub fn special_id(&self, text: &str) -> Option<u32> {
         self.special.id(text)

@@ -184,7 +184,7 @@ impl Model {
     /// # Errors
     /// The vocabulary cannot be read.
     pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
-        let (language, remarks) = ModelLanguage::read(metadata)?;
+        let (language, remarks) = ModelLanguage::read(metadata, context)?;
         // The fixed overhead does not depend on the KV cache type.
         let settings = settings(Bytes(u64::MAX), context, KvCacheType::F32);
         let types: Vec<KvCacheType> =
