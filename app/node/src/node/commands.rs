@@ -62,7 +62,7 @@ impl Node {
 
     fn host(&mut self, choice: HostChoice, files: Vec<Rc<dyn LocalFile>>) {
         let Some(identity) = &self.identity else { return };
-        self.hosting.start(files, choice.context);
+        self.hosting.start(files, choice.context, true);
         let (relay, title, inputs) = (identity.relay.clone(), identity.name.clone(), self.inputs.clone());
         let key = hex(&self.platform.random_bytes::<16>());
         self.platform.spawn.spawn(Box::pin(async move {
@@ -107,7 +107,7 @@ impl Node {
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
-        self.hosting.start(files, command.context);
+        self.hosting.start(files, command.context, false);
         self.event(Event::Host(command));
         self.contribute(budget);
     }

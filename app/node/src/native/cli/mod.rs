@@ -13,7 +13,7 @@ use potluck_swarm::HostCommand;
 
 pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
-pub use values::{parse_bytes, parse_link};
+pub use values::{link_fingerprint, parse_bytes, parse_link, with_fingerprint};
 
 use super::open_model_files;
 use crate::node::Input;
@@ -119,12 +119,15 @@ async fn host(
     };
     session.send(Input::Page(ToNode::Host(choice), files));
     let link = session.link().await?;
-    println!("{}{link}", relay.trim_end_matches('/'));
+    let link = format!("{}{link}", relay.trim_end_matches('/'));
+    println!("{}", with_fingerprint(link, options.relay_fingerprint));
     session.stay(&options).await
 }
 
-async fn join(link: &str, contribute: bool, options: Options) -> Result<(), String> {
+async fn join(link: &str, contribute: bool, mut options: Options) -> Result<(), String> {
     let (relay, room, key) = parse_link(link).ok_or_else(|| format!("\"{link}\" is not a room's link."))?;
+    let of_link = link_fingerprint(link).map_err(|error| format!("The link's fingerprint is not valid: {error}."))?;
+    options.relay_fingerprint = options.relay_fingerprint.or(of_link);
     let mut session = Session::start(&relay, &options);
     session.page(ToNode::Join { room, key });
     if contribute {
