@@ -84,6 +84,19 @@ fn files_with_other_weights_have_other_ids() {
     assert_ne!(share(&opener, other, None).0, id);
 }
 
+/// Which is why nothing is stored under it. Shared files had such an id as well.
+#[test]
+fn the_id_of_a_file_that_nobody_else_reads_covers_its_header_only() {
+    let opener = opener(folder("headers"));
+    let [first, second] = [model(1), model(2)].map(|bytes| {
+        let source = ModelSource::File { name: "model.gguf".to_owned(), bytes: Bytes(bytes.len() as u64) };
+        let file: Rc<dyn LocalFile> = Rc::new(MemoryFile { bytes, modified: None, read: Rc::default() });
+        run(opener.open(&source, &[file], |_, _| {})).unwrap().0
+    });
+    assert_eq!(first.card.id, second.card.id);
+    assert!(!first.source.fetch_policy().cache && first.source.group_list().is_none());
+}
+
 #[test]
 fn a_file_is_hashed_once_until_it_changes() {
     let cache = folder("once");

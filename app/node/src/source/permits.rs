@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn no_more_tasks_than_permits_run_and_those_that_gave_up_are_skipped() {
         let permits = Permits::new(2);
-        let mut acquire = || permits.acquire().boxed_local();
+        let acquire = || permits.acquire().boxed_local();
         let (first, second) = (acquire().now_or_never(), acquire().now_or_never());
         assert!(first.is_some() && second.is_some());
         let (mut third, mut fourth) = (acquire(), acquire());

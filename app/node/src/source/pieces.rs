@@ -288,7 +288,12 @@ mod tests {
             file[wrong as usize] ^= 1;
             // The list of the honest file, then that of the file which is sent.
             for list in [hashes.list(), self::hashes(&file).list()] {
-                let (results, _) = read(Host { file: file.clone(), list }, bytes, hashes.root(), &[wrong..wrong + 1]);
+                let (results, _) = read(
+                    Host { file: file.clone(), list },
+                    bytes,
+                    hashes.root(),
+                    std::slice::from_ref(&(wrong..wrong + 1)),
+                );
                 assert_eq!(results, [Err(super::wrong())], "byte {wrong}");
             }
         }
