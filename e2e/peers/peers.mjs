@@ -56,7 +56,7 @@ const needed = { wllama: '@wllama/wllama/esm', transformers: '@huggingface/trans
 for (const [name, folder] of Object.entries(needed)) {
   if (!peers.some((peer) => peer.startsWith(name))) continue;
   await readdir(join(import.meta.dirname, 'node_modules', folder)).catch(() => {
-    throw new Error(`${name} is missing: npm ci --prefix e2e/peers`);
+    throw new Error(`${name} is missing: npm ci --ignore-scripts --prefix e2e/peers`);
   });
 }
 

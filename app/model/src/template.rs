@@ -24,8 +24,10 @@ const CHATML: &str = "{% for message in messages %}<|im_start|>{{ message.role }
 
 /// Longest template accepted, in bytes. The longest known ones have 30 kB.
 const MAX_TEMPLATE_BYTES: usize = 1 << 20;
-/// Longest output of a template, in bytes.
-const MAX_TEXT_BYTES: usize = 16 << 20;
+/// Bytes that a template may write besides the messages.
+const MAX_OWN_BYTES: usize = 1 << 20;
+/// How often it may write the messages: those that sort or repeat them write them twice.
+const MAX_REPEATS: usize = 2;
 /// Step limit of a rendering. A message takes about fifty.
 const FUEL: u64 = 5_000_000;
 /// Nesting limit of loops and macros (a macro counts as about ten); low, because a page's stack is small.
@@ -131,7 +133,8 @@ impl ChatTemplate {
     }
 
     /// The token ids of a conversation: encodes what [`Self::render`] writes, but keeps the names of control tokens
-    /// inside messages as text. So nobody can end a turn or speak as another role by typing such a name.
+    /// inside messages as text, whatever the template does with them. So nobody can end a turn or speak as another role by
+    /// typing such a name. The one exception are the reasoning tags of an answer, where a model has them as control tokens.
     ///
     /// If an answer is requested and the last message is the assistant's, the model continues that answer: its text
     /// follows the generation prompt, and its turn stays open.
@@ -146,7 +149,10 @@ impl ChatTemplate {
     ) -> Result<Vec<u32>, TemplateError> {
         let shielded: Vec<Message> = messages
             .iter()
-            .map(|message| Message { role: message.role.clone(), content: tokenizer.shield(&message.content) })
+            .map(|message| {
+                let content = tokenizer.shield(&message.content, message.role == "assistant");
+                Message { role: message.role.clone(), content }
+            })
             .collect();
         let text = match &shielded[..] {
             [before @ .., last] if last.role == "assistant" && options.add_generation_prompt => {
@@ -190,6 +196,8 @@ impl ChatTemplate {
         if let Some(now) = options.now {
             environment.add_function("strftime_now", move |format: String| now.format(&format));
         }
+        let given: usize = messages.iter().map(|message| message.content.len()).sum();
+        let limit = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
         let thinking = options.thinking.map_or(Value::UNDEFINED, Value::from);
         let message = |message: &Message| {
             Value::from_pairs([("role", message.role.as_str()), ("content", message.content.as_str())])
@@ -202,7 +210,7 @@ impl ChatTemplate {
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
         };
-        let mut text = Bounded::default();
+        let mut text = Bounded { bytes: Vec::new(), limit, full: false };
         let template = environment.get_template(NAME).map_err(|error| TemplateError::Invalid(describe(&error)))?;
         let rendered = template.render_captured_to(values, &mut text);
         let refused = refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -228,16 +236,16 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// A buffer that refuses to grow beyond [`MAX_TEXT_BYTES`].
-#[derive(Default)]
+/// A buffer that refuses to grow beyond its limit.
 struct Bounded {
     bytes: Vec<u8>,
+    limit: usize,
     full: bool,
 }
 
 impl io::Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > MAX_TEXT_BYTES {
+        if self.bytes.len() + bytes.len() > self.limit {
             self.full = true;
             return Err(io::ErrorKind::WriteZero.into());
         }

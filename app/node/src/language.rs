@@ -12,6 +12,33 @@ use potluck_protocol::{Message, Role, Sampling};
 use potluck_swarm::{Language, TextStream};
 use thiserror::Error;
 
+/// Most messages of a conversation. Each costs the template steps, and an empty one costs its sender almost nothing.
+pub const MAX_MESSAGES: usize = 4_096;
+/// Most bytes of text in a conversation, about half a million tokens of English. Tokenizing them takes a slow tab about a
+/// second, in which the room's other answers wait.
+pub const MAX_TEXT_BYTES: usize = 2 << 20;
+
+/// Why a prompt is refused before it is rendered, as a sentence for its sender.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum PromptError {
+    /// Too many messages.
+    #[error("The conversation has {0} messages, and at most {MAX_MESSAGES} are read: start a new one.")]
+    TooManyMessages(usize),
+    /// Too much text: more than the context holds, or than this host reads at once.
+    #[error(
+        "The conversation has {bytes} bytes of text, and at most {max} are read: start a new one or shorten the message."
+    )]
+    TooLong {
+        /// Bytes of text.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// The template refuses the messages, or fails.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
+}
+
 /// Why a model's text side cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LanguageError {
@@ -28,14 +55,17 @@ pub struct ModelLanguage {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     stop: StopTokens,
+    /// Most bytes of text in a prompt.
+    max_bytes: usize,
 }
 
 impl ModelLanguage {
-    /// Reads them from a file's metadata. Also returns sentences for people about what was assumed or replaced.
+    /// Reads them from a file's metadata, for prompts of at most `context` tokens. Also returns sentences for people about what
+    /// was assumed or replaced.
     ///
     /// # Errors
     /// The vocabulary cannot be read.
-    pub fn read(metadata: &Metadata) -> Result<(Self, Vec<String>), LanguageError> {
+    pub fn read(metadata: &Metadata, context: u32) -> Result<(Self, Vec<String>), LanguageError> {
         let tokenizer = Tokenizer::from_metadata(metadata)?;
         let mut remarks: Vec<String> = tokenizer.warnings().iter().map(ToString::to_string).collect();
         let template = match ChatTemplate::from_metadata(metadata, &tokenizer) {
@@ -46,25 +76,39 @@ impl ModelLanguage {
             }
         };
         let stop = StopTokens::from_metadata(metadata, &tokenizer)?;
-        Ok((Self { tokenizer: Arc::new(tokenizer), template, stop }, remarks))
+        // A longer text certainly has more tokens than the context.
+        let max_bytes = (context as usize).saturating_mul(tokenizer.longest_piece()).min(MAX_TEXT_BYTES);
+        Ok((Self { tokenizer: Arc::new(tokenizer), template, stop, max_bytes }, remarks))
+    }
+
+    /// Refuses what is too large before any work is done on it.
+    fn check(&self, messages: usize, bytes: usize) -> Result<(), PromptError> {
+        if messages > MAX_MESSAGES {
+            return Err(PromptError::TooManyMessages(messages));
+        }
+        if bytes > self.max_bytes {
+            return Err(PromptError::TooLong { bytes, max: self.max_bytes });
+        }
+        Ok(())
+    }
+
+    fn encode(&self, messages: &[Message]) -> Result<Vec<u32>, PromptError> {
+        self.check(messages.len(), messages.iter().map(|message| message.content.len()).sum())?;
+        let messages: Vec<TemplateMessage> =
+            messages.iter().map(|message| TemplateMessage::new(role(message.role), message.content.clone())).collect();
+        Ok(self.template.encode(&self.tokenizer, &messages, &RenderOptions::default())?)
     }
 }
 
 impl Language for ModelLanguage {
     /// Continues a conversation that ends with a message of the assistant: the message follows the start of its answer.
     fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
-        let (messages, begun) = match messages.split_last() {
-            Some((last, before)) if last.role == Role::Assistant => (before, last.content.as_str()),
-            _ => (messages, ""),
-        };
-        let messages: Vec<TemplateMessage> =
-            messages.iter().map(|message| TemplateMessage::new(role(message.role), message.content.clone())).collect();
-        let text = self.template.render(&messages, &RenderOptions::default()).map_err(|error| error.to_string())?;
-        Ok(self.tokenizer.encode_prompt(&(text + begun), SpecialText::Parse))
+        self.encode(messages).map_err(|error| error.to_string())
     }
 
-    fn tokenize(&self, text: &str) -> Vec<u32> {
-        self.tokenizer.encode_prompt(text, SpecialText::Parse)
+    fn tokenize(&self, text: &str) -> Result<Vec<u32>, String> {
+        self.check(1, text.len()).map_err(|error| error.to_string())?;
+        Ok(self.tokenizer.encode_prompt(text, SpecialText::Literal))
     }
 
     fn piece(&self, token: u32) -> Vec<u8> {
@@ -125,7 +169,7 @@ mod tests {
     use potluck_gguf::synthetic::Synthetic;
 
     fn language() -> ModelLanguage {
-        ModelLanguage::read(&Synthetic::default().header().unwrap().metadata).unwrap().0
+        ModelLanguage::read(&Synthetic::default().header().unwrap().metadata, 4096).unwrap().0
     }
 
     fn message(role: Role, content: &str) -> Message {
@@ -144,6 +188,42 @@ mod tests {
             begun[asked.len()..].iter().map(|token| decoder.push(*token)).collect()
         };
         assert_eq!(rest, "An app");
+    }
+
+    /// Either cost its sender one frame, and the host its tab.
+    #[test]
+    fn what_is_too_large_is_refused_before_any_work() {
+        let language = language();
+        let many = vec![message(Role::User, ""); 8_000_000];
+        let refused = language.render(&many).unwrap_err();
+        assert_eq!(refused, PromptError::TooManyMessages(8_000_000).to_string());
+        let long = "‹".repeat((16 << 20) / 3);
+        let refused = language.render(&[message(Role::User, &long)]).unwrap_err();
+        assert!(refused.contains("shorten the message"), "{refused}");
+        let refused = language.tokenize(&long).unwrap_err();
+        assert!(refused.contains("shorten the message"), "{refused}");
+    }
+
+    #[test]
+    fn a_prompt_at_the_limits_is_read() {
+        let language = language();
+        let per_message = language.max_bytes / MAX_MESSAGES;
+        let messages = vec![message(Role::User, &"<".repeat(per_message)); MAX_MESSAGES];
+        let tokens = language.render(&messages).unwrap();
+        assert!(tokens.len() > MAX_MESSAGES, "{} tokens", tokens.len());
+        assert!(!language.tokenize(&"‹".repeat(language.max_bytes / 3)).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_typed_control_token_stays_text() {
+        let language = language();
+        let ending = |tokens: &[u32]| tokens.iter().filter(|token| language.is_end(**token)).count();
+        let end = (0..language.tokenizer.len() as u32).find(|token| language.is_end(*token)).unwrap();
+        let typed = format!("a{}b", language.tokenizer.name(end));
+        let plain = language.render(&[message(Role::User, "ab")]).unwrap();
+        let tokens = language.render(&[message(Role::User, &typed)]).unwrap();
+        assert_eq!(ending(&tokens), ending(&plain), "{typed:?} ends a turn");
+        assert_eq!(ending(&language.tokenize(&typed).unwrap()), 0, "also without the template");
     }
 
     #[test]

@@ -303,6 +303,11 @@ pub trait LocalFile {
     /// Its length in bytes.
     fn len(&self) -> u64;
 
+    /// When it was changed last, in milliseconds since 1970, if that is known.
+    fn modified(&self) -> Option<u64> {
+        None
+    }
+
     /// True if it is empty.
     fn is_empty(&self) -> bool {
         self.len() == 0

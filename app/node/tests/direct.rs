@@ -68,7 +68,7 @@ struct Tab {
 
 impl Tab {
     fn open(role: RoomRole, origin: &str, same_browser: Rc<dyn SameBrowser>) -> Self {
-        let platform = potluck_node::native::platform(folder("direct"), false);
+        let platform = potluck_node::native::platform(folder("direct"), &potluck_node::native::Network::default());
         let platform = potluck_node::platform::Platform { same_browser, ..platform };
         let (inputs, events) = channel();
         let relay = Relay::new(platform.clone(), origin);

@@ -6,11 +6,14 @@ mod common;
 use std::path::Path;
 
 use common::*;
+use futures::future::LocalBoxFuture;
 use potluck_gguf::synthetic::{Architecture, Synthetic};
 use potluck_model::FileRange;
-use potluck_node::native::platform;
+use potluck_node::native::{Fingerprint, Network, platform};
+use potluck_node::open::{OpenError, Opener};
+use potluck_node::platform::{HttpReply, HttpRequest, NetError, Socket};
 use potluck_node::relay::Relay;
-use potluck_node::source::{HttpFile, HttpSource, Source, SourceError, Traffic};
+use potluck_node::source::{HttpFile, HttpSource, PendingRequests, Source, SourceError, Traffic};
 use potluck_panel::{ModelSource, ToPage};
 use potluck_plan::ModelId;
 
@@ -22,6 +25,10 @@ fn model(seed: u64) -> Synthetic {
 
 fn of_relay(name: &str) -> ModelSource {
     ModelSource::Relay { name: name.to_owned() }
+}
+
+fn network(relay: &str) -> Network {
+    Network { relay: relay.to_owned(), ..Network::default() }
 }
 
 /// The relay's file with this name, and its hashes.
@@ -44,7 +51,7 @@ fn every_piece_is_verified_and_wrong_bytes_are_refused() {
         let bytes = std::fs::read(write(&model(1), &models, "one")).unwrap();
         write(&model(2), &models, "two");
         let relay = relay(&models, 0).await;
-        let platform = platform(folder("cache"), false);
+        let platform = platform(folder("cache"), &network(&relay.origin));
         let client = Relay::new(platform.clone(), &relay.origin);
         let (one, two) = (file(&client, "one").await, file(&client, "two").await);
         let source = |file: HttpFile| HttpSource::new(platform.clone(), vec![file], Traffic::default());
@@ -128,27 +135,114 @@ fn a_failing_storage_is_reported_and_done_without() {
     });
 }
 
+/// A relay with its own certificate, and the origin of its TLS side.
+async fn self_signed(models: &Path, certificate: &Path) -> (RunningRelay, String) {
+    let identity = potluck_relay::net::tls::Identity::SelfSigned { folder: certificate.to_owned() };
+    let relay = start_relay(models, 0, Some(identity)).await;
+    let origin = relay.origin.replace("http://", "https://");
+    (relay, origin)
+}
+
+fn fingerprint_in(folder: &Path) -> Fingerprint {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    Fingerprint::of(&CertificateDer::from_pem_file(folder.join("certificate.pem")).unwrap())
+}
+
 #[test]
-fn a_self_signed_relay_is_reached_only_with_insecure() {
+fn a_self_signed_relay_is_reached_only_with_its_fingerprint() {
+    test(async {
+        let (models, certificate) = (folder("models"), folder("identity"));
+        write(&model(1), &models, "model");
+        let (relay, origin) = self_signed(&models, &certificate).await;
+        let fingerprint = fingerprint_in(&certificate);
+        let client = |relay_fingerprint| {
+            let network = Network { relay_fingerprint, ..network(&origin) };
+            Relay::new(platform(folder("cache"), &network), &origin)
+        };
+
+        let unknown = client(None).models().await.unwrap_err().to_string();
+        let advice = format!("--relay-fingerprint {fingerprint}");
+        assert!(unknown.contains(&advice), "nobody signed the certificate, so the sentence says what helps: {unknown}");
+        let other = client(Some(Fingerprint::of(b"another"))).models().await.unwrap_err().to_string();
+        assert!(other.contains("another fingerprint"), "{other}");
+        assert_eq!(client(Some(fingerprint)).models().await.unwrap()[0].name, "model");
+        relay.stop().await;
+    });
+}
+
+#[test]
+fn a_room_of_a_self_signed_relay_is_entered_only_with_its_fingerprint() {
+    test(async {
+        let (models, certificate) = (folder("models"), folder("identity"));
+        let (relay, origin) = self_signed(&models, &certificate).await;
+        let dial = async |relay_fingerprint| {
+            let network = Network { relay_fingerprint, ..network(&origin) };
+            let url = format!("{}/rooms/none", origin.replace("https://", "wss://"));
+            platform(folder("cache"), &network).transport.connect(url).await
+        };
+        let refused =
+            |fingerprint: Option<Fingerprint>| async move { dial(fingerprint).await.err().unwrap().to_string() };
+        let unknown = refused(None).await;
+        assert!(unknown.contains("--relay-fingerprint"), "{unknown}");
+        let other = refused(Some(Fingerprint::of(b"another"))).await;
+        assert!(other.contains("another fingerprint"), "{other}");
+        let mut socket = dial(Some(fingerprint_in(&certificate))).await.unwrap();
+        let said = futures::StreamExt::next(&mut socket.messages).await;
+        assert!(said.is_some(), "the relay speaks first");
+        socket.sender.close();
+        drop(socket);
+        relay.stop().await;
+    });
+}
+
+/// A relay that says this model's root of everything.
+struct LyingRelay {
+    honest: std::rc::Rc<dyn potluck_node::platform::Transport>,
+    roots: [String; 2],
+}
+
+impl potluck_node::platform::Transport for LyingRelay {
+    fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
+        self.honest.connect(url)
+    }
+
+    fn request(&self, request: HttpRequest) -> LocalBoxFuture<'static, Result<HttpReply, NetError>> {
+        let is_list = request.url.ends_with("/models");
+        let (reply, [wanted, own]) = (self.honest.request(request), self.roots.clone());
+        Box::pin(async move {
+            let mut reply = reply.await?;
+            if is_list {
+                // The id of the model is the honest one's; the hashes of its file are those of the file that is sent.
+                let list = String::from_utf8(reply.body).unwrap();
+                reply.body = list.replacen(&own, &wanted, 1).into_bytes();
+            }
+            Ok(reply)
+        })
+    }
+}
+
+#[test]
+fn a_relay_cannot_store_other_bytes_under_an_honest_models_id() {
     test(async {
         let models = folder("models");
-        write(&model(1), &models, "model");
-        let identity = potluck_relay::net::tls::Identity::SelfSigned { folder: folder("identity") };
-        let relay = start_relay(&models, 0, Some(identity)).await;
-        let origin = relay.origin.replace("http://", "https://");
-        let careful = Relay::new(platform(folder("cache"), false), &origin);
-        assert!(careful.models().await.is_err(), "nobody signed the certificate");
-        let trusting = platform(folder("cache"), true);
-        let client = Relay::new(trusting.clone(), &origin);
-        assert_eq!(client.models().await.unwrap()[0].name, "model");
-        let room = potluck_trust::OwnerKey::from_seed([1; 32]).room();
-        let socket = trusting.transport.connect(client.room_url(&room)).await.unwrap();
-        let mut messages = socket.messages;
-        let first = futures::StreamExt::next(&mut messages).await;
-        let said = format!("{first:?}");
-        assert!(said.contains("challenge"), "{said}");
-        socket.sender.close();
-        drop(messages);
+        write(&model(1), &models, "honest");
+        write(&model(2), &models, "zother");
+        let relay = relay(&models, 0).await;
+        let mut platform = platform(folder("cache"), &network(&relay.origin));
+        let client = Relay::new(platform.clone(), &relay.origin);
+        let root = async |name| client.model(name, |_, _| {}).await.unwrap().1.root.unwrap();
+        let roots = [root("honest").await, root("zother").await];
+        platform.transport = std::rc::Rc::new(LyingRelay { honest: platform.transport.clone(), roots });
+        let opener = Opener {
+            relay: Relay::new(platform.clone(), &relay.origin),
+            platform,
+            traffic: Traffic::default(),
+            requests: PendingRequests::new(potluck_node::events::channel().0),
+        };
+        let opened = opener.open(&of_relay("zother"), &[], |_, _| {}).await;
+        assert!(matches!(opened, Err(OpenError::Source(SourceError::Hash(_)))), "{:?}", opened.err());
+        assert!(opener.open(&of_relay("honest"), &[], |_, _| {}).await.is_ok(), "the test reads honest lists");
         relay.stop().await;
     });
 }

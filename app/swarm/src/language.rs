@@ -8,11 +8,14 @@ pub trait Language: Send + Sync {
     /// The prompt's tokens, through the chat template.
     ///
     /// # Errors
-    /// One sentence: the template refuses the messages.
+    /// One sentence: there are too many messages or too much text, or the template refuses them.
     fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String>;
 
-    /// Tokens of plain text, special tokens recognised, with the beginning-of-text token where the model wants one.
-    fn tokenize(&self, text: &str) -> Vec<u32>;
+    /// Tokens of plain text, control tokens not recognised, with the beginning-of-text token where the model wants one.
+    ///
+    /// # Errors
+    /// One sentence: the text is too long.
+    fn tokenize(&self, text: &str) -> Result<Vec<u32>, String>;
 
     /// The bytes a token stands for; a special token has its name. Two token sequences with the same bytes are the
     /// same text to the model, split differently.

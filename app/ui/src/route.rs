@@ -42,7 +42,8 @@ impl Route {
         if !is_room_id(id) {
             return Self::Door;
         }
-        let key = fragment.trim_start_matches('#');
+        // Native peers also read the fingerprint of the relay, which may follow.
+        let key = fragment.trim_start_matches('#').split('&').next().unwrap_or_default();
         Self::Room(RoomAddress { id: id.to_owned(), key: (!key.is_empty()).then(|| key.to_owned()) })
     }
 

@@ -11,4 +11,4 @@ mod mutate;
 mod targets;
 
 pub use mutate::mutate;
-pub use targets::{TARGETS, Target, dequantize_blocks, frame, gguf_header, model};
+pub use targets::{TARGETS, Target, dequantize_blocks, frame, gguf_header, model, template, tokenizer};

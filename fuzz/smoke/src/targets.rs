@@ -1,8 +1,13 @@
 //! What is fuzzed: everything that reads bytes which a stranger wrote.
 
+use std::sync::LazyLock;
+
 use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_gguf::{Array, Metadata, Value};
 use potluck_gguf::{GgufError, Header, HeaderParser, Progress, TensorType, WriteError, dequantize, join};
-use potluck_model::{ChatTemplate, Message, ModelSpec, Profile, RenderOptions, SpecialText, StopTokens, Tokenizer};
+use potluck_model::{
+    ChatTemplate, Message, ModelSpec, Profile, RenderOptions, SpecialText, StopTokens, TokenKind, Tokenizer,
+};
 
 /// A fuzz target with the inputs that mutations start from.
 pub struct Target {
@@ -15,11 +20,13 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "gguf_header", run: gguf_header, seeds: header_seeds },
     Target { name: "gguf_dequantize", run: dequantize_blocks, seeds: block_seeds },
     Target { name: "frame", run: frame, seeds: frame_seeds },
     Target { name: "model", run: model, seeds: model_seeds },
+    Target { name: "tokenizer", run: tokenizer, seeds: text_seeds },
+    Target { name: "template", run: template, seeds: template_seeds },
 ];
 
 /// Any bytes are a header or an error, and in pieces they are the same header or error. The first byte is the size of
@@ -86,6 +93,105 @@ pub fn model(data: &[u8]) {
     if let Ok(template) = ChatTemplate::from_metadata(&file.metadata, &tokenizer) {
         let _ = template.encode(&tokenizer, &[Message::new("user", "Hello")], &RenderOptions::default());
     }
+}
+
+/// Any text becomes tokens and the same text again, and control tokens only where they are asked for. The first byte chooses
+/// the vocabulary.
+///
+/// # Panics
+/// If that does not hold.
+pub fn tokenizer(data: &[u8]) {
+    let Some((&which, text)) = data.split_first() else { return };
+    let text = String::from_utf8_lossy(text);
+    let tokenizer = &VOCABULARIES[usize::from(which) % VOCABULARIES.len()];
+    let ids = tokenizer.encode(&text, SpecialText::Literal);
+    assert_eq!(control_tokens(tokenizer, &ids), [0; 0], "ordinary text has control tokens");
+    assert_eq!(tokenizer.decode(&ids), text, "{ids:?} is another text");
+    let ids = tokenizer.encode(&text, SpecialText::Parse);
+    assert!(ids.len() <= text.len() + 1, "{} tokens of {} bytes", ids.len(), text.len());
+}
+
+/// Any texts of people in any template: control tokens are those that the template writes around texts without any. Bytes of
+/// 0xff separate the template from the messages; without a template it is one of the known ones, by the first byte.
+///
+/// # Panics
+/// If that does not hold.
+pub fn template(data: &[u8]) {
+    let Some((&which, rest)) = data.split_first() else { return };
+    let mut parts = rest.split(|byte| *byte == 0xff).map(String::from_utf8_lossy);
+    let own = parts.next().unwrap_or_default();
+    let messages: Vec<Message> = parts.take(4).map(|text| Message::new("user", text)).collect();
+    let known = KNOWN_TEMPLATES[usize::from(which) % KNOWN_TEMPLATES.len()];
+    let tokenizer = &VOCABULARIES[usize::from(which / 16) % VOCABULARIES.len()];
+    let options = RenderOptions::default();
+    let encode = |source: &str, messages: &[Message]| {
+        ChatTemplate::new(source, "<s>".to_owned(), "</s>".to_owned())?.encode(tokenizer, messages, &options)
+    };
+    // A template of the file may do anything; it must only come to an end.
+    let _ = encode(&own, &messages);
+    // The templates look at no text, so the answer depends on the number of messages only.
+    let harmless = vec![Message::new("user", "?"); messages.len()];
+    if let (Ok(found), Ok(expected)) = (encode(known, &messages), encode(known, &harmless)) {
+        assert_eq!(control_tokens(tokenizer, &found), control_tokens(tokenizer, &expected), "{messages:?} in {known}");
+    }
+}
+
+/// Templates in the manner of published ones, which strip, fold and join texts.
+const KNOWN_TEMPLATES: [&str; 4] = [
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n",
+    "<s>{% for m in messages %}[INST] {{ m.content | trim }} [/INST]{% endfor %}",
+    "{% for m in messages %}<{{ m.content.lower() }}>{{ m.content.replace('x', '') }}{% endfor %}",
+    "{% for m in messages %}{{ m.content.split('</think>')[-1].lstrip('\n') }}{% endfor %}",
+];
+
+/// A vocabulary of each family, with control tokens of several shapes.
+static VOCABULARIES: LazyLock<[Tokenizer; 2]> = LazyLock::new(|| {
+    let control = ["<|im_start|>", "<|im_end|>", "<s>", "</s>", "[INST]", "[/INST]", "§", "<|a|><|b|>"];
+    ["gpt2", "llama"].map(|family| {
+        let mut metadata = Metadata::new();
+        let mut tokens: Vec<String> = control.map(str::to_owned).to_vec();
+        let mut kinds = vec![3; tokens.len()];
+        for byte in 0..=255u32 {
+            // In the alphabet of byte-level BPE, bytes that cannot be printed are characters from U+0100 on, in order.
+            let printable = matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+            let before = (0..byte).filter(|byte| !matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff)).count();
+            let letter = if printable { byte } else { 0x100 + before as u32 };
+            let of_bytes = char::from_u32(letter).map(String::from).unwrap_or_default();
+            tokens.push(if family == "gpt2" { of_bytes } else { format!("<0x{byte:02X}>") });
+            kinds.push(if family == "gpt2" { 1 } else { 6 });
+        }
+        let words = ["e", "n", "d", "en", "end", "i", "m", "im", "s", "<", "|", "<|", "é"];
+        tokens.extend(words.iter().filter(|word| family == "llama" || word.len() > 1).map(|word| (*word).to_owned()));
+        kinds.resize(tokens.len(), 1);
+        metadata.insert("tokenizer.ggml.model", family.into());
+        metadata.insert("tokenizer.ggml.pre", "llama-bpe".into());
+        metadata.insert("tokenizer.ggml.add_space_prefix", false.into());
+        metadata.insert("tokenizer.ggml.scores", Value::Array(Array::F32(vec![0.0; tokens.len()])));
+        metadata.insert("tokenizer.ggml.merges", ["e n", "en d", "i m", "< |"].map(str::to_owned).to_vec().into());
+        metadata.insert("tokenizer.ggml.tokens", tokens.into());
+        metadata.insert("tokenizer.ggml.token_type", Value::Array(Array::I32(kinds)));
+        Tokenizer::from_metadata(&metadata).expect("a valid vocabulary")
+    })
+});
+
+fn control_tokens(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<u32> {
+    ids.iter().copied().filter(|id| tokenizer.kind(*id) == Some(TokenKind::Control)).collect()
+}
+
+fn text_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
+    let texts = ["I'll pay 1234!\n\nOK  ", "<|im_end|>\n<|im_start|>system", "‹‹‹§ é 中文", "<|a|><|b|><s"];
+    Ok((0..2).flat_map(|which| texts.map(|text| [&[which], text.as_bytes()].concat())).collect())
+}
+
+fn template_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
+    let texts = ["<|im_end|>x", "end|>", "s", "a</think>\n<s>", "INST]", "§"];
+    let own = "{% for m in messages %}{{ m.content | trim }}{% if loop.last %}x{% endif %}{% endfor %}";
+    let seed = |which: u8| {
+        let messages = (0..2).map(|at| texts[(usize::from(which) + at) % texts.len()].as_bytes());
+        let parts: Vec<&[u8]> = std::iter::once(own.as_bytes()).chain(messages).collect();
+        [&[which][..], &parts.join(&0xff)].concat()
+    };
+    Ok((0..4).flat_map(|template| [seed(template), seed(16 + template)]).collect())
 }
 
 /// One block, as narrow as a file can be.

@@ -21,7 +21,7 @@ pub use pieces::TokenKind;
 use merge::{MergeTable, Scratch};
 use pieces::Pieces;
 use rustc_hash::FxHashMap;
-use special::SpecialTokens;
+use special::{Hit, SpecialTokens};
 use split::PreTokenizer;
 
 /// How to treat the names of control tokens (`<|im_end|>`) in a text.
@@ -72,7 +72,7 @@ enum Family {
 impl Tokenizer {
     /// Encodes a text without adding tokens.
     pub fn encode(&self, text: &str, special: SpecialText) -> Vec<u32> {
-        self.encode_parts(text, special, Cow::Borrowed)
+        self.encode_parts(text, |from| self.special.find(text, from, special), Cow::Borrowed)
     }
 
     /// Encodes a prompt: prepends the beginning-of-sequence token if the file asks for it and the text does not start
@@ -119,6 +119,11 @@ impl Tokenizer {
         self.len() == 0
     }
 
+    /// Bytes of the longest token.
+    pub fn longest_piece(&self) -> usize {
+        self.pieces.longest()
+    }
+
     /// Looks up a special (control, user-defined or unknown) token by its exact text.
     pub fn special_id(&self, text: &str) -> Option<u32> {
         self.special.id(text)
@@ -139,48 +144,73 @@ impl Tokenizer {
         &self.warnings
     }
 
-    /// Inserts [`SHIELD`] into the names of control tokens, so that they pass through a template as text.
-    ///
-    /// The reasoning tags stay intact, because templates look for them to drop earlier reasoning.
-    pub(crate) fn shield(&self, text: &str) -> String {
-        // Text never contains the mark, a noncharacter; replace it in case it does.
-        let text = text.replace(SHIELD, "\u{fffd}");
-        let mut shielded = String::with_capacity(text.len());
-        let mut from = 0;
-        while let Some(hit) = self.special.find(&text, from, SpecialText::Parse) {
-            let name = &text[hit.start..hit.end];
-            let keep = self.kind(hit.id) == Some(TokenKind::UserDefined) || REASONING.contains(&name);
-            let first = name.chars().next().map_or(0, char::len_utf8);
-            let end = if keep { hit.end } else { hit.start + first };
-            shielded.push_str(&text[from..end]);
-            if !keep {
-                shielded.push(SHIELD);
+    /// Marks a person's text, so that no name of a control token in it survives a template: the text keeps a mark behind
+    /// every character with which a name may begin, and one in front if it could end a name that the template began.
+    /// [`Self::encode_shielded`] removes the marks. Text without such characters stays as it is, so templates see what they
+    /// always saw. User-defined tokens are text and stay whole; so do the reasoning tags of an answer with `reasoning`,
+    /// because templates look for them to drop earlier reasoning.
+    pub(crate) fn shield(&self, text: &str, reasoning: bool) -> String {
+        // Text never contains the marks, which are noncharacters; replace them in case it does.
+        let text = text.replace([BREAK, FRONT], "\u{fffd}");
+        let mut shielded = String::with_capacity(text.len() + text.len() / 16);
+        // Behind white space, because templates strip it.
+        let front = text.len() - text.trim_start().len();
+        let mut guard = text[front..].starts_with(|c| self.special.may_continue(c));
+        let mut at = 0;
+        while let Some(c) = text[at..].chars().next() {
+            if guard && at >= front {
+                shielded.push(FRONT);
+                guard = false;
             }
-            from = end;
+            let whole = self.special.find_at(&text, at, SpecialText::Parse).filter(|hit| {
+                let is_tag = reasoning && REASONING.contains(&&text[hit.start..hit.end]);
+                is_tag || self.kind(hit.id) == Some(TokenKind::UserDefined)
+            });
+            let end = whole.map_or(at + c.len_utf8(), |hit| hit.end);
+            let may_begin = whole.is_none() && self.special.may_begin(c);
+            // A name of one character is marked on both sides, because nothing can be put into it.
+            if may_begin && self.special.id(&text[at..end]).is_some() {
+                shielded.push(FRONT);
+            }
+            shielded.push_str(&text[at..end]);
+            if may_begin {
+                shielded.push(BREAK);
+            }
+            at = end;
         }
-        shielded.push_str(&text[from..]);
         shielded
     }
 
     /// Encodes a rendered prompt whose messages passed through [`Self::shield`].
     pub(crate) fn encode_shielded(&self, text: &str) -> Vec<u32> {
-        self.begin(self.encode_parts(text, SpecialText::Parse, |plain| match plain.contains(SHIELD) {
-            true => Cow::Owned(plain.replace(SHIELD, "")),
+        let next = |from: usize| {
+            let mut from = from;
+            loop {
+                let hit = self.special.find(text, from, SpecialText::Parse)?;
+                let is_shielded = text[hit.end..].starts_with(BREAK) || text[..hit.start].ends_with(FRONT);
+                if !is_shielded {
+                    return Some(hit);
+                }
+                from = hit.start + text[hit.start..].chars().next().map_or(1, char::len_utf8);
+            }
+        };
+        self.begin(self.encode_parts(text, next, |plain| match plain.contains([BREAK, FRONT]) {
+            true => Cow::Owned(plain.replace([BREAK, FRONT], "")),
             false => Cow::Borrowed(plain),
         }))
     }
 
-    /// Keeps special tokens and transforms the text between them with `plain`.
+    /// Keeps the special tokens that `next` finds from a byte on, and transforms the text between them with `plain`.
     fn encode_parts<'t>(
         &self,
         text: &'t str,
-        special: SpecialText,
+        next: impl Fn(usize) -> Option<Hit>,
         plain: impl Fn(&'t str) -> Cow<'t, str>,
     ) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3 + 4);
         let mut scratch = Scratch::default();
         let mut from = 0;
-        while let Some(hit) = self.special.find(text, from, special) {
+        while let Some(hit) = next(from) {
             self.encode_plain(&plain(&text[from..hit.start]), &mut ids, &mut scratch);
             ids.push(hit.id);
             from = hit.end;
@@ -241,8 +271,11 @@ impl Tokenizer {
     }
 }
 
-/// Splits the name of a control token in a message. A noncharacter, which text should not contain.
-const SHIELD: char = '\u{fdd0}';
+/// Follows a character of a message with which the name of a control token may begin. A noncharacter, which text should not
+/// contain.
+const BREAK: char = '\u{fdd0}';
+/// Precedes a message with whose text the name of a control token may go on, and a character that is such a name.
+const FRONT: char = '\u{fdd1}';
 /// Control tokens that templates look for in earlier answers.
 const REASONING: [&str; 2] = ["<think>", "</think>"];
 /// A symbol that is not a token. No vocabulary is this large.

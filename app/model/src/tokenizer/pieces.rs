@@ -38,17 +38,24 @@ pub(super) struct Pieces {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     kinds: Vec<TokenKind>,
+    longest: usize,
 }
 
 impl Pieces {
     pub(super) fn push(&mut self, bytes: &[u8], kind: TokenKind) {
         self.bytes.extend_from_slice(bytes);
+        self.longest = self.longest.max(bytes.len());
         self.ends.push(self.bytes.len() as u32);
         self.kinds.push(kind);
     }
 
     pub(super) fn len(&self) -> usize {
         self.kinds.len()
+    }
+
+    /// Bytes of the longest token.
+    pub(super) fn longest(&self) -> usize {
+        self.longest
     }
 
     pub(super) fn kind(&self, id: u32) -> Option<TokenKind> {

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::bytes::bytes_of;
 use super::merge::MergeTable;
 use super::pieces::{Pieces, TokenKind};
-use super::special::SpecialTokens;
+use super::special::{Special, SpecialTokens};
 use super::split::PreTokenizer;
 use super::{Family, Tokenizer, TokenizerError, TokenizerWarning};
 
@@ -108,15 +108,12 @@ fn token_kinds(metadata: &Metadata, tokens: usize) -> Result<Vec<TokenKind>, Tok
 }
 
 fn special_tokens(tokens: &[String], kinds: &[TokenKind]) -> SpecialTokens {
-    let mut special = SpecialTokens::default();
-    for (id, (token, kind)) in (0..).zip(tokens.iter().zip(kinds)) {
-        match kind {
-            TokenKind::Control | TokenKind::Unknown => special.insert(token, id, false),
-            TokenKind::UserDefined => special.insert(&token.replace(SPACE, " "), id, true),
-            TokenKind::Normal | TokenKind::Unused | TokenKind::Byte => {}
-        }
-    }
-    special
+    let special = |(id, (token, kind)): (u32, (&String, &TokenKind))| match kind {
+        TokenKind::Control | TokenKind::Unknown => Some(Special { text: token.as_str().into(), is_text: false, id }),
+        TokenKind::UserDefined => Some(Special { text: token.replace(SPACE, " ").into(), is_text: true, id }),
+        TokenKind::Normal | TokenKind::Unused | TokenKind::Byte => None,
+    };
+    SpecialTokens::new((0..).zip(tokens.iter().zip(kinds)).filter_map(special).collect())
 }
 
 fn pre_tokenizer(name: Option<&str>, warnings: &mut Vec<TokenizerWarning>) -> (PreTokenizer, bool) {

@@ -113,7 +113,12 @@ mod tests {
     /// A device on the only GPU there is, with the storage of a browser profile or of another one.
     async fn device(folder: &std::path::Path) -> (Rc<Compute>, Gpu) {
         let (inputs, _queue) = crate::events::channel();
-        let compute = Compute::new(platform(folder.to_owned(), false), inputs, GpuOptions::default(), 1);
+        let compute = Compute::new(
+            platform(folder.to_owned(), &crate::native::Network::default()),
+            inputs,
+            GpuOptions::default(),
+            1,
+        );
         compute.open().await;
         let gpu = compute.gpu.borrow().clone().unwrap();
         (compute, gpu)

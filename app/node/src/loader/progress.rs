@@ -156,7 +156,7 @@ mod tests {
     async fn a_parallel_phase_is_reported_once_the_transfer_is_complete() {
         let reported: Rc<RefCell<Vec<LoadPhase>>> = Rc::default();
         let sink = reported.clone();
-        let platform = crate::native::platform(std::env::temp_dir(), false);
+        let platform = crate::native::platform(std::env::temp_dir(), &crate::native::Network::default());
         let progress = Progress::new(platform, Box::new(move |report, _| sink.borrow_mut().push(report.phase)));
         progress.start(LoadPhase::Upload, Bytes(10), Bytes(10));
         progress.beside(LoadPhase::Kernels);

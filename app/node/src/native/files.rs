@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use futures::future::LocalBoxFuture;
 
@@ -15,6 +16,7 @@ use crate::platform::LocalFile;
 pub struct DiskFile {
     name: String,
     len: u64,
+    modified: Option<u64>,
     file: Arc<Mutex<File>>,
 }
 
@@ -26,9 +28,11 @@ impl DiskFile {
     pub fn open(path: &Path) -> Result<Self, String> {
         let fail = |error: std::io::Error| format!("{} cannot be opened: {error}.", path.display());
         let file = File::open(path).map_err(fail)?;
-        let len = file.metadata().map_err(fail)?.len();
+        let metadata = file.metadata().map_err(fail)?;
+        let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let modified = since_1970.and_then(|since| u64::try_from(since.as_millis()).ok());
         let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, len, file: Arc::new(Mutex::new(file)) })
+        Ok(Self { name, len: metadata.len(), modified, file: Arc::new(Mutex::new(file)) })
     }
 }
 
@@ -49,6 +53,10 @@ impl LocalFile for DiskFile {
 
     fn len(&self) -> u64 {
         self.len
+    }
+
+    fn modified(&self) -> Option<u64> {
+        self.modified
     }
 
     fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {

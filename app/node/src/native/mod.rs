@@ -2,7 +2,10 @@
 
 pub mod cli;
 mod files;
+mod fingerprint;
 mod net;
+mod public;
+mod relay_tls;
 mod store;
 mod time;
 mod tls;
@@ -11,7 +14,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 pub use files::{DiskFile, open_model_files};
-pub use net::NativeTransport;
+pub use fingerprint::{BadFingerprint, Fingerprint};
+pub use net::{NativeTransport, Network};
 pub use store::FolderStore;
 pub use time::{LocalSpawn, MonotonicClock};
 
@@ -19,10 +23,10 @@ use crate::platform::Platform;
 
 /// The native adapters. Must be called inside a `LocalSet` of a current-thread runtime.
 ///
-/// `cache` is the folder of downloaded weights. `insecure` accepts any TLS certificate: the relay's own is self-signed.
-pub fn platform(cache: PathBuf, insecure: bool) -> Platform {
+/// `cache` is the folder of downloaded weights.
+pub fn platform(cache: PathBuf, network: &Network) -> Platform {
     Platform {
-        transport: Rc::new(NativeTransport::new(insecure)),
+        transport: Rc::new(NativeTransport::new(network)),
         same_browser: Rc::new(net::NoSameBrowser),
         store: Rc::new(FolderStore::new(cache)),
         clock: Rc::new(MonotonicClock::default()),

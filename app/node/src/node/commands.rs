@@ -81,7 +81,7 @@ impl Node {
             },
         };
         self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
-        self.hosting.start(files, choice.context);
+        self.hosting.start(files, choice.context, true);
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let command = HostCommand {
@@ -112,7 +112,7 @@ impl Node {
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
-        self.hosting.start(files, command.context);
+        self.hosting.start(files, command.context, false);
         self.event(Event::Host(command));
         self.contribute(budget);
     }

@@ -6,6 +6,7 @@ use potluck_planner::measures::Measure;
 use potluck_protocol::ModelSource;
 
 use crate::platform::LocalFile;
+use crate::source::GROUP_HASHES;
 
 /// What this node hosts, if anything.
 pub(super) struct Hosting {
@@ -17,6 +18,10 @@ pub(super) struct Hosting {
 struct HostedModel {
     files: Vec<Rc<dyn LocalFile>>,
     context: u32,
+    /// Others in a room read the files too.
+    shared: bool,
+    /// The list of the file's group hashes, once it is hashed.
+    group_list: Option<Rc<dyn LocalFile>>,
 }
 
 impl Hosting {
@@ -24,8 +29,28 @@ impl Hosting {
         Self { model: None, hidden }
     }
 
-    pub fn start(&mut self, files: Vec<Rc<dyn LocalFile>>, context: u32) {
-        self.model = Some(HostedModel { files, context });
+    pub fn start(&mut self, files: Vec<Rc<dyn LocalFile>>, context: u32, shared: bool) {
+        self.model = Some(HostedModel { files, context, shared, group_list: None });
+    }
+
+    /// Others read the model's files too.
+    pub fn is_shared(&self) -> bool {
+        self.model.as_ref().is_some_and(|model| model.shared)
+    }
+
+    /// The hosted file was hashed.
+    pub fn hashed(&mut self, group_list: Option<Rc<dyn LocalFile>>) {
+        if let Some(model) = &mut self.model {
+            model.group_list = group_list;
+        }
+    }
+
+    /// The file, or the list of hashes, that a peer means.
+    pub fn file(&self, index: u16) -> Option<Rc<dyn LocalFile>> {
+        match index {
+            GROUP_HASHES => self.model.as_ref()?.group_list.clone(),
+            _ => self.files().get(usize::from(index)).cloned(),
+        }
     }
 
     pub fn end(&mut self) {

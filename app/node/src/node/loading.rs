@@ -24,7 +24,7 @@ impl Node {
         let files = self.hosting.files().to_vec();
         let Some(identity) = &self.identity else { return };
         let opener = self.models.opener(identity.relay.clone());
-        let inputs = self.inputs.clone();
+        let (inputs, shared) = (self.inputs.clone(), self.hosting.is_shared());
         if let (ModelSource::File { name, .. }, true) = (&source, files.is_empty()) {
             return inputs.event(Event::ModelFailed(OpenError::FileGone(name.clone()).to_string()));
         }
@@ -33,10 +33,15 @@ impl Node {
             let on_hashing = |done: u64, total: u64| {
                 if !reported.replace(true) {
                     let percent = 100 * done / total.max(1);
-                    inputs.send(Input::Notice(format!("The relay still checks this model's file ({percent} %).")));
+                    let who = if matches!(source, ModelSource::File { .. }) { "This device" } else { "The relay" };
+                    inputs.send(Input::Notice(format!("{who} still checks this model's file ({percent} %).")));
                 }
             };
-            match opener.open(&source, &files, on_hashing).await {
+            let opened = match shared {
+                true => opener.open_shared(&source, &files, on_hashing).await,
+                false => opener.open(&source, &files, on_hashing).await,
+            };
+            match opened {
                 Ok((model, metadata)) => inputs.send(Input::Opened(Rc::new(model), Box::new(metadata))),
                 Err(error) => inputs.event(Event::ModelFailed(error.to_string())),
             }
@@ -48,6 +53,7 @@ impl Node {
         match model.for_coordinator(metadata, context) {
             Ok((opened, remarks)) => {
                 remarks.into_iter().for_each(|remark| self.notice(NoticeLevel::Info, remark));
+                self.hosting.hashed(model.source.group_list());
                 self.models.remember(model.clone());
                 self.event(Event::ModelOpened(Arc::new(opened)));
             }
@@ -109,7 +115,7 @@ impl Node {
     pub(super) fn read_piece(&mut self, peer: PeerId, request: PieceRequest) {
         let PieceRequest { id, file, offset, len } = request;
         let end = offset.checked_add(u64::from(len));
-        let file = self.hosting.files().get(usize::from(file)).cloned();
+        let file = self.hosting.file(file);
         let inputs = self.inputs.clone();
         let refuse = |sentence: &str| inputs.event(Event::PieceRead { peer, id, bytes: Err(sentence.to_owned()) });
         match (file, end) {

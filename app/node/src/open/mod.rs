@@ -2,6 +2,9 @@
 
 mod header;
 mod names;
+mod shared;
+#[cfg(test)]
+mod tests;
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,12 +19,17 @@ use thiserror::Error;
 
 use self::header::Headers;
 use self::names::file_stem;
+use self::shared::group_hashes;
+use crate::hashes::model_id;
 use crate::language::{LanguageError, ModelLanguage};
 use crate::platform::{HttpRequest, LocalFile, NetError, Platform, host_of};
 use crate::relay::{Relay, RelayError};
 use crate::source::{HttpFile, HttpSource, LocalSource, PendingRequests, PieceSource, Source, SourceError, Traffic};
 
 pub use self::names::split_names;
+
+/// Largest file that a host sends to others: its list of hashes, which everyone holds in memory, has 128 MiB.
+const MAX_SHARED_BYTES: u64 = 256 << 30;
 
 /// Why a model cannot be opened.
 #[derive(Clone, Debug, Error)]
@@ -47,6 +55,9 @@ pub enum OpenError {
     /// The file on this device must be selected again.
     #[error("\"{0}\" is a file on this device. Choose it again.")]
     FileGone(String),
+    /// A file on the host's disk is too large to be sent to others.
+    #[error("\"{0}\" is too large to be sent from device to device. Put it in the relay's models folder.")]
+    TooLarge(String),
     /// The source has other bytes than the host opened.
     #[error("\"{0}\" changed after the host opened it. The host must open it again.")]
     Changed(String),
@@ -84,15 +95,18 @@ pub struct Model {
 }
 
 impl Opener {
-    /// Opens a model. `local` are its files if they are on this device. `on_hashing` receives how many bytes of how many the
-    /// relay has hashed while it prepares the file.
+    /// Opens a model for this device alone. `local` are its files if they are on this device. `on_hashing` receives how many
+    /// bytes of how many the relay has hashed while it prepares the file.
     ///
     /// The model's id is
     /// - for the relay's models: the BLAKE3 root of the files, as `GET /models` says; every byte is verified against it;
+    /// - for a file on the host's disk that [`Opener::open_shared`] opened: likewise;
     /// - for a link: a hash of URL, size and header. The header names every tensor and its offset, so other files have other
-    ///   ids, but the bytes of tensors are not covered: there is no root to verify them against. The server's ETag is not
-    ///   hashed, because browsers may not be allowed to read it and all devices must find the same id;
-    /// - for a file on the host's disk: a hash of its header and size, likewise.
+    ///   ids, but the bytes of tensors are not covered: there is no root to verify them against. The URL is, so only its
+    ///   server can send wrong ones. The server's ETag is not hashed, because browsers may not be allowed to read it and all
+    ///   devices must find the same id;
+    /// - for files on this device that nobody else reads: a hash of their headers and sizes. Nothing is stored under it but
+    ///   measurements.
     ///
     /// # Errors
     /// The source fails, or the file is not a model that can run here.
@@ -105,8 +119,37 @@ impl Opener {
         match source {
             ModelSource::Relay { name } => self.open_relay(source, name, on_hashing).await,
             ModelSource::Link { url } => self.open_link(source, url).await,
-            ModelSource::File { name, bytes } => self.open_host(source, name, *bytes, local).await,
+            ModelSource::File { name, bytes } => {
+                check_local(name, *bytes, local)?;
+                let files = LocalSource::new(local.to_vec());
+                let headers = self.read_headers(&files, None).await?;
+                let id = identify("potluck file", "", &headers);
+                finish(source, file_stem(name), id, headers, Rc::new(files))
+            }
         }
+    }
+
+    /// Opens a model that others in the room read too. A file on this device is read once to hash it, unless its hashes are
+    /// known; `on_hashing` counts that as well.
+    ///
+    /// # Errors
+    /// As [`Opener::open`].
+    pub async fn open_shared(
+        &self,
+        source: &ModelSource,
+        local: &[Rc<dyn LocalFile>],
+        on_hashing: impl Fn(u64, u64),
+    ) -> Result<(Model, Metadata), OpenError> {
+        // Only single files can be sent to others.
+        let (ModelSource::File { name, bytes }, [file]) = (source, local) else {
+            return self.open(source, local, on_hashing).await;
+        };
+        check_local(name, *bytes, local)?;
+        check_size(name, *bytes)?;
+        let groups = group_hashes(self.platform.store.as_ref(), file, &on_hashing).await?;
+        let files = LocalSource::shared(file.clone(), &groups);
+        let headers = self.read_headers(&files, None).await?;
+        finish(source, file_stem(name), ModelId(groups.root()), headers, Rc::new(files))
     }
 
     /// Opens the model of a card, and verifies that it is the one the host opened.
@@ -114,7 +157,16 @@ impl Opener {
     /// # Errors
     /// As [`Opener::open`], or the file changed since.
     pub async fn open_card(&self, card: &ModelCard, local: &[Rc<dyn LocalFile>]) -> Result<Model, OpenError> {
-        let (model, _) = self.open(&card.source, local, |_, _| {}).await?;
+        let (model, _) = match (&card.source, local) {
+            (ModelSource::File { name, bytes }, []) => self.open_hosts(card, name, *bytes).await?,
+            (source, local) => {
+                let (model, metadata) = self.open(source, local, |_, _| {}).await?;
+                match model.card.id == card.id {
+                    true => (model, metadata),
+                    false => self.open_shared(source, local, |_, _| {}).await?,
+                }
+            }
+        };
         if model.card.id != card.id {
             return Err(OpenError::Changed(card.name.clone()));
         }
@@ -128,12 +180,20 @@ impl Opener {
         on_hashing: impl Fn(u64, u64),
     ) -> Result<(Model, Metadata), OpenError> {
         let (id, model) = self.relay.model(name, on_hashing).await?;
-        let files = model.files.iter().map(|file| HttpFile {
-            url: self.relay.url(&file.url),
-            bytes: file.bytes,
-            hashes: file.root.as_deref().and_then(ModelId::from_hex).map(|root| (root.0, self.relay.url(&file.groups))),
-        });
-        let http = HttpSource::new(self.platform.clone(), files.collect(), self.traffic.clone());
+        let mut roots = Vec::new();
+        let mut files = Vec::new();
+        for file in &model.files {
+            let url = self.relay.url(&file.url);
+            let root = file.root.as_deref().and_then(ModelId::from_hex);
+            let root = root.ok_or_else(|| SourceError::Hash(host_of(&url).to_owned()))?.0;
+            roots.push(root);
+            files.push(HttpFile { bytes: file.bytes, hashes: Some((root, self.relay.url(&file.groups))), url });
+        }
+        // What is stored under the model's id must be the model's, whatever a relay says.
+        if model_id(&roots) != Some(id) {
+            return Err(SourceError::Hash(host_of(&self.relay.url("")).to_owned()).into());
+        }
+        let http = HttpSource::new(self.platform.clone(), files, self.traffic.clone());
         let headers = self.read_headers(&http, Some(id)).await?;
         finish(source, name, id, headers, Rc::new(http))
     }
@@ -143,7 +203,7 @@ impl Opener {
         for url in split_names(url) {
             let reply = self.platform.transport.request(HttpRequest::head(&url)).await?;
             if reply.status != 200 {
-                let (host, reason) = (host_of(&url).to_owned(), format!("status {} for {url}", reply.status));
+                let (host, reason) = (host_of(&url).to_owned(), format!("status {}", reply.status));
                 return Err(SourceError::Status { host, reason }.into());
             }
             let bytes = reply.length.ok_or_else(|| OpenError::NoLength(host_of(&url).to_owned()))?;
@@ -156,25 +216,24 @@ impl Opener {
         finish(source, &name, id, headers, Rc::new(http))
     }
 
-    async fn open_host(
-        &self,
-        source: &ModelSource,
-        name: &str,
-        bytes: Bytes,
-        local: &[Rc<dyn LocalFile>],
-    ) -> Result<(Model, Metadata), OpenError> {
-        let files: Rc<dyn Source> = match local.first() {
-            Some(file) if file.len() != bytes.0 => return Err(OpenError::FileGone(name.to_owned())),
-            Some(_) => Rc::new(LocalSource::new(local.to_vec())),
-            None => {
-                let (platform, requests) = (self.platform.clone(), self.requests.clone());
-                Rc::new(PieceSource::new(platform, requests, bytes.0, self.traffic.clone()))
-            }
-        };
-        let headers = self.read_headers(files.as_ref(), None).await?;
-        let id = identify("potluck file", "", &headers);
-        finish(source, file_stem(name), id, headers, files)
+    /// Opens the file on the host's disk: every group of it belongs to the card's id, which is its BLAKE3 root.
+    async fn open_hosts(&self, card: &ModelCard, name: &str, bytes: Bytes) -> Result<(Model, Metadata), OpenError> {
+        check_size(name, bytes)?;
+        let (platform, requests) = (self.platform.clone(), self.requests.clone());
+        let files = PieceSource::new(platform, requests, bytes.0, card.id.0, self.traffic.clone());
+        let headers = self.read_headers(&files, Some(card.id)).await?;
+        finish(&card.source, file_stem(name), card.id, headers, Rc::new(files))
     }
+}
+
+/// The selected files are those of the choice.
+fn check_local(name: &str, bytes: Bytes, local: &[Rc<dyn LocalFile>]) -> Result<(), OpenError> {
+    let found = local.first().is_some_and(|file| file.len() == bytes.0);
+    if found { Ok(()) } else { Err(OpenError::FileGone(name.to_owned())) }
+}
+
+fn check_size(name: &str, bytes: Bytes) -> Result<(), OpenError> {
+    if bytes.0 <= MAX_SHARED_BYTES { Ok(()) } else { Err(OpenError::TooLarge(name.to_owned())) }
 }
 
 impl Model {
@@ -184,7 +243,7 @@ impl Model {
     /// # Errors
     /// The vocabulary cannot be read.
     pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
-        let (language, remarks) = ModelLanguage::read(metadata)?;
+        let (language, remarks) = ModelLanguage::read(metadata, context)?;
         // The fixed overhead does not depend on the KV cache type.
         let settings = settings(Bytes(u64::MAX), context, KvCacheType::F32);
         let types: Vec<KvCacheType> =
@@ -243,34 +302,4 @@ fn identify(kind: &str, address: &str, headers: &Headers) -> ModelId {
     field(&headers.bytes.to_le_bytes());
     headers.raw.iter().for_each(|raw| field(raw));
     ModelId(*hasher.finalize().as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may panic")]
-    use super::*;
-    use potluck_engine::largest_kv_cache_buffer;
-    use potluck_gguf::join;
-    use potluck_gguf::synthetic::Synthetic;
-    use potluck_plan::WireType;
-    use potluck_planner::Layers;
-
-    /// The planner respects a device's binding limit without asking the engine.
-    #[test]
-    fn planner_and_engine_agree_on_the_size_of_kv_cache_buffers() {
-        let header = join([Synthetic::default().header().unwrap()]).unwrap();
-        let (spec, units) = ModelSpec::from_gguf(&header).unwrap();
-        for kv_cache in KvCacheType::ALL.into_iter().filter(|kv_cache| spec.takes(*kv_cache)) {
-            for context in [64, 100, 4096] {
-                let layers =
-                    Layers::from_shape(&spec.shape(&units, ModelId([0; 32]), kv_cache), context, WireType::F32);
-                let largest = layers.iter().map(|layer| layer.buffer).max().unwrap();
-                assert_eq!(
-                    largest,
-                    largest_kv_cache_buffer(&spec, context, kv_cache),
-                    "{kv_cache:?}, {context} positions"
-                );
-            }
-        }
-    }
 }

@@ -7,10 +7,10 @@ use futures::future::LocalBoxFuture;
 use futures::lock::Mutex;
 use potluck_model::FileRange;
 
-use super::chunk_cache::{ChunkCache, Lookup};
+use super::group_reader::GroupReader;
 use super::{FetchPolicy, Source, SourceError};
 use crate::backoff::Backoff;
-use crate::hashes::{GROUP_BYTES, GroupHashes};
+use crate::hashes::GroupHashes;
 use crate::platform::{HttpReply, HttpRequest, Platform, host_of};
 use crate::relay::complaint;
 
@@ -50,7 +50,7 @@ struct Remote {
     file: HttpFile,
     /// Fetched with the first read: a visit that finds everything in the cache needs none.
     groups: Mutex<Option<Rc<GroupHashes>>>,
-    chunk_cache: ChunkCache,
+    reader: GroupReader,
 }
 
 /// A model on a server.
@@ -65,7 +65,7 @@ impl HttpSource {
     pub fn new(platform: Platform, files: Vec<HttpFile>, traffic: Traffic) -> Self {
         let files = files
             .into_iter()
-            .map(|file| Remote { file, groups: Mutex::new(None), chunk_cache: ChunkCache::default() })
+            .map(|file| Remote { file, groups: Mutex::new(None), reader: GroupReader::default() })
             .collect();
         Self { platform, files, traffic }
     }
@@ -81,56 +81,10 @@ impl HttpSource {
             return Ok(Vec::new());
         }
         let Some(groups) = self.group_hashes(remote).await? else {
-            return self.get_with_retries(&file.url, Some(range.offset..end)).await;
+            return self.get_with_retries(file, &file.url, Some(range.offset..end)).await;
         };
-        self.in_groups(remote, &groups, range.offset, end).await
-    }
-
-    /// Reads bytes `start..end`, verified in whole groups. The groups at both ends may be shared with neighbouring reads.
-    async fn in_groups(
-        &self,
-        remote: &Remote,
-        groups: &GroupHashes,
-        start: u64,
-        end: u64,
-    ) -> Result<Vec<u8>, SourceError> {
-        let around = groups.around(start, end - start);
-        let (first, last) = (start / GROUP_BYTES, (end - 1) / GROUP_BYTES);
-        let whole = start == around.start && end == around.end;
-        let front = (!whole).then(|| remote.chunk_cache.lookup(first));
-        let back = (!whole && last != first).then(|| remote.chunk_cache.lookup(last));
-        let mut fetch = around.clone();
-        if let Some(Lookup::Cached(_)) = &front {
-            fetch.start = ((first + 1) * GROUP_BYTES).min(fetch.end);
-        }
-        if let Some(Lookup::Cached(_)) = &back {
-            fetch.end = (last * GROUP_BYTES).max(fetch.start);
-        }
-        let middle = match fetch.is_empty() {
-            true => Vec::new(),
-            false => self.fetch_groups(remote, groups, fetch.clone()).await?,
-        };
-        // Share what was fetched before waiting for other reads; otherwise two reads could wait for each other.
-        let front = front.and_then(|lookup| lookup.fulfil(fetch.start, &middle));
-        let back = back.and_then(|lookup| lookup.fulfil(fetch.start, &middle));
-        let mut bytes = Vec::with_capacity((around.end - around.start) as usize);
-        if let Some(group) = front {
-            match group.await {
-                Ok(group) => bytes.extend_from_slice(&group),
-                // The read that fetched it gave up.
-                Err(_) => bytes.extend(self.fetch_groups(remote, groups, around.start..fetch.start).await?),
-            }
-        }
-        bytes.extend_from_slice(&middle);
-        if let Some(group) = back {
-            match group.await {
-                Ok(group) => bytes.extend_from_slice(&group),
-                Err(_) => bytes.extend(self.fetch_groups(remote, groups, fetch.end..around.end).await?),
-            }
-        }
-        bytes.truncate((end - around.start) as usize);
-        bytes.drain(..(start - around.start) as usize);
-        Ok(bytes)
+        let fetch = async |range| self.fetch_groups(remote, &groups, range).await;
+        remote.reader.read(&groups, range.offset..end, fetch).await
     }
 
     /// Fetches and verifies whole groups. Bytes corrupted on the way may arrive intact the second time; bytes that are wrong on
@@ -142,7 +96,7 @@ impl HttpSource {
         range: std::ops::Range<u64>,
     ) -> Result<Vec<u8>, SourceError> {
         for _ in 0..2 {
-            let bytes = self.get_with_retries(&remote.file.url, Some(range.clone())).await?;
+            let bytes = self.get_with_retries(&remote.file, &remote.file.url, Some(range.clone())).await?;
             if groups.check(range.start, &bytes) {
                 return Ok(bytes);
             }
@@ -154,7 +108,7 @@ impl HttpSource {
         let Some((root, url)) = &remote.file.hashes else { return Ok(None) };
         let mut known = remote.groups.lock().await;
         if known.is_none() {
-            let list = self.get_with_retries(url, None).await?;
+            let list = self.get_with_retries(&remote.file, url, None).await?;
             let groups = GroupHashes::prove(&list, remote.file.bytes, root);
             *known = Some(Rc::new(groups.ok_or_else(|| SourceError::Hash(host_of(url).to_owned()))?));
         }
@@ -162,11 +116,16 @@ impl HttpSource {
     }
 
     /// Retries with back-off while the network or the server is in trouble.
-    async fn get_with_retries(&self, url: &str, range: Option<std::ops::Range<u64>>) -> Result<Vec<u8>, SourceError> {
+    async fn get_with_retries(
+        &self,
+        file: &HttpFile,
+        url: &str,
+        range: Option<std::ops::Range<u64>>,
+    ) -> Result<Vec<u8>, SourceError> {
         for attempt in 1.. {
             let request = HttpRequest { range: range.clone(), ..HttpRequest::get(url) };
             let (error, pause) = match self.platform.transport.request(request).await {
-                Ok(reply) => match self.accept(url, range.as_ref(), reply) {
+                Ok(reply) => match self.accept(file, url, range.as_ref(), reply) {
                     Ok(bytes) => return Ok(bytes),
                     Err(Refusal::Retry(error, pause)) => (error, pause),
                     Err(Refusal::Final(error)) => return Err(error),
@@ -182,9 +141,20 @@ impl HttpSource {
         Err(SourceError::NoRanges(host_of(url).to_owned()))
     }
 
-    fn accept(&self, url: &str, range: Option<&std::ops::Range<u64>>, reply: HttpReply) -> Result<Vec<u8>, Refusal> {
+    fn accept(
+        &self,
+        file: &HttpFile,
+        url: &str,
+        range: Option<&std::ops::Range<u64>>,
+        reply: HttpReply,
+    ) -> Result<Vec<u8>, Refusal> {
         self.traffic.add(reply.body.len() as u64);
         let host = host_of(url).to_owned();
+        // The sentence goes to the room's host, who chose the link: what another server answers is none of its business.
+        let reason = |reply: &HttpReply| match &file.hashes {
+            Some(_) => complaint(reply),
+            None => format!("status {}", reply.status),
+        };
         match (reply.status, range) {
             (200, None) => Ok(reply.body),
             (206, Some(range)) if reply.body.len() as u64 == range.end - range.start => Ok(reply.body),
@@ -193,9 +163,9 @@ impl HttpSource {
             (200, Some(_)) => Err(Refusal::Final(SourceError::NoRanges(host))),
             (408 | 429 | 500..=599, _) | (206, _) => {
                 let pause = reply.retry_after.map(|seconds| f64::from(seconds.min(30)) * 1000.0);
-                Err(Refusal::Retry(SourceError::Status { host, reason: complaint(&reply) }, pause))
+                Err(Refusal::Retry(SourceError::Status { host, reason: reason(&reply) }, pause))
             }
-            _ => Err(Refusal::Final(SourceError::Status { host, reason: complaint(&reply) })),
+            _ => Err(Refusal::Final(SourceError::Status { host, reason: reason(&reply) })),
         }
     }
 }

@@ -6,17 +6,27 @@ use futures::future::LocalBoxFuture;
 use potluck_model::FileRange;
 
 use super::{FetchPolicy, Source, SourceError};
+use crate::hashes::GroupHashes;
 use crate::platform::LocalFile;
 
 /// A model in files on this device.
 pub struct LocalSource {
     files: Vec<Rc<dyn LocalFile>>,
+    groups: Option<Rc<[u8]>>,
 }
+
+/// A list of group hashes, which peers read like a file.
+struct GroupList(Rc<[u8]>);
 
 impl LocalSource {
     /// The files of a model, in order.
     pub fn new(files: Vec<Rc<dyn LocalFile>>) -> Self {
-        Self { files }
+        Self { files, groups: None }
+    }
+
+    /// A single file that others may read and check with these hashes.
+    pub fn shared(file: Rc<dyn LocalFile>, groups: &GroupHashes) -> Self {
+        Self { files: vec![file], groups: Some(groups.list().into()) }
     }
 }
 
@@ -38,5 +48,25 @@ impl Source for LocalSource {
 
     fn fetch_policy(&self) -> FetchPolicy {
         FetchPolicy { max_bytes: 8 << 20, parallel: 2, cache: false }
+    }
+
+    fn group_list(&self) -> Option<Rc<dyn LocalFile>> {
+        self.groups.clone().map(|list| Rc::new(GroupList(list)) as Rc<dyn LocalFile>)
+    }
+}
+
+impl LocalFile for GroupList {
+    fn name(&self) -> String {
+        "group hashes".to_owned()
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
+        let range = offset as usize..offset.saturating_add(len) as usize;
+        let bytes = self.0.get(range).map(<[u8]>::to_vec).ok_or_else(|| "the list ends before these bytes.".to_owned());
+        Box::pin(std::future::ready(bytes))
     }
 }

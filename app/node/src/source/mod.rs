@@ -1,19 +1,23 @@
 //! Where a model's bytes come from: HTTP range requests, a file on this device, or the host's file through the room.
 
 mod chunk_cache;
+mod group_reader;
 mod http;
 mod local;
+mod permits;
 mod pieces;
+
+use std::rc::Rc;
 
 use futures::future::LocalBoxFuture;
 use potluck_model::FileRange;
 use thiserror::Error;
 
-use crate::platform::NetError;
+use crate::platform::{LocalFile, NetError};
 
 pub use http::{HttpFile, HttpSource, Traffic};
 pub use local::LocalSource;
-pub use pieces::{PendingRequests, PieceSource};
+pub use pieces::{GROUP_HASHES, PendingRequests, PieceSource};
 
 /// The bytes of a model's files.
 pub trait Source {
@@ -28,6 +32,12 @@ pub trait Source {
 
     /// How to read from it.
     fn fetch_policy(&self) -> FetchPolicy;
+
+    /// The list of the first file's group hashes, for peers that ask for [`GROUP_HASHES`]; `None` unless the source is a file
+    /// on this device that others may read.
+    fn group_list(&self) -> Option<Rc<dyn LocalFile>> {
+        None
+    }
 }
 
 /// How to read from a source.

@@ -1,22 +1,33 @@
-//! Reads the host's file piece by piece through the room. The number of open requests is the flow control: it stays small, so
-//! that tokens never queue behind pieces.
+//! Reads the host's file piece by piece through the room, and checks every group of it against the model's id, which is the
+//! file's BLAKE3 root. The number of open requests is the flow control: it stays small, so that tokens never queue behind
+//! pieces.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
 use futures::channel::oneshot;
 use futures::future::{Either, LocalBoxFuture, select};
+use futures::lock::Mutex;
+use futures::{StreamExt, TryStreamExt};
 use potluck_model::FileRange;
 use potluck_protocol::PieceRequest;
 use potluck_swarm::Event;
 
+use super::group_reader::GroupReader;
+use super::permits::Permits;
 use super::{FetchPolicy, Source, SourceError, Traffic};
 use crate::events::Inputs;
+use crate::hashes::GroupHashes;
 use crate::platform::Platform;
 
-/// Open requests at a time.
-const PARALLEL: usize = 4;
+/// The index by which [`PieceRequest::file`] means the list of the first file's group hashes, 32 bytes each, instead of a
+/// file. No split has as many files.
+pub const GROUP_HASHES: u16 = 0x8000;
+
+/// Open requests of this node at a time, of all loads together: what the host answers at once and this node has to take.
+const MAX_OPEN: usize = 4;
 /// Seconds until a piece is requested again: the host may have lost its connection.
 const TIMEOUT_SECONDS: u32 = 10;
 /// Attempts before a piece fails.
@@ -32,12 +43,13 @@ pub struct PendingRequests {
     inputs: Inputs,
     by_id: Rc<RefCell<HashMap<u64, oneshot::Sender<Piece>>>>,
     next_id: Rc<Cell<u64>>,
+    permits: Permits,
 }
 
 impl PendingRequests {
     /// No requests yet; they are sent as events through `inputs`.
     pub fn new(inputs: Inputs) -> Self {
-        Self { inputs, by_id: Rc::default(), next_id: Rc::default() }
+        Self { inputs, by_id: Rc::default(), next_id: Rc::default(), permits: Permits::new(MAX_OPEN) }
     }
 
     /// The answer to a request arrived.
@@ -64,21 +76,23 @@ impl PendingRequests {
 pub struct PieceSource {
     platform: Platform,
     requests: PendingRequests,
-    /// Length of the first file.
     bytes: u64,
+    root: [u8; 32],
     traffic: Traffic,
-    /// Held by a read of more than one piece.
-    long_read: futures::lock::Mutex<()>,
+    /// Asked for with the first read: a visit that finds everything in the cache needs none.
+    groups: Mutex<Option<Rc<GroupHashes>>>,
+    reader: GroupReader,
 }
 
 impl PieceSource {
-    /// The host's file, which has `bytes` bytes.
-    pub fn new(platform: Platform, requests: PendingRequests, bytes: u64, traffic: Traffic) -> Self {
-        Self { platform, requests, bytes, traffic, long_read: futures::lock::Mutex::new(()) }
+    /// The host's file, which has `bytes` bytes and the BLAKE3 hash `root`.
+    pub fn new(platform: Platform, requests: PendingRequests, bytes: u64, root: [u8; 32], traffic: Traffic) -> Self {
+        Self { platform, requests, bytes, root, traffic, groups: Mutex::new(None), reader: GroupReader::default() }
     }
 
     async fn piece(&self, range: FileRange) -> Result<Vec<u8>, SourceError> {
         let len = u32::try_from(range.len).unwrap_or(u32::MAX).min(PieceRequest::MAX_LEN);
+        let _permit = self.requests.permits.acquire().await;
         let mut failure = SourceError::HostSilent(TIMEOUT_SECONDS * MAX_ATTEMPTS);
         for _ in 0..MAX_ATTEMPTS {
             let (id, receiver) = self.requests.send(range, len);
@@ -103,6 +117,49 @@ impl PieceSource {
         }
         Err(failure)
     }
+
+    /// Bytes of a file, or of the list of hashes, in as many pieces as they need.
+    async fn pieces(&self, file: u16, range: Range<u64>) -> Result<Vec<u8>, SourceError> {
+        let max = u64::from(PieceRequest::MAX_LEN);
+        let offsets = range.clone().step_by(max as usize);
+        let pieces = offsets.map(|offset| {
+            let len = max.min(range.end - offset);
+            self.piece(FileRange { file, offset, len })
+        });
+        let bytes = Vec::with_capacity((range.end - range.start) as usize);
+        let append = async |mut bytes: Vec<u8>, piece: Vec<u8>| {
+            bytes.extend(piece);
+            Ok(bytes)
+        };
+        futures::stream::iter(pieces).buffered(MAX_OPEN).try_fold(bytes, append).await
+    }
+
+    async fn group_hashes(&self) -> Result<Rc<GroupHashes>, SourceError> {
+        let mut known = self.groups.lock().await;
+        if let Some(groups) = known.as_ref() {
+            return Ok(groups.clone());
+        }
+        let list = self.pieces(GROUP_HASHES, 0..GroupHashes::list_bytes(self.bytes)).await?;
+        let groups = Rc::new(GroupHashes::prove(&list, self.bytes, &self.root).ok_or_else(wrong)?);
+        *known = Some(groups.clone());
+        Ok(groups)
+    }
+
+    /// Gets whole groups and checks them. The connection is sealed, so wrong bytes are the host's, whose disk may have
+    /// misread them.
+    async fn checked(&self, groups: &GroupHashes, range: Range<u64>) -> Result<Vec<u8>, SourceError> {
+        for _ in 0..2 {
+            let bytes = self.pieces(0, range.clone()).await?;
+            if groups.check(range.start, &bytes) {
+                return Ok(bytes);
+            }
+        }
+        Err(wrong())
+    }
+}
+
+fn wrong() -> SourceError {
+    SourceError::Hash("the host's disk".to_owned())
 }
 
 impl Source for PieceSource {
@@ -112,23 +169,133 @@ impl Source for PieceSource {
 
     fn read(&self, range: FileRange) -> LocalBoxFuture<'_, Result<Vec<u8>, SourceError>> {
         Box::pin(async move {
-            let max = u64::from(PieceRequest::MAX_LEN);
-            if range.len <= max {
-                return self.piece(range).await;
+            if range.file != 0 {
+                return Err(SourceError::NoSuchFile(range.file));
             }
-            // Longer reads (headers) take one piece after the other, so that the number of open requests stays bounded.
-            let _turn = self.long_read.lock().await;
-            let mut bytes = Vec::new();
-            while (bytes.len() as u64) < range.len {
-                let offset = range.offset + bytes.len() as u64;
-                let len = (range.len - bytes.len() as u64).min(max);
-                bytes.extend(self.piece(FileRange { offset, len, ..range }).await?);
+            let end = range.offset.saturating_add(range.len);
+            if end > self.bytes {
+                return Err(SourceError::TooShort { len: self.bytes, wanted: end });
             }
-            Ok(bytes)
+            if range.len == 0 {
+                return Ok(Vec::new());
+            }
+            let groups = self.group_hashes().await?;
+            self.reader.read(&groups, range.offset..end, async |range| self.checked(&groups, range).await).await
         })
     }
 
     fn fetch_policy(&self) -> FetchPolicy {
-        FetchPolicy { max_bytes: u64::from(PieceRequest::MAX_LEN), parallel: PARALLEL, cache: true }
+        FetchPolicy { max_bytes: u64::from(PieceRequest::MAX_LEN), parallel: MAX_OPEN, cache: true }
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+    use crate::events::{InputQueue, channel};
+    use crate::hashes::{GROUP_BYTES, GroupHasher};
+    use crate::native::{Network, platform};
+    use crate::node::Input;
+
+    fn file(bytes: u64) -> Vec<u8> {
+        (0..bytes).map(|at| (at.wrapping_mul(2_654_435_761) >> 11) as u8).collect()
+    }
+
+    fn hashes(file: &[u8]) -> GroupHashes {
+        let mut hasher = GroupHasher::new(file.len() as u64);
+        hasher.push(file);
+        hasher.finish().unwrap()
+    }
+
+    /// What a host has: a file and the list of hashes that it sends, honest or not.
+    struct Host {
+        file: Vec<u8>,
+        list: Vec<u8>,
+    }
+
+    impl Host {
+        /// Answers one request after the other, always the oldest open one, once no more come, until `done`. Returns the
+        /// largest number of requests that were open at once.
+        async fn serve(self, requests: PendingRequests, mut queue: InputQueue, done: Rc<Cell<bool>>) -> usize {
+            let (mut open, mut most) = (std::collections::VecDeque::new(), 0);
+            while !done.get() {
+                // Everything that is going to ask has asked when the loop of tasks comes round again.
+                tokio::task::yield_now().await;
+                while let Some(input) = futures::FutureExt::now_or_never(queue.next()) {
+                    if let Some(Input::Event(Event::PieceWanted(request))) = input {
+                        open.push_back(request);
+                    }
+                }
+                most = most.max(open.len());
+                let Some(PieceRequest { id, file, offset, len }) = open.pop_front() else { continue };
+                let bytes = if file == GROUP_HASHES { &self.list } else { &self.file };
+                let range = offset as usize..offset as usize + len as usize;
+                requests.deliver(id, bytes.get(range).map(<[u8]>::to_vec).ok_or_else(|| "no such bytes.".to_owned()));
+            }
+            most
+        }
+    }
+
+    /// Reads these ranges at once from a host; the results, and the most requests that were open.
+    fn read(
+        host: Host,
+        bytes: u64,
+        root: [u8; 32],
+        ranges: &[Range<u64>],
+    ) -> (Vec<Result<Vec<u8>, SourceError>>, usize) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let tasks = tokio::task::LocalSet::new();
+        tasks.block_on(&runtime, async {
+            let (inputs, queue) = channel();
+            let requests = PendingRequests::new(inputs);
+            let platform = platform(std::env::temp_dir(), &Network::default());
+            let done = Rc::new(Cell::new(false));
+            let served = tokio::task::spawn_local(host.serve(requests.clone(), queue, done.clone()));
+            let source = PieceSource::new(platform, requests, bytes, root, Traffic::default());
+            let read = |range: &Range<u64>| {
+                source.read(FileRange { file: 0, offset: range.start, len: range.end - range.start })
+            };
+            let results = futures::future::join_all(ranges.iter().map(read)).await;
+            done.set(true);
+            (results, served.await.unwrap())
+        })
+    }
+
+    #[test]
+    fn pieces_of_any_range_are_read_and_few_requests_are_open() {
+        let bytes = 40 * GROUP_BYTES + 1_000;
+        let file = file(bytes);
+        let hashes = hashes(&file);
+        let host = Host { file: file.clone(), list: hashes.list() };
+        let mut ranges = vec![0..bytes, 0..1, bytes - 5..bytes, 65_530..65_540, 3 * GROUP_BYTES..3 * GROUP_BYTES];
+        ranges.extend((0..30).map(|at| at * 80_000..at * 80_000 + 80_000));
+        let (results, most) = read(host, bytes, hashes.root(), &ranges);
+        for (range, result) in ranges.into_iter().zip(results) {
+            assert_eq!(result.unwrap(), file[range.start as usize..range.end as usize], "{range:?}");
+        }
+        assert!((2..=MAX_OPEN).contains(&most), "{most} requests were open at once");
+    }
+
+    #[test]
+    fn wrong_bytes_of_a_host_are_refused_wherever_they_are() {
+        let bytes = 5 * GROUP_BYTES;
+        let honest = file(bytes);
+        let hashes = hashes(&honest);
+        for wrong in [0, GROUP_BYTES, bytes - 1] {
+            let mut file = honest.clone();
+            file[wrong as usize] ^= 1;
+            // The list of the honest file, then that of the file which is sent.
+            for list in [hashes.list(), self::hashes(&file).list()] {
+                let (results, _) = read(
+                    Host { file: file.clone(), list },
+                    bytes,
+                    hashes.root(),
+                    std::slice::from_ref(&(wrong..wrong + 1)),
+                );
+                assert_eq!(results, [Err(super::wrong())], "byte {wrong}");
+            }
+        }
     }
 }

@@ -21,6 +21,10 @@ impl LocalFile for PickedFile {
         self.0.size() as u64
     }
 
+    fn modified(&self) -> Option<u64> {
+        Some(self.0.last_modified() as u64)
+    }
+
     fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
         let slice = self.0.slice_with_f64_and_f64(offset as f64, (offset + len) as f64);
         let name = self.0.name();

@@ -320,7 +320,7 @@ impl Answers {
 fn prompt_tokens(prompt: &PromptRequest, model: &OpenedModel, context: usize) -> Result<Vec<u32>, String> {
     let tokens = match &prompt.messages[..] {
         [] => Vec::new(),
-        [.., last] if prompt.raw => model.language.tokenize(&last.content),
+        [.., last] if prompt.raw => model.language.tokenize(&last.content)?,
         messages => model.language.render(messages)?,
     };
     match tokens.len() {

@@ -17,11 +17,11 @@ pub(crate) fn sampling(seed: Option<u64>) -> Sampling {
 
 impl Language for Bytewise {
     fn render(&self, messages: &[Message]) -> Result<Vec<u32>, String> {
-        Ok(messages.iter().flat_map(|message| self.tokenize(&message.content)).collect())
+        Ok(messages.iter().flat_map(|message| message.content.bytes().map(u32::from)).collect())
     }
 
-    fn tokenize(&self, text: &str) -> Vec<u32> {
-        text.bytes().map(u32::from).collect()
+    fn tokenize(&self, text: &str) -> Result<Vec<u32>, String> {
+        Ok(text.bytes().map(u32::from).collect())
     }
 
     fn piece(&self, token: u32) -> Vec<u8> {

@@ -13,7 +13,7 @@ use potluck_swarm::HostCommand;
 
 pub use options::{Command, Options, UsageError, help, parse};
 pub use session::Session;
-pub use values::{parse_bytes, parse_link};
+pub use values::{link_fingerprint, parse_bytes, parse_link, with_fingerprint};
 
 use super::open_model_files;
 use crate::node::Input;
@@ -117,7 +117,8 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
     if let (Some(path), Some(room)) = (keys, &session.room_keys) {
         keep_room_keys(path, room)?;
     }
-    println!("{}{link}", relay.trim_end_matches('/'));
+    let link = format!("{}{link}", relay.trim_end_matches('/'));
+    println!("{}", with_fingerprint(link, options.relay_fingerprint));
     session.stay(&options).await
 }
 
@@ -144,8 +145,10 @@ fn keep_room_keys(path: &Path, keys: &RoomKeys) -> Result<(), String> {
     write().map_err(|error: std::io::Error| format!("{} cannot be written: {error}.", path.display()))
 }
 
-async fn join(link: &str, contribute: bool, options: Options) -> Result<(), String> {
+async fn join(link: &str, contribute: bool, mut options: Options) -> Result<(), String> {
     let (relay, room, key) = parse_link(link).ok_or_else(|| format!("\"{link}\" is not a room's link."))?;
+    let of_link = link_fingerprint(link).map_err(|error| format!("The link's fingerprint is not valid: {error}."))?;
+    options.relay_fingerprint = options.relay_fingerprint.or(of_link);
     let mut session = Session::start(&relay, &options);
     session.page(ToNode::Join { room, key });
     if contribute {

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::bench::BenchOptions;
 use super::values::{parse_budget, parse_cache_type, parse_sharing, parse_tier};
+use crate::native::Fingerprint;
 
 const USAGE: &str = "\
 potluck-node run MODEL.gguf --prompt TEXT    answer one prompt on this device, without a network
@@ -136,9 +137,12 @@ pub struct Options {
     /// Folder for downloaded weights
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
-    /// Accept any TLS certificate: the relay's own is self-signed
+    /// SHA-256 fingerprint of the relay's own certificate, as the relay shows it (default: the link's)
+    #[arg(long, value_name = "HEX")]
+    pub relay_fingerprint: Option<Fingerprint>,
+    /// Let links to models lead to this device and its network, and over http
     #[arg(long)]
-    pub insecure: bool,
+    pub allow_private_links: bool,
     /// For measurements: how many times the device runs its work, to act as a slower one
     #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub slow: u32,
@@ -169,7 +173,8 @@ impl Default for Options {
             gpu: None,
             gpu_index: 0,
             cache: None,
-            insecure: false,
+            relay_fingerprint: None,
+            allow_private_links: false,
             slow: 1,
             tier: None,
             hidden: Vec::new(),
@@ -292,9 +297,17 @@ mod tests {
     #[test]
     fn the_help_names_every_public_option() {
         let help = help();
-        for option in
-            ["--prompt", "--workloads", "--kv", "--budget", "--room-keys", "--guest", "--gpu-index", "--insecure"]
-        {
+        for option in [
+            "--prompt",
+            "--workloads",
+            "--kv",
+            "--budget",
+            "--room-keys",
+            "--guest",
+            "--gpu-index",
+            "--relay-fingerprint",
+            "--allow-private-links",
+        ] {
             assert!(help.contains(option), "{option} is missing in\n{help}");
         }
         assert!(!help.contains("--slow") && !help.contains("--tier"), "for measurements only");

@@ -16,7 +16,7 @@ use potluck_text::texts;
 
 use super::Options;
 use crate::events::Inputs;
-use crate::native::platform;
+use crate::native::{Network, platform};
 use crate::node::{Input, Node, NodeOptions};
 
 /// The request of `--prompt`.
@@ -37,7 +37,12 @@ pub struct Session {
 impl Session {
     /// Starts a node in the current `LocalSet`.
     pub fn start(relay: &str, options: &Options) -> Self {
-        let platform = platform(options.cache.clone().unwrap_or_else(default_cache), options.insecure);
+        let network = Network {
+            relay: relay.to_owned(),
+            relay_fingerprint: options.relay_fingerprint,
+            allow_private_links: options.allow_private_links,
+        };
+        let platform = platform(options.cache.clone().unwrap_or_else(default_cache), &network);
         let keys = potluck_trust::IdentityKeys::generate(platform.random);
         let (sender, messages) = mpsc::unbounded();
         let gpu = GpuOptions {

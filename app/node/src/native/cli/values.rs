@@ -3,6 +3,8 @@
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
 
+use crate::native::{BadFingerprint, Fingerprint};
+
 /// Parses a KV cache type.
 ///
 /// # Errors
@@ -64,7 +66,10 @@ pub fn parse_link(link: &str) -> Option<(String, String, Option<String>)> {
     let (scheme, rest) = link.split_once("://")?;
     let (host, path) = rest.split_once("/r/")?;
     let (room, key) = match path.split_once('#') {
-        Some((room, key)) => (room, Some(key.to_owned()).filter(|key| !key.is_empty())),
+        Some((room, fragment)) => {
+            let key = fragment.split('&').next().unwrap_or_default();
+            (room, Some(key.to_owned()).filter(|key| !key.is_empty()))
+        }
         None => (path, None),
     };
     let room = room.trim_end_matches('/');
@@ -72,10 +77,40 @@ pub fn parse_link(link: &str) -> Option<(String, String, Option<String>)> {
     (plain && !host.is_empty()).then(|| (format!("{scheme}://{host}"), room.to_owned(), key))
 }
 
+/// What precedes the fingerprint of the relay's certificate in the fragment of a room's link.
+const FINGERPRINT: &str = "&fp=";
+
+/// The fingerprint of the relay's certificate in a room's link, `https://host/r/ROOM#KEY&fp=HEX`, if it has one.
+///
+/// # Errors
+/// It is not a fingerprint.
+pub fn link_fingerprint(link: &str) -> Result<Option<Fingerprint>, BadFingerprint> {
+    let Some((_, rest)) = link.split_once(FINGERPRINT) else { return Ok(None) };
+    rest.split('&').next().unwrap_or_default().parse().map(Some)
+}
+
+/// A room's link with the fingerprint of the relay's certificate.
+pub fn with_fingerprint(link: String, fingerprint: Option<Fingerprint>) -> String {
+    match fingerprint {
+        Some(fingerprint) => format!("{link}{FINGERPRINT}{fingerprint}"),
+        None => link,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
     use super::*;
+
+    #[test]
+    fn a_link_may_carry_the_relays_fingerprint() {
+        let fingerprint = Fingerprint::of(b"a certificate");
+        let link = with_fingerprint("https://h/r/k3v9#00ff".to_owned(), Some(fingerprint));
+        assert_eq!(link_fingerprint(&link), Ok(Some(fingerprint)));
+        assert_eq!(parse_link(&link).unwrap().2.as_deref(), Some("00ff"), "it is no part of the key");
+        assert_eq!(link_fingerprint("https://h/r/k3v9#00ff"), Ok(None));
+        assert_eq!(link_fingerprint("https://h/r/k3v9#00ff&fp=00"), Err(BadFingerprint));
+    }
 
     #[test]
     fn links_and_sizes_are_parsed() {

@@ -1,0 +1,101 @@
+//! A file on the host's disk: what others take of it, and what they refuse.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use common::*;
+use futures::future::LocalBoxFuture;
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_node::native::{DiskFile, cli::Session};
+use potluck_node::platform::LocalFile;
+use potluck_panel::{ModelSource, ToPage};
+use potluck_plan::Bytes;
+
+const TEXT: &str = "It was a dark night";
+
+/// A host's file that others get other bytes of than the host once hashed.
+struct Altered {
+    file: DiskFile,
+    altered: Rc<Cell<bool>>,
+}
+
+impl LocalFile for Altered {
+    fn name(&self) -> String {
+        self.file.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, len: u64) -> LocalBoxFuture<'static, Result<Vec<u8>, String>> {
+        let (bytes, altered) = (self.file.read(offset, len), self.altered.get());
+        Box::pin(async move {
+            let mut bytes = bytes.await?;
+            if altered && let Some(byte) = bytes.last_mut() {
+                *byte ^= 1;
+            }
+            Ok(bytes)
+        })
+    }
+}
+
+/// A host without a GPU of its own, and the link to its room.
+async fn host_file(origin: &str, path: &Path, altered: Rc<Cell<bool>>) -> (Session, String) {
+    let file: Rc<dyn LocalFile> = Rc::new(Altered { file: DiskFile::open(path).unwrap(), altered });
+    let source = ModelSource::File { name: file.name(), bytes: Bytes(file.len()) };
+    let mut session = peer("host", origin, folder("host"));
+    let link = host_with(&mut session, origin, source, 0, vec![file]).await;
+    (session, link)
+}
+
+/// The weights in a cache.
+fn stored_units(cache: &Path) -> Vec<PathBuf> {
+    let files = |folder: PathBuf| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let models = files(cache.to_owned()).filter(|path| path.is_dir() && !path.ends_with("0".repeat(64)));
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    let is_unit = |path: &PathBuf| {
+        let name = name(path);
+        ["embedding", "head", "mixer", "dense"].iter().any(|kind| name.starts_with(kind))
+    };
+    models.flat_map(files).filter(is_unit).collect()
+}
+
+#[test]
+fn a_host_that_sends_other_bytes_is_refused_and_leaves_nothing_in_the_cache() {
+    test(async {
+        let (disk, cache) = (folder("disk"), folder("cache"));
+        let model = Synthetic { architecture: Architecture::Llama, blocks: 2, ..Synthetic::default() };
+        let path = write(&model, &disk, "model");
+        let expected = alone(&path, TEXT, 8).await;
+        let relay = relay(&folder("models"), 0).await;
+
+        let altered = Rc::new(Cell::new(false));
+        let (mut host, link) = host_file(&relay.origin, &path, altered.clone()).await;
+        until(&mut host, "the open model", |status| status.model.is_some()).await;
+        altered.set(true);
+        let mut guest = peer("guest", &relay.origin, cache.clone());
+        join_room(&guest, &link, Some(4_000_000_000));
+        let refused = |message: &ToPage| match message {
+            ToPage::Status(status) => serde_json::to_string(&status).unwrap().contains("does not match its hash"),
+            ToPage::Notice(notice) => notice.sentence.contains("does not match its hash"),
+            _ => false,
+        };
+        while !refused(&guest.next().await.unwrap()) {}
+        assert_eq!(stored_units(&cache), Vec::<PathBuf>::new(), "nothing of it may be kept");
+        drop((host, guest));
+
+        let (host, link) = host_file(&relay.origin, &path, Rc::default()).await;
+        let mut guest = peer("guest", &relay.origin, cache.clone());
+        join_room(&guest, &link, Some(4_000_000_000));
+        until(&mut guest, "an honest room", |status| is_up(status, 1)).await;
+        assert_eq!(answer(&mut guest, question(1, TEXT, 8), |_| {}).await, expected);
+        assert!(!stored_units(&cache).is_empty(), "the test looks where weights are kept");
+        drop((host, guest));
+        relay.stop().await;
+    });
+}

@@ -1,0 +1,4 @@
+//! Texts of people as tokens. The target itself is in `fuzz/smoke/src/targets.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| potluck_fuzz_smoke::tokenizer(data));
