@@ -282,16 +282,23 @@ mod tests {
 
     use super::*;
     use crate::Event;
-    use crate::sim::{SimDevice, SimModel, undisturbed};
+    use crate::sim::{Link, SimDevice, SimModel, undisturbed};
 
     /// The host looks at its own rows before it sends them, so it knows who lies.
     #[test]
     fn a_stage_that_accuses_the_host_falsely_loses_its_own_work() {
         let model = SimModel { blocks: 6, experts: 0, kv_bytes: 0 };
-        let (mut world, asker, plan, place) = (1..50)
+        let (mut world, asker, plan, place) = (1..60u32)
             .find_map(|seed| {
-                let mut world = World::new(seed, model.clone(), Sharing::Everyone, SimDevice::with_budget(620));
-                (1..4).for_each(|at| drop(world.add(SimDevice::with_budget(620), 5.0 * f64::from(at))));
+                let workers = 1 + seed % 3;
+                let speed = [0.25, 0.5, 1.0, 2.0, 4.0][seed as usize % 5];
+                let host = SimDevice::with_budget(620).at_speed(speed);
+                let mut world = World::new(u64::from(seed), model.clone(), Sharing::Everyone, host);
+                for at in 0..workers {
+                    let upload = [f64::INFINITY, 2e4][seed as usize % 2];
+                    let link = Link { up: upload, latency: 5.0, ..Link::default() };
+                    world.add(SimDevice::with_budget(620).behind(link), 5.0 * f64::from(at));
+                }
                 let asker = world.add(SimDevice::default(), 20.0);
                 world.prompt(asker, 1, "how do bees find home?", 60, 5_000.0);
                 world.run(9_000.0, |world| world.answer(asker, 1).is_some_and(|answer| answer.tokens.len() > 3));
