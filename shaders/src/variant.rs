@@ -36,16 +36,11 @@ impl KernelVariant {
     pub fn candidates(job: Job, subgroup: u32) -> Vec<KernelVariant> {
         let shuffle = Self::shuffle_in(subgroup);
         // Results and teams: more results per team read a vector less often, fewer give more workgroups.
-        let shapes: &[(u8, u8)] = if job.gates() {
-            &[(1, 4), (1, 2), (1, 8), (2, 4), (2, 8)]
-        } else {
-            &[(2, 4), (1, 4), (1, 2), (1, 8), (2, 8), (4, 2), (4, 4)]
-        };
+        // A gated result is two matrix rows. Every candidate costs a compilation.
+        let shapes: &[(u8, u8)] =
+            if job.gates() { &[(2, 4), (2, 8), (1, 8), (1, 4)] } else { &[(4, 4), (2, 8), (2, 4), (1, 2)] };
         let mut all = vec![Self::portable(job)];
         all.extend(shapes.iter().map(|&(results, teams)| Self::new(results, teams, shuffle)));
-        if shuffle > 1 && !job.gates() {
-            all.push(Self::new(1, 4, 1));
-        }
         let mut seen = std::collections::BTreeSet::new();
         all.retain(|variant| seen.insert(*variant));
         all

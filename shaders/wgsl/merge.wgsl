@@ -25,11 +25,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     for (var s = local; s < splits; s += $THREADSu) { peak = max(peak, parts[base + s * ($QUADSu + 1u) + $QUADSu].x); }
     peaks[local] = peak;
     workgroupBarrier();
-    for (var step = $THREADSu / 2u; step > 0u; step = step >> 1u) {
-        if (local < step) { peaks[local] = max(peaks[local], peaks[local + step]); }
-        workgroupBarrier();
-    }
-    peak = peaks[0];
+    for (var i = 0u; i < min(splits, $THREADSu); i++) { peak = max(peak, peaks[i]); }
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = $THREADSu / $QUADSu;

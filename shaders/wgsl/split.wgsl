@@ -90,6 +90,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #end
 #end
+        // Values are on their way while the scores are added up.
+#repeat u 8
+        var v_$u = value(row_of(both, min(part + $uu * partitions, here - 1u)) * params.kv_heads + kv_head, quad);
+#end
 #repeat r 4
 #repeat h $HEADS
         partial[(($ru & 1u) * $HEADSu + $hu) * 288u + (local / SHARE) * 9u + lane] =
@@ -126,17 +130,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat h $HEADS
         acc_$h = acc_$h * shrinks[$hu];
 #end
-        if (part < partitions) {
-            for (var i = part; i < here; i += 4u * partitions) {
-#repeat u 4
-                let i_$u = i + $uu * partitions;
-                let v_$u = value(row_of(both, min(i_$u, here - 1u)) * params.kv_heads + kv_head, quad);
-#end
-#repeat u 4
+        for (var i = part; i < here; i += 8u * partitions) {
+#repeat u 8
+            let w_$u = i + $uu * partitions;
 #repeat h $HEADS
-                acc_$h = fma(vec4<f32>(select(0.0, weights[$hu * TILE + min(i_$u, TILE - 1u)], i_$u < here)), v_$u,
-                             acc_$h);
+            acc_$h = fma(vec4<f32>(select(0.0, weights[$hu * TILE + min(w_$u, TILE - 1u)], w_$u < here)), v_$u, acc_$h);
 #end
+#end
+            if (i + 8u * partitions < here) {
+#repeat u 8
+                v_$u = value(row_of(both, min(i + ($uu + 8u) * partitions, here - 1u)) * params.kv_heads + kv_head,
+                             quad);
 #end
             }
         }

@@ -173,6 +173,9 @@ fn published_shapes_have_the_sizes_and_types_of_published_files() {
     // Llama-3.2-1B-Instruct-Q4_K_M.gguf: 112 matrices, llama.cpp loads 762.8 MiB of tensors.
     let (bytes, kinds) = types(&Shape::Llama3_2_1B.synthetic());
     assert_eq!((bytes / MIB, kinds), (762, vec![(q4_k, 96), (q6_k, 17)]));
+    // Meta-Llama-3.1-8B-Instruct-Q4_K_M.gguf: llama.cpp says 4.58 GiB.
+    let (bytes, kinds) = types(&Shape::Llama3_1_8B.synthetic());
+    assert_eq!(((bytes * 100 + (1 << 29)) >> 30, kinds), (458, vec![(q4_k, 193), (q6_k, 33)]));
     // Qwen3-30B-A3B-Q4_K_M.gguf: 18.6 GB; 48 routers in F32.
     let (bytes, kinds) = types(&Shape::Qwen3_30B_A3B.synthetic());
     assert_eq!((bytes / 100_000_000, kinds), (185, vec![(f32, 48), (q4_k, 289), (q6_k, 49)]));

@@ -44,6 +44,11 @@ impl Matrices<'static> {
 }
 
 impl Matrices<'_> {
+    /// The same with rows of more than 2048 values: `fused.wgsl` takes 1024 at a time, from two buffers in turn.
+    pub fn long(&self, format: Format) -> Matrices<'_> {
+        Matrices { blocks: self.blocks + 2048 / format.block_values().max(16), ..*self }
+    }
+
     /// Values per row; in formats without blocks, rows end inside a chunk of 16.
     pub fn cols(&self, format: Format) -> u32 {
         if format.block_values() == 1 { 16 * self.blocks + 4 } else { self.blocks * format.block_values() }
