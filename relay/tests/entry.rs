@@ -203,3 +203,13 @@ async fn a_full_relay_refuses_another_room() {
     let _guest = relay.join(&one).await;
     assert_eq!(relay.metric("potluck_relay_members_refused_total").await, 1);
 }
+
+#[tokio::test]
+async fn a_relay_that_stops_refuses_who_has_not_entered_yet() {
+    let mut relay = relay("entry-stop", Limits::default()).await;
+    let (mut member, _) = relay.challenged(&Keys::new(1).id()).await;
+    relay.ask_to_stop();
+    assert_eq!(member.refused().await, Refusal::ShuttingDown);
+    drop(member);
+    relay.stopped().await;
+}

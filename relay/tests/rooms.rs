@@ -198,6 +198,7 @@ async fn a_sender_that_ignores_its_window_is_evicted_alone() {
     let (mut one, slow) = pair_in(&relay, &keys).await;
     let mut flood = relay.join(&keys).await;
     assert_eq!(one.control().await, joined(&flood));
+    let (mut host, mut guest) = pair_in(&relay, &Keys::new(2)).await;
     let mut sent = 0;
     // As fast as the socket takes it; `slow` reads nothing.
     let evicted = loop {
@@ -207,6 +208,8 @@ async fn a_sender_that_ignores_its_window_is_evicted_alone() {
         }
         sent += 1;
         assert!(sent < 10_000, "it is put out");
+        host.send(guest.route, b"hop").await;
+        assert_eq!(guest.frame().await, (host.route, b"hop".to_vec()), "another room goes on");
         let soon = tokio::time::timeout(Duration::from_millis(1), futures_util::StreamExt::next(&mut flood.socket));
         if let Ok(Some(Ok(Message::Text(text)))) = soon.await
             && let Ok(Control::Evicted { reason, .. }) = serde_json::from_str(&text)
@@ -218,9 +221,12 @@ async fn a_sender_that_ignores_its_window_is_evicted_alone() {
     assert_eq!(one.control().await, Control::Leave { route: flood.route, reason: Departure::Evicted });
     assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"window-exceeded\"}").await, 1);
     assert_eq!(relay.metric("potluck_relay_evictions_total{reason=\"slow-receiver\"}").await, 0);
-    while relay.metric("potluck_relay_members").await > 2 {
+    while relay.metric("potluck_relay_members").await > 4 {
         tokio::task::yield_now().await;
     }
+    // Everyone else is still there.
+    one.settle().await;
+    guest.settle().await;
     drop(slow);
 }
 

@@ -19,7 +19,9 @@ pub struct Hosts {
 impl Hosts {
     /// This machine's addresses, and names that a person gave.
     pub fn new(addresses: impl IntoIterator<Item = IpAddr>, names: &[String]) -> Self {
-        let names = names.iter().map(|name| plain(name).to_ascii_lowercase()).collect();
+        // A port that came along with a name says nothing.
+        let host = |name: &String| name.parse::<Authority>().map_or(name.clone(), |name| name.host().to_owned());
+        let names = names.iter().map(|name| plain(&host(name)).to_owned()).collect();
         Self { addresses: addresses.into_iter().collect(), names }
     }
 
@@ -69,7 +71,7 @@ mod tests {
     #[test]
     fn only_names_of_this_relay_are_allowed() {
         let own = "192.168.1.5".parse().unwrap();
-        let hosts = Hosts::new([own], &["Potluck.example".into(), "203.0.113.9".into()]);
+        let hosts = Hosts::new([own], &["Potluck.example:8443".into(), "203.0.113.9".into()]);
         let local = "10.1.2.3".parse().unwrap();
         for good in [
             "localhost:8787",

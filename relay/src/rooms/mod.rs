@@ -8,13 +8,13 @@ mod socket;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use axum::extract::ws::Message;
 use potluck_relay_api::http::RoomEntry;
 use potluck_relay_api::{Control, EntryProof, Nonce, Refusal, Route};
+use tokio::sync::watch;
 
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -36,7 +36,7 @@ pub struct Rooms {
     limits: Arc<Limits>,
     metrics: Arc<Metrics>,
     state: Mutex<State>,
-    closing: AtomicBool,
+    closing: watch::Sender<bool>,
 }
 
 impl Rooms {
@@ -47,7 +47,7 @@ impl Rooms {
             create_rates: KeyedBuckets::new(limits.room_rate),
             join_rates: KeyedBuckets::new(limits.join_rate),
         };
-        Self { limits, metrics, state: Mutex::new(state), closing: AtomicBool::new(false) }
+        Self { limits, metrics, state: Mutex::new(state), closing: watch::Sender::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -78,7 +78,7 @@ impl Rooms {
 
     /// Whether a connection may try to enter: its room's id and its place among the members.
     fn arrive(&self, arrival: &Arrival, now: Instant) -> Result<(RoomId, Lease), Refusal> {
-        if self.closing.load(Ordering::Acquire) {
+        if *self.closing.borrow() {
             return Err(Refusal::ShuttingDown);
         }
         let holder = arrival.share.holder();
@@ -119,7 +119,7 @@ impl Rooms {
         };
         // The lock is held while joining, so that the room cannot expire and a shutdown sees every member.
         let mut state = self.state();
-        if self.closing.load(Ordering::Acquire) {
+        if *self.closing.borrow() {
             return Err(Refusal::ShuttingDown);
         }
         let room = match (state.rooms.get(id), &role) {
@@ -153,10 +153,16 @@ impl Rooms {
     /// Refuses new members and notifies all members that the relay stops.
     pub fn shut_down(&self) {
         let state = self.state();
-        self.closing.store(true, Ordering::Release);
+        self.closing.send_replace(true);
         for room in state.rooms.values() {
             room.shut_down();
         }
+    }
+
+    /// Resolves once the relay stops.
+    async fn closed(&self) {
+        // The sender lives as long as these rooms.
+        let _ = self.closing.subscribe().wait_for(|closing| *closing).await;
     }
 
     /// The number of rooms.

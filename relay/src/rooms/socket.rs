@@ -18,8 +18,8 @@ use crate::net::Activity;
 use crate::quotas::{Lease, Share};
 use crate::rate::TokenBucket;
 
-/// Longest entry: a proof is a few hundred bytes, and a title may be long in bytes.
-const MAX_ENTRY_BYTES: usize = 8 * 1024;
+/// Longest request: a proof is a few hundred bytes, and a title may be long in bytes.
+const MAX_REQUEST_BYTES: usize = 8 * 1024;
 
 /// A connection that wants to enter a room.
 #[derive(Debug)]
@@ -37,9 +37,13 @@ pub struct Arrival {
 /// Serves one connection until it ends.
 pub async fn serve(socket: WebSocket, arrival: Arrival, rooms: Arc<Rooms>) {
     let (mut sink, mut stream) = socket.split();
-    arrival.activity.count_messages(&arrival.share, MAX_ENTRY_BYTES);
-    let entered = timeout(rooms.limits.entry, enter(&mut sink, &mut stream, &arrival, &rooms)).await;
-    match entered.unwrap_or(Err(Left::Refused(Refusal::NoEntry))) {
+    arrival.activity.count_messages(&arrival.share, MAX_REQUEST_BYTES);
+    let entered = tokio::select! {
+        entered = enter(&mut sink, &mut stream, &arrival, &rooms) => entered,
+        () = sleep(rooms.limits.entry) => Err(Left::Refused(Refusal::NoEntry)),
+        () = rooms.closed() => Err(Left::Refused(Refusal::ShuttingDown)),
+    };
+    match entered {
         Ok(seat) => {
             // From here on the WebSocket itself bounds a message.
             arrival.activity.count_messages(&arrival.share, usize::MAX);
@@ -241,11 +245,14 @@ impl Member {
     }
 
     fn handle_request(&self, request: &Utf8Bytes) {
+        if request.len() > MAX_REQUEST_BYTES {
+            return self.reject(BadFrame::NotControl);
+        }
         match serde_json::from_str(request) {
             Ok(Request::Ping { nonce }) => self.answer(&Control::Pong { nonce }),
             Ok(Request::Listing { title, visible })
                 if self.seat.room.set_listing(self.seat.route, self.rooms.listing(&title, visible)) => {}
-            Ok(Request::Enter { .. } | Request::Listing { .. }) | Err(_) => self.reject(BadFrame::NotControl),
+            Ok(_) | Err(_) => self.reject(BadFrame::NotControl),
         }
     }
 

@@ -125,7 +125,9 @@ impl Running {
     pub async fn tcp_from(&self, from: Ipv4Addr) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind((from, 0).into()).unwrap();
-        timeout(TIMEOUT, socket.connect(self.address)).await.unwrap().unwrap()
+        let stream = timeout(TIMEOUT, socket.connect(self.address)).await.unwrap().unwrap();
+        stream.set_nodelay(true).unwrap();
+        stream
     }
 
     /// Connects to a room and reads the challenge.
