@@ -8,7 +8,9 @@
 #![warn(missing_docs)]
 
 mod mutate;
+mod sessions;
 mod targets;
 
 pub use mutate::mutate;
+pub use sessions::sessions;
 pub use targets::{TARGETS, Target, dequantize_blocks, frame, gguf_header, model, template, tokenizer};

@@ -20,13 +20,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "gguf_header", run: gguf_header, seeds: header_seeds },
     Target { name: "gguf_dequantize", run: dequantize_blocks, seeds: block_seeds },
     Target { name: "frame", run: frame, seeds: frame_seeds },
     Target { name: "model", run: model, seeds: model_seeds },
     Target { name: "tokenizer", run: tokenizer, seeds: text_seeds },
     Target { name: "template", run: template, seeds: template_seeds },
+    Target { name: "sessions", run: crate::sessions::sessions, seeds: crate::sessions::seeds },
 ];
 
 /// Any bytes are a header or an error, and in pieces they are the same header or error. The first byte is the size of
