@@ -30,6 +30,7 @@ pub fn text(local: &str, addresses: &Addresses) -> String {
             }
             if addresses.self_signed {
                 out.push_str(WARNING);
+                let _ = writeln!(out, "    potluck-node       add --relay-fingerprint {}", addresses.fingerprint);
             }
         }
     }
@@ -58,16 +59,20 @@ mod tests {
     #[test]
     fn it_shows_the_lan_addresses_the_code_and_the_warning() {
         let urls = vec!["https://192.168.1.5:8787".to_owned(), "https://10.0.0.2:8787".to_owned()];
-        let shown = text("http://localhost:8787", &Addresses { urls, local_only: false, self_signed: true });
+        let shown = text(
+            "http://localhost:8787",
+            &Addresses { urls, self_signed: true, fingerprint: "5eed".into(), ..Addresses::default() },
+        );
         assert!(shown.contains("On this device:   http://localhost:8787\n"));
         assert!(shown.contains("On other devices: https://192.168.1.5:8787\n"));
         assert!(shown.contains("or: https://10.0.0.2:8787\n"));
         assert!(shown.contains("Show Details") && shown.contains('█'));
+        assert!(shown.contains("--relay-fingerprint 5eed"));
     }
 
     #[test]
     fn a_local_relay_shows_no_code() {
-        let none = Addresses { urls: Vec::new(), local_only: true, self_signed: false };
+        let none = Addresses { local_only: true, ..Addresses::default() };
         let shown = text("http://localhost:8787", &none);
         assert!(shown.contains("cannot connect") && !shown.contains('█') && !shown.contains("Advanced"));
     }

@@ -108,6 +108,7 @@ impl Relay {
         let quotas = Quotas::new(limits.clone());
         let hosts = Arc::new(Hosts::new(config.addresses.iter().map(|ip| IpAddr::V4(*ip)), &config.hosts));
         let tls = config.identity.as_ref().map(|identity| identity.acceptor(&config.addresses)).transpose()?;
+        let (tls, fingerprint) = tls.map_or_else(Default::default, |(tls, print)| (Some(tls), print));
         let failed = |source| StartError::Listen { port: config.port, source };
         let listener = TcpListener::bind((config.ip, config.port)).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
@@ -121,6 +122,7 @@ impl Relay {
             stall: limits.stall,
         };
         let addresses = Addresses {
+            fingerprint,
             urls: match config.identity {
                 Some(_) => config.addresses.iter().map(|ip| format!("https://{ip}:{}", address.port())).collect(),
                 None => Vec::new(),

@@ -34,7 +34,8 @@ fn sent(sessions: &mut Sessions) -> Vec<Vec<u8>> {
 /// Carries the first `messages` messages of the handshake.
 fn shake(host: &mut Sessions, guest: &mut Sessions, messages: usize) {
     for number in 0..messages {
-        let (from, to, route) = if number % 2 == 0 { (&mut *guest, &mut *host, GUEST) } else { (&mut *host, &mut *guest, HOST) };
+        let (from, to, route) =
+            if number % 2 == 0 { (&mut *guest, &mut *host, GUEST) } else { (&mut *host, &mut *guest, HOST) };
         sent(from).iter().for_each(|message| to.received(route, message, Millis(0.0)));
     }
 }

@@ -126,6 +126,9 @@ pub struct Addresses {
     pub local_only: bool,
     /// Whether it signed its certificate itself, so that browsers warn once.
     pub self_signed: bool,
+    /// SHA-256 of its certificate as hexadecimal digits, for native peers; empty without TLS.
+    #[serde(default)]
+    pub fingerprint: String,
 }
 
 /// The body of every answer that is not 2xx.

@@ -8,10 +8,12 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use rcgen::{CertificateParams, DnType, KeyPair, SanType};
+use ring::digest::{SHA256, digest};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::crypto::ring::default_provider;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -40,11 +42,12 @@ impl Identity {
         matches!(self, Self::SelfSigned { .. })
     }
 
-    /// Loads the certificate, creating it first if need be, for `addresses`.
+    /// Loads the certificate, creating it first if need be, for `addresses`. Also returns its fingerprint: SHA-256 of its
+    /// DER form, as lower-case hexadecimal digits.
     ///
     /// # Errors
     /// A file cannot be read or written, or does not hold a certificate or key.
-    pub fn acceptor(&self, addresses: &[Ipv4Addr]) -> Result<TlsAcceptor, StartError> {
+    pub fn acceptor(&self, addresses: &[Ipv4Addr]) -> Result<(TlsAcceptor, String), StartError> {
         let (certificate, key) = match self {
             Self::Files { certificate, key } => (certificate.clone(), key.clone()),
             Self::SelfSigned { folder } => {
@@ -89,14 +92,15 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     fs::write(path, text)
 }
 
-fn load(certificate: &Path, key: &Path) -> Result<TlsAcceptor, StartError> {
+fn load(certificate: &Path, key: &Path) -> Result<(TlsAcceptor, String), StartError> {
     let read = |path: &Path| fs::read(path).map_err(|source| StartError::Read { path: path.to_owned(), source });
     let bad = |path: &Path, reason: String| StartError::Certificate { path: path.to_owned(), reason };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&read(certificate)?)
         .collect::<Result<_, _>>()
         .map_err(|error| bad(certificate, error.to_string()))?;
+    let fingerprint = chain.first().map(|own| HEXLOWER.encode(digest(&SHA256, own).as_ref())).unwrap_or_default();
     let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| bad(key, error.to_string()))?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(certificate, error.to_string()))?
         .with_no_client_auth()
@@ -104,5 +108,5 @@ fn load(certificate: &Path, key: &Path) -> Result<TlsAcceptor, StartError> {
         .map_err(|error| bad(certificate, error.to_string()))?;
     // WebSockets need HTTP/1.1.
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok((TlsAcceptor::from(Arc::new(config)), fingerprint))
 }
