@@ -16,7 +16,7 @@ pub(crate) type Psk = Zeroizing<[u8; 32]>;
 
 /// The key of a room's owner. Its public half names the room, so a link pins its host.
 #[derive(Clone)]
-pub struct OwnerKey(SigningKey);
+pub struct OwnerKey(Box<SigningKey>);
 
 impl OwnerKey {
     /// The key for a new room.
@@ -28,7 +28,7 @@ impl OwnerKey {
 
     /// The key that [`OwnerKey::seed`] was kept of.
     pub fn from_seed(seed: [u8; 32]) -> Self {
-        Self(SigningKey::from_bytes(&seed))
+        Self(Box::new(SigningKey::from_bytes(&seed)))
     }
 
     /// What to keep, so that this device can open the room again.

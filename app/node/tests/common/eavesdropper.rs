@@ -22,13 +22,16 @@ pub enum Misdeed {
     Replay,
 }
 
+/// The misdeed for a message's number, if any.
+pub type Decide = Box<dyn Fn(u64) -> Option<Misdeed>>;
+
 /// What the eavesdropper knows and does.
 #[derive(Default)]
 pub struct Eavesdropper {
     /// Every message, text or binary, in either direction.
     pub seen: RefCell<Vec<Vec<u8>>>,
     /// Decides about each binary message by its number.
-    pub misdeed: RefCell<Option<Box<dyn Fn(u64) -> Option<Misdeed>>>>,
+    pub misdeed: RefCell<Option<Decide>>,
     count: RefCell<u64>,
     /// What was done, for the test to check that something was.
     pub done: RefCell<Vec<Misdeed>>,
