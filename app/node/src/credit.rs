@@ -8,11 +8,16 @@ use std::rc::Rc;
 use crate::control::with_route;
 use crate::platform::{SocketMessage, SocketSender};
 
+/// Most bytes that wait for one receiver. Pieces of the host's file are 16 MiB at a time, and activations of a prompt a
+/// few, so who leaves this much lying takes nothing.
+const MAX_WAITING: u64 = 64 << 20;
+
 /// The relay's connection, as a sender of frames.
 pub struct RelaySender {
     socket: Rc<dyn SocketSender>,
     window: u64,
     receivers: RefCell<BTreeMap<u32, Receiver>>,
+    too_slow: RefCell<Vec<u32>>,
 }
 
 #[derive(Default)]
@@ -20,6 +25,7 @@ struct Receiver {
     /// Bytes that the relay has not reported as taken.
     on_the_way: u64,
     waiting: VecDeque<Vec<u8>>,
+    waiting_bytes: u64,
 }
 
 impl Receiver {
@@ -30,20 +36,40 @@ impl Receiver {
             return None;
         }
         self.on_the_way += len;
+        self.waiting_bytes -= len;
         self.waiting.pop_front()
+    }
+
+    /// False if too much waits already: then all of it is dropped.
+    fn put(&mut self, message: Vec<u8>) -> bool {
+        self.waiting_bytes += message.len() as u64;
+        self.waiting.push_back(message);
+        let fits = self.waiting_bytes <= MAX_WAITING;
+        if !fits {
+            self.waiting.clear();
+            self.waiting_bytes = 0;
+        }
+        fits
     }
 }
 
 impl RelaySender {
     /// `window` is in bytes, routes included.
     pub fn new(socket: Rc<dyn SocketSender>, window: u64) -> Self {
-        Self { socket, window, receivers: RefCell::default() }
+        Self { socket, window, receivers: RefCell::default(), too_slow: RefCell::default() }
     }
 
     /// Sends a message to a route, at once or when its receiver has taken earlier ones.
     pub fn send(&self, route: u32, message: &[u8]) {
-        self.receivers.borrow_mut().entry(route).or_default().waiting.push_back(with_route(route, message));
+        if !self.receivers.borrow_mut().entry(route).or_default().put(with_route(route, message)) {
+            self.too_slow.borrow_mut().push(route);
+        }
         self.flush(route);
+    }
+
+    /// Receivers for which messages were dropped since the last call: their sessions cannot go on.
+    pub fn take_too_slow(&self) -> Vec<u32> {
+        std::mem::take(&mut self.too_slow.borrow_mut())
     }
 
     /// The relay reports what a receiver took.
@@ -116,6 +142,20 @@ mod tests {
         assert_eq!(*sent.0.borrow(), [(1, 500)]);
         relay.taken(1, 500);
         assert_eq!(*sent.0.borrow(), [(1, 500), (1, 10)]);
+    }
+
+    #[test]
+    fn what_waits_for_a_receiver_is_bounded_and_whose_messages_were_dropped_is_told() {
+        let sent = Rc::new(Sent::default());
+        let relay = RelaySender::new(sent.clone(), 100);
+        let mebibyte = vec![0; (1 << 20) - 4];
+        (0..65).for_each(|_| relay.send(1, &mebibyte));
+        relay.send(2, &mebibyte);
+        assert_eq!(relay.take_too_slow(), [0; 0], "one is on the way, and 64 MiB wait");
+        relay.send(1, &mebibyte);
+        assert_eq!(relay.take_too_slow(), [1]);
+        relay.taken(1, 1 << 20);
+        assert_eq!(sent.0.borrow().len(), 2, "nothing is left of it");
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn owner() -> OwnerKey {
 }
 
 fn host_role() -> RoomRole {
-    RoomRole::Owner { key: owner(), secret: RoomSecret::from_bytes([9; 16]), generation: 0 }
+    RoomRole::Owner { key: owner(), secret: RoomSecret::from_bytes([9; 16]), generation: 0, visible: false }
 }
 
 fn guest_role() -> RoomRole {

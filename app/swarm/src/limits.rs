@@ -12,9 +12,9 @@ const MAX_ADAPTER: usize = 256;
 const MAX_BUILD: usize = 128;
 /// Largest memory budget that makes sense, 1 PiB: sums over a room's devices stay far from overflow.
 const MAX_BUDGET: Bytes = Bytes(1 << 50);
-/// Newest plan epoch that a member may claim to have seen: a plan a second for half a year. A host begins above its
-/// members' claims, so without a limit one of them could use the epochs up.
-const MAX_CLAIMED_EPOCH: PlanEpoch = PlanEpoch(1 << 24);
+/// Newest plan epoch that a member may claim to have seen: a host that reloads begins at the seconds since 2026, so this
+/// is 34 years. A host begins above its members' claims, so without a limit one of them could use the epochs up.
+const MAX_CLAIMED_EPOCH: PlanEpoch = PlanEpoch(1 << 30);
 
 /// Visitors that may ask the host to be let in at a time.
 pub(crate) const MAX_ASKING: usize = 16;

@@ -45,7 +45,8 @@ fn settle(host: &mut Sessions, guest: &mut Sessions, now: Millis) -> Vec<Proof> 
 fn main() {
     let owner = OwnerKey::generate(counting);
     let (room, secret) = (owner.room(), RoomSecret::generate(counting));
-    let mut host = sessions(RoomRole::Owner { key: owner, secret: secret.clone(), generation: 0 }, &room);
+    let mut host =
+        sessions(RoomRole::Owner { key: owner, secret: secret.clone(), generation: 0, visible: false }, &room);
     let mut guest = sessions(RoomRole::Guest(secret), &room);
     const HANDSHAKES: u32 = 20;
     let begun = Instant::now();

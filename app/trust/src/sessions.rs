@@ -21,8 +21,13 @@ use crate::wire::{Kind, Lane};
 const RETRY_MILLIS: f64 = 2_000.0;
 /// The longest wait between attempts: a suspended tab may be silent for long.
 const MAX_RETRY_MILLIS: f64 = 60_000.0;
-/// At most one handshake a route in this time, whatever the other side sends: each costs a millisecond of arithmetic.
+/// This side begins at most one handshake a route in this time, whatever the other side sends.
 const MIN_PAUSE_MILLIS: f64 = 500.0;
+/// And answers at most one: each costs a millisecond of arithmetic. Less than the time between two honest beginnings, which
+/// the network may move together.
+const MIN_ANSWER_PAUSE_MILLIS: f64 = 250.0;
+/// More connections than any relay's room has. A relay that invents more is not believed.
+const MAX_ROUTES: usize = 1_024;
 
 /// A connection's address in the room, given by the relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +44,8 @@ pub enum RoomRole {
         secret: RoomSecret,
         /// Generation of the group secret.
         generation: u32,
+        /// The room is in the public list: visitors may ask to come in.
+        visible: bool,
     },
     /// It has the link.
     Guest(RoomSecret),
@@ -77,6 +84,9 @@ pub enum Closed {
     /// The other side shook hands again.
     #[error("the other side began anew")]
     Renewed,
+    /// The other side takes too little of what it gets.
+    #[error("the other side takes its messages too slowly")]
+    TooSlow,
 }
 
 /// What the driver does.
@@ -153,7 +163,7 @@ impl Sessions {
         self.disconnected();
         self.own = Some(own);
         self.owner = owner;
-        for route in members.iter().filter(|route| **route != own) {
+        for route in members.iter().filter(|route| **route != own).take(MAX_ROUTES) {
             self.links.insert(*route, Link::default());
         }
         self.begin_where_due(now);
@@ -167,10 +177,16 @@ impl Sessions {
 
     /// A connection joined.
     pub fn joined(&mut self, route: Route, is_owner: bool, now: Millis) {
+        if self.own == Some(route) || self.links.len() >= MAX_ROUTES {
+            return;
+        }
         if is_owner {
             self.owner = Some(route);
         }
-        self.links.insert(route, Link::default());
+        let before = self.links.insert(route, Link::default());
+        if before.is_some_and(|link| link.session.is_some()) {
+            self.actions.push(Action::Down(route, Closed::Renewed));
+        }
         self.begin_where_due(now);
     }
 
@@ -179,6 +195,20 @@ impl Sessions {
         self.links.remove(&route);
         if self.owner == Some(route) {
             self.owner = None;
+        }
+    }
+
+    /// Whether the relay has said that this route exists.
+    pub fn knows(&self, route: Route) -> bool {
+        self.links.contains_key(&route)
+    }
+
+    /// Ends a session from this side, and shakes hands again.
+    pub fn end(&mut self, route: Route, why: Closed, now: Millis) {
+        let ended = self.links.get_mut(&route).and_then(|link| link.session.take());
+        if ended.is_some() {
+            self.actions.push(Action::Down(route, why));
+            self.shake_again(route, now);
         }
     }
 
@@ -217,8 +247,18 @@ impl Sessions {
             Ok((Kind::Finish, rest)) => self.finish(route, rest),
             Ok((kind @ (Kind::Frame | Kind::GroupSecret), rest)) => self.sealed(route, kind, rest, now),
             Ok((Kind::Again, _)) => self.begin(route, now),
-            Err(Some(version)) => self.actions.push(Action::OtherVersion(version)),
+            Err(Some(version)) => self.other_version(route, version, now),
             Err(None) => {}
+        }
+    }
+
+    /// Only the host's version matters to others: anybody could send any number. The host answers in its own version, so
+    /// that the guest is told.
+    fn other_version(&mut self, route: Route, version: u16, now: Millis) {
+        match self.role {
+            RoomRole::Owner { .. } => self.ask_again(route, now),
+            _ if self.owner == Some(route) => self.actions.push(Action::OtherVersion(version)),
+            _ => {}
         }
     }
 
@@ -245,7 +285,7 @@ impl Sessions {
     fn psk(&self, lane: Lane) -> Option<Psk> {
         match (lane, &self.role) {
             (Lane::Link, RoomRole::Owner { secret, .. } | RoomRole::Guest(secret)) => Some(secret.psk()),
-            (Lane::Visitor, RoomRole::Owner { .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
+            (Lane::Visitor, RoomRole::Owner { visible: true, .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
             (Lane::Group, _) => self.group.as_ref().map(|group| group.psk().clone()),
             _ => None,
         }
@@ -294,11 +334,13 @@ impl Sessions {
     fn hello(&mut self, route: Route, rest: &[u8], now: Millis) {
         let Some((lane, first)) = rest.split_first() else { return };
         let (Some(lane), Some(own), false) = (Lane::of(*lane), self.own, self.begins(route)) else { return };
-        let Some(psk) = self.psk(lane) else { return };
+        // The other lanes lead to the host, and nobody else answers in them.
+        let is_mine = lane == Lane::Group || matches!(self.role, RoomRole::Owner { .. });
+        let Some(psk) = self.psk(lane).filter(|_| is_mine) else { return };
         let place = Place { room: &self.room, lane, initiator: route.0, responder: own.0 };
         let me = me(&self.identity, &self.role, self.random);
         let Some(link) = self.links.get_mut(&route) else { return };
-        if link.answered.is_some_and(|answered| now.0 - answered.0 < MIN_PAUSE_MILLIS) && link.pending.is_some() {
+        if link.answered.is_some_and(|answered| now.0 - answered.0 < MIN_ANSWER_PAUSE_MILLIS) {
             return;
         }
         link.answered = Some(now);

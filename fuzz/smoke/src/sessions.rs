@@ -19,7 +19,7 @@ fn pair() -> (Sessions, Sessions) {
         let keys = IdentityKeys { device: [tab; 32].into(), tab: [tab + 1; 32].into() };
         Sessions::new(NodeIdentity::new(&keys, fixed), owner.room(), role, fixed)
     };
-    let host = RoomRole::Owner { key: owner.clone(), secret: secret.clone(), generation: 0 };
+    let host = RoomRole::Owner { key: owner.clone(), secret: secret.clone(), generation: 0, visible: true };
     let (mut host, mut guest) = (sessions(host, 10), sessions(RoomRole::Guest(secret), 20));
     host.welcomed(HOST, Some(HOST), &[GUEST], Millis(0.0));
     guest.welcomed(GUEST, Some(HOST), &[HOST], Millis(0.0));

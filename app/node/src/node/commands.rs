@@ -97,7 +97,7 @@ impl Node {
         let options = LineOptions {
             relay,
             room: room.id.clone(),
-            role: RoomRole::Owner { key: owner, secret, generation: 0 },
+            role: RoomRole::Owner { key: owner, secret, generation: 0, visible: choice.visible },
             // The relay learns the host's name only where the host wants it listed.
             listing: Listing { title: if choice.visible { title } else { String::new() }, visible: choice.visible },
             keys,

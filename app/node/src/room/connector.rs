@@ -114,6 +114,10 @@ impl Connector {
         was_in: bool,
     ) -> Option<Ended> {
         match control {
+            // An honest relay asks once, and welcomes once.
+            Control::Challenge { .. } | Control::Welcome { .. } if self.room.is_connected() => {
+                return Some(Ended::Lost);
+            }
             Control::Challenge { version, nonce } if version == VERSION => self.enter(&nonce, relay.as_ref()),
             Control::Challenge { .. } | Control::Welcome { version: ..VERSION, .. } => {
                 let sentence = "The relay runs another version of Potluck. Reload the page, or update the relay.";

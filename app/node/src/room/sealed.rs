@@ -8,7 +8,7 @@ use std::rc::Rc;
 use potluck_plan::PeerId;
 use potluck_protocol::{Frame, FrameError, decode, encode};
 use potluck_swarm::{Event, RelayRoute};
-use potluck_trust::{Action, NodeIdentity, Proof, Route, Sessions};
+use potluck_trust::{Action, Closed, NodeIdentity, Proof, Route, Sessions};
 
 use super::LineOptions;
 use crate::control::split_route;
@@ -101,8 +101,24 @@ impl SealedRoom {
         let sealed = self.sessions.borrow_mut().seal(Route(to), &plain);
         if let Some(sealed) = sealed {
             self.with_connection(|connection| connection.links.send(to, sealed));
+            self.end_slow_sessions();
         }
         Ok(())
+    }
+
+    /// Messages to some receivers were dropped, because too much waited for them.
+    fn end_slow_sessions(&self) {
+        let slow = self.with_connection(|connection| connection.relay.take_too_slow()).unwrap_or_default();
+        if !slow.is_empty() {
+            let now = self.clock.now();
+            slow.into_iter().for_each(|route| self.sessions.borrow_mut().end(Route(route), Closed::TooSlow, now));
+            self.perform();
+        }
+    }
+
+    /// This peer is in the room.
+    pub fn is_connected(&self) -> bool {
+        self.connection.borrow().is_some()
     }
 
     pub fn admit(&self, peer: PeerId) {
@@ -127,6 +143,9 @@ impl SealedRoom {
     /// A binary message from the relay.
     pub fn relayed(&self, message: &[u8]) {
         let Some((route, message)) = split_route(message) else { return };
+        if !self.sessions.borrow().knows(Route(route)) {
+            return;
+        }
         match self.with_connection(|connection| connection.links.relayed(route, message)) {
             Some(Frames::One(message)) => self.received(route, message),
             Some(Frames::Many(messages)) => messages.iter().for_each(|message| self.received(route, message)),

@@ -36,7 +36,12 @@ impl Room {
     }
 
     fn host_role(&self) -> RoomRole {
-        RoomRole::Owner { key: self.owner.clone(), secret: RoomSecret::from_bytes(SECRET), generation: 0 }
+        RoomRole::Owner {
+            key: self.owner.clone(),
+            secret: RoomSecret::from_bytes(SECRET),
+            generation: 0,
+            visible: true,
+        }
     }
 
     fn guest_role(&self) -> RoomRole {
@@ -207,7 +212,12 @@ fn a_guest_cannot_play_the_host() {
     let other_owner = OwnerKey::from_seed([8; 32]);
     let secret = RoomSecret::from_bytes(SECRET);
     let (identity, name) = (identity(), room.owner.room());
-    let mut fake = Sessions::new(identity, name, RoomRole::Owner { key: other_owner, secret, generation: 0 }, counting);
+    let mut fake = Sessions::new(
+        identity,
+        name,
+        RoomRole::Owner { key: other_owner, secret, generation: 0, visible: true },
+        counting,
+    );
     fake.welcomed(mallory, Some(mallory), &[victim], room.now);
     room.members.get_mut(&mallory).unwrap().sessions = fake;
     room.perform(victim);
@@ -252,10 +262,14 @@ fn messages_of_other_versions_and_rubbish_are_ignored_or_told() {
     let host = room.enter(1, room.host_role());
     let guest = room.enter(2, room.guest_role());
     room.settle();
-    let member = room.members.get_mut(&host).unwrap();
     let old = [&8u16.to_le_bytes()[..], &[0; 30]].concat();
+    let member = room.members.get_mut(&guest).unwrap();
+    member.sessions.received(host, &old, room.now);
+    assert_eq!(member.sessions.take_actions(), [Action::OtherVersion(8)], "the host's version counts");
+    let member = room.members.get_mut(&host).unwrap();
     member.sessions.received(guest, &old, room.now);
-    assert_eq!(member.sessions.take_actions(), [Action::OtherVersion(8)]);
+    let answer = Action::Send(guest, Kind::Again.header().to_vec());
+    assert_eq!(member.sessions.take_actions(), [answer], "the guest learns the host's version");
     for rubbish in [&[][..], &[9], &VERSION.to_le_bytes(), &[9, 0, 77], &[9, 0, 1], &[9, 0, 2, 1], &[9, 0, 3]] {
         member.sessions.received(guest, rubbish, room.now);
     }
@@ -270,8 +284,48 @@ fn a_flood_of_first_messages_is_answered_seldom() {
     let guest = room.enter(2, room.guest_role());
     let (_, _, hello) = room.in_flight.pop_front().unwrap();
     let member = room.members.get_mut(&host).unwrap();
-    (0..1_000).for_each(|_| member.sessions.received(guest, &hello, room.now));
-    assert_eq!(member.sessions.take_actions().len(), 1);
+    let rubbish = Kind::Finish.header();
+    (0..1_000).for_each(|_| {
+        member.sessions.received(guest, &hello, room.now);
+        member.sessions.received(guest, &rubbish, room.now);
+    });
+    let answers = member.sessions.take_actions().into_iter().filter(|action| matches!(action, Action::Send(..)));
+    assert_eq!(answers.count(), 1);
+}
+
+#[test]
+fn only_the_host_of_a_listed_room_answers_visitors() {
+    let mut room = Room::new();
+    let RoomRole::Owner { key, secret, generation, .. } = room.host_role() else { unreachable!() };
+    let host = room.enter(1, RoomRole::Owner { key, secret, generation, visible: false });
+    let guest = room.enter(2, room.guest_role());
+    room.settle();
+    let visitor = room.enter(3, RoomRole::Visitor);
+    room.settle();
+    assert_eq!(room.up(visitor), [], "the relay let a visitor into a room that is not listed");
+    // A visitor that takes another member for the host gets no answer either.
+    let member = room.members.get_mut(&visitor).unwrap();
+    member.sessions.welcomed(visitor, Some(guest), &[host, guest], room.now);
+    room.perform(visitor);
+    let asked: Vec<_> = room.in_flight.iter().map(|(_, to, _)| *to).collect();
+    assert_eq!(asked, [guest]);
+    room.settle();
+    assert!(room.in_flight.is_empty() && room.members[&visitor].closed.is_empty(), "somebody answered");
+}
+
+#[test]
+fn a_session_that_this_side_ends_comes_back() {
+    let mut room = Room::new();
+    let host = room.enter(1, room.host_role());
+    let guest = room.enter(2, room.guest_role());
+    room.settle();
+    room.now = Millis(1_000.0);
+    room.members.get_mut(&host).unwrap().sessions.end(guest, Closed::TooSlow, Millis(1_000.0));
+    room.perform(host);
+    assert_eq!(room.up(host), []);
+    room.settle();
+    assert_eq!(room.up(host), [(2, Proof::Link)]);
+    assert_eq!(room.members[&host].closed, [Closed::TooSlow]);
 }
 
 /// What a relay does to a message.
