@@ -228,7 +228,7 @@ fn frame_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
     let seed = |kind: u8| {
         let mut head = vec![0; HEAD as usize];
         head[0] = kind;
-        [&potluck_protocol::VERSION.to_le_bytes()[..], &[7; 16], &HEAD.to_le_bytes(), &head].concat()
+        [&potluck_protocol::VERSION.to_le_bytes()[..], &HEAD.to_le_bytes(), &head].concat()
     };
     Ok((0..KINDS).map(seed).collect())
 }
