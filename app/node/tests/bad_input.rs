@@ -84,7 +84,7 @@ fn joining_an_unknown_room_fails_with_a_sentence() {
     test(async {
         let relay = relay(&folder("models"), 0).await;
         let mut session = peer("lost", &relay.origin, folder("lost"));
-        join_room(&session, &format!("{}/r/nosuchroom#00", relay.origin), None);
+        join_room(&session, &format!("{}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ", relay.origin), None);
         let sentence = loop {
             if let Err(sentence) = session.next().await {
                 break sentence;

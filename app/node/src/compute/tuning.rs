@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn only_tuning_of_this_device_and_build_is_used() {
-        let line = "decode Q4_K Gated 8192x2048 1x2/32 1.250".to_owned();
+        let line = "decode Q4_K Gated 8192x2048 1x4/32 1.250".to_owned();
         let stored = |shapes| StoredTuning { device: "A".into(), build: "1".into(), failures: 1, shapes };
         let json = serde_json::to_vec(&stored(vec![line.clone()])).unwrap();
         let (tuning, failures) = StoredTuning::read(&json, "A", "1").unwrap();
