@@ -103,7 +103,7 @@ for (const viewport of WIDTHS) {
 test('a table that is closed says so once', async () => {
   device = await Device.start('closed');
   const { page } = device;
-  await page.goto(`${relay.url}/r/zzzzzzzz#key`);
+  await page.goto(`${relay.url}/r/nosuchroom234567nosuchroom#CQkJCQkJCQkJCQkJCQkJCQ`);
   await page.getByRole('button', { name: 'Just chat' }).click();
   await page.getByRole('heading', { name: 'This table is closed to you now' }).waitFor();
   await page.getByRole('alert').getByText(/does not exist any more/).waitFor();
