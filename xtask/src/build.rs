@@ -24,7 +24,7 @@ const WASM_FEATURES: [&str; 7] = [
 
 /// Builds both at once, because neither build alone keeps all cores busy to its end. Returns the relay's path.
 pub fn page_and_relay() -> Result<PathBuf> {
-    println!("Building the page and the relay: about 5 minutes the first time, seconds later.");
+    println!("Building the page and the relay: about six minutes the first time, seconds later.");
     ensure_target()?;
     let (page, relay) = thread::scope(|scope| {
         // Its output would get mixed up with that of the page's build.
