@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::{Keys, Member, Running, config, start};
 use potluck_relay::limits::{Limits, Rate};
-use potluck_relay_api::{BadFrame, Control, Departure, Eviction, Refusal, Request, Route};
+use potluck_relay_api::{BadFrame, Control, Departure, Eviction, Refusal, Request, Route, join_parts};
 use tokio_tungstenite::tungstenite::Message;
 
 async fn relay(test: &str, limits: Limits) -> Running {
@@ -84,6 +84,41 @@ async fn order_is_kept_and_long_frames_pass() {
 }
 
 #[tokio::test]
+async fn each_part_of_a_message_reaches_its_receiver() {
+    let relay = relay("parts", Limits::default()).await;
+    let keys = Keys::new(1);
+    let (mut one, mut two) = pair_in(&relay, &keys).await;
+    let mut three = relay.join(&keys).await;
+    let nobody = Route(three.route.0 + 1000);
+    let parts = [(two.route, b"for two".as_slice()), (three.route, b""), (nobody, b"x"), (two.route, b"more")];
+    assert_eq!(two.control().await, joined(&three));
+    one.send_parts(&parts).await;
+    assert_eq!(two.frame().await, (one.route, b"for two".to_vec()));
+    assert_eq!(two.frame().await, (one.route, b"more".to_vec()));
+    assert_eq!(three.frame().await, (one.route, Vec::new()));
+    let told = [one.control().await, one.control().await];
+    assert_eq!(told[1], Control::Undeliverable { route: nobody });
+    assert_eq!(relay.metric("potluck_relay_frames_received_total").await, 1);
+    assert_eq!(relay.metric("potluck_relay_frames_forwarded_total").await, 3);
+}
+
+#[tokio::test]
+async fn parts_count_against_their_rate_and_their_receivers_window() {
+    let limits = Limits { part_rate: Rate { per_second: 200.0, burst: 10.0 }, window_bytes: 100, ..Limits::default() };
+    let relay = relay("part-rate", limits).await;
+    let (mut one, mut two) = pair(&relay).await;
+    one.send_parts(&[(two.route, b"".as_slice()); 20]).await;
+    for _ in 0..20 {
+        two.frame().await;
+    }
+    while !matches!(one.control().await, Control::Limited { wait_ms: 1.. }) {}
+    // The first is longer than the window, which is allowed while nothing is on the way.
+    let long = [0; 100];
+    one.send_parts(&[(two.route, long.as_slice()), (two.route, b"x")]).await;
+    while !matches!(one.control().await, Control::Evicted { reason: Eviction::WindowExceeded, .. }) {}
+}
+
+#[tokio::test]
 async fn bad_frames_are_answered_and_the_connection_stays() {
     let relay = relay("bad", Limits { frame_bytes: 1000, ..Limits::default() }).await;
     let (mut one, mut two) = pair(&relay).await;
@@ -97,6 +132,9 @@ async fn bad_frames_are_answered_and_the_connection_stays() {
     assert_eq!(one.control().await, bad(BadFrame::TooLong));
     one.send(Route::RESERVED, b"to all").await;
     assert_eq!(one.control().await, bad(BadFrame::NoReceiver));
+    let cut = join_parts([(two.route, b"first".as_slice()), (two.route, b"second")]);
+    one.send_raw(Message::Binary(cut[..cut.len() - 1].to_vec().into())).await;
+    assert_eq!(one.control().await, bad(BadFrame::Parts));
     for text in ["{\"type\":\"evict\",\"route\":1}", "{\"type\":\"enter\",\"proof\":{\"as\":\"visitor\"}}"] {
         one.send_raw(Message::Text(text.into())).await;
         assert_eq!(one.control().await, bad(BadFrame::NotControl), "{text}");
@@ -110,7 +148,7 @@ async fn bad_frames_are_answered_and_the_connection_stays() {
 
     one.send(two.route, &[1; 996]).await;
     assert_eq!(two.frame().await, (own, vec![1; 996]));
-    assert_eq!(relay.metric("potluck_relay_frames_dropped_total{reason=\"bad-frame\"}").await, 6);
+    assert_eq!(relay.metric("potluck_relay_frames_dropped_total{reason=\"bad-frame\"}").await, 7);
     assert_eq!(relay.metric("potluck_relay_frames_dropped_total{reason=\"undeliverable\"}").await, 2);
 }
 

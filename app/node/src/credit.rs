@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::control::with_route;
-use crate::platform::{SocketMessage, SocketSender};
+use crate::parts::PartsSender;
+use crate::platform::SocketSender;
 
 /// Most bytes that wait for one receiver. Pieces of the host's file are 16 MiB at a time, and activations of a prompt a
 /// few, so who leaves this much lying takes nothing.
@@ -14,7 +15,7 @@ const MAX_WAITING: u64 = 64 << 20;
 
 /// The relay's connection, as a sender of frames.
 pub struct RelaySender {
-    socket: Rc<dyn SocketSender>,
+    socket: PartsSender,
     window: u64,
     receivers: RefCell<BTreeMap<u32, Receiver>>,
     too_slow: RefCell<Vec<u32>>,
@@ -54,8 +55,9 @@ impl Receiver {
 }
 
 impl RelaySender {
-    /// `window` is in bytes, routes included.
-    pub fn new(socket: Rc<dyn SocketSender>, window: u64) -> Self {
+    /// `window` is in bytes, routes included. `takes_parts`: the relay takes several messages in one.
+    pub fn new(socket: Rc<dyn SocketSender>, window: u64, takes_parts: bool) -> Self {
+        let socket = PartsSender::new(socket, takes_parts);
         Self { socket, window, receivers: RefCell::default(), too_slow: RefCell::default() }
     }
 
@@ -87,7 +89,17 @@ impl RelaySender {
 
     /// A text message to the relay itself.
     pub fn control(&self, text: String) {
-        self.socket.send(SocketMessage::Text(text));
+        self.socket.control(text);
+    }
+
+    /// Messages wait from now on, to be sent together.
+    pub fn hold(&self) {
+        self.socket.hold();
+    }
+
+    /// Sends what waits since [`RelaySender::hold`].
+    pub fn release(&self) {
+        self.socket.release();
     }
 
     /// Ends the connection.
@@ -99,7 +111,7 @@ impl RelaySender {
         let mut receivers = self.receivers.borrow_mut();
         let Some(receiver) = receivers.get_mut(&route) else { return };
         while let Some(message) = receiver.next(self.window) {
-            self.socket.send(SocketMessage::Binary(message));
+            self.socket.send(message);
         }
     }
 }
@@ -107,6 +119,7 @@ impl RelaySender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::platform::SocketMessage;
 
     #[derive(Default)]
     struct Sent(RefCell<Vec<(u8, usize)>>);
@@ -124,7 +137,7 @@ mod tests {
     #[test]
     fn a_slow_receiver_delays_only_its_own_messages() {
         let sent = Rc::new(Sent::default());
-        let relay = RelaySender::new(sent.clone(), 100);
+        let relay = RelaySender::new(sent.clone(), 100, false);
         (0..3).for_each(|_| relay.send(1, &[0; 46]));
         relay.send(2, &[0; 46]);
         assert_eq!(*sent.0.borrow(), [(1, 50), (1, 50), (2, 50)]);
@@ -136,7 +149,7 @@ mod tests {
     #[test]
     fn a_message_longer_than_the_window_goes_alone() {
         let sent = Rc::new(Sent::default());
-        let relay = RelaySender::new(sent.clone(), 100);
+        let relay = RelaySender::new(sent.clone(), 100, false);
         relay.send(1, &[0; 496]);
         relay.send(1, &[0; 6]);
         assert_eq!(*sent.0.borrow(), [(1, 500)]);
@@ -147,7 +160,7 @@ mod tests {
     #[test]
     fn what_waits_for_a_receiver_is_bounded_and_whose_messages_were_dropped_is_told() {
         let sent = Rc::new(Sent::default());
-        let relay = RelaySender::new(sent.clone(), 100);
+        let relay = RelaySender::new(sent.clone(), 100, false);
         let mebibyte = vec![0; (1 << 20) - 4];
         (0..65).for_each(|_| relay.send(1, &mebibyte));
         relay.send(2, &mebibyte);
@@ -161,7 +174,7 @@ mod tests {
     #[test]
     fn a_route_that_left_is_forgotten() {
         let sent = Rc::new(Sent::default());
-        let relay = RelaySender::new(sent.clone(), 10);
+        let relay = RelaySender::new(sent.clone(), 10, false);
         relay.send(1, &[0; 10]);
         relay.send(1, &[0; 10]);
         relay.left(1);

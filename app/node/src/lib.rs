@@ -29,6 +29,7 @@ pub mod native;
 pub mod node;
 pub mod open;
 pub mod pack;
+mod parts;
 pub mod platform;
 pub mod relay;
 pub mod room;

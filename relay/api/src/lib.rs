@@ -15,7 +15,8 @@
 //! 2. **Binary messages** are frames between members. They start with a route: the receiver's on the way to the relay, the
 //!    sender's on the way from it. The relay overwrites these four bytes and forwards the message at once. It never reads
 //!    the rest. A slow receiver slows its sender: only [`MemberLimits::window_bytes`] may be on the way to one receiver,
-//!    and [`Control::Taken`] reports what it took.
+//!    and [`Control::Taken`] reports what it took. A message to [`Route::PARTS`] carries several, each with a receiver of
+//!    its own ([`join_parts`]); they arrive one by one.
 //! 3. **Text messages** are JSON between one member and the relay: [`Control`] from it, [`Request`] to it.
 //! 4. When a member leaves, for whatever reason, the others get [`Control::Leave`]. Order is kept between any two
 //!    members: `join` arrives before a member's first frame and `leave` after its last.
@@ -32,6 +33,7 @@ mod binary;
 mod entry;
 pub mod http;
 mod message;
+mod parts;
 pub mod path;
 mod reason;
 mod route;
@@ -39,5 +41,6 @@ mod route;
 pub use binary::{Binary, Nonce, PublicKey, Signature};
 pub use entry::{EntryProof, ROOM_ID_CHARS, SignedEntry, entry_message, room_id};
 pub use message::{Control, MemberLimits, Request, VERSION};
+pub use parts::{MAX_PARTS, join_parts, split_parts};
 pub use reason::{BadFrame, Departure, Eviction, Refusal};
 pub use route::{ROUTE_BYTES, Route};

@@ -135,6 +135,8 @@ pub struct MemberLimits {
     pub window_bytes: u64,
     /// Messages a member may send per second.
     pub frames_per_second: u32,
+    /// Parts of messages a member may send per second ([`join_parts`](crate::join_parts)); zero if the relay takes none.
+    pub parts_per_second: u32,
     /// Bytes a member may send per second.
     pub bytes_per_second: u64,
     /// Seconds between two pings from the relay.
@@ -194,7 +196,7 @@ mod tests {
             &welcome,
             concat!(
                 r#"{"type":"welcome","version":2,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
-                r#""window_bytes":0,"frames_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
+                r#""window_bytes":0,"frames_per_second":0,"parts_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
                 r#""members":64}}"#
             ),
         );

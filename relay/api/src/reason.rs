@@ -29,6 +29,8 @@ pub enum BadFrame {
     NoReceiver,
     /// A binary message over the limit.
     TooLong,
+    /// A message of parts without any, with too many, or with one that is cut short or names no receiver.
+    Parts,
     /// A text message that is no [`Request`](crate::Request), or one that the member may not make.
     NotControl,
     /// A reason of a newer relay.
@@ -164,6 +166,7 @@ impl BadFrame {
             }
             Self::NoReceiver => "A binary message named no receiver and was dropped.",
             Self::TooLong => "A binary message was longer than the limit and was dropped.",
+            Self::Parts => "A message of several parts was malformed and was dropped.",
             Self::NotControl => "A text message was not a request that this member may make and was dropped.",
             Self::Unknown => "A message was dropped.",
         }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// Bytes of the route at the start of every binary message.
 pub const ROUTE_BYTES: usize = 4;
 
-/// A member's address inside one room, big-endian on the wire. No member has zero or [`Route::RESERVED`].
+/// A member's address inside one room, big-endian on the wire. No member has zero, [`Route::RESERVED`] or
+/// [`Route::PARTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Route(pub u32);
@@ -13,6 +14,9 @@ pub struct Route(pub u32);
 impl Route {
     /// No member has this route, and no message may name it: it meant everyone in version 1.
     pub const RESERVED: Self = Self(u32::MAX);
+
+    /// In front of a message that carries several, each with its own route.
+    pub const PARTS: Self = Self(u32::MAX - 1);
 
     /// Reads the route at the start of a binary message; `None` if it is shorter than four bytes.
     pub fn read(message: &[u8]) -> Option<Self> {

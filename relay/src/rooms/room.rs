@@ -203,7 +203,7 @@ impl Room {
     pub fn forward(&self, from: Route, sender: &Arc<Outbox>, frame: Bytes) -> Forwarded {
         let to = match Route::read(&frame) {
             None => return Forwarded::Bad(BadFrame::TooShort),
-            Some(Route::RESERVED) => return Forwarded::Bad(BadFrame::NoReceiver),
+            Some(Route::RESERVED | Route::PARTS) => return Forwarded::Bad(BadFrame::NoReceiver),
             Some(to) => to,
         };
         let length = frame.len();

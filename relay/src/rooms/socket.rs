@@ -7,7 +7,9 @@ use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use potluck_relay_api::{BadFrame, Control, Departure, EntryProof, Eviction, Refusal, Request, Route, VERSION};
+use potluck_relay_api::{
+    BadFrame, Control, Departure, EntryProof, Eviction, Refusal, Request, Route, VERSION, split_parts,
+};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::outbox::{Action, Closing, Outbox};
@@ -123,6 +125,7 @@ struct Member {
     activity: Arc<Activity>,
     seat: Seat,
     frames: TokenBucket,
+    parts: TokenBucket,
     bytes: TokenBucket,
 }
 
@@ -136,8 +139,9 @@ impl Member {
     fn new(rooms: &Arc<Rooms>, activity: Arc<Activity>, seat: Seat) -> Self {
         let now = Instant::now();
         let frames = TokenBucket::new(rooms.limits.frame_rate, now);
+        let parts = TokenBucket::new(rooms.limits.part_rate, now);
         let bytes = TokenBucket::new(rooms.limits.byte_rate, now);
-        Self { rooms: rooms.clone(), activity, seat, frames, bytes }
+        Self { rooms: rooms.clone(), activity, seat, frames, parts, bytes }
     }
 
     async fn run(&mut self, sink: SplitSink<WebSocket, Message>, mut stream: SplitStream<WebSocket>) {
@@ -185,16 +189,16 @@ impl Member {
                     match message {
                         Some(Ok(Message::Binary(frame))) => {
                             let length = frame.len();
-                            if let Err(reason) = self.handle_frame(frame) {
-                                return ReadEnd::Evicted(reason);
+                            match self.handle_message(frame) {
+                                Ok(parts) => self.throttle(length, parts).await,
+                                Err(reason) => return ReadEnd::Evicted(reason),
                             }
-                            self.throttle(length).await;
                         }
                         Some(Ok(Message::Text(request))) => {
                             self.handle_request(&request);
-                            self.throttle(request.len()).await;
+                            self.throttle(request.len(), 0).await;
                         }
-                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.throttle(0).await,
+                        Some(Ok(Message::Ping(_) | Message::Pong(_))) => self.throttle(0, 0).await,
                         Some(Ok(Message::Close(_))) | None => return ReadEnd::Left(Departure::Closed),
                         Some(Err(error)) if is_over_limit(&error) => return ReadEnd::Evicted(Eviction::FrameTooLong),
                         Some(Err(_)) => return ReadEnd::Left(Departure::Closed),
@@ -215,9 +219,11 @@ impl Member {
     }
 
     /// Pauses after a message as long as the rate limits ask for, and notifies the member.
-    async fn throttle(&mut self, bytes: usize) {
+    async fn throttle(&mut self, bytes: usize, parts: usize) {
         let now = Instant::now();
-        let wait = self.frames.take(1.0, now).max(self.bytes.take(bytes as f64, now));
+        let waits =
+            [self.frames.take(1.0, now), self.parts.take(parts as f64, now), self.bytes.take(bytes as f64, now)];
+        let wait = waits.into_iter().max().unwrap_or_default();
         if wait >= Duration::from_millis(1) {
             self.rooms.metrics.senders_limited.inc();
             self.answer(&Control::Limited { wait_ms: wait.as_millis() as u64 });
@@ -225,13 +231,31 @@ impl Member {
         }
     }
 
-    fn handle_frame(&self, frame: Bytes) -> Result<(), Eviction> {
-        let metrics = &self.rooms.metrics;
-        metrics.frames_received.inc();
-        if frame.len() > self.rooms.limits.frame_bytes {
+    /// Forwards a binary message, or each of its parts. Returns how many parts it had.
+    fn handle_message(&self, message: Bytes) -> Result<usize, Eviction> {
+        self.rooms.metrics.frames_received.inc();
+        if message.len() > self.rooms.limits.frame_bytes {
             self.reject(BadFrame::TooLong);
-            return Ok(());
+            return Ok(0);
         }
+        let Some((Route::PARTS, body)) = Route::split(&message) else {
+            return self.forward(message).map(|()| 0);
+        };
+        let parts = match split_parts(body) {
+            Ok(parts) => parts,
+            Err(reason) => {
+                self.reject(reason);
+                return Ok(0);
+            }
+        };
+        for (route, frame) in &parts {
+            self.forward(route.prepend(frame).into())?;
+        }
+        Ok(parts.len())
+    }
+
+    fn forward(&self, frame: Bytes) -> Result<(), Eviction> {
+        let metrics = &self.rooms.metrics;
         match self.seat.room.forward(self.seat.route, &self.seat.outbox, frame) {
             Forwarded::Queued => {}
             Forwarded::Evict(reason) => return Err(reason),

@@ -14,7 +14,7 @@ use potluck_relay::net::proxy::Proxies;
 use potluck_relay::{Config, Relay};
 use potluck_relay_api::{
     Binary, Control, EntryProof, Eviction, MemberLimits, Nonce, PublicKey, Refusal, Request, Route, Signature,
-    SignedEntry, VERSION, entry_message, room_id,
+    SignedEntry, VERSION, entry_message, join_parts, room_id,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -422,6 +422,14 @@ impl Member {
     pub async fn send_anyway(&mut self, to: Route, content: &[u8]) {
         *self.on_the_way.entry(to).or_default() += content.len() as u64 + 4;
         self.send_raw(Message::Binary(to.prepend(content).into())).await;
+    }
+
+    /// Sends several frames in one message, whatever the window allows.
+    pub async fn send_parts(&mut self, parts: &[(Route, &[u8])]) {
+        for (to, content) in parts {
+            *self.on_the_way.entry(*to).or_default() += content.len() as u64 + 4;
+        }
+        self.send_raw(Message::Binary(join_parts(parts.iter().copied()).into())).await;
     }
 
     pub async fn ask(&mut self, request: &Request) {

@@ -67,6 +67,20 @@ impl RoomMembership {
         self.line.as_ref().map_or(Ok(()), |line| line.send(to, frame))
     }
 
+    /// What is sent until [`RoomMembership::release`] goes together.
+    pub fn hold(&self) {
+        if let Some(line) = &self.line {
+            line.hold();
+        }
+    }
+
+    /// Sends what waits since [`RoomMembership::hold`].
+    pub fn release(&self) {
+        if let Some(line) = &self.line {
+            line.release();
+        }
+    }
+
     /// The host's side: a peer is let in.
     pub fn admit(&self, peer: PeerId) {
         if let Some(line) = &self.line {

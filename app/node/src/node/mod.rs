@@ -184,7 +184,21 @@ impl Node {
         }
         let Some(peer) = &mut self.peer else { return };
         let actions = peer.on(event, self.platform.clock.now());
-        actions.into_iter().for_each(|action| self.perform(action));
+        // Frames that follow one another go together, and none waits for anything else.
+        let mut is_held = false;
+        for action in actions {
+            let is_frame = matches!(action, Action::Send { .. });
+            match (is_held, is_frame) {
+                (false, true) => self.membership.hold(),
+                (true, false) => self.membership.release(),
+                _ => {}
+            }
+            is_held = is_frame;
+            self.perform(action);
+        }
+        if is_held {
+            self.membership.release();
+        }
     }
 
     fn perform(&mut self, action: Action) {

@@ -126,9 +126,10 @@ impl Connector {
             Control::Welcome { route, owner, members, limits, .. } => {
                 let members: Vec<u32> = members.into_iter().map(|route| route.0).collect();
                 let (owner, window) = (owner.map(|route| route.0), limits.window_bytes);
+                let takes_parts = limits.parts_per_second > 0;
                 self.state(LineState::Connected);
                 self.inputs.event(Event::Connected);
-                let welcome = Welcome { own: route.0, owner, members: &members, window };
+                let welcome = Welcome { own: route.0, owner, members: &members, window, takes_parts };
                 self.room.connect(relay.clone(), &welcome, self.platform.random);
                 let tabs = self.platform.same_browser.discover(&self.options.room, route.0);
                 incoming.push(tabs.map(|(route, socket)| Incoming::SameBrowser(route, socket)).boxed_local());

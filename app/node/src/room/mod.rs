@@ -89,6 +89,16 @@ impl RoomLine {
         self.room.send(to, frame)
     }
 
+    /// What is sent until [`RoomLine::release`] goes to the relay together.
+    pub fn hold(&self) {
+        self.room.hold();
+    }
+
+    /// Sends what waits since [`RoomLine::hold`].
+    pub fn release(&self) {
+        self.room.release();
+    }
+
     /// The host's side: a peer is let in and may meet the other members.
     pub fn admit(&self, peer: PeerId) {
         self.room.admit(peer);

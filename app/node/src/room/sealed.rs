@@ -42,6 +42,8 @@ pub(super) struct Welcome<'a> {
     pub members: &'a [u32],
     /// Bytes that may be on the way to one receiver.
     pub window: u64,
+    /// The relay takes several messages in one.
+    pub takes_parts: bool,
 }
 
 impl SealedRoom {
@@ -60,7 +62,7 @@ impl SealedRoom {
 
     /// The relay let this peer in; handshakes begin.
     pub fn connect(&self, socket: Rc<dyn SocketSender>, welcome: &Welcome<'_>, random: fn(&mut [u8])) {
-        let relay = Rc::new(RelaySender::new(socket, welcome.window));
+        let relay = Rc::new(RelaySender::new(socket, welcome.window, welcome.takes_parts));
         let links = DirectLinks::new(relay.clone(), random);
         *self.connection.borrow_mut() = Some(Connection { relay, links });
         let members: Vec<Route> = welcome.members.iter().copied().map(Route).collect();
@@ -104,6 +106,15 @@ impl SealedRoom {
             self.end_slow_sessions();
         }
         Ok(())
+    }
+
+    /// What is sent until [`SealedRoom::release`] goes together.
+    pub fn hold(&self) {
+        self.with_connection(|connection| connection.relay.hold());
+    }
+
+    pub fn release(&self) {
+        self.with_connection(|connection| connection.relay.release());
     }
 
     /// Messages to some receivers were dropped, because too much waited for them.
