@@ -8,9 +8,11 @@
 #![warn(missing_docs)]
 
 mod mutate;
+mod relay;
 mod sessions;
 mod targets;
 
 pub use mutate::mutate;
+pub use relay::{range, relay_messages};
 pub use sessions::sessions;
 pub use targets::{TARGETS, Target, dequantize_blocks, frame, gguf_header, model, template, tokenizer};

@@ -1,0 +1,4 @@
+//! `Range` headers. The target itself is in `fuzz/smoke/src/relay.rs`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| potluck_fuzz_smoke::range(data));

@@ -1,0 +1,64 @@
+//! What a stranger sends to the relay: `Range` headers, control messages, messages of several parts.
+
+use potluck_gguf::WriteError;
+use potluck_relay::models::range::{RangeRequest, parse};
+use potluck_relay_api::{Binary, EntryProof, Request, Route, join_parts, split_parts};
+
+/// Bytes of the file that ranges are cut from.
+const FILE_BYTES: u64 = 1_000;
+
+/// Any `Range` header names a part of the file, all of it, or nothing.
+///
+/// # Panics
+/// If an answer would be empty or longer than the file.
+pub fn range(data: &[u8]) {
+    let Ok(header) = std::str::from_utf8(data) else { return };
+    if let RangeRequest::Part(part) = parse(Some(header), FILE_BYTES) {
+        assert!(part.start < part.end && part.end <= FILE_BYTES, "{header:?} asks for {part:?}");
+    }
+}
+
+/// Any text is a request or an error, and a request survives another trip; any binary message has parts that lie in it, or
+/// none.
+///
+/// # Panics
+/// If that does not hold.
+pub fn relay_messages(data: &[u8]) {
+    if let Ok(request) = serde_json::from_slice::<Request>(data) {
+        let again = serde_json::to_string(&request).map(|text| serde_json::from_str::<Request>(&text).ok());
+        assert_eq!(again.ok().flatten(), Some(request), "a request changes on the way");
+    }
+    let Ok(parts) = split_parts(data) else { return };
+    assert!(
+        parts.iter().map(|(_, frame)| frame.len()).sum::<usize>() < data.len(),
+        "parts are longer than the message"
+    );
+    let again = join_parts(parts);
+    assert_eq!(Route::split(&again), Some((Route::PARTS, data)), "the parts are another message");
+}
+
+pub fn range_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
+    let headers =
+        ["bytes=0-99", "bytes=500-", "bytes=-1", "bytes=0-,0-", "bytes= 5 - 6", "bytes=18446744073709551615-"];
+    Ok(headers.iter().map(|header| header.as_bytes().to_vec()).collect())
+}
+
+pub fn message_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
+    let owner = EntryProof::Owner {
+        key: Binary([1; 32]),
+        join_key: Binary([2; 32]),
+        title: "Kitchen".into(),
+        visible: true,
+        signature: Binary([3; 64]),
+    };
+    let requests = [
+        Request::Enter { proof: owner },
+        Request::Enter { proof: EntryProof::Link { signature: Binary([3; 64]) } },
+        Request::Enter { proof: EntryProof::Visitor },
+        Request::Ping { nonce: 7 },
+        Request::Listing { title: "Kitchen".into(), visible: false },
+    ];
+    let mut seeds: Vec<Vec<u8>> = requests.iter().filter_map(|request| serde_json::to_vec(request).ok()).collect();
+    seeds.push(join_parts([(Route(1), b"one".as_slice()), (Route(2), b""), (Route(1), b"two")])[4..].to_vec());
+    Ok(seeds)
+}
