@@ -14,8 +14,13 @@ pub fn Threshold() -> impl IntoView {
     let store = store();
     let connection = Memo::new(move |_| store.room.status.with(|status| status.connection.clone()));
     let name = move || store.own_name();
+    let words = move || store.room.status.with(|status| status.words.clone());
     // A guest with the room's key is admitted without asking.
-    let has_key = move || store.session.with(|session| session.place.as_ref().is_some_and(|place| place.key.is_some()));
+    let has_key = move || {
+        let key = store.session.with(|session| session.place.as_ref().and_then(|place| place.key.clone()));
+        // The host may want to be asked about an invite, which only the host can tell.
+        key.is_some_and(|key| !key.contains('.'))
+    };
     move || {
         match connection.get() {
         Connection::WaitingForHost => view! {
@@ -30,6 +35,7 @@ pub fn Threshold() -> impl IntoView {
                             format!("They see “{} wants to join”. There is nothing for you to do.", name())
                         }}
                     </p>
+                    <p class="hint">"Your three words: "<strong class="words">{words}</strong>". The host sees the same ones, so you can compare."</p>
                 </div>
             </section>
         }
