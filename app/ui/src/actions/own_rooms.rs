@@ -55,20 +55,22 @@ impl Store {
 
     /// The tab's place, and its address.
     fn take_seat(self, place: Place) {
-        let address = place.address();
-        self.remember(|session| session.place = Some(place));
-        if browser::current_route() != Route::Room(address.clone()) {
-            browser::go(&address.path());
-        }
-        self.screen.route.set(Route::Room(address));
+        self.remember(|session| session.place = Some(place.clone()));
+        self.go_to(&place);
     }
 
     /// Another tab hosts the room: this one may enter as a guest, and says so at the door.
     fn give_way(self, place: &Place) {
         self.remember(|session| session.place = None);
         self.own_rooms.found_elsewhere(vec![place.room.clone()]);
+        self.go_to(place);
+    }
+
+    fn go_to(self, place: &Place) {
         let address = place.address();
-        browser::go(&address.path());
+        if browser::current_route() != Route::Room(address.clone()) {
+            browser::go(&address.path());
+        }
         self.screen.route.set(Route::Room(address));
     }
 

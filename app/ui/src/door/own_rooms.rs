@@ -26,7 +26,7 @@ pub fn OwnRooms() -> impl IntoView {
     // Until the browser has answered, a room may seem free that is not.
     let rooms = move || if asked.get() { store.own_rooms.free() } else { Vec::new() };
     view! {
-        <ul class="own-rooms" aria-label="Your rooms" aria-live="polite">
+        <ul class="own-rooms" aria-label="Your rooms" aria-live="polite" aria-busy=move || (!asked.get()).to_string()>
             <For each=rooms key=|room| (room.id().to_owned(), room.title.clone()) let:room>
                 <OwnRoomCard room />
             </For>
