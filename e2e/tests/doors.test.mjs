@@ -116,7 +116,7 @@ step('a second tab of the same browser does not host the room too', async () => 
 step('the host removes a device, which is told and may come back', async () => {
   await putOut(devices.host.page, 'Remove');
   const { page } = devices.guest;
-  await page.getByText('The host removed this device from the room.').waitFor();
+  await page.getByText('The host removed this device from the room.').first().waitFor();
   await page.getByRole('button', { name: 'Try again' }).click();
   await until(page, isInside);
 });
@@ -141,13 +141,13 @@ step('the host bans a device, which stays out until the ban is lifted', async ()
 
 step('an invite that asks first shows the same three words on both screens', async () => {
   const asked = await invite(devices.host.page, 'Lend a GPU', { ask: true });
-  await devices.guest.page.goto(relay.url);
+  await devices.guest.page.getByRole('button', { name: 'Leave the table' }).click();
   await devices.guest.page.goto(asked);
   await devices.guest.page.getByRole('button', { name: 'Just chat' }).click();
   await until(devices.guest.page, (status) => status.connection === 'WaitingForHost');
   const { words } = await status(devices.guest.page);
   assert.match(words, /^[a-z]+ [a-z]+ [a-z]+$/);
-  await devices.guest.page.getByText(words).waitFor();
+  await devices.guest.page.getByText(words).first().waitFor();
   const request = devices.host.page.locator('.asking');
   await request.getByText(words).waitFor();
   await request.getByRole('button', { name: 'Allow' }).click();
@@ -157,7 +157,7 @@ step('an invite that asks first shows the same three words on both screens', asy
 step('an invite to chat offers no GPU button and lets its holder in', async () => {
   const chat = await invite(devices.host.page, 'Only chat');
   const { page } = devices.guest;
-  await page.goto(relay.url);
+  await page.getByRole('button', { name: 'Leave the table' }).click();
   await page.goto(chat);
   await page.getByRole('button', { name: 'Just chat' }).waitFor();
   assert.equal(await page.getByRole('button', { name: 'Contribute GPU' }).count(), 0);
