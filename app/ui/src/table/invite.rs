@@ -25,7 +25,7 @@ pub(super) enum LinkKind {
 #[component]
 pub fn Invite() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Invite title="Invite a device">
+        <Dialog kind=DialogKind::Invite title="Invite a device" wide=true>
             <Inside />
         </Dialog>
     }

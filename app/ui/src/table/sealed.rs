@@ -47,7 +47,7 @@ fn Inside() -> impl IntoView {
         <section class="given" aria-label="Keys">
             <h3>"Keys that this device has checked"</h3>
             <p class="hint">
-                "Three words stand for a device's key. If they are the same on both screens, nobody stands in between."
+                "Three words stand for a device's key. Compare them with the other screen: the same words mean the same key."
             </p>
             <dl class="numbers">
                 <dt>"This device"</dt>
