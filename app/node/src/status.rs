@@ -13,6 +13,12 @@ use crate::room::LineState;
 pub struct Own<'a> {
     /// This tab.
     pub peer: PeerId,
+    /// The three words of its device.
+    pub words: String,
+    /// Those of the members that it has met.
+    pub members_words: Vec<(PeerId, String)>,
+    /// Who may come in, on a host.
+    pub doors: Option<panel::DoorsReport>,
     /// The connection to the relay.
     pub line: Option<&'a LineState>,
     /// The room's id and key.
@@ -38,6 +44,8 @@ pub struct RoomName {
     pub key: Option<String>,
     /// On everyone's door.
     pub visible: bool,
+    /// It is entered by an invite to chat.
+    pub chat_only: bool,
 }
 
 impl RoomName {
@@ -67,6 +75,9 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         context: room.map_or(0, |room| room.context),
         plan: room.map(|room| plan_report(room, own.measuring)),
         peers: room.map(|room| room.members.clone()).unwrap_or_default(),
+        words: own.words,
+        members_words: own.members_words,
+        doors: own.doors,
         device: own.device,
         loading: view.and_then(|view| view.loading),
         bytes_loaded: own.loaded,
@@ -99,7 +110,13 @@ fn connection(line: Option<&LineState>, membership: Option<Membership>) -> panel
 }
 
 fn room_report(name: &RoomName) -> panel::RoomReport {
-    panel::RoomReport { id: name.id.clone(), key: name.key.clone(), link: name.link(), visible: name.visible }
+    panel::RoomReport {
+        id: name.id.clone(),
+        key: name.key.clone(),
+        link: name.link(),
+        visible: name.visible,
+        chat_only: name.chat_only,
+    }
 }
 
 /// A room is not short of memory while its first device is still being measured.

@@ -108,6 +108,7 @@ fn a_missing_model_and_a_missing_relay_are_reported() {
             sharing: Sharing::Fastest,
             visible: false,
             resume: None,
+            doors: Default::default(),
         };
         session.page(ToNode::Host(choice.clone()));
         let sentence = complaint(&mut session).await;

@@ -1,7 +1,7 @@
 //! What the page asks of the node, and what the node tells the page.
 
-use potluck_plan::{KvCacheType, ModelId, PeerId, Sharing};
-use potluck_protocol::{AnswerPart, DeviceKind, ModelSource, PromptRequest, RequestId};
+use potluck_plan::{DeviceId, KvCacheType, ModelId, PeerId, Sharing};
+use potluck_protocol::{AnswerPart, DeviceKind, Doors, InviteId, InviteKind, ModelSource, PromptRequest, RequestId};
 use serde::{Deserialize, Serialize};
 
 use crate::{BenchChoice, BenchEvent, KeySeed, Notice, RoomKeys, Status};
@@ -48,6 +48,16 @@ pub enum ToNode {
         /// In, or not.
         allow: bool,
     },
+    /// The host puts a member out. It may come back.
+    Remove(PeerId),
+    /// The host puts a member's device out for good.
+    Ban(PeerId),
+    /// The host lets a banned device in again.
+    Unban(DeviceId),
+    /// The host gives out an invite; its link comes with the next [`Status`].
+    Invite(InviteChoice),
+    /// The host takes an invite back.
+    Revoke(InviteId),
     /// How the host wants the work shared from now on.
     SetSharing(Sharing),
     /// Somebody writes a question: devices get ready for it. Said again while they write, about once a second.
@@ -88,6 +98,8 @@ pub enum ToPage {
     },
     /// A room is opened with these keys. The page keeps them, to open it again after a reload.
     Hosting(RoomKeys),
+    /// Who may come into the hosted room has changed. The page keeps it as long as the room.
+    Doors(Box<Doors>),
     /// How everything stands. Sent on change, at most a few times a second.
     Status(Box<Status>),
     /// Part of an answer to a [`ToNode::Prompt`] of this page.
@@ -134,6 +146,22 @@ pub struct HostChoice {
     pub visible: bool,
     /// The keys of the room to open again; `None` for a new room.
     pub resume: Option<RoomKeys>,
+    /// Who may come into it.
+    #[serde(default)]
+    pub doors: Doors,
+}
+
+/// An invite that the host wants to give out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InviteChoice {
+    /// What it allows.
+    pub kind: InviteKind,
+    /// The host is asked before a device comes in.
+    pub ask: bool,
+    /// How long new devices may use it.
+    pub hours: u32,
+    /// How many devices may use it.
+    pub uses: u16,
 }
 
 /// What a contributor chose.

@@ -18,16 +18,17 @@ pub use bench::{
     BenchChoice, BenchDevice, BenchEvent, BenchKernel, BenchKernels, BenchLoad, BenchModel, BenchRates, BenchReport,
     BenchResult, BenchRun, BenchWorkload,
 };
-pub use command::{ContributeChoice, HostChoice, StoredModel, ToNode, ToPage};
+pub use command::{ContributeChoice, HostChoice, InviteChoice, StoredModel, ToNode, ToPage};
 pub use keys::{KeySeed, RoomKeys};
-pub use potluck_plan::{Bytes, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
+pub use potluck_plan::{Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
 pub use potluck_protocol::{
-    AnswerPart, AnswerStop, DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView,
-    Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role, Sampling, Timings,
+    AnswerPart, AnswerStop, DeviceKind, Doors, ForecastView, HopView, Invite, InviteId, InviteKind, LoadPhase,
+    LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role,
+    Sampling, Timings, UnixSeconds,
 };
 pub use status::{
-    Connection, DeviceReport, ExpertHolding, Notice, NoticeLevel, PlanReport, Roles, RoomReport, SelfTest,
-    SelfTestState, StageReport, Status, Waiting,
+    BannedReport, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState, Notice, NoticeLevel,
+    PlanReport, Roles, RoomReport, SelfTest, SelfTestState, StageReport, Status, Waiting,
 };
 pub use timeline::{Mark, MarkKind, Timeline, TokenSample};
 

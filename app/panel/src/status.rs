@@ -1,7 +1,9 @@
 //! The status of node and room: one snapshot, the source of the table and of `potluck.status()`.
 
-use potluck_plan::{KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
-use potluck_protocol::{ForecastView, HopView, LoadReport, MemberView, ModelCard, PlanStatus, RequestId};
+use potluck_plan::{DeviceId, KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
+use potluck_protocol::{
+    ForecastView, HopView, Invite, LoadReport, MemberView, ModelCard, PlanStatus, RequestId, UnixSeconds,
+};
 use serde::{Deserialize, Serialize};
 
 /// A whole snapshot, as one tab sees it.
@@ -25,6 +27,12 @@ pub struct Status {
     pub plan: Option<PlanReport>,
     /// Everyone at the table, the host first, this tab included.
     pub peers: Vec<MemberView>,
+    /// The three words of this device's key; empty before the node has told them.
+    pub words: String,
+    /// The three words of the devices with which this one has a session or had one.
+    pub members_words: Vec<(PeerId, String)>,
+    /// Who may come in; on the host only.
+    pub doors: Option<DoorsReport>,
     /// What this device can do.
     pub device: DeviceReport,
     /// What this device is loading.
@@ -44,6 +52,15 @@ pub struct Status {
 }
 
 impl Status {
+    /// The three words of a member's device, if this device has checked them.
+    #[must_use]
+    pub fn words_of(&self, peer: PeerId) -> Option<&str> {
+        if self.peer == Some(peer) && !self.words.is_empty() {
+            return Some(&self.words);
+        }
+        self.members_words.iter().find(|(known, _)| *known == peer).map(|(_, words)| words.as_str())
+    }
+
     /// A member is this tab.
     #[must_use]
     pub fn is_self(&self, member: &MemberView) -> bool {
@@ -97,6 +114,67 @@ pub struct RoomReport {
     pub link: String,
     /// Listed on everyone's door.
     pub visible: bool,
+    /// This tab came by an invite to chat: it cannot lend its GPU.
+    pub chat_only: bool,
+}
+
+/// Who may come into a hosted room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DoorsReport {
+    /// Invites, newest first.
+    pub invites: Vec<InviteReport>,
+    /// Devices that may not come in.
+    pub banned: Vec<BannedReport>,
+}
+
+/// An invite that the host gave out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InviteReport {
+    /// Its terms.
+    pub invite: Invite,
+    /// Path and fragment of its link.
+    pub link: String,
+    /// Devices that came by it.
+    pub used: u16,
+    /// The host took it back.
+    pub revoked: bool,
+}
+
+impl InviteReport {
+    /// Whether it lets a new device in.
+    #[must_use]
+    pub fn state(&self, now: UnixSeconds) -> InviteState {
+        match () {
+            () if self.revoked => InviteState::Revoked,
+            () if now > self.invite.expires => InviteState::Expired,
+            () if self.used >= self.invite.uses => InviteState::UsedUp,
+            () => InviteState::Open,
+        }
+    }
+}
+
+/// Whether an invite lets a new device in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InviteState {
+    /// It does.
+    Open,
+    /// Its time is over.
+    Expired,
+    /// As many devices as it was for came by it.
+    UsedUp,
+    /// The host took it back.
+    Revoked,
+}
+
+/// A device that may not come in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BannedReport {
+    /// Its key.
+    pub device: DeviceId,
+    /// The name it had.
+    pub name: String,
+    /// The three words of its key.
+    pub words: String,
 }
 
 /// Where the model's parts live.

@@ -42,6 +42,11 @@ pub struct Millis(pub f64);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId(pub [u8; 16]);
 
+/// A device's public Ed25519 key, the same in all tabs of a browser: what a ban or a standing follows.
+/// Raw bytes in frames, lower-case hexadecimal in JSON.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub [u8; 32]);
+
 /// The BLAKE3 root of a model's file(s): the same id everywhere means the same bytes.
 /// Raw bytes in frames, lower-case hexadecimal in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -133,6 +138,18 @@ impl fmt::Debug for PeerId {
     }
 }
 
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0, f)
+    }
+}
+
+impl fmt::Debug for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_hex(&self.0[..4], f)
+    }
+}
+
 impl fmt::Display for ModelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_hex(&self.0, f)
@@ -199,6 +216,18 @@ impl Serialize for PeerId {
 }
 
 impl<'de> Deserialize<'de> for PeerId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_id(deserializer).map(Self)
+    }
+}
+
+impl Serialize for DeviceId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize_id(self, &self.0, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for DeviceId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserialize_id(deserializer).map(Self)
     }

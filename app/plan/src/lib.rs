@@ -11,7 +11,8 @@ mod unit;
 mod work;
 
 pub use ids::{
-    BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position, StageId,
+    BlockIndex, BlockRange, Bytes, ConversationId, DeviceId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position,
+    StageId,
 };
 pub use kv_cache_type::{KV_PAGE_TOKENS, KvCacheType, UnknownKvCacheType};
 pub use plan::{ExpertHolder, Plan, PlanError, RemoteExperts, Stage, WireType};

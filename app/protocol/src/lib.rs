@@ -17,6 +17,7 @@
 mod activation;
 mod codec;
 mod control;
+mod doors;
 mod frame;
 mod room;
 
@@ -26,6 +27,7 @@ pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
     Sampling, Session, StandbyOrder, WorkerStatus,
 };
+pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use potluck_plan::Sharing;
 pub use room::{

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Bytes, Computed, ConversationId, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WeightUnit, Work,
+    Bytes, Computed, ConversationId, DeviceId, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WeightUnit, Work,
 };
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
-    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Frame, LoadFault, LoadReport, ModelCard, ModelSource,
-    PieceRequest, PromptRequest, RequestId, Sharing,
+    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Invite, InviteId, LoadFault, LoadReport,
+    ModelCard, ModelSource, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
 };
 
 use crate::Language;
@@ -66,6 +66,16 @@ pub enum Event {
         /// In, or not.
         allow: bool,
     },
+    /// The host puts a member out. It may come back.
+    Remove(PeerId),
+    /// The host puts a member's device out for good.
+    Ban(PeerId),
+    /// The host lets a banned device in again.
+    Unban(DeviceId),
+    /// The host gives out an invite, which the driver has signed.
+    Invite(Invite),
+    /// The host takes an invite back.
+    Revoke(InviteId),
     /// The host chose another way of sharing the work.
     SetSharing(Sharing),
     /// Somebody writes a question on the page.
@@ -83,8 +93,12 @@ pub enum Event {
         route: RelayRoute,
         /// Who it is: it has proved to hold this peer's key.
         peer: PeerId,
+        /// Its device: the device's key has certified the peer's.
+        device: DeviceId,
         /// What else it has proved.
         proof: Proof,
+        /// The time here, which decides whether an invite has expired.
+        at: UnixSeconds,
     },
     /// Somebody's connection, or the session over it, ended.
     RouteLeft(RelayRoute),
@@ -158,6 +172,8 @@ pub struct HostCommand {
     pub in_advance: bool,
     /// For measurements only: what is hidden from the planner.
     pub hidden: Vec<Measure>,
+    /// Who may come in, as it was kept.
+    pub doors: Doors,
 }
 
 /// Identity of this peer. Only the name may change while a node lives.
@@ -165,6 +181,8 @@ pub struct HostCommand {
 pub struct Identity {
     /// Kept over reloads.
     pub peer: PeerId,
+    /// Of this browser.
+    pub device: DeviceId,
     /// Random at each start.
     pub session: potluck_protocol::Session,
     /// Build of page and node.
@@ -186,6 +204,8 @@ pub enum Proof {
     Host,
     /// It knows the secret in the room's link.
     Link,
+    /// It has an invite that the room's owner signed.
+    Invite(Invite),
     /// It knows the secret that the host gives those it let in.
     Group,
     /// Nothing else: it found the room in the public list, and the host is asked.
@@ -235,6 +255,10 @@ pub enum Action {
     /// The host let this peer in: the driver gives it the group's secret, with which it meets the other members. Repeated
     /// at each of the peer's sessions.
     Admitted(PeerId),
+    /// The host put a device out for good: from now on [`Action::Admitted`] gives the group's secret of this generation.
+    Regroup(u32),
+    /// Who may come in has changed: the driver keeps it as long as the room.
+    DoorsChanged(Box<Doors>),
     /// This peer is out of the room: refused, or it left. The driver closes the connection.
     Close {
         /// One sentence, unless this tab asked for it.

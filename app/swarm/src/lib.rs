@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod coordinator;
+mod doorkeeper;
 mod event;
 mod event_context;
 mod executor;

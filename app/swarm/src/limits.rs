@@ -19,6 +19,11 @@ const MAX_CLAIMED_EPOCH: PlanEpoch = PlanEpoch(1 << 30);
 /// Visitors that may ask the host to be let in at a time.
 pub(crate) const MAX_ASKING: usize = 16;
 
+/// Devices that a list of the host's doors remembers: more than any room has members.
+pub(crate) const MAX_DEVICES: usize = 1_024;
+/// Invites that a room remembers; older ones are void.
+pub(crate) const MAX_INVITES: usize = 64;
+
 /// Bytes of a question with its conversation, before it is rendered: a page of text has 2,000, and the longest contexts
 /// of today's models about 500,000.
 const MAX_PROMPT: usize = 1 << 20;

@@ -11,6 +11,8 @@ use crate::mutation::{Mutation, has_mutation};
 pub(crate) enum Role {
     /// Not let in, or not yet.
     Stranger,
+    /// Let in by the host to ask questions.
+    Chatter,
     /// Let in by the host. It may ask questions, and works for the plans that name it.
     Member,
     /// Owns the room.
@@ -22,6 +24,8 @@ pub(crate) enum Role {
 pub(crate) enum Refusal {
     /// The host has not let the sender in.
     NotAdmitted,
+    /// The host let the sender in to chat only.
+    ChatsOnly,
     /// Only the host says that.
     NotTheHost,
     /// It was sent to the host, and this peer is not.
@@ -56,6 +60,8 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
     match frame {
         // Before it is let in, a peer talks to the host: who it is, and how far away.
         Frame::Hello(_) | Frame::Heartbeat { .. } | Frame::HeartbeatBack { .. } | Frame::Bye if plans.hosts() => Ok(()),
+        // Whoever only chats has sessions with nobody else.
+        Frame::Probe { .. } | Frame::Unknown if plans.hosts() => chatter(role),
         Frame::Hello(_)
         | Frame::Heartbeat { .. }
         | Frame::HeartbeatBack { .. }
@@ -74,14 +80,17 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
         | Frame::Answer(..)
         | Frame::Piece { .. } => host(role),
         // Reports and questions. The coordinator knows from whom it awaits a report, and whose question it is.
+        Frame::Writing | Frame::Prompt(_) | Frame::Resume(..) | Frame::Stop(_) => {
+            if plans.hosts() {
+                chatter(role)
+            } else {
+                Err(Refusal::NotHosting)
+            }
+        }
         Frame::Calibrated(..)
         | Frame::Prepared(_)
         | Frame::PrepareFailed(..)
         | Frame::Committed(_)
-        | Frame::Writing
-        | Frame::Prompt(_)
-        | Frame::Resume(..)
-        | Frame::Stop(_)
         | Frame::PieceRequest(_) => to_host(role, plans),
         // A token on its way.
         Frame::Forward(forward) => {
@@ -112,8 +121,16 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
     }
 }
 
+fn chatter(role: Role) -> Result<(), Refusal> {
+    (role >= Role::Chatter).then_some(()).ok_or(Refusal::NotAdmitted)
+}
+
 fn member(role: Role) -> Result<(), Refusal> {
-    (role >= Role::Member).then_some(()).ok_or(Refusal::NotAdmitted)
+    match role {
+        Role::Stranger => Err(Refusal::NotAdmitted),
+        Role::Chatter => Err(Refusal::ChatsOnly),
+        Role::Member | Role::Host => Ok(()),
+    }
 }
 
 fn host(role: Role) -> Result<(), Refusal> {

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Millis, PeerId};
+use potluck_plan::{DeviceId, Millis, PeerId};
 use potluck_planner::measures::LinkMeasure;
 use potluck_protocol::{Hello, WorkerStatus};
 
+use crate::doorkeeper::Access;
 use crate::limits::{self, Allowance};
 
 /// Grace period after a connection ended, enough for a reload or a short network failure.
@@ -51,13 +52,17 @@ const PROBES: usize = 3;
 /// Limit on probes, because none measures anything on a link faster than the clock's resolution.
 const MAX_PROBES: u32 = 8;
 
-/// What a peer has made of itself. It belongs to its identity: neither another contribution nor another session
-/// changes it.
-pub(crate) struct Standing {
+/// What a device has made of itself: neither another contribution, another session nor another tab changes it.
+#[derive(Default)]
+struct Record {
     /// How often its results were wrong.
     wrongs: u32,
     /// It gets no work until then, because its results were wrong.
     distrusted_until: Option<Millis>,
+}
+
+/// What a peer has used of its limits, in whatever session.
+pub(crate) struct Standing {
     pub hellos: Allowance,
     pub resumes: Allowance,
     /// Pieces of the host's file that are being read for it.
@@ -66,13 +71,7 @@ pub(crate) struct Standing {
 
 impl Standing {
     fn new(now: Millis) -> Self {
-        Self {
-            wrongs: 0,
-            distrusted_until: None,
-            hellos: Allowance::full(limits::HELLOS, now),
-            resumes: Allowance::full(limits::RESUMES, now),
-            pieces: 0,
-        }
+        Self { hellos: Allowance::full(limits::HELLOS, now), resumes: Allowance::full(limits::RESUMES, now), pieces: 0 }
     }
 }
 
@@ -80,6 +79,8 @@ pub(crate) struct Member {
     pub hello: Hello,
     /// The host admitted it: at once if it knows a secret of the room. Only the host keeps this.
     pub admitted: bool,
+    /// What it may do once it is admitted.
+    pub access: Access,
     pub status: WorkerStatus,
     /// Milliseconds of silence while this peer was listening.
     pub silent: f64,
@@ -114,6 +115,7 @@ impl Member {
         Self {
             hello,
             admitted: false,
+            access: Access::Full,
             status: WorkerStatus::default(),
             silent: 0.0,
             away_until: None,
@@ -223,27 +225,43 @@ pub(crate) struct Members {
     pub host: Option<PeerId>,
     pub known: BTreeMap<PeerId, Member>,
     standings: BTreeMap<PeerId, Standing>,
+    records: BTreeMap<DeviceId, Record>,
+    /// The devices of peers that were met.
+    devices: BTreeMap<PeerId, DeviceId>,
 }
 
 impl Members {
     pub fn new(me: PeerId) -> Self {
-        Self { me, host: None, known: BTreeMap::new(), standings: BTreeMap::new() }
+        let (known, standings) = (BTreeMap::new(), BTreeMap::new());
+        Self { me, host: None, known, standings, records: BTreeMap::new(), devices: BTreeMap::new() }
+    }
+
+    /// A peer has proved which device it is of.
+    pub fn met(&mut self, peer: PeerId, device: DeviceId) {
+        if self.devices.len() >= 2 * MAX_STANDINGS {
+            self.devices.retain(|peer, _| self.known.contains_key(peer));
+        }
+        self.devices.insert(peer, device);
+    }
+
+    /// The device of a peer that was met.
+    pub fn device(&self, peer: PeerId) -> Option<DeviceId> {
+        self.devices.get(&peer).copied()
+    }
+
+    fn record(&self, peer: PeerId) -> Option<&Record> {
+        self.records.get(&self.device(peer)?)
     }
 
     /// Adds a member, or returns the one that is known.
     pub fn enter(&mut self, peer: PeerId, hello: &Hello) -> &mut Member {
-        let distrusted = self.standings.get(&peer).is_some_and(|standing| standing.distrusted_until.is_some());
+        let distrusted = self.record(peer).is_some_and(|record| record.distrusted_until.is_some());
         self.known.entry(peer).or_insert_with(|| Member { distrusted, ..Member::new(hello.clone()) })
     }
 
-    /// What a peer has made of itself, whether it is a member or not.
+    /// What a peer has used of its limits, whether it is a member or not.
     pub fn standing(&mut self, peer: PeerId, now: Millis) -> &mut Standing {
         if self.standings.len() >= MAX_STANDINGS && !self.standings.contains_key(&peer) {
-            let known = &self.known;
-            self.standings.retain(|peer, standing| known.contains_key(peer) || standing.distrusted_until.is_some());
-        }
-        if self.standings.len() >= 2 * MAX_STANDINGS {
-            // Only distrusted identities are left: no room has so many devices.
             self.standings.retain(|peer, _| self.known.contains_key(peer));
         }
         self.standings.entry(peer).or_insert_with(|| Standing::new(now))
@@ -251,17 +269,26 @@ impl Members {
 
     /// A peer's results were wrong, once or more often.
     pub fn has_blamed(&self, peer: PeerId) -> bool {
-        self.standings.get(&peer).is_some_and(|standing| standing.wrongs > 0)
+        self.record(peer).is_some_and(|record| record.wrongs > 0)
     }
 
-    /// A peer's results were wrong: it gets no work for a while, longer each time.
+    /// A peer's results were wrong: its device gets no work for a while, longer each time.
     pub fn distrust(&mut self, peer: PeerId, now: Millis) {
-        let standing = self.standing(peer, now);
-        let wait = FIRST_DISTRUST_MILLIS * f64::from(2u32.saturating_pow(standing.wrongs.min(16)));
-        standing.wrongs = standing.wrongs.saturating_add(1);
-        standing.distrusted_until = Some(Millis(now.0 + wait.min(LAST_DISTRUST_MILLIS)));
         if let Some(member) = self.known.get_mut(&peer) {
             member.distrusted = true;
+        }
+        let Some(device) = self.device(peer) else { return };
+        if self.records.len() >= MAX_STANDINGS {
+            // No room has so many devices: those that are not here may come back with a clean record.
+            let here: Vec<DeviceId> = self.known.keys().filter_map(|peer| self.device(*peer)).collect();
+            self.records.retain(|device, _| here.contains(device));
+        }
+        let record = self.records.entry(device).or_default();
+        let wait = FIRST_DISTRUST_MILLIS * f64::from(2u32.saturating_pow(record.wrongs.min(16)));
+        record.wrongs = record.wrongs.saturating_add(1);
+        record.distrusted_until = Some(Millis(now.0 + wait.min(LAST_DISTRUST_MILLIS)));
+        for (other, member) in &mut self.known {
+            member.distrusted |= self.devices.get(other) == Some(&device);
         }
     }
 
@@ -286,11 +313,14 @@ impl Members {
     /// Clears failures and distrust whose back-off is over. True if there were any.
     pub fn take_retries(&mut self, now: Millis) -> bool {
         let mut trusted_again = false;
-        for (peer, standing) in &mut self.standings {
-            if standing.distrusted_until.take_if(|until| now.0 >= until.0).is_some()
-                && let Some(member) = self.known.get_mut(peer)
-            {
-                (member.distrusted, trusted_again) = (false, true);
+        for (device, record) in &mut self.records {
+            if record.distrusted_until.take_if(|until| now.0 >= until.0).is_none() {
+                continue;
+            }
+            for (peer, member) in &mut self.known {
+                if self.devices.get(peer) == Some(device) {
+                    (member.distrusted, trusted_again) = (false, true);
+                }
             }
         }
         let waits = |member: &mut Member| member.failed_until.take_if(|until| now.0 >= until.0).is_some();
@@ -401,6 +431,7 @@ mod tests {
     #[test]
     fn row_11_lending_a_byte_more_or_coming_again_does_not_restore_trust() {
         let mut members = Members::new(PeerId([1; 16]));
+        members.met(PEER, DeviceId([2; 32]));
         assert!(enter(&mut members, 100), "a new device gets work");
         members.distrust(PEER, Millis(0.0));
         assert!(!enter(&mut members, 101), "it lends a byte more");
@@ -419,8 +450,26 @@ mod tests {
         for n in 0..10_000u32 {
             let mut id = [0; 16];
             id[..4].copy_from_slice(&n.to_le_bytes());
+            let mut device = [0; 32];
+            device[..4].copy_from_slice(&n.to_le_bytes());
+            members.met(PeerId(id), DeviceId(device));
+            members.standing(PeerId(id), Millis(0.0));
             members.distrust(PeerId(id), Millis(0.0));
         }
-        assert!(members.standings.len() <= 2 * MAX_STANDINGS);
+        let kept = [members.standings.len(), members.records.len(), members.devices.len()];
+        assert!(kept.iter().all(|kept| *kept <= 2 * MAX_STANDINGS), "{kept:?}");
+    }
+
+    #[test]
+    fn another_tab_of_a_device_that_computed_wrongly_gets_no_work_either() {
+        let mut members = Members::new(PeerId([1; 16]));
+        let (device, tab) = (DeviceId([2; 32]), PeerId([3; 16]));
+        members.met(PEER, device);
+        enter(&mut members, 100);
+        members.distrust(PEER, Millis(0.0));
+        members.met(tab, device);
+        assert!(members.enter(tab, &hello(100)).distrusted, "it is the same GPU");
+        assert!(members.take_retries(Millis(FIRST_DISTRUST_MILLIS)));
+        assert!(!members.known[&tab].distrusted && !members.known[&PEER].distrusted);
     }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::PeerId;
+use potluck_plan::{DeviceId, PeerId};
+use potluck_protocol::UnixSeconds;
 
 use crate::{Proof, RelayRoute};
 
@@ -11,7 +12,10 @@ use crate::{Proof, RelayRoute};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Session {
     pub peer: PeerId,
+    pub device: DeviceId,
     pub proof: Proof,
+    /// When it was made.
+    pub at: UnixSeconds,
     /// Our hello went out over it, and the peer was not given up since.
     pub greeted: bool,
     /// The host let the peer in, and the driver knows.
@@ -20,14 +24,20 @@ pub(crate) struct Session {
     pub refused: bool,
 }
 
+impl Session {
+    pub fn new(peer: PeerId, device: DeviceId, proof: Proof, at: UnixSeconds) -> Self {
+        Self { peer, device, proof, at, greeted: false, admitted: false, refused: false }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Sessions {
     open: BTreeMap<RelayRoute, Session>,
 }
 
 impl Sessions {
-    pub fn open(&mut self, route: RelayRoute, peer: PeerId, proof: Proof) {
-        self.open.insert(route, Session { peer, proof, greeted: false, admitted: false, refused: false });
+    pub fn open(&mut self, route: RelayRoute, session: Session) {
+        self.open.insert(route, session);
     }
 
     pub fn close(&mut self, route: RelayRoute) -> Option<Session> {

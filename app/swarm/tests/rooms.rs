@@ -102,6 +102,48 @@ fn a_device_that_is_turned_away_is_out() {
     assert_eq!(world.view(stranger).membership, Membership::Outside);
 }
 
+#[test]
+fn a_removed_device_comes_back_and_a_banned_one_does_not() {
+    let mut world = World::new(6, dense(), Sharing::Everyone, device(620));
+    let [removed, banned] = [5.0, 9.0].map(|at| world.add(device(620), at));
+    world.run(5_000.0, |_| false);
+    world.remove(removed);
+    world.ban(banned);
+    world.run(10_000.0, |_| false);
+    for (index, sentence) in [(removed, "removed"), (banned, "does not let it in again")] {
+        assert_eq!(world.view(index).membership, Membership::Outside);
+        assert!(world.closed(index).is_some_and(|reason| reason.contains(sentence)), "{:?}", world.closed(index));
+    }
+    for index in [removed, banned] {
+        world.fault(Fault::Reload(index, 500.0), 11_000.0);
+    }
+    world.run(20_000.0, |_| false);
+    assert_eq!(world.view(removed).membership, Membership::Inside);
+    assert_eq!(world.view(banned).membership, Membership::Outside);
+}
+
+/// A ban in the middle of an answer: the others meet under another secret, and the answer is the undisturbed one.
+#[test]
+fn a_ban_during_an_answer_does_not_change_it() {
+    for seed in 0..300u64 {
+        let mut world = World::new(seed, dense(), Sharing::Everyone, device(620));
+        let workers = [5.0, 9.0, 13.0].map(|at| world.add(device(620), at));
+        let banned = workers[(seed % 3) as usize];
+        let asker = world.add(guest(), 20.0);
+        world.prompt(asker, 1, TEXT, TOKENS, 3_000.0);
+        world.run(3_000.0 + (seed * 37 % 900) as f64, |_| false);
+        world.ban(banned);
+        world.run(400_000.0, finished(asker));
+        assert_undisturbed(world.answer(asker, 1).unwrap(), &dense(), &format!("seed {seed}"));
+        let later = world.now() + 5_000.0;
+        world.run(later, |_| false);
+        for index in workers.into_iter().filter(|index| *index != banned) {
+            assert!(!world.in_session(index).contains(&banned), "seed {seed}: device {index} still talks to it");
+            assert!(world.in_session(index).len() >= 3, "seed {seed}: the host, the other one and the asker");
+        }
+    }
+}
+
 /// One random fault in the middle of an answer; the devices left over always suffice.
 #[test]
 fn thousands_of_rooms_survive_one_fault() {

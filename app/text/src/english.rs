@@ -83,6 +83,7 @@ pub const ENGLISH: Texts = Texts {
     },
     own: OwnDeviceTexts {
         only_chats: "This device only chats. Lend its GPU to make room for larger models.",
+        invited_to_chat: "You are invited to chat. Other devices do the work.",
         no_webgpu: "This device can only chat: its browser has no WebGPU.",
         gpu_lost: "This device lends nothing because its GPU is unavailable. Reload the page to try again.",
         room_short: "This device lends {}.{} The room needs more memory.",

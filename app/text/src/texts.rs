@@ -164,6 +164,8 @@ pub struct NotYetTexts {
 pub struct OwnDeviceTexts {
     /// It lends nothing yet.
     pub only_chats: &'static str,
+    /// Its invite is one to chat.
+    pub invited_to_chat: &'static str,
     /// It cannot lend.
     pub no_webgpu: &'static str,
     /// It could lend before.

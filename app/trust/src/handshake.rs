@@ -18,11 +18,12 @@ use zeroize::Zeroizing;
 
 use crate::channel::SealedChannel;
 use crate::identity::{Certificate, NodeIdentity, Random};
+use crate::invite::SignedInvite;
 use crate::room_keys::{OwnerKey, Psk};
 use crate::wire::{Lane, VERSION};
 
 const PATTERN: &str = "Noise_XXpsk0_25519_ChaChaPoly_SHA256";
-/// Longest handshake message: two keys, their tags, and the longest certificate.
+/// Longest handshake message: two keys, their tags, and the longest certificate. (An invite is shorter than an owner's part.)
 const MAX_MESSAGE: usize = 2 * (32 + 16) + Certificate::MAX_LEN + 16;
 
 /// Why a handshake failed. The other side is told nothing.
@@ -89,6 +90,8 @@ pub(crate) struct Me<'a> {
     pub identity: &'a NodeIdentity,
     /// Of the room that it owns.
     pub owner: Option<&'a OwnerKey>,
+    /// What it came by.
+    pub invite: Option<&'a SignedInvite>,
     pub random: Random,
 }
 
@@ -104,6 +107,8 @@ pub(crate) struct Established {
     pub channel: SealedChannel,
     pub other: Certificate,
     pub lane: Lane,
+    /// What the other side came by. Whether the owner signed it is still to be checked.
+    pub invite: Option<SignedInvite>,
 }
 
 impl Handshake {
@@ -125,14 +130,21 @@ impl Handshake {
     /// The initiator reads the second message; returns the third.
     pub fn finish(mut self, me: Me<'_>, second: &[u8]) -> Result<(Established, Vec<u8>), HandshakeError> {
         let certificate = self.read(second)?;
-        let message = self.write(&me.identity.certificate(me.owner))?;
-        Ok((self.established(&certificate)?, message))
+        let mut proof = me.identity.certificate(me.owner);
+        proof.extend(me.invite.filter(|_| self.lane == Lane::Invite).map(SignedInvite::bytes).unwrap_or_default());
+        let message = self.write(&proof)?;
+        Ok((self.established(&certificate, None)?, message))
     }
 
     /// The responder reads the third message.
     pub fn accept(mut self, third: &[u8]) -> Result<Established, HandshakeError> {
-        let certificate = self.read(third)?;
-        self.established(&certificate)
+        let proof = self.read(third)?;
+        if self.lane != Lane::Invite {
+            return self.established(&proof, None);
+        }
+        let (certificate, invite) = proof.split_at_checked(Certificate::LEN).ok_or(HandshakeError::Certificate)?;
+        let invite = SignedInvite::from_bytes(invite).ok_or(HandshakeError::Certificate)?;
+        self.established(certificate, Some(invite))
     }
 
     fn new(me: Me<'_>, place: Place<'_>, psk: &Psk, initiates: bool) -> Result<Self, HandshakeError> {
@@ -163,7 +175,7 @@ impl Handshake {
         Ok(payload)
     }
 
-    fn established(mut self, certificate: &[u8]) -> Result<Established, HandshakeError> {
+    fn established(mut self, certificate: &[u8], invite: Option<SignedInvite>) -> Result<Established, HandshakeError> {
         let key = self.state.get_remote_static().and_then(|key| key.try_into().ok());
         let key: [u8; 32] = key.ok_or(HandshakeError::Noise)?;
         let other = Certificate::check(certificate, &key, &self.room).ok_or(HandshakeError::Certificate)?;
@@ -173,7 +185,7 @@ impl Handshake {
             true => SealedChannel::new(&by_initiator, &by_responder),
             false => SealedChannel::new(&by_responder, &by_initiator),
         };
-        Ok(Established { channel, other, lane: self.lane })
+        Ok(Established { channel, other, lane: self.lane, invite })
     }
 }
 
@@ -235,7 +247,7 @@ pub(crate) mod tests {
     }
 
     fn me(identity: &NodeIdentity) -> Me<'_> {
-        Me { identity, owner: None, random: counting }
+        Me { identity, owner: None, invite: None, random: counting }
     }
 
     const PLACE: Place<'_> = Place { room: "room", lane: Lane::Link, initiator: 5, responder: 3 };

@@ -1,7 +1,7 @@
 //! Identities: a device's key, a tab's key, and the certificate that ties a handshake to both.
 
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
-use potluck_plan::PeerId;
+use potluck_plan::{DeviceId, PeerId};
 use potluck_relay_api::Binary;
 use zeroize::Zeroizing;
 
@@ -15,10 +15,6 @@ const TAB_CONTEXT: &[u8] = b"potluck v9 device certifies tab\0";
 const SESSION_CONTEXT: &[u8] = b"potluck v9 tab certifies handshake key\0";
 const OWNER_CONTEXT: &[u8] = b"potluck v9 owner certifies handshake key\0";
 const PEER_CONTEXT: &str = "potluck 2026-11 peer id from tab key";
-
-/// A device's public key: what a ban or a standing follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceId(pub [u8; 32]);
 
 /// The secret keys of a tab, kept by its browser (natively by a file): 32-byte Ed25519 seeds.
 #[derive(Clone)]
@@ -36,6 +32,11 @@ impl IdentityKeys {
         random(keys.device.as_mut());
         random(keys.tab.as_mut());
         keys
+    }
+
+    /// The device's public key.
+    pub fn device(&self) -> DeviceId {
+        DeviceId(SigningKey::from_bytes(&self.device).verifying_key().to_bytes())
     }
 
     /// The id that the tab's key gives its peer.
@@ -122,7 +123,7 @@ pub struct Certificate {
 
 impl Certificate {
     /// Bytes of a certificate without the owner's part.
-    const LEN: usize = 32 + 32 + 64 + 64;
+    pub(crate) const LEN: usize = 32 + 32 + 64 + 64;
     /// Bytes of the longest certificate.
     pub(crate) const MAX_LEN: usize = Self::LEN + 32 + 64;
 

@@ -2,6 +2,7 @@
 //!
 //! - [`identity`]: a device's key, a tab's key, and the [`Certificate`] that a peer shows in every handshake.
 //! - [`room_keys`]: the owner's key, which names the room, and the secrets that are derived for it.
+//! - [`invite`]: what the host signs, and what a link holds of it.
 //! - [`handshake`]: one Noise handshake (`XXpsk0`) between two connections.
 //! - [`channel`]: sealed messages after it.
 //! - [`Sessions`]: all handshakes and channels of one connection to a room, as a state machine.
@@ -16,11 +17,16 @@
 pub mod channel;
 pub mod handshake;
 pub mod identity;
+pub mod invite;
 pub mod room_keys;
 mod sessions;
 mod wire;
+mod words;
 
-pub use identity::{Certificate, DeviceId, IdentityKeys, NodeIdentity, Random};
+pub use identity::{Certificate, IdentityKeys, NodeIdentity, Random};
+pub use invite::{DoorKey, InviteKey, SignedInvite, Terms};
+pub use potluck_plan::DeviceId;
 pub use room_keys::{GroupSecret, OwnerKey, RoomSecret};
 pub use sessions::{Action, Closed, Proof, RoomRole, Route, Sessions};
 pub use wire::{OVERHEAD, VERSION};
+pub use words::words;

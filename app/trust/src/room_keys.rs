@@ -5,6 +5,7 @@ use potluck_relay_api::Binary;
 use zeroize::Zeroizing;
 
 use crate::Random;
+use crate::invite::DoorKey;
 
 const JOIN_CONTEXT: &str = "potluck 2026-11 join key from room secret";
 const LINK_CONTEXT: &str = "potluck 2026-11 handshake key from room secret";
@@ -94,18 +95,19 @@ impl RoomSecret {
         Binary(*self.0).encode()
     }
 
-    fn join_key(&self) -> SigningKey {
-        SigningKey::from_bytes(&Zeroizing::new(blake3::derive_key(JOIN_CONTEXT, self.0.as_ref())))
+    /// What invites show of it.
+    pub fn door(&self) -> DoorKey {
+        DoorKey::new(Zeroizing::new(blake3::derive_key(JOIN_CONTEXT, self.0.as_ref())))
     }
 
     /// The public key that the relay checks link holders with.
     pub fn join_public(&self) -> [u8; 32] {
-        self.join_key().verifying_key().to_bytes()
+        self.door().public()
     }
 
     /// Signs the relay's challenge: proof of knowing the secret.
     pub fn sign(&self, message: &[u8]) -> [u8; 64] {
-        self.join_key().sign(message).to_bytes()
+        self.door().sign(message)
     }
 
     pub(crate) fn psk(&self) -> Psk {

@@ -14,6 +14,7 @@ use thiserror::Error;
 use crate::channel::{OpenError, SealedChannel};
 use crate::handshake::{Established, Handshake, HandshakeError, Me, Place};
 use crate::identity::{Certificate, NodeIdentity, Random};
+use crate::invite::{InviteKey, Terms};
 use crate::room_keys::{GroupSecret, OwnerKey, Psk, RoomSecret, visitor_psk};
 use crate::wire::{Kind, Lane};
 
@@ -49,6 +50,8 @@ pub enum RoomRole {
     },
     /// It has the link.
     Guest(RoomSecret),
+    /// It has an invite.
+    Invited(InviteKey),
     /// It found the room in the public list; the host is asked.
     Visitor,
 }
@@ -60,6 +63,8 @@ pub enum Proof {
     Host,
     /// It knows the link's secret. Seen by the host only.
     Link,
+    /// It has an invite with these terms, which the owner signed. Seen by the host only.
+    Invite(Terms),
     /// It knows the group secret: the host has admitted it.
     Group,
     /// Nothing but its identity. Seen by the host only.
@@ -84,6 +89,12 @@ pub enum Closed {
     /// The other side shook hands again.
     #[error("the other side began anew")]
     Renewed,
+    /// The host gave out another group secret: whoever has only the old one is out.
+    #[error("the group has another secret now")]
+    Regrouped,
+    /// The invite was not signed by the room's owner.
+    #[error("the invite was not signed by the room's owner")]
+    ForgedInvite,
     /// The other side takes too little of what it gets.
     #[error("the other side takes its messages too slowly")]
     TooSlow,
@@ -117,6 +128,8 @@ struct Link {
     answered: Option<Millis>,
     /// When this side last asked for one.
     asked: Option<Millis>,
+    /// The other side asked for one, too soon after the last.
+    wanted: bool,
 }
 
 struct Session {
@@ -147,7 +160,7 @@ impl Sessions {
     pub fn new(identity: NodeIdentity, room: String, role: RoomRole, random: Random) -> Self {
         let group = match &role {
             RoomRole::Owner { key, generation, .. } => Some(key.group_secret(*generation)),
-            RoomRole::Guest(_) | RoomRole::Visitor => None,
+            RoomRole::Guest(_) | RoomRole::Invited(_) | RoomRole::Visitor => None,
         };
         let (links, actions) = (BTreeMap::new(), Vec::new());
         Self { identity, random, room, role, group, own: None, owner: None, links, actions }
@@ -226,6 +239,15 @@ impl Sessions {
         }
     }
 
+    /// The host's side: from now on those who are admitted get the group secret of another generation. Those who have it
+    /// already get it by [`Sessions::admit`].
+    pub fn regroup(&mut self, to: u32) {
+        if let RoomRole::Owner { key, generation, .. } = &mut self.role {
+            *generation = to;
+            self.group = Some(key.group_secret(to));
+        }
+    }
+
     /// Seals a frame. `None` without a session: the frame is lost, like one in flight when a connection breaks.
     pub fn seal(&mut self, route: Route, frame: &[u8]) -> Option<Vec<u8>> {
         self.links.get_mut(&route)?.session.as_mut()?.channel.seal(Kind::Frame, frame)
@@ -246,7 +268,7 @@ impl Sessions {
             Ok((Kind::Reply, rest)) => self.reply(route, rest),
             Ok((Kind::Finish, rest)) => self.finish(route, rest),
             Ok((kind @ (Kind::Frame | Kind::GroupSecret), rest)) => self.sealed(route, kind, rest, now),
-            Ok((Kind::Again, _)) => self.begin(route, now),
+            Ok((Kind::Again, _)) => self.begin_as_asked(route, now),
             Err(Some(version)) => self.other_version(route, version, now),
             Err(None) => {}
         }
@@ -275,6 +297,7 @@ impl Sessions {
     fn lane(&self, route: Route) -> Option<Lane> {
         match (&self.role, &self.group) {
             (RoomRole::Guest(_), _) if self.owner == Some(route) => Some(Lane::Link),
+            (RoomRole::Invited(_), _) if self.owner == Some(route) => Some(Lane::Invite),
             (_, Some(_)) => Some(Lane::Group),
             (RoomRole::Visitor, None) if self.owner == Some(route) => Some(Lane::Visitor),
             _ => None,
@@ -285,6 +308,8 @@ impl Sessions {
     fn psk(&self, lane: Lane) -> Option<Psk> {
         match (lane, &self.role) {
             (Lane::Link, RoomRole::Owner { secret, .. } | RoomRole::Guest(secret)) => Some(secret.psk()),
+            (Lane::Invite, RoomRole::Owner { secret, .. }) => Some(secret.door().psk()),
+            (Lane::Invite, RoomRole::Invited(key)) => Some(key.door.psk()),
             (Lane::Visitor, RoomRole::Owner { visible: true, .. } | RoomRole::Visitor) => Some(visitor_psk(&self.room)),
             (Lane::Group, _) => self.group.as_ref().map(|group| group.psk().clone()),
             _ => None,
@@ -295,10 +320,22 @@ impl Sessions {
         let is_due = |link: &Link| {
             let wait =
                 (RETRY_MILLIS * f64::from(2u32.saturating_pow(link.attempts.saturating_sub(1)))).min(MAX_RETRY_MILLIS);
-            link.session.is_none() && link.began.is_none_or(|began| now.0 - began.0 >= wait)
+            let wait = if link.wanted { MIN_PAUSE_MILLIS } else { wait };
+            (link.session.is_none() || link.wanted) && link.began.is_none_or(|began| now.0 - began.0 >= wait)
         };
         let due: Vec<Route> = self.links.iter().filter(|(_, link)| is_due(link)).map(|(route, _)| *route).collect();
         due.into_iter().for_each(|route| self.begin(route, now));
+    }
+
+    /// The other side asks for a handshake. Too soon after the last one, it begins with a later tick.
+    fn begin_as_asked(&mut self, route: Route, now: Millis) {
+        if !self.begins(route) {
+            return;
+        }
+        if let Some(link) = self.links.get_mut(&route) {
+            link.wanted = true;
+        }
+        self.begin(route, now);
     }
 
     fn begin(&mut self, route: Route, now: Millis) {
@@ -311,6 +348,7 @@ impl Sessions {
             return;
         }
         link.began = Some(now);
+        link.wanted = false;
         link.attempts = link.attempts.saturating_add(1);
         match Handshake::begin(me, place, &psk) {
             Ok((handshake, first)) => {
@@ -392,9 +430,17 @@ impl Sessions {
         Ok(match established.lane {
             _ if other.is_owner => Proof::Host,
             Lane::Link => Proof::Link,
+            Lane::Invite => Proof::Invite(self.terms(established)?),
             Lane::Group => Proof::Group,
             Lane::Visitor => Proof::Visitor,
         })
+    }
+
+    fn terms(&self, established: &Established) -> Result<Terms, Closed> {
+        match (&self.role, &established.invite) {
+            (RoomRole::Owner { key, .. }, Some(invite)) if invite.is_signed_by(&key.public()) => Ok(invite.terms),
+            _ => Err(Closed::ForgedInvite),
+        }
     }
 
     fn established(&mut self, route: Route, established: Established) {
@@ -430,24 +476,34 @@ impl Sessions {
         if self.begins(route) { self.begin(route, now) } else { self.ask_again(route, now) }
     }
 
-    /// The host admitted this peer: from now on it can shake hands with the other members.
+    /// The host admitted this peer: from now on it can shake hands with the other members. Sessions under an older secret
+    /// end: the other side may be one that the host has put out.
     fn admitted(&mut self, group: Option<GroupSecret>, now: Millis) {
         if group.is_none() || group == self.group {
             return;
         }
         self.group = group;
-        let others = self.links.iter().filter(|(route, link)| Some(**route) != self.owner && link.session.is_none());
-        let others: Vec<Route> = others.map(|(route, _)| *route).collect();
-        others.into_iter().for_each(|route| self.shake_again(route, now));
+        let others: Vec<Route> = self.links.keys().copied().filter(|route| Some(*route) != self.owner).collect();
+        for route in others {
+            let ended = self.links.get_mut(&route).and_then(|link| link.session.take());
+            if ended.is_some() {
+                self.actions.push(Action::Down(route, Closed::Regrouped));
+            }
+            self.shake_again(route, now);
+        }
     }
 }
 
 fn me<'a>(identity: &'a NodeIdentity, role: &'a RoomRole, random: Random) -> Me<'a> {
     let owner = match role {
         RoomRole::Owner { key, .. } => Some(key),
-        RoomRole::Guest(_) | RoomRole::Visitor => None,
+        RoomRole::Guest(_) | RoomRole::Invited(_) | RoomRole::Visitor => None,
     };
-    Me { identity, owner, random }
+    let invite = match role {
+        RoomRole::Invited(key) => Some(&key.invite),
+        RoomRole::Owner { .. } | RoomRole::Guest(_) | RoomRole::Visitor => None,
+    };
+    Me { identity, owner, invite, random }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! ```
 
 /// Version of frames and of everything around them; a peer of another version is asked to reload.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// Bytes that sealing adds to a message.
 pub const OVERHEAD: usize = HEADER + COUNTER + TAG;
@@ -69,10 +69,12 @@ pub(crate) enum Lane {
     Group = 2,
     /// No secret: a visitor of a listed room, towards the host.
     Visitor = 3,
+    /// The room's door key: a guest with an invite, towards the host.
+    Invite = 4,
 }
 
 impl Lane {
     pub fn of(byte: u8) -> Option<Self> {
-        [Self::Link, Self::Group, Self::Visitor].into_iter().find(|lane| *lane as u8 == byte)
+        [Self::Link, Self::Group, Self::Visitor, Self::Invite].into_iter().find(|lane| *lane as u8 == byte)
     }
 }

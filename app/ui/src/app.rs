@@ -17,7 +17,7 @@ use crate::{
     route::Route,
     settings::SettingsDrawer,
     state::{DialogKind, Store, store},
-    table::{Invite, RoomPage},
+    table::{Invite, RoomPage, Sealed},
 };
 
 /// Mounts the page into the document's body.
@@ -61,6 +61,7 @@ fn App(link: NodeLink, kept: StoredData, trouble: Option<String>) -> impl IntoVi
         <HostPicker />
         <RoomPicker />
         <Invite />
+        <Sealed />
         <ChatList />
         <SettingsDrawer />
         <Shortcuts />

@@ -17,6 +17,12 @@ pub struct PageServices {
     pub keep_awake: Box<dyn Fn(bool)>,
     /// Asks the browser never to evict this site's storage; resolves to a boolean.
     pub persist: Box<dyn Fn() -> js_sys::Promise>,
+    /// Takes the lock of a room to host; resolves to a boolean: false while another tab of the browser hosts it.
+    pub hold_room: Box<dyn Fn(String) -> js_sys::Promise>,
+    /// Releases it.
+    pub release_room: Box<dyn Fn()>,
+    /// Resolves to an array with the ids of the rooms that tabs of this browser host.
+    pub held_rooms: Box<dyn Fn() -> js_sys::Promise>,
 }
 
 /// The page's connection to the node. Cheap to clone.
@@ -57,5 +63,22 @@ impl NodeLink {
     pub async fn persist(&self) -> Result<bool, wasm_bindgen::JsValue> {
         let answer = wasm_bindgen_futures::JsFuture::from((self.0.persist)()).await?;
         Ok(answer.is_truthy())
+    }
+    /// Takes the lock of a room to host. False while another tab of the browser hosts it.
+    pub async fn hold_room(&self, room: &str) -> bool {
+        let answer = wasm_bindgen_futures::JsFuture::from((self.0.hold_room)(room.to_owned())).await;
+        answer.is_ok_and(|answer| answer.is_truthy())
+    }
+
+    /// This tab hosts no more.
+    pub fn release_room(&self) {
+        (self.0.release_room)();
+    }
+
+    /// The ids of the rooms that tabs of this browser host.
+    pub async fn held_rooms(&self) -> Vec<String> {
+        let answer = wasm_bindgen_futures::JsFuture::from((self.0.held_rooms)()).await;
+        let rooms = answer.map(|rooms| js_sys::Array::from(&rooms)).unwrap_or_default();
+        rooms.iter().filter_map(|room| room.as_string()).collect()
     }
 }

@@ -21,6 +21,12 @@ pub struct RoomAddress {
 }
 
 impl RoomAddress {
+    /// The link is an invite to chat. What its holder may do the host decides; this only spares them a button.
+    #[must_use]
+    pub fn is_for_chat(&self) -> bool {
+        self.key.as_ref().is_some_and(|key| key.starts_with("chat."))
+    }
+
     /// Path and fragment: `/r/ID#KEY`.
     #[must_use]
     pub fn path(&self) -> String {

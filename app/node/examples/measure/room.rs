@@ -148,6 +148,7 @@ async fn in_room(case: &Case, model: &Measured, settings: &Settings, settled: Du
         sharing: configuration.share,
         visible: false,
         resume: None,
+        doors: Default::default(),
     }));
     let link = host.link().await?;
     let joiners: Vec<Joiner> = (1..configuration.devices.len())

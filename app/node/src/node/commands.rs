@@ -8,6 +8,7 @@ use potluck_relay_api::ROOM_ID_CHARS;
 use potluck_swarm::{Event, HostCommand};
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
+use super::doors::{RoomOwner, invite_of, is_for_chat};
 use super::{Input, Node, NodeIdentity};
 use crate::platform::{LocalFile, Platform};
 use crate::relay::Relay;
@@ -38,6 +39,11 @@ impl Node {
             }
             ToNode::Rename(name) => self.event(Event::Rename(name)),
             ToNode::Admit { peer, allow } => self.event(Event::Admit { peer, allow }),
+            ToNode::Remove(peer) => self.event(Event::Remove(peer)),
+            ToNode::Ban(peer) => self.event(Event::Ban(peer)),
+            ToNode::Unban(device) => self.event(Event::Unban(device)),
+            ToNode::Invite(choice) => self.invite(choice),
+            ToNode::Revoke(id) => self.event(Event::Revoke(id)),
             ToNode::SetSharing(share) => self.event(Event::SetSharing(share)),
             ToNode::Writing => self.event(Event::Writing),
             ToNode::Prompt(prompt) => self.event(Event::Prompt(prompt)),
@@ -61,8 +67,8 @@ impl Node {
         if self.identity.is_some() {
             return;
         }
-        let (peer, relay) = (keys.peer(), Relay::new(self.platform.clone(), relay));
-        self.identity = Some(NodeIdentity { keys, peer, name, kind, relay });
+        let (peer, device, relay) = (keys.peer(), keys.device(), Relay::new(self.platform.clone(), relay));
+        self.identity = Some(NodeIdentity { keys, peer, device, name, kind, relay });
         let (compute, inputs) = (self.compute.clone(), self.inputs.clone());
         self.platform.spawn.spawn(Box::pin(async move {
             compute.open().await;
@@ -81,9 +87,10 @@ impl Node {
             },
         };
         self.page.send(ToPage::Hosting(RoomKeys { owner: KeySeed(owner.seed()), secret: secret.text() }));
-        self.hosting.start(files, choice.context, true);
+        self.hosting.start(files, choice.context, Some(RoomOwner { key: owner.clone(), secret: secret.clone() }));
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
+        let generation = choice.doors.generation;
         let command = HostCommand {
             source: choice.model,
             context: choice.context,
@@ -92,12 +99,13 @@ impl Node {
             last_epoch,
             in_advance: true,
             hidden: self.hosting.hidden(),
+            doors: choice.doors,
         };
-        let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible };
+        let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible, chat_only: false };
         let options = LineOptions {
             relay,
             room: room.id.clone(),
-            role: RoomRole::Owner { key: owner, secret, generation: 0, visible: choice.visible },
+            role: RoomRole::Owner { key: owner, secret, generation, visible: choice.visible },
             // The relay learns the host's name only where the host wants it listed.
             listing: Listing { title: if choice.visible { title } else { String::new() }, visible: choice.visible },
             keys,
@@ -112,7 +120,7 @@ impl Node {
     }
 
     pub(super) fn host_alone(&mut self, command: HostCommand, budget: u64, files: Vec<Rc<dyn LocalFile>>) {
-        self.hosting.start(files, command.context, false);
+        self.hosting.start(files, command.context, None);
         self.event(Event::Host(command));
         self.contribute(budget);
     }
@@ -120,13 +128,9 @@ impl Node {
     fn join(&mut self, room: String, key: Option<String>) {
         let Some(identity) = &self.identity else { return };
         let (relay, keys) = (identity.relay.clone(), identity.keys.clone());
-        let role = match key.as_deref().map(RoomSecret::parse) {
-            None => Ok(RoomRole::Visitor),
-            Some(Some(secret)) if room.len() == ROOM_ID_CHARS => Ok(RoomRole::Guest(secret)),
-            Some(_) if room.len() != ROOM_ID_CHARS => Err(OLD_LINK),
-            Some(_) => Err(DAMAGED_LINK),
-        };
-        self.membership.enter(RoomName { id: room.clone(), key, visible: false });
+        let role = guest_role(&room, key.as_deref());
+        let chat_only = matches!(&role, Ok(RoomRole::Invited(invite)) if is_for_chat(invite));
+        self.membership.enter(RoomName { id: room.clone(), key, visible: false, chat_only });
         match role {
             Ok(role) => {
                 self.event(Event::Join);
@@ -155,6 +159,19 @@ impl Node {
             Err(error) => self.notice(NoticeLevel::Error, format!("The recording cannot be written: {error}.")),
         }
     }
+}
+
+/// How somebody with this link, or without one, enters a room.
+fn guest_role(room: &str, key: Option<&str>) -> Result<RoomRole, &'static str> {
+    let Some(key) = key else { return Ok(RoomRole::Visitor) };
+    if room.len() != ROOM_ID_CHARS {
+        return Err(OLD_LINK);
+    }
+    let role = match invite_of(key) {
+        Some(invite) => invite.map(RoomRole::Invited),
+        None => RoomSecret::parse(key).map(RoomRole::Guest),
+    };
+    role.ok_or(DAMAGED_LINK)
 }
 
 /// The epoch that a room continues above when it is hosted again after a reload. Plans are made less often than once a second,

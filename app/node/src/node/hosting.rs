@@ -5,6 +5,7 @@ use std::rc::Rc;
 use potluck_planner::measures::Measure;
 use potluck_protocol::ModelSource;
 
+use super::doors::RoomOwner;
 use crate::platform::LocalFile;
 use crate::source::GROUP_HASHES;
 
@@ -18,8 +19,8 @@ pub(super) struct Hosting {
 struct HostedModel {
     files: Vec<Rc<dyn LocalFile>>,
     context: u32,
-    /// Others in a room read the files too.
-    shared: bool,
+    /// The keys of the room in which others read the files too; none without a room.
+    owner: Option<RoomOwner>,
     /// The list of the file's group hashes, once it is hashed.
     group_list: Option<Rc<dyn LocalFile>>,
 }
@@ -29,13 +30,18 @@ impl Hosting {
         Self { model: None, hidden }
     }
 
-    pub fn start(&mut self, files: Vec<Rc<dyn LocalFile>>, context: u32, shared: bool) {
-        self.model = Some(HostedModel { files, context, shared, group_list: None });
+    pub fn start(&mut self, files: Vec<Rc<dyn LocalFile>>, context: u32, owner: Option<RoomOwner>) {
+        self.model = Some(HostedModel { files, context, owner, group_list: None });
     }
 
     /// Others read the model's files too.
     pub fn is_shared(&self) -> bool {
-        self.model.as_ref().is_some_and(|model| model.shared)
+        self.owner().is_some()
+    }
+
+    /// The keys of the room that this node hosts.
+    pub fn owner(&self) -> Option<&RoomOwner> {
+        self.model.as_ref()?.owner.as_ref()
     }
 
     /// The hosted file was hashed.

@@ -88,6 +88,13 @@ impl RoomMembership {
         }
     }
 
+    /// The host's side: whoever is let in from now on gets the group secret of another generation.
+    pub fn regroup(&self, generation: u32) {
+        if let Some(line) = &self.line {
+            line.regroup(generation);
+        }
+    }
+
     /// Time passes; called a few times a second.
     pub fn tick(&self) {
         if let Some(line) = &self.line {

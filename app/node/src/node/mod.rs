@@ -7,6 +7,7 @@
 mod benching;
 mod commands;
 mod contribution;
+mod doors;
 mod gpu_loss;
 mod hosting;
 mod input;
@@ -25,9 +26,10 @@ use potluck_plan::PeerId;
 use potluck_planner::measures::Measure;
 use potluck_protocol::Session;
 use potluck_swarm::{Action, Event, Identity, Peer};
-use potluck_trust::IdentityKeys;
+use potluck_trust::{DeviceId, IdentityKeys};
 
 use self::contribution::ContributionState;
+use self::doors::Words;
 use self::hosting::Hosting;
 use self::membership::RoomMembership;
 use self::models::Models;
@@ -74,12 +76,14 @@ pub struct Node {
     hosting: Hosting,
     models: Models,
     tasks: Tasks,
+    words: Words,
 }
 
 /// Who this node is; known once the page said [`panel::ToNode::Start`].
 struct NodeIdentity {
     keys: IdentityKeys,
     peer: PeerId,
+    device: DeviceId,
     name: String,
     kind: panel::DeviceKind,
     relay: Relay,
@@ -103,6 +107,7 @@ impl Node {
             contribution: ContributionState::default(),
             hosting: Hosting::new(options.hidden),
             tasks: Tasks::default(),
+            words: Words::default(),
         };
         (node, queue, inputs)
     }
@@ -182,6 +187,9 @@ impl Node {
                 self.device_lost();
             }
         }
+        if let Event::PeerConnected { peer, device, .. } = event {
+            self.words.met(peer, device);
+        }
         let Some(peer) = &mut self.peer else { return };
         let actions = peer.on(event, self.platform.clock.now());
         // Frames that follow one another go together, and none waits for anything else.
@@ -212,6 +220,8 @@ impl Node {
             Action::Load(request) => self.start_load(request),
             Action::Calibrate { model, budget } => self.calibrate(model, budget),
             Action::Admitted(peer) => self.membership.admit(peer),
+            Action::Regroup(generation) => self.membership.regroup(generation),
+            Action::DoorsChanged(doors) => self.page.send(panel::ToPage::Doors(doors)),
             Action::Unload => {
                 self.tasks.abort_load();
                 self.compute.unload();
@@ -239,6 +249,7 @@ impl Node {
         let Some(identity) = &self.identity else { return };
         self.peer = Some(Peer::new(Identity {
             peer: identity.peer,
+            device: identity.device,
             session: Session(u64::from_le_bytes(self.platform.random_bytes())),
             build: panel::BUILD.to_owned(),
             kernel_class: KERNEL_CLASS,
@@ -277,8 +288,12 @@ impl Node {
             return;
         }
         let view = self.peer.as_ref().map(Peer::view);
+        let members = view.as_ref().and_then(|view| view.room).map(|room| room.members.iter()).into_iter().flatten();
         let own = Own {
             peer: identity.peer,
+            words: self.words.of_device(identity.device),
+            members_words: members.filter_map(|member| Some((member.peer, self.words.of_peer(member.peer)?))).collect(),
+            doors: view.as_ref().and_then(|view| self.doors_report(view.doors?)),
             line: self.membership.line_state(),
             room: self.membership.room(),
             device: self.compute.report(),

@@ -175,6 +175,9 @@ impl Connector {
             RoomRole::Guest(secret) => {
                 EntryProof::Link { signature: Binary(secret.sign(&entry_message(room, nonce, SignedEntry::Link))) }
             }
+            RoomRole::Invited(invite) => {
+                EntryProof::Link { signature: Binary(invite.door.sign(&entry_message(room, nonce, SignedEntry::Link))) }
+            }
             RoomRole::Visitor => EntryProof::Visitor,
         };
         match serde_json::to_string(&Request::Enter { proof }) {

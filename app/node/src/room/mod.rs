@@ -104,6 +104,11 @@ impl RoomLine {
         self.room.admit(peer);
     }
 
+    /// The host's side: the group has another secret.
+    pub fn regroup(&self, generation: u32) {
+        self.room.regroup(generation);
+    }
+
     /// Repeats handshakes that were not answered. Called a few times a second.
     pub fn tick(&self) {
         self.room.tick();

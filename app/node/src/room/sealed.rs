@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use potluck_plan::PeerId;
-use potluck_protocol::{Frame, FrameError, decode, encode};
+use potluck_protocol::{Frame, FrameError, Invite, UnixSeconds, decode, encode};
 use potluck_swarm::{Event, RelayRoute};
-use potluck_trust::{Action, Closed, NodeIdentity, Proof, Route, Sessions};
+use potluck_trust::{Action, Certificate, Closed, NodeIdentity, Proof, Route, Sessions};
 
 use super::LineOptions;
 use crate::control::split_route;
@@ -140,6 +140,10 @@ impl SealedRoom {
         }
     }
 
+    pub fn regroup(&self, generation: u32) {
+        self.sessions.borrow_mut().regroup(generation);
+    }
+
     pub fn tick(&self) {
         if self.connection.borrow().is_some() {
             self.sessions.borrow_mut().tick(self.clock.now());
@@ -191,8 +195,10 @@ impl SealedRoom {
                 }
                 Action::Up(route, certificate, proof) => {
                     self.routes.borrow_mut().insert(certificate.peer, route);
-                    let (peer, proof) = (certificate.peer, proof_for_peer(proof));
-                    self.inputs.event(Event::PeerConnected { route: RelayRoute(route.0), peer, proof });
+                    let (route, proof) = (RelayRoute(route.0), proof_for_peer(proof));
+                    let at = UnixSeconds(u32::try_from(self.clock.unix_seconds()).unwrap_or(u32::MAX));
+                    let Certificate { peer, device, .. } = certificate;
+                    self.inputs.event(Event::PeerConnected { route, peer, device, proof, at });
                 }
                 Action::Down(route, why) => {
                     log::warn!("the session with route {} ended: {why}", route.0);
@@ -230,6 +236,10 @@ fn proof_for_peer(proof: Proof) -> potluck_swarm::Proof {
     match proof {
         Proof::Host => potluck_swarm::Proof::Host,
         Proof::Link => potluck_swarm::Proof::Link,
+        // A kind of invite that only a later version knows says nothing here: the host is asked.
+        Proof::Invite(terms) => {
+            Invite::from_bytes(terms).map_or(potluck_swarm::Proof::Visitor, potluck_swarm::Proof::Invite)
+        }
         Proof::Group => potluck_swarm::Proof::Group,
         Proof::Visitor => potluck_swarm::Proof::Visitor,
     }

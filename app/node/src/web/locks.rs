@@ -57,8 +57,20 @@ pub async fn request(navigator: &JsValue, name: &str, ask: LockRequest) -> Resul
 /// # Errors
 /// This browser cannot say.
 pub async fn is_awaited(navigator: &JsValue, name: &str) -> Result<bool, JsValue> {
+    Ok(names(navigator, "pending").await?.iter().any(|pending| pending == name))
+}
+
+/// The names of all locks that somebody holds.
+///
+/// # Errors
+/// This browser cannot say.
+pub async fn held(navigator: &JsValue) -> Result<Vec<String>, JsValue> {
+    names(navigator, "held").await
+}
+
+async fn names(navigator: &JsValue, state: &str) -> Result<Vec<String>, JsValue> {
     let manager = js::get(navigator, "locks");
     let snapshot = js::await_promise(js::call(&manager, "query", &[])?).await?;
-    let pending: Array = js::get(&snapshot, "pending").dyn_into()?;
-    Ok(pending.iter().any(|lock| js::get(&lock, "name").as_string().as_deref() == Some(name)))
+    let locks: Array = js::get(&snapshot, state).dyn_into()?;
+    Ok(locks.iter().filter_map(|lock| js::get(&lock, "name").as_string()).collect())
 }

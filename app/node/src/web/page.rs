@@ -2,6 +2,7 @@
 
 mod identity;
 mod replay_log;
+mod room_lock;
 mod wake_lock;
 
 use std::cell::{Cell, RefCell};
@@ -44,6 +45,8 @@ struct Page {
     early: RefCell<Vec<ToPage>>,
     replay_log: RefCell<ReplayLog>,
     identity: RefCell<Option<WebLock>>,
+    /// The room that this tab hosts, and its lock.
+    room: RefCell<Option<(String, WebLock)>>,
     missed: Cell<u32>,
     deaths: RefCell<Vec<f64>>,
     wake_lock: WakeLock,
@@ -61,6 +64,7 @@ pub fn start() -> PageHalf {
         early: RefCell::default(),
         replay_log: RefCell::default(),
         identity: RefCell::default(),
+        room: RefCell::default(),
         missed: Cell::default(),
         deaths: RefCell::default(),
         wake_lock: WakeLock::default(),

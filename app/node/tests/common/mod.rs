@@ -144,6 +144,7 @@ pub async fn host_with(
         sharing: Sharing::Fastest,
         visible: false,
         resume: None,
+        doors: Default::default(),
     };
     session.send(Input::Page(ToNode::Host(choice), files));
     format!("{origin}{}", session.link().await.unwrap())
@@ -258,6 +259,7 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         last_epoch: Default::default(),
         in_advance: true,
         hidden: Vec::new(),
+        doors: Default::default(),
     };
     session.send(Input::Alone(command, budget, files));
     session

@@ -21,13 +21,16 @@ const SECOND: PeerId = PeerId([3; 16]);
 const HOLDER: PeerId = PeerId([4; 16]);
 const GUEST: PeerId = PeerId([5; 16]);
 const STRANGER: PeerId = PeerId([6; 16]);
+/// Was invited to chat.
+const CHATTER: PeerId = PeerId([7; 16]);
 
 const EPOCH: PlanEpoch = PlanEpoch(7);
 const CALL: u64 = 5;
 
 /// The letters that stand for senders below.
-const SENDERS: [(char, PeerId, Role); 6] = [
+const SENDERS: [(char, PeerId, Role); 7] = [
     ('s', STRANGER, Role::Stranger),
+    ('c', CHATTER, Role::Chatter),
     ('g', GUEST, Role::Member),
     ('1', FIRST, Role::Member),
     ('2', SECOND, Role::Member),
@@ -220,14 +223,14 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
     let end = AnswerPart::End { pieces: 0, stop: AnswerStop::Stopped, timings: Timings::default() };
     let piece = PieceRequest { id: 1, file: 0, offset: 0, len: 1 };
     vec![
-        (hello(), ["sg12x", "g1xh", "g12h"]),
+        (hello(), ["scg12x", "g1xh", "g12h"]),
         (Frame::Refused(String::new()), ["", "h", "h"]),
-        (Frame::Heartbeat { sent: 0.0, status: None }, ["sg12x", "g1xh", "g12h"]),
-        (Frame::HeartbeatBack { sent: 0.0, probed: 0, idle: true }, ["sg12x", "g1xh", "g12h"]),
-        (Frame::Probe { sent: 0.0, bytes: Vec::new() }, ["g12x", "g1xh", "g12h"]),
+        (Frame::Heartbeat { sent: 0.0, status: None }, ["scg12x", "g1xh", "g12h"]),
+        (Frame::HeartbeatBack { sent: 0.0, probed: 0, idle: true }, ["scg12x", "g1xh", "g12h"]),
+        (Frame::Probe { sent: 0.0, bytes: Vec::new() }, ["cg12x", "g1xh", "g12h"]),
         (Frame::Calibrate(Box::new(card())), ["", "h", "h"]),
         (Frame::Calibrated(ModelId([0; 32]), Box::new(Err(String::new()))), ["g12x", "", ""]),
-        (Frame::Bye, ["sg12x", "g1xh", "g12h"]),
+        (Frame::Bye, ["scg12x", "g1xh", "g12h"]),
         (room(), ["", "h", "h"]),
         (prepare(), ["", "h", "h"]),
         (Frame::Prepared(EPOCH), ["g12x", "", ""]),
@@ -241,13 +244,13 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (sum(CALL), ["", "x", ""]),
         (logits(EPOCH), ["2", "", ""]),
         (fault(1, StageFaultKind::Gap(Position(0))), ["2", "", ""]),
-        (Frame::Writing, ["g12x", "", ""]),
+        (Frame::Writing, ["cg12x", "", ""]),
         (Frame::Expect, ["", "h", "h"]),
-        (prompt(), ["g12x", "", ""]),
-        (Frame::Resume(RequestId(1), 0), ["g12x", "", ""]),
-        (Frame::Stop(RequestId(1)), ["g12x", "", ""]),
+        (prompt(), ["cg12x", "", ""]),
+        (Frame::Resume(RequestId(1), 0), ["cg12x", "", ""]),
+        (Frame::Stop(RequestId(1)), ["cg12x", "", ""]),
         (Frame::Answer(RequestId(1), end), ["", "h", "h"]),
-        (Frame::Unknown, ["g12x", "g1xh", "g12h"]),
+        (Frame::Unknown, ["cg12x", "g1xh", "g12h"]),
         (Frame::PieceRequest(piece), ["g12x", "", ""]),
         (Frame::Piece { id: 1, failed: None, bytes: Vec::new() }, ["", "h", "h"]),
     ]

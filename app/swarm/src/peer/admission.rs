@@ -4,16 +4,27 @@ use potluck_plan::PeerId;
 use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
+use crate::doorkeeper::{Access, Entry};
 use crate::limits;
 use crate::members::Member;
-use crate::{Action, Proof, Severity};
+use crate::{Action, Severity};
 
 impl Peer {
     /// A hello from somebody, or from this peer itself.
-    pub(super) fn welcome(&mut self, peer: PeerId, hello: Hello) {
+    pub(super) fn welcome(&mut self, peer: PeerId, mut hello: Hello) {
         let me = self.identity.peer;
         if peer != me && !self.is_acceptable(peer, &hello) {
             return;
+        }
+        let access = match self.entry(peer) {
+            Entry::Welcome(access) | Entry::Ask(access) => access,
+            Entry::TurnedAway(sentence) => {
+                self.give_up(peer);
+                return self.turn_away(peer, sentence.into());
+            }
+        };
+        if access == Access::Chat {
+            hello.contribution = None;
         }
         let known = self.cx.members.known.get(&peer);
         let restarted = known.is_some_and(|known| known.hello.session != hello.session);
@@ -46,8 +57,9 @@ impl Peer {
         }
         let Some(member) = self.cx.members.known.get_mut(&peer) else { return };
         let session = self.cx.out.sessions.of(peer).map(|(_, session)| session);
-        let knows_secret = session.as_ref().is_some_and(|session| session.proof != Proof::Visitor);
-        member.admitted |= peer == me || knows_secret;
+        let entry = session.as_ref().map(|session| self.doorkeeper.entry(session.device, session.proof, session.at));
+        member.admitted |= peer == me || matches!(entry, Some(Entry::Welcome(_)));
+        member.access = access;
         if !member.admitted {
             if self.cx.members.known.values().filter(|member| !member.admitted).count() > limits::MAX_ASKING {
                 self.turn_away(peer, "Many devices are asking to be let in. Try again in a minute.".into());
@@ -56,8 +68,11 @@ impl Peer {
             }
             return;
         }
-        if session.is_some_and(|session| !std::mem::replace(&mut session.admitted, true)) {
-            self.cx.out.act(Action::Admitted(peer));
+        if let Some(session) = session {
+            self.doorkeeper.came_in(session.device, session.proof);
+            if access == Access::Full && !std::mem::replace(&mut session.admitted, true) {
+                self.cx.out.act(Action::Admitted(peer));
+            }
         }
         if peer != me {
             coordinator.entered(peer, node, &mut self.cx);
@@ -75,6 +90,15 @@ impl Peer {
         }
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.refresh(true, &mut self.cx);
+        }
+    }
+
+    /// What the host's doors say to a peer; others and this peer itself are not at a door.
+    fn entry(&mut self, peer: PeerId) -> Entry {
+        let hosts = self.coordinator.is_some();
+        match self.cx.out.sessions.of(peer).filter(|_| hosts) {
+            Some((_, session)) => self.doorkeeper.entry(session.device, session.proof, session.at),
+            None => Entry::Welcome(Access::Full),
         }
     }
 
@@ -102,17 +126,27 @@ impl Peer {
     }
 
     pub(super) fn admit(&mut self, peer: PeerId, allow: bool) {
+        // Its invite may have been used up while it waited.
+        let no_longer = match self.entry(peer) {
+            Entry::TurnedAway(sentence) => Some(sentence),
+            Entry::Welcome(_) | Entry::Ask(_) => None,
+        };
         let Some(coordinator) = &mut self.coordinator else { return };
         if !allow {
             if self.cx.members.get(peer).is_some_and(|member| !member.admitted) {
                 self.turn_away(peer, "The host did not let this device in.".into());
             }
+        } else if let Some(sentence) = no_longer {
+            self.turn_away(peer, sentence.into());
         } else if let Some(member) = self.cx.members.known.get_mut(&peer).filter(|member| !member.admitted) {
             member.admitted = true;
             if let Some((_, session)) = self.cx.out.sessions.of(peer) {
-                session.admitted = true;
+                self.doorkeeper.came_in(session.device, session.proof);
+                session.admitted = member.access == Access::Full;
+                if session.admitted {
+                    self.cx.out.act(Action::Admitted(peer));
+                }
             }
-            self.cx.out.act(Action::Admitted(peer));
             coordinator.greet(peer, &mut self.cx);
             coordinator.replan(&mut self.cx);
         }
@@ -122,7 +156,7 @@ impl Peer {
     }
 
     /// The host does not let a peer in, and does not hear it again on this session.
-    fn turn_away(&mut self, peer: PeerId, sentence: String) {
+    pub(super) fn turn_away(&mut self, peer: PeerId, sentence: String) {
         self.cx.out.send(peer, Frame::Refused(sentence));
         self.cx.members.known.remove(&peer);
         self.cx.out.set_route(peer, None);

@@ -5,6 +5,7 @@ use potluck_protocol::{Frame, PieceRequest};
 
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
+use crate::doorkeeper::Access;
 use crate::limits;
 use crate::may::{Plans, Role, may};
 use crate::mutation::{Mutation, has_mutation};
@@ -85,7 +86,13 @@ impl Peer {
         match (&self.coordinator, proof) {
             (None, Proof::Host) => Role::Host,
             (None, Proof::Group) => Role::Member,
-            (Some(_), _) if self.cx.members.get(peer).is_some_and(|member| member.admitted) => Role::Member,
+            (Some(_), _) => {
+                match self.cx.members.get(peer).filter(|member| member.admitted).map(|member| member.access) {
+                    Some(Access::Full) => Role::Member,
+                    Some(Access::Chat) => Role::Chatter,
+                    None => Role::Stranger,
+                }
+            }
             _ => Role::Stranger,
         }
     }

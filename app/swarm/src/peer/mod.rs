@@ -4,21 +4,24 @@ mod admission;
 mod frames;
 mod liveness;
 mod presence;
+mod putting_out;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, PlanEpoch};
-use potluck_protocol::{Contribution, Frame, LoadReport, PromptRequest, RequestId, RoomView};
+use potluck_protocol::{Contribution, Doors, Frame, LoadReport, PromptRequest, RequestId, RoomView};
 
 use crate::coordinator::Coordinator;
+use crate::doorkeeper::Doorkeeper;
 use crate::event::{Identity, OpenedModel};
 use crate::event_context::EventContext;
 use crate::guest::Guest;
 use crate::limits;
 use crate::members::Members;
 use crate::outbox::Outbox;
+use crate::sessions::Session;
 use crate::trace::{Trace, TraceLine};
 use crate::worker::Worker;
 use crate::{Action, Event};
@@ -49,6 +52,8 @@ pub struct SwarmView<'a> {
     pub room: Option<&'a RoomView>,
     /// What it is loading.
     pub loading: Option<LoadReport>,
+    /// Who may come in, on the host.
+    pub doors: Option<&'a Doors>,
     /// Newest plan epoch it has heard of; a host keeps it over reloads.
     pub epoch: PlanEpoch,
     /// Unfinished questions of this tab.
@@ -64,6 +69,8 @@ pub struct Peer {
     worker: Worker,
     guest: Guest,
     coordinator: Option<Coordinator>,
+    /// Used while this peer hosts.
+    doorkeeper: Doorkeeper,
     cx: EventContext,
     trace: Trace,
     liveness: Liveness,
@@ -73,6 +80,8 @@ impl Peer {
     /// A peer outside of any room.
     pub fn new(identity: Identity) -> Self {
         let me = identity.peer;
+        let mut members = Members::new(me);
+        members.met(me, identity.device);
         Self {
             identity,
             membership: Membership::Outside,
@@ -81,7 +90,8 @@ impl Peer {
             worker: Worker::default(),
             guest: Guest::default(),
             coordinator: None,
-            cx: EventContext { now: Millis(f64::MIN), members: Members::new(me), out: Outbox::new(me) },
+            doorkeeper: Doorkeeper::default(),
+            cx: EventContext { now: Millis(f64::MIN), members, out: Outbox::new(me) },
             trace: Trace::default(),
             liveness: Liveness::default(),
         }
@@ -97,6 +107,10 @@ impl Peer {
             self.frame(self.identity.peer, frame);
         }
         self.worker.start(&mut self.cx);
+        if let Some(doors) = self.doorkeeper.take_change() {
+            self.cx.out.act(Action::DoorsChanged(Box::new(doors)));
+            self.cx.out.act(Action::ViewChanged);
+        }
         let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
@@ -113,6 +127,7 @@ impl Peer {
                 None => self.guest.room.as_ref(),
             },
             loading: self.worker.loading,
+            doors: self.coordinator.as_ref().map(|_| self.doorkeeper.doors()),
             epoch: self.epoch(),
             pending: self.guest.pending(),
         }
@@ -154,6 +169,11 @@ impl Peer {
                 self.announce();
             }
             Event::Admit { peer, allow } => self.admit(peer, allow),
+            Event::Remove(peer) => self.remove(peer),
+            Event::Ban(peer) => self.ban(peer),
+            Event::Unban(device) => self.doorkeeper.unban(device),
+            Event::Invite(invite) => self.doorkeeper.issue(invite),
+            Event::Revoke(id) => self.doorkeeper.revoke(id),
             Event::SetSharing(share) => {
                 if let Some(coordinator) = &mut self.coordinator {
                     coordinator.set_share(share, &mut self.cx);
@@ -163,7 +183,10 @@ impl Peer {
             Event::Prompt(prompt) => self.prompt(prompt),
             Event::Stop(request) => self.send_host(Frame::Stop(request)),
             Event::Connected => self.connected(),
-            Event::PeerConnected { route, peer, proof } => self.peer_connected(route, peer, proof),
+            Event::PeerConnected { route, peer, device, proof, at } => {
+                self.cx.members.met(peer, device);
+                self.peer_connected(route, Session::new(peer, device, proof, at));
+            }
             Event::RouteLeft(route) => self.route_left(route),
             Event::Replaced => self.replaced(),
             Event::Disconnected => self.disconnected(),

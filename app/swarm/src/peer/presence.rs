@@ -5,8 +5,10 @@ use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
 use crate::coordinator::Coordinator;
+use crate::doorkeeper::Doorkeeper;
 use crate::event::HostCommand;
 use crate::limits;
+use crate::sessions::Session;
 use crate::{Action, Proof, RelayRoute};
 
 impl Peer {
@@ -26,6 +28,7 @@ impl Peer {
 
     pub(super) fn host(&mut self, command: HostCommand) {
         self.membership = Membership::Inside;
+        self.doorkeeper = Doorkeeper::new(command.doors.clone());
         self.coordinator = Some(Coordinator::new(command, &mut self.cx));
         self.announce();
     }
@@ -84,7 +87,8 @@ impl Peer {
     }
 
     /// A sealed session with a peer is up: both sides say hello over it.
-    pub(super) fn peer_connected(&mut self, route: RelayRoute, peer: PeerId, proof: Proof) {
+    pub(super) fn peer_connected(&mut self, route: RelayRoute, session: Session) {
+        let Session { peer, proof, .. } = session;
         if self.membership == Membership::Outside || peer == self.identity.peer {
             return;
         }
@@ -102,7 +106,7 @@ impl Peer {
             self.give_up(before);
             self.stop_sending(before);
         }
-        self.cx.out.sessions.open(route, peer, proof);
+        self.cx.out.sessions.open(route, session);
         self.greet(peer);
     }
 

@@ -1,9 +1,9 @@
 //! A peer against others that say what they should not. Each test names the row of issue 13 that it is about.
 
-use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
+use potluck_plan::{Bytes, DeviceId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Message, ModelSource, PieceRequest, PromptRequest,
-    RequestId, Role, Sampling, Session, Sharing,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Doors, Frame, Hello, Invite, InviteId, InviteKind, Message,
+    ModelSource, PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, Sharing, UnixSeconds,
 };
 
 use super::{Membership, Peer};
@@ -18,6 +18,7 @@ const ROUTE_B: RelayRoute = RelayRoute(3);
 fn peer(id: PeerId) -> Peer {
     Peer::new(Identity {
         peer: id,
+        device: device(id),
         session: Session(1),
         build: "test".into(),
         kernel_class: 1,
@@ -27,13 +28,21 @@ fn peer(id: PeerId) -> Peer {
     })
 }
 
+/// The device of the tests' peers.
+fn device(peer: PeerId) -> DeviceId {
+    DeviceId([peer.0[0]; 32])
+}
+
+fn met(route: RelayRoute, peer: PeerId, proof: Proof) -> Event {
+    Event::PeerConnected { route, peer, device: device(peer), proof, at: UnixSeconds(1_000) }
+}
+
 fn on(peer: &mut Peer, event: Event) -> Vec<Action> {
     peer.on(event, Millis(0.0))
 }
 
-fn host() -> Peer {
-    let mut host = peer(HOST);
-    let command = HostCommand {
+fn command() -> HostCommand {
+    HostCommand {
         source: ModelSource::Relay { name: "model".into() },
         context: 1_024,
         kv_cache: None,
@@ -41,8 +50,13 @@ fn host() -> Peer {
         last_epoch: PlanEpoch(0),
         in_advance: false,
         hidden: Vec::new(),
-    };
-    on(&mut host, Event::Host(command));
+        doors: Doors::default(),
+    }
+}
+
+fn host() -> Peer {
+    let mut host = peer(HOST);
+    on(&mut host, Event::Host(command()));
     on(&mut host, Event::Connected);
     host
 }
@@ -66,7 +80,7 @@ fn frame(peer: &mut Peer, route: RelayRoute, from: PeerId, frame: Frame) -> Vec<
 }
 
 fn enter(peer: &mut Peer, route: RelayRoute, other: PeerId, proof: Proof) -> Vec<Action> {
-    let mut actions = on(peer, Event::PeerConnected { route, peer: other, proof });
+    let mut actions = on(peer, met(route, other, proof));
     actions.extend(frame(peer, route, other, Frame::Hello(hello())));
     actions
 }
@@ -143,9 +157,9 @@ fn row_1_only_the_host_turns_a_guest_away() {
 #[test]
 fn row_2_only_a_proof_makes_a_host() {
     let mut host = host();
-    enter(&mut host, ROUTE_A, A, Proof::Group);
+    enter(&mut host, ROUTE_A, A, Proof::Link);
     assert!(host.view().coordinator, "a member is no second host");
-    let actions = on(&mut host, Event::PeerConnected { route: ROUTE_B, peer: B, proof: Proof::Host });
+    let actions = on(&mut host, met(ROUTE_B, B, Proof::Host));
     assert!(actions.iter().any(|action| matches!(action, Action::Close { reason: Some(_) })));
     assert!(!host.view().coordinator, "whoever holds the key later hosts the room");
 }
@@ -192,7 +206,7 @@ fn the_newest_session_of_a_peer_counts() {
 fn row_4_a_name_of_a_megabyte_is_refused_with_a_sentence() {
     let mut host = host();
     enter(&mut host, ROUTE_A, A, Proof::Link);
-    on(&mut host, Event::PeerConnected { route: ROUTE_B, peer: B, proof: Proof::Link });
+    on(&mut host, met(ROUTE_B, B, Proof::Link));
     let long = Hello { name: "n".repeat(1 << 20), ..hello() };
     let actions = frame(&mut host, ROUTE_B, B, Frame::Hello(long));
     assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("40 characters")));
@@ -202,7 +216,7 @@ fn row_4_a_name_of_a_megabyte_is_refused_with_a_sentence() {
 #[test]
 fn row_4_the_largest_epoch_is_not_believed() {
     let mut host = host();
-    on(&mut host, Event::PeerConnected { route: ROUTE_A, peer: A, proof: Proof::Link });
+    on(&mut host, met(ROUTE_A, A, Proof::Link));
     let claim = Hello { epoch: PlanEpoch(u32::MAX), ..hello() };
     frame(&mut host, ROUTE_A, A, Frame::Hello(claim));
     let coordinator = host.coordinator.as_ref().map(|coordinator| coordinator.next_epoch(&host.cx.members));
@@ -213,7 +227,7 @@ fn row_4_the_largest_epoch_is_not_believed() {
 fn row_4_budgets_and_speeds_are_numbers() {
     for lent in [(u64::MAX, 1.0), (1, f64::NAN), (1, -1.0)] {
         let mut host = host();
-        on(&mut host, Event::PeerConnected { route: ROUTE_A, peer: A, proof: Proof::Link });
+        on(&mut host, met(ROUTE_A, A, Proof::Link));
         let (budget, bandwidth) = (Bytes(lent.0), lent.1);
         let contribution = Some(Contribution { budget, binding: Bytes(1), bandwidth, sync_millis: 1.0 });
         let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { contribution, ..hello() }));
@@ -288,4 +302,121 @@ fn row_10_pieces_are_read_a_few_at_a_time() {
     let large = PieceRequest { id: 1, file: 0, offset: 0, len: u32::MAX };
     let actions = frame(&mut host, ROUTE_B, B, Frame::PieceRequest(large));
     assert!(matches!(sent(&actions, ROUTE_B)[..], [Frame::Piece { failed: Some(_), .. }]));
+}
+
+fn let_in(actions: &[Action]) -> Vec<PeerId> {
+    let admitted = |action: &Action| match action {
+        Action::Admitted(peer) => Some(*peer),
+        _ => None,
+    };
+    actions.iter().filter_map(admitted).collect()
+}
+
+#[test]
+fn a_removed_member_is_told_and_may_come_back() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    let actions = on(&mut host, Event::Remove(A));
+    assert!(refusal(&actions, ROUTE_A).is_some_and(|sentence| sentence.contains("removed this device")));
+    assert_eq!(members(&host), 1);
+    assert!(frame(&mut host, ROUTE_A, A, Frame::Hello(hello())).is_empty(), "not over the same session");
+    let actions = enter(&mut host, ROUTE_B, A, Proof::Link);
+    assert_eq!((refusal(&actions, ROUTE_B), members(&host)), (None, 2));
+}
+
+#[test]
+fn a_banned_device_stays_out_with_every_tab_and_the_others_get_another_secret() {
+    let mut host = host();
+    enter(&mut host, ROUTE_A, A, Proof::Link);
+    enter(&mut host, ROUTE_B, B, Proof::Link);
+    let (tab, route) = (PeerId([9; 16]), RelayRoute(9));
+    let second_tab =
+        Event::PeerConnected { route, peer: tab, device: device(A), proof: Proof::Link, at: UnixSeconds(0) };
+    on(&mut host, second_tab);
+    frame(&mut host, route, tab, Frame::Hello(hello()));
+    let actions = on(&mut host, Event::Ban(A));
+    for route in [ROUTE_A, route] {
+        assert!(refusal(&actions, route).is_some_and(|sentence| sentence.contains("does not let it in again")));
+    }
+    assert!(actions.iter().any(|action| matches!(action, Action::Regroup(1))));
+    assert_eq!(let_in(&actions), [B], "the new secret is for B only");
+    let kept = actions.iter().find_map(|action| match action {
+        Action::DoorsChanged(doors) => Some(doors.banned.len()),
+        _ => None,
+    });
+    assert_eq!(kept, Some(1), "the ban is kept with the room");
+    let actions = enter(&mut host, RelayRoute(10), A, Proof::Link);
+    assert!(refusal(&actions, RelayRoute(10)).is_some_and(|sentence| sentence.contains("does not let")));
+    assert_eq!(members(&host), 2, "the host and B");
+    on(&mut host, Event::Unban(device(A)));
+    enter(&mut host, RelayRoute(11), A, Proof::Link);
+    assert_eq!(members(&host), 3);
+}
+
+#[test]
+fn a_host_does_not_ban_its_own_browser() {
+    let mut host = host();
+    let own =
+        Event::PeerConnected { route: ROUTE_A, peer: A, device: device(HOST), proof: Proof::Link, at: UnixSeconds(0) };
+    on(&mut host, own);
+    frame(&mut host, ROUTE_A, A, Frame::Hello(hello()));
+    let actions = on(&mut host, Event::Ban(A));
+    assert!(actions.iter().any(|action| matches!(action, Action::Notice { .. })));
+    assert_eq!(members(&host), 2);
+}
+
+#[test]
+fn only_the_host_puts_anybody_out() {
+    let mut guest = guest();
+    for event in [Event::Remove(B), Event::Ban(B)] {
+        assert!(on(&mut guest, event).is_empty());
+    }
+}
+
+fn invited(kind: InviteKind, ask: bool) -> (Peer, Proof) {
+    let mut host = host();
+    let invite = Invite { id: InviteId(1), kind, ask, expires: UnixSeconds(2_000), uses: 1 };
+    on(&mut host, Event::Invite(invite));
+    (host, Proof::Invite(invite))
+}
+
+#[test]
+fn who_is_invited_to_chat_may_ask_but_gets_no_work_and_no_group_secret() {
+    let (mut host, proof) = invited(InviteKind::Chat, false);
+    on(&mut host, met(ROUTE_A, A, proof));
+    let contribution = Some(Contribution { budget: Bytes(1), binding: Bytes(1), bandwidth: 1.0, sync_millis: 1.0 });
+    let actions = frame(&mut host, ROUTE_A, A, Frame::Hello(Hello { contribution, ..hello() }));
+    assert!(let_in(&actions).is_empty(), "it would reach the others");
+    let lent = host.view().room.and_then(|room| room.members.iter().find(|member| member.peer == A)?.lent);
+    assert_eq!(lent, None, "what it lends is not taken");
+    assert!(!frame(&mut host, ROUTE_A, A, prompt(1, "hello", 1)).is_empty(), "its question is heard");
+    let request = PieceRequest { id: 1, file: 0, offset: 0, len: 1 };
+    assert!(frame(&mut host, ROUTE_A, A, Frame::PieceRequest(request)).is_empty(), "nor does it read the host's file");
+}
+
+#[test]
+fn an_invite_that_asks_first_waits_for_the_host_and_counts_once_it_says_yes() {
+    let (mut host, proof) = invited(InviteKind::Contribute, true);
+    assert!(let_in(&enter(&mut host, ROUTE_A, A, proof)).is_empty());
+    assert!(frame(&mut host, ROUTE_A, A, prompt(1, "hello", 1)).is_empty(), "its question is not heard yet");
+    enter(&mut host, ROUTE_B, B, proof);
+    assert_eq!(let_in(&on(&mut host, Event::Admit { peer: A, allow: true })), [A]);
+    let actions = on(&mut host, Event::Admit { peer: B, allow: true });
+    assert!(refusal(&actions, ROUTE_B).is_some_and(|sentence| sentence.contains("used up")), "one use, and A has it");
+}
+
+#[test]
+fn who_was_let_in_before_a_reload_of_the_host_is_not_asked_about_again() {
+    let mut first = host();
+    enter(&mut first, ROUTE_A, A, Proof::Visitor);
+    on(&mut first, Event::Admit { peer: A, allow: true });
+    let doors = first.view().doors.cloned().unwrap_or_default();
+    let mut again = peer(HOST);
+    on(&mut again, Event::Host(HostCommand { doors, ..command() }));
+    on(&mut again, Event::Connected);
+    assert_eq!(let_in(&enter(&mut again, ROUTE_A, A, Proof::Visitor)), [A]);
+    assert!(
+        let_in(&enter(&mut again, ROUTE_B, B, Proof::Group)).is_empty(),
+        "a secret that was passed on is not enough"
+    );
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{PeerId, WeightUnit};
-use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, RequestId, Session, Timings};
+use potluck_plan::{DeviceId, PeerId, WeightUnit};
+use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, Doors, RequestId, Session, Timings};
 
 use super::device::SimDevice;
 use super::engine::{SimEngine, SimModel};
@@ -89,6 +89,8 @@ pub(super) struct SimPeer {
     pub is_host: bool,
     /// The host let it in and gave it the group's secret.
     pub has_group_secret: bool,
+    /// What its page keeps over reloads of who may come into its room.
+    pub doors: Doors,
 }
 
 impl SimPeer {
@@ -116,6 +118,7 @@ impl SimPeer {
             answers: BTreeMap::new(),
             is_host: false,
             has_group_secret: false,
+            doors: Doors::default(),
         }
     }
 
@@ -152,6 +155,11 @@ impl SimPeer {
     }
 }
 
+/// The device of a simulated peer.
+pub(super) fn device(peer: PeerId) -> DeviceId {
+    DeviceId([peer.0[0]; 32])
+}
+
 fn name(peer: PeerId) -> String {
     format!("Device {}", peer.0[0])
 }
@@ -159,6 +167,7 @@ fn name(peer: PeerId) -> String {
 fn identity(peer: PeerId, session: u64) -> Identity {
     Identity {
         peer,
+        device: device(peer),
         session: Session(session),
         build: "sim".into(),
         kernel_class: 1,

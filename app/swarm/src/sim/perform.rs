@@ -52,6 +52,8 @@ impl World {
                     self.share_secret(index, with);
                 }
             }
+            Action::Regroup(_) => self.regroup(),
+            Action::DoorsChanged(doors) => self.peers[index].doors = *doors,
             Action::Close { reason } => {
                 self.peers[index].closed = reason;
                 self.hang_up(index);

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_protocol::Frame;
+use potluck_protocol::{Frame, UnixSeconds};
 
 use super::network::{Lane, Passage};
+use super::peer::device;
 use super::world::{Scheduled, World};
 use crate::{Event, Proof, RelayRoute};
 
@@ -133,6 +134,21 @@ impl World {
         }
     }
 
+    /// The group has another secret: sessions under the old one end, and only those who get the new one meet again.
+    pub(super) fn regroup(&mut self) {
+        for index in (0..self.peers.len()).filter(|index| !self.peers[*index].is_host).collect::<Vec<_>>() {
+            self.peers[index].has_group_secret = false;
+            let routes = self.peers[index].line.as_ref().map(|line| line.sessions.clone()).unwrap_or_default();
+            let with_host = |route: &RelayRoute| self.behind(*route).is_some_and(|other| self.peers[other].is_host);
+            for route in routes.into_iter().filter(|route| !with_host(route)).collect::<Vec<_>>() {
+                if let Some(line) = &mut self.peers[index].line {
+                    line.sessions.remove(&route);
+                }
+                self.event(index, Event::RouteLeft(route));
+            }
+        }
+    }
+
     /// Begins the handshakes that are possible now: with the host always, with others if this peer has the group's
     /// secret. The host waits for the others to begin.
     fn shake_hands(&mut self, index: usize, with: &[RelayRoute]) {
@@ -165,15 +181,15 @@ impl World {
             let (own, theirs) = (&self.peers[index], &self.peers[other]);
             let proof = match (own.is_host, theirs.is_host) {
                 (_, true) => Proof::Host,
-                (true, _) if !theirs.has_group_secret && theirs.device.invited => Proof::Link,
+                (true, _) if theirs.device.invited => Proof::Link,
                 (true, _) if !theirs.has_group_secret => Proof::Visitor,
                 _ => Proof::Group,
             };
-            let peer = theirs.id;
+            let (peer, at) = (theirs.id, UnixSeconds((self.now / 1e3) as u32));
             if let Some(line) = &mut self.peers[index].line {
                 line.sessions.insert(from);
             }
-            self.event(index, Event::PeerConnected { route: from, peer, proof });
+            self.event(index, Event::PeerConnected { route: from, peer, device: device(peer), proof, at });
         }
     }
 

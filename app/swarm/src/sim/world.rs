@@ -181,6 +181,24 @@ impl World {
         self.event(0, Event::Admit { peer, allow });
     }
 
+    /// The host puts a peer out.
+    pub fn remove(&mut self, index: usize) {
+        let peer = self.peers[index].id;
+        self.event(0, Event::Remove(peer));
+    }
+
+    /// The host puts a peer's device out for good.
+    pub fn ban(&mut self, index: usize) {
+        let peer = self.peers[index].id;
+        self.event(0, Event::Ban(peer));
+    }
+
+    /// The peers with which a peer has a session.
+    pub fn in_session(&self, index: usize) -> Vec<usize> {
+        let line = self.peers[index].line.as_ref();
+        line.iter().flat_map(|line| &line.sessions).filter_map(|route| self.behind(*route)).collect()
+    }
+
     /// Somebody writes a question at a peer.
     pub fn write(&mut self, index: usize) {
         self.event(index, Event::Writing);
@@ -295,6 +313,7 @@ impl World {
                 last_epoch: PlanEpoch(0),
                 in_advance: self.in_advance,
                 hidden: Vec::new(),
+                doors: peer.doors.clone(),
             }),
             false => Event::Join,
         };

@@ -270,7 +270,7 @@ fn messages_of_other_versions_and_rubbish_are_ignored_or_told() {
     member.sessions.received(guest, &old, room.now);
     let answer = Action::Send(guest, Kind::Again.header().to_vec());
     assert_eq!(member.sessions.take_actions(), [answer], "the guest learns the host's version");
-    for rubbish in [&[][..], &[9], &VERSION.to_le_bytes(), &[9, 0, 77], &[9, 0, 1], &[9, 0, 2, 1], &[9, 0, 3]] {
+    for rubbish in [&[][..], &[9], &VERSION.to_le_bytes(), &[10, 0, 77], &[10, 0, 1], &[10, 0, 2, 1], &[10, 0, 3]] {
         member.sessions.received(guest, rubbish, room.now);
     }
     assert_eq!(member.sessions.take_actions(), []);
@@ -405,4 +405,61 @@ proptest! {
         let up = routes.map(|route| room.up(route));
         prop_assert!(up.iter().all(|up| up.len() == 2), "a session did not come back: {up:?}, closed {:?}", routes.map(|route| room.members[&route].closed.clone()));
     }
+}
+
+fn invite(by: &OwnerKey) -> RoomRole {
+    let door = RoomSecret::from_bytes(SECRET).door();
+    RoomRole::Invited(crate::InviteKey { door, invite: by.sign_invite([5; crate::invite::TERMS_LEN]) })
+}
+
+#[test]
+fn an_invited_guest_proves_its_invite_to_the_host_and_meets_the_others_once_it_is_admitted() {
+    let mut room = Room::new();
+    let host = room.enter(1, room.host_role());
+    let guest = room.enter(2, room.guest_role());
+    room.settle();
+    let owner = room.owner.clone();
+    let invited = room.enter(3, invite(&owner));
+    room.settle();
+    assert_eq!(room.up(host), [(2, Proof::Link), (3, Proof::Invite([5; crate::invite::TERMS_LEN]))]);
+    assert_eq!(room.up(invited), [(1, Proof::Host), (2, Proof::Group)]);
+    assert_eq!(room.up(guest), [(1, Proof::Host), (3, Proof::Group)]);
+}
+
+#[test]
+fn an_invite_that_somebody_else_signed_opens_no_session() {
+    let mut room = Room::new();
+    let host = room.enter(1, room.host_role());
+    room.enter(2, invite(&OwnerKey::from_seed([8; 32])));
+    room.settle();
+    assert!(room.up(host).is_empty());
+    assert_eq!(room.members[&host].closed, [Closed::ForgedInvite]);
+}
+
+#[test]
+fn whoever_is_put_out_of_the_group_has_no_sessions_with_its_members_any_more() {
+    let mut room = Room::new();
+    let host = room.enter(1, room.host_role());
+    let [first, second, banned] = [2, 3, 4].map(|route| {
+        let route = room.enter(route, room.guest_role());
+        room.settle();
+        route
+    });
+    assert_eq!(room.up(banned).len(), 3);
+    // Long after the first handshakes.
+    room.wait(MAX_RETRY_MILLIS);
+    let sessions = &mut room.members.get_mut(&host).unwrap().sessions;
+    sessions.regroup(1);
+    [first, second].iter().for_each(|route| sessions.admit(*route));
+    room.perform(host);
+    room.settle();
+    for _ in 0..20 {
+        room.wait(MIN_PAUSE_MILLIS);
+    }
+    let links = [(1, Proof::Host), (3, Proof::Group)];
+    assert_eq!(room.up(first), links, "the others meet again");
+    assert_eq!(room.up(second), [(1, Proof::Host), (2, Proof::Group)]);
+    room.send(first, banned, b"frame");
+    room.settle();
+    assert!(room.members[&banned].frames.is_empty());
 }

@@ -1,7 +1,7 @@
 //! Opens, enters and leaves rooms, and lends this device.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, ContributeChoice, HostChoice, MemberStatus, MemberView, PeerId, Status, ToNode};
+use potluck_panel::{BUILD, ContributeChoice, HostChoice, PeerId, ToNode};
 
 use crate::{
     browser,
@@ -24,12 +24,18 @@ impl Store {
         self.resume();
     }
 
-    /// Enters this tab's room again.
+    /// Enters this tab's room again, or hosts on the room of this browser that the address names.
     pub fn resume(self) {
-        let Some(place) = self.session.with_untracked(|session| session.place.clone()) else { return };
-        match place.resume() {
-            Some(choice) => self.send(ToNode::Host(choice)),
-            None => self.join(&place),
+        match self.session.with_untracked(|session| session.place.clone()) {
+            Some(place @ Place { part: Part::Host(_), .. }) => self.host_on(place, None),
+            Some(place) => self.join(&place),
+            None => {
+                if let Route::Room(address) = self.screen.route.get_untracked()
+                    && let Some(room) = self.own_rooms.get(&address.id)
+                {
+                    self.host_on(room.place, room.conversation);
+                }
+            }
         }
     }
 
@@ -72,11 +78,7 @@ impl Store {
             .with_untracked(|session| session.place.as_ref().is_some_and(|place| Some(place.room.as_str()) != wanted));
         if other {
             self.send(ToNode::Leave);
-            self.remember(|session| {
-                session.place = None;
-                session.admitted.clear();
-            });
-            self.room.left();
+            self.end_place();
         }
     }
 
@@ -105,33 +107,14 @@ impl Store {
     /// Leaves the room and returns to the door.
     pub fn leave(self) {
         self.send(ToNode::Leave);
-        self.remember(|session| {
-            session.place = None;
-            session.admitted.clear();
-        });
-        self.room.left();
+        self.end_place();
         browser::go("/");
         self.screen.route.set(Route::Door);
     }
 
-    /// Admits or rejects a peer; the host's tab remembers whom it admitted.
+    /// Admits or rejects a peer.
     pub fn admit(self, peer: PeerId, allow: bool) {
-        self.remember(|session| {
-            session.admitted.retain(|admitted| *admitted != peer);
-            if allow {
-                session.admitted.push(peer);
-            }
-        });
         self.send(ToNode::Admit { peer, allow });
-    }
-
-    /// After this host reloaded, admits the peers again that were in before.
-    pub(crate) fn admit_again(self, status: &Status) {
-        let known = self.session.with_untracked(|session| session.admitted.clone());
-        let asking = |member: &&MemberView| member.status == MemberStatus::Asking && known.contains(&member.peer);
-        for member in status.peers.iter().filter(asking).filter(|_| status.role.coordinator) {
-            self.send(ToNode::Admit { peer: member.peer, allow: true });
-        }
     }
 
     /// Renames this device.
@@ -147,7 +130,7 @@ impl Store {
         self.session.with(|session| session.place.as_ref().and_then(|place| place.lends))
     }
 
-    fn ask_to_persist(self) {
+    pub(crate) fn ask_to_persist(self) {
         let link = self.node.link.with_value(Clone::clone);
         leptos::task::spawn_local(async move {
             // If refused, the browser may evict the pieces when storage runs low; the settings show it.

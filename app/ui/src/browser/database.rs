@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use idb::{Database, DatabaseEvent, Error, Factory, ObjectStoreParams, Query, TransactionMode};
+use idb::{Database, DatabaseEvent, Error, Factory, KeyRange, ObjectStoreParams, Query, TransactionMode};
 use serde::{Serialize, de::DeserializeOwned};
 use wasm_bindgen::JsValue;
 
 use potluck_panel::KeySeed;
 
-use crate::state::{Conversation, Settings};
+use crate::state::{Conversation, OwnRoom, Settings};
 
 const NAME: &str = "potluck-page";
 const CONVERSATIONS: &str = "conversations";
@@ -17,6 +17,8 @@ const PAGE: &str = "page";
 const SETTINGS: &str = "settings";
 const DRAFT: &str = "draft";
 const DEVICE_KEY: &str = "device-key";
+/// Before a room's id in the key of its record, and the first key after all of them.
+const ROOMS: (&str, &str) = ("room/", "room0");
 
 thread_local! {
     static OPEN: RefCell<Option<Rc<Database>>> = const { RefCell::new(None) };
@@ -33,6 +35,8 @@ pub struct StoredData {
     pub draft: String,
     /// This browser's secret key, once it has one.
     pub device_key: Option<KeySeed>,
+    /// The rooms that this browser hosted, unordered.
+    pub own_rooms: Vec<OwnRoom>,
 }
 
 /// Loads everything.
@@ -47,12 +51,16 @@ pub async fn load() -> Result<StoredData, Error> {
     let settings = page.get(key(SETTINGS))?.await?;
     let draft = page.get(key(DRAFT))?.await?;
     let device_key = page.get(key(DEVICE_KEY))?.await?;
+    let (first, end) = (JsValue::from_str(ROOMS.0), JsValue::from_str(ROOMS.1));
+    let rooms = Query::KeyRange(KeyRange::bound(&first, &end, None, Some(true))?);
+    let rooms = page.get_all(Some(rooms), None)?.await?;
     Ok(StoredData {
         // Leave records in place that this version cannot read.
         conversations: conversations.iter().filter_map(read).collect(),
         settings: settings.as_ref().and_then(read).unwrap_or_default(),
         draft: draft.as_ref().and_then(read).unwrap_or_default(),
         device_key: device_key.as_ref().and_then(read),
+        own_rooms: rooms.iter().filter_map(read).collect(),
     })
 }
 
@@ -69,10 +77,23 @@ pub async fn keep_conversation(conversation: &Conversation) -> Result<(), Error>
 /// # Errors
 /// The browser refuses.
 pub async fn delete_conversation(id: &str) -> Result<(), Error> {
-    let transaction = database().await?.transaction(&[CONVERSATIONS], TransactionMode::ReadWrite)?;
-    transaction.object_store(CONVERSATIONS)?.delete(key(id))?.await?;
-    transaction.commit()?.await?;
-    Ok(())
+    delete(CONVERSATIONS, id).await
+}
+
+/// Stores a room that this browser hosts. Without a database, it ends with its tab.
+pub fn keep_room(room: OwnRoom) {
+    leptos::task::spawn_local(async move {
+        let _unkept = put(PAGE, &format!("{}{}", ROOMS.0, room.id()), &room).await;
+    });
+}
+
+/// Forgets a room that this browser hosted.
+pub fn forget_room(id: &str) {
+    let id = format!("{}{id}", ROOMS.0);
+    leptos::task::spawn_local(async move {
+        // What cannot be deleted runs out.
+        let _refused = delete(PAGE, &id).await;
+    });
 }
 
 /// Stores the settings.
@@ -104,6 +125,13 @@ async fn put<T: Serialize + ?Sized>(store: &str, id: &str, value: &T) -> Result<
     let text = serde_json::to_string(value).unwrap_or_default();
     let transaction = database().await?.transaction(&[store], TransactionMode::ReadWrite)?;
     transaction.object_store(store)?.put(&JsValue::from_str(&text), Some(&JsValue::from_str(id)))?.await?;
+    transaction.commit()?.await?;
+    Ok(())
+}
+
+async fn delete(store: &str, id: &str) -> Result<(), Error> {
+    let transaction = database().await?.transaction(&[store], TransactionMode::ReadWrite)?;
+    transaction.object_store(store)?.delete(key(id))?.await?;
     transaction.commit()?.await?;
     Ok(())
 }

@@ -46,6 +46,8 @@ pub enum Symbol {
     Warning,
     /// Good to know.
     Info,
+    /// Sealed.
+    Lock,
     /// Leave.
     Leave,
     /// Opens.
@@ -80,6 +82,7 @@ impl Symbol {
             Self::Bin => "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13M10.5 11v5M13.5 11v5",
             Self::Warning => "M12 4l9 16H3zM12 10v4M12 17h.01",
             Self::Info => "M12 3a9 9 0 1 0 0 18a9 9 0 0 0 0-18M12 11v5M12 8h.01",
+            Self::Lock => "M6 11h12v9H6zM8.5 11V7.5a3.5 3.5 0 0 1 7 0V11M12 14.5v2",
             Self::Leave => "M10 4H5v16h5M14 8l4 4-4 4M18 12H9",
             Self::Down => "M6 9l6 6 6-6",
         }

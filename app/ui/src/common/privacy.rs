@@ -8,6 +8,15 @@ pub fn Privacy() -> impl IntoView {
     view! {
         <details class="fold">
             <summary>"Who can see what"</summary>
+            <WhoSeesWhat />
+        </details>
+    }
+}
+
+/// The list itself.
+#[component]
+pub fn WhoSeesWhat() -> impl IntoView {
+    view! {
             <ul class="plain">
                 <li>"The host's device sees every question and answer in the room."</li>
                 <li>
@@ -19,6 +28,5 @@ pub fn Privacy() -> impl IntoView {
                 </li>
                 <li>"Your conversations are stored only in this browser. You can delete them at any time."</li>
             </ul>
-        </details>
     }
 }

@@ -16,12 +16,16 @@ use crate::{
 pub fn ContributeCard() -> impl IntoView {
     let store = store();
     let lending = Memo::new(move |_| store.lends().is_some());
+    let chat_only =
+        Memo::new(move |_| store.room.status.with(|status| status.room.as_ref().is_some_and(|room| room.chat_only)));
     view! {
+        <Show when=move || !chat_only.get() fallback=|| view! { <p class="hint">{texts().own.invited_to_chat}</p> }>
         <section class="card own-card" aria-label="This device">
             <Show when=move || lending.get() fallback=|| view! { <Offer /> }>
                 <Lending />
             </Show>
         </section>
+        </Show>
     }
 }
 

@@ -16,6 +16,9 @@ pub fn JoinCard(
 ) -> impl IntoView {
     let store = store();
     let keyed = address.key.is_some();
+    let chat_only = address.is_for_chat();
+    let room = address.id.clone();
+    let hosted_here = move || store.own_rooms.is_elsewhere(&room);
     let address = StoredValue::new(address);
     let enter = move |lends: Option<u64>| store.enter(address.get_value(), lends);
     let elsewhere = move |_| {
@@ -24,22 +27,28 @@ pub fn JoinCard(
     };
     view! {
         <p class="door-invited">
-            {if keyed { "You are invited to a table." } else { "The host of this table will be asked to let you in." }}
+            {if chat_only { "You are invited to chat at a table." } else if keyed { "You are invited to a table." } else { "The host of this table will be asked to let you in." }}
         </p>
+        <Show when=hosted_here>
+            <p class="hint" role="status">"Another tab of this browser hosts this table. This tab can take part as a guest."</p>
+        </Show>
         <div class="presses">
-            <button
-                type="button"
-                class="press press-main"
-                aria-describedby="contribute-hint"
-                on:click=move |_| enter(Some(untrack(|| store.lend_by_default())))
-            >
-                <Icon symbol=Symbol::Plus />
-                <span class="press-name">"Contribute GPU"</span>
-                <span class="press-hint" aria-hidden="true" id="contribute-hint">"Lend memory of this device, and chat"</span>
-            </button>
+            {(!chat_only).then(|| view! {
+                <button
+                    type="button"
+                    class="press press-main"
+                    aria-describedby="contribute-hint"
+                    on:click=move |_| enter(Some(untrack(|| store.lend_by_default())))
+                >
+                    <Icon symbol=Symbol::Plus />
+                    <span class="press-name">"Contribute GPU"</span>
+                    <span class="press-hint" aria-hidden="true" id="contribute-hint">"Lend memory of this device, and chat"</span>
+                </button>
+            })}
             <button
                 type="button"
                 class="press"
+                class:press-main=chat_only
                 aria-describedby="chat-hint"
                 on:click=move |_| enter(None)
             >

@@ -3,6 +3,7 @@
 mod device_line;
 
 mod join;
+mod own_rooms;
 mod page;
 mod picture;
 mod room_list;

@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{device_line::DeviceLine, join::JoinCard, picture::Picture, room_list::watch_rooms};
+use super::{device_line::DeviceLine, join::JoinCard, own_rooms::OwnRooms, picture::Picture, room_list::watch_rooms};
 use crate::{
     common::{Icon, Privacy, Symbol},
     relay::Room,
@@ -38,7 +38,7 @@ pub fn Door() -> impl IntoView {
                 <p class="door-sentence">
                     "Together, your devices can run a model that none of them could run alone."
                 </p>
-                <Show when=move || invited.get().is_some() fallback=move || view! { <Presses rooms /> }>
+                <Show when=move || invited.get().is_some() fallback=move || view! { <OwnRooms /> <Presses rooms /> }>
                     {move || invited.get().map(|address| view! { <JoinCard address /> })}
                 </Show>
                 <BackToTable />

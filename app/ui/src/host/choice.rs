@@ -137,6 +137,7 @@ impl Choice {
             sharing: self.shared(),
             visible: self.visible.get(),
             resume: None,
+            doors: Default::default(),
         })
     }
 }

@@ -98,7 +98,7 @@ mod tests {
     use crate::table::fixtures::{member, plan_of};
 
     fn snapshot(tokens: u64, names: &[&str]) -> Status {
-        let room = RoomReport { id: "r".into(), key: None, link: String::new(), visible: false };
+        let room = RoomReport { id: "r".into(), key: None, link: String::new(), visible: false, chat_only: false };
         let peers = names.iter().enumerate().map(|(index, name)| member(name, index == 0)).collect();
         Status { room: Some(room), tokens, peers, plan: Some(plan_of(names)), ..Status::default() }
     }

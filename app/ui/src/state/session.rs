@@ -1,6 +1,6 @@
 //! What a tab remembers across a reload: its identity and its place at a table.
 
-use potluck_panel::{HostChoice, KeySeed, PeerId, RoomKeys};
+use potluck_panel::{Doors, HostChoice, KeySeed, RoomKeys};
 use serde::{Deserialize, Serialize};
 
 use crate::route::RoomAddress;
@@ -17,9 +17,6 @@ pub struct Session {
     pub conversation: Option<String>,
     /// The place at a table.
     pub place: Option<Place>,
-    /// Peers that this host admitted, so that it need not ask again after a reload.
-    #[serde(default)]
-    pub admitted: Vec<PeerId>,
 }
 
 /// A place at a table.
@@ -58,6 +55,19 @@ impl Place {
         Some(HostChoice { budget: self.lends.unwrap_or(0), ..choice.clone() })
     }
 
+    /// Keeps who may come into the room that this tab hosts.
+    pub fn keep_doors(&mut self, doors: Doors) {
+        if let Part::Host(choice) = &mut self.part {
+            choice.doors = doors;
+        }
+    }
+
+    /// It can be hosted again.
+    #[must_use]
+    pub fn has_keys(&self) -> bool {
+        matches!(&self.part, Part::Host(choice) if choice.resume.is_some())
+    }
+
     /// Keeps the keys of the room that this tab hosts.
     pub fn keep_keys(&mut self, keys: RoomKeys) {
         if let Part::Host(choice) = &mut self.part {
@@ -82,6 +92,7 @@ mod tests {
             sharing: Sharing::Everyone,
             visible: true,
             resume: None,
+            doors: Default::default(),
         };
         let mut place =
             Place { room: "room".into(), key: Some("key".into()), part: Part::Host(choice.clone()), lends: Some(7) };

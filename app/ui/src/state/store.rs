@@ -1,10 +1,14 @@
 //! The page's state: signals driven by the node's messages and the user's actions.
 
 use leptos::prelude::*;
-use potluck_panel::{BUILD, BenchEvent, Connection, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage};
+use potluck_panel::{
+    BUILD, BenchEvent, Connection, Doors, KeySeed, Notice, NoticeLevel, RoomKeys, Status, ToNode, ToPage,
+};
 use potluck_text::texts;
 
-use super::{AnswerState, BenchState, Benching, Chats, Notices, Opening, Part, Place, RoomState, Session, Settings};
+use super::{
+    AnswerState, BenchState, Benching, Chats, Notices, Opening, OwnRooms, Part, Place, RoomState, Session, Settings,
+};
 use crate::{
     actions::ToolCalls,
     browser,
@@ -21,6 +25,8 @@ pub enum DialogKind {
     Rooms,
     /// Link and QR code of the room.
     Invite,
+    /// Who can see what.
+    Privacy,
     /// All conversations.
     Chats,
     /// Settings.
@@ -72,6 +78,8 @@ pub struct Store {
     pub node: NodeState,
     /// The room.
     pub room: RoomState,
+    /// The rooms that this browser hosts or hosted.
+    pub own_rooms: OwnRooms,
     /// The conversations.
     pub chats: Chats,
     /// The benchmark.
@@ -91,7 +99,9 @@ impl Store {
     #[must_use]
     pub fn new(link: NodeLink, stored: browser::StoredData, mut session: Session) -> Self {
         session.tab_key.get_or_insert_with(browser::key_seed);
-        let browser::StoredData { mut conversations, settings, draft, device_key } = stored;
+        let browser::StoredData { mut conversations, settings, draft, device_key, own_rooms } = stored;
+        let (own_rooms, over) = OwnRooms::restore(own_rooms, browser::now());
+        over.iter().for_each(|id| browser::forget_room(id));
         let device_key = device_key.unwrap_or_else(|| {
             let key = browser::key_seed();
             browser::keep_device_key(key.clone());
@@ -115,6 +125,7 @@ impl Store {
                 device_key: StoredValue::new_local(device_key),
             },
             room: RoomState::new(),
+            own_rooms,
             chats,
             bench: BenchState::new(),
             screen: Screen {
@@ -149,6 +160,7 @@ impl Store {
                 self.node.ready.set(true);
             }
             ToPage::Hosting(keys) => self.keep_room_keys(keys),
+            ToPage::Doors(doors) => self.keep_doors(*doors),
             ToPage::Status(status) => self.take_status(*status),
             ToPage::Answer { request, event } => self.take_answer(request, event),
             ToPage::Notice(notice) => self.show(notice),
@@ -174,6 +186,20 @@ impl Store {
         }
     }
 
+    fn keep_doors(self, doors: Doors) {
+        self.room.opening.update(|opening| {
+            if let Some(opening) = opening {
+                opening.choice.doors = doors.clone();
+            }
+        });
+        self.remember(|session| {
+            if let Some(place) = &mut session.place {
+                place.keep_doors(doors);
+            }
+        });
+        self.room.status.with_untracked(|status| self.keep_own_room(status));
+    }
+
     fn take_status(self, status: Status) {
         if let Some(room) = &status.room {
             let opened = self
@@ -186,6 +212,7 @@ impl Store {
                 let place = Place { room: room.id.clone(), key: room.key.clone(), part: Part::Host(choice), lends };
                 let address = place.address();
                 self.remember(|session| session.place = Some(place));
+                self.hold_room(room.id.clone());
                 self.room.opening.set(None);
                 self.screen.dialog.set(None);
                 browser::go(&address.path());
@@ -194,7 +221,7 @@ impl Store {
                 self.learn_key(&room.id, room.key.as_deref());
             }
         }
-        self.admit_again(&status);
+        self.keep_own_room(&status);
         if let Connection::Closed { reason } = &status.connection {
             self.break_off(reason);
         }

@@ -1,7 +1,8 @@
-//! The room's link for other devices; it never contains localhost.
+//! Links to the room for other devices: the room's own, and invites. They never contain localhost.
 
 use leptos::prelude::*;
 
+use super::invites::{Banned, Given, NewInvite};
 use crate::{
     browser,
     common::{CopyButton, Dialog, QrCode},
@@ -9,11 +10,22 @@ use crate::{
     state::{DialogKind, store},
 };
 
-/// The dialog with the link, the QR code and a preview of what the other device shows.
+/// What a link lets its holder do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkKind {
+    /// The room's own link: everything, without being asked, until the room ends.
+    Room,
+    /// An invite to chat.
+    Chat,
+    /// An invite to lend a GPU, and to chat.
+    Contribute,
+}
+
+/// The dialog with the links, their QR codes, and who came by which.
 #[component]
 pub fn Invite() -> impl IntoView {
     view! {
-        <Dialog kind=DialogKind::Invite title="Invite a device">
+        <Dialog kind=DialogKind::Invite title="Invite a device" wide=true>
             <Inside />
         </Dialog>
     }
@@ -21,8 +33,8 @@ pub fn Invite() -> impl IntoView {
 
 /// The origin for the room's link, and whether other devices can reach it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Reach {
-    origin: String,
+pub(super) struct Reach {
+    pub origin: String,
     elsewhere: bool,
     warns: bool,
 }
@@ -49,18 +61,68 @@ fn Inside() -> impl IntoView {
     });
     let reach = move || addresses.get().map(|addresses| reach(&addresses, &browser::origin()));
     let path = Memo::new(move |_| store.room.status.with(|status| status.room.as_ref().map(|room| room.link.clone())));
+    let hosts = Memo::new(move |_| store.room.status.with(|status| status.doors.is_some()));
+    let kind = RwSignal::new(LinkKind::Room);
     move || match (reach(), path.get()) {
         (Some(reach), Some(path)) => {
             let link = format!("{}{path}", reach.origin);
-            view! { <Card link reach /> }.into_any()
+            let reach = StoredValue::new(reach);
+            view! {
+                <Show when=move || hosts.get()><KindChoice kind /></Show>
+                <Show
+                    when=move || kind.get() == LinkKind::Room
+                    fallback=move || view! { <NewInvite kind reach=reach.get_value() /> }
+                >
+                    <Card link=link.clone() reach=reach.get_value() words="Whoever has the link can come in without being asked." />
+                </Show>
+                <Show when=move || hosts.get()>
+                    <Given />
+                    <Banned />
+                </Show>
+            }
+            .into_any()
         }
         _ => view! { <p class="hint">"Looking for this relay's address"</p> }.into_any(),
     }
 }
 
+/// Which kind of link to show.
 #[component]
-fn Card(link: String, reach: Reach) -> impl IntoView {
-    let invitation = format!("Join my table and lend a hand: {link}");
+fn KindChoice(kind: RwSignal<LinkKind>) -> impl IntoView {
+    let option = move |this: LinkKind, name: &'static str, means: &'static str| {
+        view! {
+            <label class="card option-card" class:card-chosen=move || kind.get() == this>
+                <input type="radio" name="link-kind" prop:checked=move || kind.get() == this on:change=move |_| kind.set(this) />
+                <span class="card-words"><strong>{name}</strong><span class="hint">{means}</span></span>
+            </label>
+        }
+    };
+    view! {
+        <fieldset class="group">
+            <legend>"What the link is for"</legend>
+            <div class="option-cards option-cards-3">
+                {option(LinkKind::Room, "Everything", "For your own devices")}
+                {option(LinkKind::Contribute, "Lend a GPU", "And chat, until it expires")}
+                {option(LinkKind::Chat, "Only chat", "Until it expires")}
+            </div>
+        </fieldset>
+    }
+}
+
+#[component]
+pub(super) fn Card(
+    /// The whole link.
+    link: String,
+    /// Whether other devices can reach it.
+    reach: Reach,
+    /// What whoever has it may do.
+    #[prop(into)]
+    words: String,
+    /// What stands before the link in an invitation.
+    #[prop(default = "Join my table and lend a hand")]
+    invitation: &'static str,
+) -> impl IntoView {
+    let invitation = format!("{invitation}: {link}");
     let shown = link.clone();
     view! {
         {reach.elsewhere.then(|| view! { <div class="qr-card"><QrCode address=link.clone() /></div> })}
@@ -70,7 +132,7 @@ fn Card(link: String, reach: Reach) -> impl IntoView {
             <CopyButton text=invitation label="Copy invitation" class="button" />
         </div>
         {if reach.elsewhere {
-            view! { <p class="hint">"Scan it with a phone, or send the link. Whoever has the link can come in without being asked."</p> }.into_any()
+            view! { <p class="hint">{format!("Scan it with a phone, or send the link. {words}")}</p> }.into_any()
         } else {
             view! {
                 <p class="hint">

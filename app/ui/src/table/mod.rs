@@ -6,9 +6,12 @@ pub(crate) mod fixtures;
 mod geometry;
 mod hops;
 mod invite;
+mod invites;
 mod line;
 mod page;
 mod panel;
+mod put_out;
+mod sealed;
 mod seat_list;
 mod seat_row;
 mod summary;
@@ -19,4 +22,5 @@ mod waiting;
 
 pub use invite::Invite;
 pub use page::RoomPage;
+pub use sealed::Sealed;
 pub use summary::why_not_yet;

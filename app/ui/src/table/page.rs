@@ -2,7 +2,7 @@
 
 use leptos::prelude::*;
 
-use super::{panel::TablePanel, summary::summary};
+use super::{panel::TablePanel, sealed::Padlock, summary::summary};
 use crate::{
     chat::ChatPanel,
     common::{Icon, Symbol},
@@ -30,6 +30,7 @@ pub fn RoomPage() -> impl IntoView {
                         <Icon symbol=Symbol::Down />
                     </button>
                     <span class="room-line" aria-hidden="true">{line}</span>
+                    <Padlock />
                     <button
                         type="button"
                         class="button button-icon"

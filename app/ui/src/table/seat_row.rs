@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use potluck_panel::{KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
 use potluck_text::texts;
 
+use super::put_out::PutOut;
 use crate::{
     common::{Bar, Icon, device_symbol},
     state::store,
@@ -49,8 +50,11 @@ pub fn SeatRow(
         let stages = store.room.status.with(|status| own_stages(status, peer));
         let memory =
             store.room.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
-        member.get().map(|member| view! { <Numbers member stages memory /> })
+        let words = store.room.status.with(|status| status.words_of(peer).map(str::to_owned));
+        member.get().map(|member| view! { <Numbers member stages memory words /> })
     };
+    let hosts =
+        Memo::new(move |_| store.room.status.with(|status| status.role.coordinator && status.peer != Some(peer)));
     view! {
         <li class="seat-row">
             <button type="button" class="seat-button" aria-expanded=move || open.get().to_string() on:click=toggle>
@@ -95,6 +99,7 @@ pub fn SeatRow(
                 })}
             </p>
             <Show when=move || open.get()>{numbers}</Show>
+            <Show when=move || open.get() && hosts.get()><PutOut peer /></Show>
         </li>
     }
 }
@@ -128,7 +133,12 @@ fn round_trip_text(member: &MemberView) -> Option<String> {
 
 /// The details of a seat.
 #[component]
-fn Numbers(member: MemberView, stages: Vec<StageReport>, memory: Option<(KvCacheType, u64)>) -> impl IntoView {
+fn Numbers(
+    member: MemberView,
+    stages: Vec<StageReport>,
+    memory: Option<(KvCacheType, u64)>,
+    words: Option<String>,
+) -> impl IntoView {
     let stored = memory.map(|(cache, _)| format!(" as {}", cache.name())).unwrap_or_default();
     let scratch = memory.filter(|_| !stages.is_empty()).map(|(_, overhead)| {
         view! {
@@ -166,6 +176,10 @@ fn Numbers(member: MemberView, stages: Vec<StageReport>, memory: Option<(KvCache
             <dd>{adapter}</dd>
             <dt>"Lends"</dt>
             <dd>{if lends(&member) { lent_line(&member) } else { "nothing".into() }}</dd>
+            {words.map(|words| view! {
+                <dt>"Three words"</dt>
+                <dd>{words}</dd>
+            })}
             <dt>"Id"</dt>
             <dd class="mono">{format!("{:?}", member.peer)}</dd>
         </dl>

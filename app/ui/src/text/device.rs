@@ -43,6 +43,17 @@ pub const fn default_lend(kind: DeviceKind) -> u64 {
     }
 }
 
+/// The noun for a device.
+#[must_use]
+pub const fn kind_name(kind: DeviceKind) -> &'static str {
+    match kind {
+        DeviceKind::Computer => "computer",
+        DeviceKind::Phone => "phone",
+        DeviceKind::Tablet => "tablet",
+        DeviceKind::Native => "program",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

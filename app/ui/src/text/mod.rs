@@ -6,7 +6,7 @@ mod number;
 mod progress;
 mod sentence;
 
-pub use device::{default_lend, guess_kind, guess_name};
+pub use device::{default_lend, guess_kind, guess_name, kind_name};
 pub use lend::{lend_step, lend_steps, read_bytes};
 pub use number::{bytes, count, duration_ms, parameters, percent, rate, tokens_per_second};
 pub use progress::loading_line;

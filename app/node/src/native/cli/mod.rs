@@ -80,6 +80,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         last_epoch: Default::default(),
         in_advance: true,
         hidden: Vec::new(),
+        doors: Default::default(),
     };
     session.send(Input::Alone(command, options.budget, files));
     session.until_up().await?;
@@ -111,6 +112,7 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
         sharing: options.share,
         visible,
         resume: keys.map(read_room_keys).transpose()?.flatten(),
+        doors: Default::default(),
     };
     session.send(Input::Page(ToNode::Host(choice), files));
     let link = session.link().await?;

@@ -9,8 +9,8 @@ use super::super::js;
 use super::super::locks::{self, LockRequest};
 use super::{PageHalf, navigator, window};
 
-/// Attempts to claim the tab's key after a reload, and the milliseconds between them: the previous page may still hold it.
-const CLAIMS: (u32, i32) = (4, 250);
+/// Attempts to take a lock after a reload, and the milliseconds between them: the previous page may still hold it.
+pub(super) const CLAIMS: (u32, i32) = (4, 250);
 
 impl PageHalf {
     /// A duplicated tab has its original's key in the session storage. Each tab holds a lock named after its peer id; a tab
@@ -44,7 +44,7 @@ impl PageHalf {
     }
 }
 
-async fn pause_for(millis: i32) {
+pub(super) async fn pause_for(millis: i32) {
     let promise = Promise::new(&mut |resolve, _| {
         let waiting = window()
             .ok_or(JsValue::UNDEFINED)

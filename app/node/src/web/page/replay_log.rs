@@ -42,10 +42,13 @@ impl ReplayLog {
         }
     }
 
-    /// Learns from a message of the node: the keys of a hosted room, to open it again with.
+    /// Learns from a message of the node: the keys and the doors of a hosted room, to open it again with.
     pub fn reply(&mut self, message: &ToPage) {
-        if let (ToPage::Hosting(keys), Some((ToNode::Host(choice), _))) = (message, &mut self.room) {
-            choice.resume = Some(keys.clone());
+        let Some((ToNode::Host(choice), _)) = &mut self.room else { return };
+        match message {
+            ToPage::Hosting(keys) => choice.resume = Some(keys.clone()),
+            ToPage::Doors(doors) => choice.doors = (**doors).clone(),
+            _ => {}
         }
     }
 

@@ -1,0 +1,169 @@
+//! The doors of a room over a real relay: invites by kind, expired and used up; removed and banned devices.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::*;
+use potluck_gguf::synthetic::{Architecture, Synthetic};
+use potluck_node::native::cli::Session;
+use potluck_node::node::Input;
+use potluck_panel::{
+    Connection, HostChoice, Invite, InviteChoice, InviteId, InviteKind, MemberStatus, ModelSource, PeerId, Sharing,
+    Status, ToNode, UnixSeconds,
+};
+use potluck_protocol::{Doors, IssuedInvite};
+
+const ANY: InviteChoice = InviteChoice { kind: InviteKind::Contribute, ask: false, hours: 1, uses: 1 };
+
+/// A room that lends nothing: only its doors matter here.
+async fn room(relay: &RunningRelay, models: &std::path::Path, doors: Doors) -> Session {
+    let model = Synthetic { architecture: Architecture::Llama, blocks: 2, seed: 3, ..Synthetic::default() };
+    write(&model, models, "small");
+    let mut host = peer("Host", &relay.origin, folder("host"));
+    let choice = HostChoice {
+        model: ModelSource::Relay { name: "small".into() },
+        budget: 0,
+        context: CONTEXT,
+        cache: None,
+        sharing: Sharing::Fastest,
+        visible: false,
+        resume: None,
+        doors,
+    };
+    host.send(Input::Page(ToNode::Host(choice), Vec::new()));
+    host.link().await.unwrap();
+    until(&mut host, "the room is open", |status| status.connection == Connection::Connected).await;
+    host
+}
+
+fn links(status: &Status) -> Vec<String> {
+    status.doors.iter().flat_map(|doors| &doors.invites).map(|invite| invite.link.clone()).collect()
+}
+
+async fn invite(host: &mut Session, origin: &str, choice: InviteChoice) -> String {
+    let before = links(&host.status);
+    host.page(ToNode::Invite(choice));
+    until(host, "an invite", |status| links(status).len() > before.len()).await;
+    format!("{origin}{}", links(&host.status)[0])
+}
+
+/// Waits until a device is in the room, while the host does its part.
+async fn inside(host: &mut Session, guest: &mut Session) {
+    tokio::select! {
+        () = until(guest, "inside", |status| status.role.guest) => {}
+        () = until(host, "never", |_| false) => {}
+    }
+}
+
+/// Waits until a device is told to stay out; the sentence.
+async fn turned_away(host: &mut Session, guest: &mut Session) -> String {
+    tokio::select! {
+        sentence = async { loop { if let Err(sentence) = guest.next().await { break sentence } } } => sentence,
+        () = until(host, "never", |_| false) => unreachable!(),
+    }
+}
+
+async fn sees(host: &mut Session, name: &str) -> PeerId {
+    until(host, name, |status| status.peers.iter().any(|member| member.name == name)).await;
+    host.status.peers.iter().find(|member| member.name == name).unwrap().peer
+}
+
+#[test]
+fn an_invite_to_chat_lets_its_holder_in_to_chat_and_no_more() {
+    test(async {
+        let models = folder("models");
+        let relay = relay(&models, 0).await;
+        let mut host = room(&relay, &models, Doors::default()).await;
+        let link = invite(&mut host, &relay.origin, InviteChoice { kind: InviteKind::Chat, ..ANY }).await;
+        assert!(link.contains("#chat."), "{link}");
+        let own = host.status.room.as_ref().unwrap().key.clone().unwrap();
+        assert!(!link.contains(&own), "it does not show the room's secret");
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &link, Some(64 << 20));
+        inside(&mut host, &mut guest).await;
+        assert!(guest.status.room.as_ref().unwrap().chat_only);
+        let id = sees(&mut host, "Guest").await;
+        let member = host.status.peers.iter().find(|member| member.peer == id).unwrap();
+        assert_eq!((member.status, member.lent), (MemberStatus::Guest, None), "what it lends is not taken");
+        assert_eq!(host.status.words_of(id), Some(guest.status.words.as_str()), "both sides see the same three words");
+
+        let mut second = peer("Second", &relay.origin, folder("guest"));
+        join_room(&second, &link, None);
+        assert!(turned_away(&mut host, &mut second).await.contains("used up"));
+    });
+}
+
+#[test]
+fn an_expired_invite_says_so() {
+    test(async {
+        let models = folder("models");
+        let relay = relay(&models, 0).await;
+        let expired =
+            Invite { id: InviteId(1), kind: InviteKind::Contribute, ask: false, expires: UnixSeconds(1), uses: 9 };
+        let invites = vec![IssuedInvite { invite: expired, revoked: false, devices: Vec::new() }];
+        let mut host = room(&relay, &models, Doors { invites, ..Doors::default() }).await;
+        let link = format!("{}{}", relay.origin, links(&host.status)[0]);
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &link, None);
+        assert_eq!(turned_away(&mut host, &mut guest).await, "This invite has expired. Ask the host for a new one.");
+    });
+}
+
+#[test]
+fn who_asks_first_shows_three_words_and_waits() {
+    test(async {
+        let models = folder("models");
+        let relay = relay(&models, 0).await;
+        let mut host = room(&relay, &models, Doors::default()).await;
+        let link = invite(&mut host, &relay.origin, InviteChoice { ask: true, ..ANY }).await;
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &link, None);
+        let id = tokio::select! {
+            id = sees(&mut host, "Guest") => id,
+            () = until(&mut guest, "never", |_| false) => unreachable!(),
+        };
+        assert_eq!(host.status.peers.iter().find(|member| member.peer == id).unwrap().status, MemberStatus::Asking);
+        until(&mut guest, "waiting", |status| status.connection == Connection::WaitingForHost).await;
+        assert_eq!(host.status.words_of(id), Some(guest.status.words.as_str()));
+        assert_eq!(guest.status.words.split(' ').count(), 3);
+        host.page(ToNode::Admit { peer: id, allow: true });
+        inside(&mut host, &mut guest).await;
+    });
+}
+
+#[test]
+fn a_removed_device_comes_back_and_a_banned_one_reaches_nobody() {
+    test(async {
+        let models = folder("models");
+        let relay = relay(&models, 0).await;
+        let mut host = room(&relay, &models, Doors::default()).await;
+        let link = format!("{}{}", relay.origin, host.status.room.as_ref().unwrap().link);
+        let mut other = peer("Other", &relay.origin, folder("guest"));
+        join_room(&other, &link, None);
+        inside(&mut host, &mut other).await;
+        let mut guest = peer("Guest", &relay.origin, folder("guest"));
+        join_room(&guest, &link, None);
+        inside(&mut host, &mut guest).await;
+        let id = sees(&mut host, "Guest").await;
+        until(&mut other, "the two have met", |status| status.words_of(id).is_some()).await;
+
+        host.page(ToNode::Remove(id));
+        assert_eq!(turned_away(&mut host, &mut guest).await, "The host removed this device from the room.");
+        join_room(&guest, &link, None);
+        inside(&mut host, &mut guest).await;
+
+        sees(&mut host, "Guest").await;
+        host.page(ToNode::Ban(id));
+        assert!(turned_away(&mut host, &mut guest).await.contains("does not let it in again"));
+        until(&mut host, "the ban", |status| status.doors.as_ref().is_some_and(|doors| doors.banned.len() == 1)).await;
+        assert_eq!(host.status.doors.as_ref().unwrap().banned[0].words, guest.status.words);
+        join_room(&guest, &link, None);
+        assert!(turned_away(&mut host, &mut guest).await.contains("does not let this device"));
+        // The other one is in, with the new group secret.
+        let mut third = peer("Third", &relay.origin, folder("guest"));
+        join_room(&third, &link, None);
+        inside(&mut host, &mut third).await;
+        let third_id = third.status.peer.unwrap();
+        until(&mut other, "they meet", |status| status.words_of(third_id).is_some()).await;
+    });
+}

@@ -1,0 +1,127 @@
+//! Who may come into a room, as its host keeps it. Not a frame: a guest proves its invite in its handshake.
+
+use potluck_plan::DeviceId;
+use serde::{Deserialize, Serialize};
+
+/// An invite's number, random, unique in its room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InviteId(pub u32);
+
+/// Seconds since 1970 on somebody's clock, until 2106.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct UnixSeconds(pub u32);
+
+/// What an invited device may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InviteKind {
+    /// Ask questions.
+    Chat,
+    /// Ask questions, and lend its GPU.
+    Contribute,
+}
+
+/// The terms of an invite, which the host signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invite {
+    /// Its number.
+    pub id: InviteId,
+    /// What it allows.
+    pub kind: InviteKind,
+    /// The host is asked before the device comes in.
+    pub ask: bool,
+    /// New devices may use it until then.
+    pub expires: UnixSeconds,
+    /// So many devices may use it.
+    pub uses: u16,
+}
+
+impl Invite {
+    /// Bytes of the terms.
+    pub const LEN: usize = 11;
+    const ASK: u8 = 0x80;
+
+    /// The terms as they are signed: kind (1 chat, 2 contribute; plus 128 to be asked first), number, expiry and uses, all
+    /// little-endian.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; Self::LEN] {
+        let kind: u8 = match self.kind {
+            InviteKind::Chat => 1,
+            InviteKind::Contribute => 2,
+        };
+        let mut bytes = [0; Self::LEN];
+        bytes[0] = kind | if self.ask { Self::ASK } else { 0 };
+        bytes[1..5].copy_from_slice(&self.id.0.to_le_bytes());
+        bytes[5..9].copy_from_slice(&self.expires.0.to_le_bytes());
+        bytes[9..].copy_from_slice(&self.uses.to_le_bytes());
+        bytes
+    }
+
+    /// Reads the terms; `None` for a kind that this version does not know.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::LEN]) -> Option<Self> {
+        let [kind, i0, i1, i2, i3, e0, e1, e2, e3, u0, u1] = bytes;
+        Some(Self {
+            id: InviteId(u32::from_le_bytes([i0, i1, i2, i3])),
+            kind: match kind & !Self::ASK {
+                1 => InviteKind::Chat,
+                2 => InviteKind::Contribute,
+                _ => return None,
+            },
+            ask: kind & Self::ASK != 0,
+            expires: UnixSeconds(u32::from_le_bytes([e0, e1, e2, e3])),
+            uses: u16::from_le_bytes([u0, u1]),
+        })
+    }
+}
+
+/// An invite that the host gave out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IssuedInvite {
+    /// Its terms.
+    pub invite: Invite,
+    /// The host took it back: no new device may use it.
+    pub revoked: bool,
+    /// The devices that came by it.
+    pub devices: Vec<DeviceId>,
+}
+
+/// A device that may not come in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BannedDevice {
+    /// Its key.
+    pub device: DeviceId,
+    /// The name it had.
+    pub name: String,
+}
+
+/// Everything that decides who may come in, besides the room's own secret. Kept as long as the room.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doors {
+    /// Generation of the group secret: a ban raises it.
+    pub generation: u32,
+    /// Devices without an invite that the host let in.
+    pub admitted: Vec<DeviceId>,
+    /// Devices that may not come in.
+    pub banned: Vec<BannedDevice>,
+    /// Invites, oldest first.
+    pub invites: Vec<IssuedInvite>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_terms_of_an_invite_are_eleven_bytes() {
+        let id = InviteId(0x0403_0201);
+        let invite = Invite { id, kind: InviteKind::Chat, ask: true, expires: UnixSeconds(0x0807_0605), uses: 10 };
+        assert_eq!(invite.to_bytes(), [0x81, 1, 2, 3, 4, 5, 6, 7, 8, 10, 0]);
+        for kind in [InviteKind::Chat, InviteKind::Contribute] {
+            for ask in [false, true] {
+                let invite = Invite { kind, ask, ..invite };
+                assert_eq!(Invite::from_bytes(invite.to_bytes()), Some(invite));
+            }
+        }
+        assert_eq!(Invite::from_bytes([3; Invite::LEN]), None, "a kind of a later version");
+    }
+}

@@ -1,0 +1,282 @@
+//! Who may come in, and as what: the host decides by what a device has proved. No clock: a session says when it was made.
+
+use potluck_plan::DeviceId;
+use potluck_protocol::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
+
+use crate::Proof;
+use crate::limits;
+
+/// Clocks are wrong: an invite is good for so many seconds more.
+const GRACE_SECONDS: u32 = 300;
+
+/// What a member may do in the room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Ask questions. It gets neither work nor the group's secret.
+    Chat,
+    /// Everything a member may do.
+    #[default]
+    Full,
+}
+
+/// What is done with a device at the door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// It comes in.
+    Welcome(Access),
+    /// The host is asked.
+    Ask(Access),
+    /// It does not come in: one sentence for the person there.
+    TurnedAway(&'static str),
+}
+
+/// The host's doors.
+#[derive(Default)]
+pub(crate) struct Doorkeeper {
+    doors: Doors,
+    changed: bool,
+}
+
+impl Doorkeeper {
+    pub fn new(doors: Doors) -> Self {
+        Self { doors, changed: false }
+    }
+
+    pub fn doors(&self) -> &Doors {
+        &self.doors
+    }
+
+    /// The doors, if they changed since the last call.
+    pub fn take_change(&mut self) -> Option<Doors> {
+        std::mem::take(&mut self.changed).then(|| self.doors.clone())
+    }
+
+    /// Whether a device may come in by what it has proved.
+    pub fn entry(&self, device: DeviceId, proof: Proof, now: UnixSeconds) -> Entry {
+        if self.is_banned(device) {
+            return Entry::TurnedAway("The host does not let this device into the room.");
+        }
+        match proof {
+            Proof::Host | Proof::Link => Entry::Welcome(Access::Full),
+            // The group's secret may have been passed on: what counts is whom the host let in.
+            Proof::Group | Proof::Visitor if self.doors.admitted.contains(&device) => Entry::Welcome(Access::Full),
+            Proof::Group | Proof::Visitor => Entry::Ask(Access::Full),
+            Proof::Invite(invite) => self.by_invite(device, invite, now),
+        }
+    }
+
+    fn by_invite(&self, device: DeviceId, invite: Invite, now: UnixSeconds) -> Entry {
+        let Some(issued) = self.doors.invites.iter().find(|issued| issued.invite == invite) else {
+            return Entry::TurnedAway("The host does not know this invite any more. Ask for a new one.");
+        };
+        let access = match invite.kind {
+            InviteKind::Chat => Access::Chat,
+            InviteKind::Contribute => Access::Full,
+        };
+        match () {
+            () if issued.devices.contains(&device) => Entry::Welcome(access),
+            () if issued.revoked => Entry::TurnedAway("The host took this invite back. Ask for a new one."),
+            () if now.0 > invite.expires.0.saturating_add(GRACE_SECONDS) => {
+                Entry::TurnedAway("This invite has expired. Ask the host for a new one.")
+            }
+            () if issued.devices.len() >= usize::from(invite.uses) => {
+                Entry::TurnedAway("This invite has been used up. Ask the host for a new one.")
+            }
+            () if invite.ask => Entry::Ask(access),
+            () => Entry::Welcome(access),
+        }
+    }
+
+    /// A device came in: its invite has one use less, and whom the host was asked about need not be asked about again.
+    pub fn came_in(&mut self, device: DeviceId, proof: Proof) {
+        let list = match proof {
+            Proof::Host | Proof::Link => return,
+            Proof::Group | Proof::Visitor => &mut self.doors.admitted,
+            Proof::Invite(invite) => {
+                let issued = self.doors.invites.iter_mut().find(|issued| issued.invite == invite);
+                let Some(issued) = issued else { return };
+                &mut issued.devices
+            }
+        };
+        if !list.contains(&device) {
+            list.push(device);
+            // Those who were let in longest ago are asked about again.
+            list.drain(..list.len().saturating_sub(limits::MAX_DEVICES));
+            self.changed = true;
+        }
+    }
+
+    /// The host gives out an invite.
+    pub fn issue(&mut self, invite: Invite) {
+        let invites = &mut self.doors.invites;
+        invites.push(IssuedInvite { invite, revoked: false, devices: Vec::new() });
+        invites.drain(..invites.len().saturating_sub(limits::MAX_INVITES));
+        self.changed = true;
+    }
+
+    /// The host takes an invite back. Who came by it stays.
+    pub fn revoke(&mut self, id: InviteId) {
+        for issued in self.doors.invites.iter_mut().filter(|issued| issued.invite.id == id && !issued.revoked) {
+            issued.revoked = true;
+            self.changed = true;
+        }
+    }
+
+    /// A device may not come in any more. Returns the generation of the group secret without it.
+    pub fn ban(&mut self, device: DeviceId, name: String) -> u32 {
+        if !self.is_banned(device) {
+            self.doors.banned.push(BannedDevice { device, name });
+            let banned = &mut self.doors.banned;
+            banned.drain(..banned.len().saturating_sub(limits::MAX_DEVICES));
+            self.doors.admitted.retain(|known| *known != device);
+        }
+        self.doors.generation = self.doors.generation.wrapping_add(1);
+        self.changed = true;
+        self.doors.generation
+    }
+
+    /// A device may come in again.
+    pub fn unban(&mut self, device: DeviceId) {
+        self.doors.banned.retain(|banned| banned.device != device);
+        self.changed = true;
+    }
+
+    fn is_banned(&self, device: DeviceId) -> bool {
+        self.doors.banned.iter().any(|banned| banned.device == device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: UnixSeconds = UnixSeconds(1_000_000);
+
+    fn device(n: u16) -> DeviceId {
+        let mut id = [0; 32];
+        id[..2].copy_from_slice(&n.to_le_bytes());
+        DeviceId(id)
+    }
+
+    fn invite(kind: InviteKind, uses: u16) -> Invite {
+        Invite { id: InviteId(7), kind, ask: false, expires: UnixSeconds(NOW.0 + 60), uses }
+    }
+
+    fn keeper(invite: Invite) -> Doorkeeper {
+        let mut keeper = Doorkeeper::default();
+        keeper.issue(invite);
+        keeper
+    }
+
+    fn sentence(entry: Entry) -> &'static str {
+        match entry {
+            Entry::TurnedAway(sentence) => sentence,
+            entry => panic!("turned away, not {entry:?}"),
+        }
+    }
+
+    #[test]
+    fn an_invite_lets_in_as_many_devices_as_it_says_and_each_of_them_again() {
+        let invite = invite(InviteKind::Contribute, 2);
+        let mut keeper = keeper(invite);
+        for n in [1, 2, 1] {
+            assert_eq!(keeper.entry(device(n), Proof::Invite(invite), NOW), Entry::Welcome(Access::Full));
+            keeper.came_in(device(n), Proof::Invite(invite));
+        }
+        assert!(sentence(keeper.entry(device(3), Proof::Invite(invite), NOW)).contains("used up"));
+    }
+
+    #[test]
+    fn an_expired_invite_lets_in_nobody_new_and_a_wrong_clock_is_forgiven_for_five_minutes() {
+        let invite = invite(InviteKind::Chat, 9);
+        let mut keeper = keeper(invite);
+        let entry = |keeper: &Doorkeeper, n, after| {
+            keeper.entry(device(n), Proof::Invite(invite), UnixSeconds(invite.expires.0 + after))
+        };
+        assert_eq!(entry(&keeper, 1, GRACE_SECONDS), Entry::Welcome(Access::Chat));
+        keeper.came_in(device(1), Proof::Invite(invite));
+        assert!(sentence(entry(&keeper, 2, GRACE_SECONDS + 1)).contains("expired"));
+        assert_eq!(entry(&keeper, 1, GRACE_SECONDS + 1), Entry::Welcome(Access::Chat), "it was here before");
+    }
+
+    #[test]
+    fn an_invite_that_was_taken_back_or_changed_is_no_invite() {
+        let invite = invite(InviteKind::Chat, 9);
+        let mut keeper = keeper(invite);
+        let more = Invite { kind: InviteKind::Contribute, ..invite };
+        assert!(sentence(keeper.entry(device(1), Proof::Invite(more), NOW)).contains("does not know"));
+        keeper.revoke(InviteId(7));
+        assert!(sentence(keeper.entry(device(1), Proof::Invite(invite), NOW)).contains("took this invite back"));
+    }
+
+    #[test]
+    fn ask_me_first_asks_once() {
+        let invite = Invite { ask: true, ..invite(InviteKind::Contribute, 9) };
+        let mut keeper = keeper(invite);
+        for proof in [Proof::Invite(invite), Proof::Visitor, Proof::Group] {
+            let mut keeper = Doorkeeper::new(keeper.doors().clone());
+            assert_eq!(keeper.entry(device(1), proof, NOW), Entry::Ask(Access::Full), "{proof:?}");
+            keeper.came_in(device(1), proof);
+            assert_eq!(keeper.entry(device(1), proof, NOW), Entry::Welcome(Access::Full), "{proof:?}");
+        }
+        assert!(keeper.take_change().is_some() && keeper.take_change().is_none());
+    }
+
+    #[test]
+    fn a_banned_device_comes_in_by_nothing_until_the_host_forgives_it() {
+        let invite = invite(InviteKind::Contribute, 9);
+        let mut keeper = keeper(invite);
+        let proofs = [Proof::Link, Proof::Group, Proof::Visitor, Proof::Invite(invite)];
+        proofs.into_iter().for_each(|proof| keeper.came_in(device(1), proof));
+        assert_eq!(keeper.ban(device(1), "Mallory".into()), 1);
+        for proof in proofs {
+            assert!(sentence(keeper.entry(device(1), proof, NOW)).contains("does not let"), "{proof:?}");
+        }
+        assert_eq!(keeper.ban(device(2), "Trudy".into()), 2, "each ban has a group secret of its own");
+        keeper.unban(device(1));
+        assert_eq!(keeper.entry(device(1), Proof::Link, NOW), Entry::Welcome(Access::Full));
+    }
+
+    /// Whatever the host does, in whatever order: nobody banned is let in, and no invite lets in more than it says.
+    #[test]
+    fn seeded_histories_never_let_in_who_may_not() {
+        for seed in 0..2_000u64 {
+            let mut state = seed;
+            let mut below = |n: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % n
+            };
+            let mut keeper = Doorkeeper::default();
+            let mut invites = Vec::new();
+            for step in 0..60u32 {
+                let device = device(below(6) as u16);
+                match below(8) {
+                    0 => {
+                        let kind = if below(2) == 0 { InviteKind::Chat } else { InviteKind::Contribute };
+                        let expires = UnixSeconds(NOW.0 + below(40) as u32);
+                        let (id, ask, uses) = (InviteId(step), below(2) == 0, below(3) as u16);
+                        invites.push(Invite { id, kind, ask, expires, uses });
+                        keeper.issue(invites[invites.len() - 1]);
+                    }
+                    1 if !invites.is_empty() => keeper.revoke(invites[below(invites.len() as u64) as usize].id),
+                    2 => drop(keeper.ban(device, String::new())),
+                    3 => keeper.unban(device),
+                    _ if invites.is_empty() => {}
+                    _ => {
+                        let invite = invites[below(invites.len() as u64) as usize];
+                        let proof = Proof::Invite(invite);
+                        let entry = keeper.entry(device, proof, UnixSeconds(NOW.0 + step * 20));
+                        if let Entry::Welcome(access) = entry {
+                            assert!(!keeper.is_banned(device), "seed {seed}, step {step}");
+                            assert_eq!(access == Access::Chat, invite.kind == InviteKind::Chat, "seed {seed}");
+                            keeper.came_in(device, proof);
+                        }
+                    }
+                }
+                for issued in &keeper.doors().invites {
+                    assert!(issued.devices.len() <= usize::from(issued.invite.uses), "seed {seed}, step {step}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Hosts this browser's own rooms on, in whichever tab, but in one at a time.
+
+use leptos::prelude::*;
+use potluck_panel::{Status, ToNode};
+
+use crate::{
+    browser,
+    route::Route,
+    state::{OwnRoom, Part, Place, Store},
+};
+
+impl Store {
+    /// Hosts one of this browser's rooms again, with the conversation that was open.
+    pub fn open_again(self, room: OwnRoom) {
+        self.ask_to_persist();
+        self.host_on(room.place, room.conversation);
+    }
+
+    /// Ends one of this browser's rooms on purpose.
+    pub fn end_room(self, id: &str) {
+        self.own_rooms.remove(id);
+        browser::forget_room(id);
+    }
+
+    /// Hosts a room again unless another tab does.
+    pub(crate) fn host_on(self, place: Place, conversation: Option<String>) {
+        let link = self.node.link.with_value(Clone::clone);
+        leptos::task::spawn_local(async move {
+            let may_host = link.hold_room(&place.room).await;
+            let went_elsewhere = self.session.with_untracked(|session| {
+                session.place.as_ref().is_some_and(|now| now.room != place.room || now.part == Part::Guest)
+            });
+            match place.resume() {
+                _ if went_elsewhere => link.release_room(),
+                Some(choice) if may_host => {
+                    self.take_seat(place);
+                    if let Some(conversation) = conversation {
+                        self.open_conversation(&conversation);
+                    }
+                    self.send(ToNode::Host(choice));
+                }
+                _ => self.give_way(&place),
+            }
+        });
+    }
+
+    /// This tab hosts a new room.
+    pub(crate) fn hold_room(self, room: String) {
+        let link = self.node.link.with_value(Clone::clone);
+        leptos::task::spawn_local(async move {
+            // Nobody else knows the room yet.
+            let _held = link.hold_room(&room).await;
+        });
+    }
+
+    /// The tab's place, and its address.
+    fn take_seat(self, place: Place) {
+        self.remember(|session| session.place = Some(place.clone()));
+        self.go_to(&place);
+    }
+
+    /// Another tab hosts the room: this one may enter as a guest, and says so at the door.
+    fn give_way(self, place: &Place) {
+        self.remember(|session| session.place = None);
+        self.own_rooms.found_elsewhere(vec![place.room.clone()]);
+        self.go_to(place);
+    }
+
+    fn go_to(self, place: &Place) {
+        let address = place.address();
+        if browser::current_route() != Route::Room(address.clone()) {
+            browser::go(&address.path());
+        }
+        self.screen.route.set(Route::Room(address));
+    }
+
+    /// Stores what hosts the room again after this tab is gone, once it changes.
+    pub(crate) fn keep_own_room(self, status: &Status) {
+        let place = self.session.with_untracked(|session| session.place.clone());
+        let hosts = |place: &Place| {
+            status.role.coordinator
+                && status.room.as_ref().is_some_and(|room| room.id == place.room)
+                && place.has_keys()
+        };
+        let Some(place) = place.filter(hosts) else { return };
+        let title = status.model.as_ref().map(|model| model.name.as_str());
+        let conversation = self.chats.open.with_untracked(|open| Some(open.id.clone()));
+        if let Some(room) = self.own_rooms.renewed(&place, title, conversation, browser::now()) {
+            self.own_rooms.put(room.clone());
+            browser::keep_room(room);
+        }
+    }
+
+    /// This tab gives its place up; a room that it hosts ends.
+    pub(crate) fn end_place(self) {
+        let place = self.session.with_untracked(|session| session.place.clone());
+        if let Some(Place { room, part: Part::Host(_), .. }) = place {
+            self.end_room(&room);
+            self.node.link.with_value(crate::link::NodeLink::release_room);
+        }
+        self.remember(|session| session.place = None);
+        self.room.left();
+    }
+}

@@ -1,0 +1,200 @@
+// The doors of a room: its host closes the tab and hosts on, hosts in one tab only, puts devices out, and gives out invites.
+import assert from 'node:assert/strict';
+import { after, before } from 'node:test';
+
+import { Device } from '../harness/browser.mjs';
+import { make } from '../harness/models.mjs';
+import { Relay } from '../harness/relay.mjs';
+import { story } from '../harness/story.mjs';
+import { assertQuiet, enter, host, isUp, send, status, until } from '../harness/table.mjs';
+
+const QUESTION = 'Is anybody at home';
+
+let relay;
+const devices = {};
+let link;
+const step = story();
+
+before(async () => {
+  relay = await Relay.start({ models: make('tiny') });
+  for (const name of ['host', 'guest']) devices[name] = await Device.start(name);
+});
+
+after(async () => {
+  for (const device of Object.values(devices)) await device.stop();
+  await relay?.stop();
+});
+
+/** The host's tab is closed for good; the profile stays. */
+async function closeTab(device) {
+  const next = await device.newTab();
+  await device.page.close();
+  device.page = next;
+}
+
+const isHosting = (status) => status.role.coordinator && status.connection === 'Connected' && isUp(status);
+const isInside = (status) => status.role.guest && status.connection === 'Connected';
+const isClosed = (status) => status.connection.Closed !== undefined;
+
+/** The row of the other device at the host's table, opened. */
+async function otherRow(page) {
+  const row = page.locator('.seat-row', { hasNotText: '(you)' });
+  const button = row.locator('.seat-button');
+  if ((await button.getAttribute('aria-expanded')) === 'false') await button.click();
+  return row;
+}
+
+async function putOut(page, how) {
+  const row = await otherRow(page);
+  await row.getByRole('button', { name: how }).click();
+  await row.getByRole('alertdialog').getByRole('button', { name: how }).click();
+}
+
+/** Makes an invite in the dialog; its link. */
+async function invite(page, kind, { ask = false } = {}) {
+  await page.getByRole('button', { name: 'Invite', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Invite a device' });
+  await dialog.locator('label', { hasText: kind }).click();
+  if (ask) await dialog.getByText('Ask me first').click();
+  const before = (await status(page)).doors.invites.length;
+  await dialog.getByRole('button', { name: 'Make an invite' }).click();
+  const { doors } = await until(page, (status) => status.doors.invites.length > before);
+  await dialog.locator('.invite-link').waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  return relay.url + doors.invites[0].link;
+}
+
+step('a room has a host, a guest and a conversation', async () => {
+  link = await host(devices.host.page, relay, { model: 'tiny', context: 512 });
+  await until(devices.host.page, isUp);
+  await send(devices.host.page, QUESTION);
+  await devices.host.page.getByText(/first token after/).first().waitFor();
+  await enter(devices.guest.page, link);
+  await until(devices.guest.page, isUp);
+});
+
+step('the host closes its tab for good, opens the site again and hosts on, with the conversation', async () => {
+  const room = (await status(devices.host.page)).room.id;
+  await closeTab(devices.host);
+  await until(devices.guest.page, (status) => status.connection === 'WaitingForHost');
+  const { page } = devices.host;
+  await page.goto(relay.url);
+  const card = page.getByRole('list', { name: 'Your rooms' }).getByRole('listitem');
+  await card.getByText(/^Your room with/).waitFor();
+  await card.getByRole('button', { name: 'Open it again' }).click();
+  const now = await until(page, isHosting);
+  assert.equal(now.room.id, room, 'it is the same room');
+  await page.getByText(QUESTION).first().waitFor();
+  await until(devices.guest.page, (status) => isInside(status) && isUp(status));
+});
+
+step('the address of an own room hosts on at once', async () => {
+  await closeTab(devices.host);
+  await devices.host.page.goto(link);
+  await until(devices.host.page, isHosting);
+  await until(devices.guest.page, (status) => isInside(status) && isUp(status));
+});
+
+step('a second tab of the same browser does not host the room too', async () => {
+  const second = await devices.host.newTab();
+  await second.goto(link);
+  await second.getByText('Another tab of this browser hosts this table.').waitFor();
+  await second.getByRole('button', { name: 'Just chat' }).click();
+  const inside = await until(second, isInside);
+  assert.equal(inside.role.coordinator, false);
+  assert.ok(isHosting(await status(devices.host.page)), 'the first tab hosts as before');
+  const door = await devices.host.newTab();
+  await door.goto(relay.url);
+  await door.getByRole('button', { name: 'Host a model' }).waitFor();
+  await door.locator('.own-rooms[aria-busy=false]').waitFor({ state: 'attached' });
+  assert.equal(await door.getByText('Open it again').count(), 0, 'a room that a tab hosts is not offered');
+  await door.close();
+  await second.close();
+  await until(devices.host.page, (status) => status.peers.length === 2);
+});
+
+step('the host removes a device, which is told and may come back', async () => {
+  await putOut(devices.host.page, 'Remove');
+  const { page } = devices.guest;
+  await page.getByText('The host removed this device from the room.').first().waitFor();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until(page, isInside);
+});
+
+step('the host bans a device, which stays out until the ban is lifted', async () => {
+  await until(devices.host.page, (status) => status.peers.length === 2);
+  await putOut(devices.host.page, 'Ban');
+  const { page } = devices.guest;
+  await page.getByText('does not let it in again').first().waitFor();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('The host does not let this device into the room.').first().waitFor();
+  await devices.host.page.getByRole('button', { name: 'Invite', exact: true }).click();
+  const dialog = devices.host.page.getByRole('dialog', { name: 'Invite a device' });
+  const { words } = await status(page);
+  await dialog.getByRole('region', { name: 'Banned devices' }).getByText(words).waitFor();
+  await dialog.getByRole('button', { name: 'Lift the ban' }).click();
+  await until(devices.host.page, (status) => status.doors.banned.length === 0);
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await until(page, isInside);
+});
+
+step('an invite that asks first shows the same three words on both screens', async () => {
+  const asked = await invite(devices.host.page, 'Lend a GPU', { ask: true });
+  await devices.guest.page.getByRole('button', { name: 'Leave the table' }).click();
+  await devices.guest.page.goto(asked);
+  await devices.guest.page.getByRole('button', { name: 'Just chat' }).click();
+  await until(devices.guest.page, (status) => status.connection === 'WaitingForHost');
+  const { words } = await status(devices.guest.page);
+  assert.match(words, /^[a-z]+ [a-z]+ [a-z]+$/);
+  await devices.guest.page.getByText(words).first().waitFor();
+  const request = devices.host.page.locator('.asking');
+  await request.getByText(words).waitFor();
+  await request.getByRole('button', { name: 'Allow' }).click();
+  await until(devices.guest.page, isInside);
+});
+
+step('an invite to chat offers no GPU button and lets its holder in', async () => {
+  const chat = await invite(devices.host.page, 'Only chat');
+  const { page } = devices.guest;
+  await page.getByRole('button', { name: 'Leave the table' }).click();
+  await page.goto(chat);
+  await page.getByRole('button', { name: 'Just chat' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Contribute GPU' }).count(), 0);
+  await page.getByRole('button', { name: 'Just chat' }).click();
+  await until(page, isInside);
+  await page.getByText('You are invited to chat.').first().waitFor();
+});
+
+step('an expired invite says so in one sentence', async () => {
+  const { page } = devices.host;
+  await invite(page, 'Lend a GPU');
+  // As if the host had given it out long ago.
+  await page.evaluate(() => {
+    const session = JSON.parse(sessionStorage.getItem('potluck.session'));
+    session.place.part.Host.doors.invites.at(-1).invite.expires = 1;
+    sessionStorage.setItem('potluck.session', JSON.stringify(session));
+  });
+  await page.reload();
+  const { doors } = await until(page, (status) => isHosting(status) && status.doors?.invites[0]?.invite.expires === 1);
+  const newcomer = await Device.start('newcomer');
+  try {
+    await newcomer.page.goto(relay.url + doors.invites[0].link);
+    await newcomer.page.getByRole('button', { name: 'Just chat' }).click();
+    await newcomer.page.getByText('This invite has expired. Ask the host for a new one.').first().waitFor();
+    await until(newcomer.page, isClosed);
+    assertQuiet(newcomer);
+  } finally {
+    await newcomer.stop();
+  }
+});
+
+step('a room that its host leaves is over, and is not offered again', async () => {
+  const { page } = devices.host;
+  await page.getByRole('button', { name: 'Leave the table' }).click();
+  await page.goto(relay.url);
+  await page.getByRole('button', { name: 'Host a model' }).waitFor();
+  await page.locator('.own-rooms[aria-busy=false]').waitFor({ state: 'attached' });
+  assert.equal(await page.getByText('Open it again').count(), 0);
+  assertQuiet(devices.host, devices.guest);
+});
