@@ -183,8 +183,9 @@ fn guesses_are_said_and_nonsense_is_refused() {
         metadata.insert(key, value);
         Tokenizer::from_metadata(&metadata)
     };
-    let unknown = with("tokenizer.ggml.pre", "no-such".into()).unwrap();
-    assert_eq!(unknown.warnings(), [TokenizerWarning::UnknownPreTokenizer("no-such".into())]);
+    let unknown = with("tokenizer.ggml.pre", "no-such".into()).unwrap_err();
+    assert_eq!(unknown, TokenizerError::UnknownPreTokenizer("no-such".into()));
+    assert!(unknown.to_string().contains("splits text into words as \"no-such\""), "{unknown}");
     let mut old = good.clone();
     old.remove("tokenizer.ggml.pre");
     assert_eq!(Tokenizer::from_metadata(&old).unwrap().warnings(), [TokenizerWarning::NoPreTokenizer]);

@@ -1,16 +1,25 @@
 //! Converts text to token ids and back, using the vocabulary in the GGUF file.
 //!
-//! Supports two families: byte-level BPE (`tokenizer.ggml.model = gpt2`) and SentencePiece BPE (`llama`), whose merges
-//! derive from the scores of the pieces. Both use one [`MergeTable`].
+//! Four families, by `tokenizer.ggml.model`: byte-level BPE (`gpt2`, with a rule of [`rules`] for splitting text into words),
+//! BPE over lines of raw text (`gemma4`), SentencePiece BPE (`llama`), whose merges derive from the scores of the pieces, and
+//! SentencePiece unigram (`t5`). The first three share one [`MergeTable`].
 
+mod byte_level;
 mod bytes;
+mod charsmap;
+mod class;
 mod detokenize;
+mod encode;
 mod error;
 mod merge;
+mod pattern;
 mod pieces;
 mod read;
+mod rules;
+mod sentence;
 mod special;
 mod split;
+mod unigram;
 
 use std::borrow::Cow;
 
@@ -18,11 +27,12 @@ pub use detokenize::Detokenizer;
 pub use error::{TokenizerError, TokenizerWarning};
 pub use pieces::TokenKind;
 
-use merge::{MergeTable, Scratch};
+use merge::MergeTable;
 use pieces::Pieces;
 use rustc_hash::FxHashMap;
-use special::{Hit, SpecialTokens};
+use special::SpecialTokens;
 use split::PreTokenizer;
+use unigram::Unigram;
 
 /// How to treat the names of control tokens (`<|im_end|>`) in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +53,8 @@ pub struct Tokenizer {
     bos: Option<u32>,
     eos: Option<u32>,
     add_bos: bool,
+    /// Special tokens take the white space behind them (Phi-3).
+    special_takes_space: bool,
     warnings: Vec<TokenizerWarning>,
 }
 
@@ -57,6 +69,16 @@ enum Family {
         /// Words that are tokens themselves and skip the merges (Llama 3).
         whole: Option<FxHashMap<Box<[u8]>, u32>>,
     },
+    /// Each line separately, as characters; runs of newlines are tokens.
+    RawText {
+        chars: FxHashMap<char, u32>,
+        /// `<0x00>` to `<0xFF>`, for characters without a piece.
+        bytes: Box<[Option<u32>; 256]>,
+        /// Tokens of newlines only, by length.
+        newlines: FxHashMap<usize, u32>,
+    },
+    /// The whole span at once, as the likeliest sequence of pieces.
+    Unigram(Unigram),
     /// The whole span at once, as characters.
     SentencePiece {
         /// Put a space in front of each span.
@@ -91,7 +113,12 @@ impl Tokenizer {
 
     /// A streaming [`Self::decode`].
     pub fn detokenizer(&self) -> Detokenizer {
-        Detokenizer::new(matches!(self.family, Family::SentencePiece { space_prefix: true, .. }))
+        let strip_space = match &self.family {
+            Family::SentencePiece { space_prefix, .. } => *space_prefix,
+            Family::Unigram(unigram) => unigram.begins_with_space(),
+            Family::ByteLevel { .. } | Family::RawText { .. } => false,
+        };
+        Detokenizer::new(strip_space)
     }
 
     /// The bytes of a token; empty for an id outside the vocabulary. For a control token, its name.
@@ -199,76 +226,6 @@ impl Tokenizer {
             false => Cow::Borrowed(plain),
         }))
     }
-
-    /// Keeps the special tokens that `next` finds from a byte on, and transforms the text between them with `plain`.
-    fn encode_parts<'t>(
-        &self,
-        text: &'t str,
-        next: impl Fn(usize) -> Option<Hit>,
-        plain: impl Fn(&'t str) -> Cow<'t, str>,
-    ) -> Vec<u32> {
-        let mut ids = Vec::with_capacity(text.len() / 3 + 4);
-        let mut scratch = Scratch::default();
-        let mut from = 0;
-        while let Some(hit) = next(from) {
-            self.encode_plain(&plain(&text[from..hit.start]), &mut ids, &mut scratch);
-            ids.push(hit.id);
-            from = hit.end;
-        }
-        self.encode_plain(&plain(&text[from..]), &mut ids, &mut scratch);
-        ids
-    }
-
-    fn begin(&self, mut ids: Vec<u32>) -> Vec<u32> {
-        if let Some(bos) = self.bos.filter(|bos| self.add_bos && ids.first() != Some(bos)) {
-            ids.insert(0, bos);
-        }
-        ids
-    }
-
-    fn encode_plain(&self, text: &str, ids: &mut Vec<u32>, scratch: &mut Scratch) {
-        if text.is_empty() {
-            return;
-        }
-        match &self.family {
-            Family::ByteLevel { split, bytes, whole } => split.for_each(text, &mut |word| {
-                if let Some(&id) = whole.as_ref().and_then(|whole| whole.get(word.as_bytes())) {
-                    ids.push(id);
-                    return;
-                }
-                scratch.symbols.clear();
-                scratch.symbols.extend(word.bytes().filter_map(|byte| bytes[usize::from(byte)]));
-                self.merges.apply(scratch);
-                ids.extend_from_slice(&scratch.symbols);
-            }),
-            Family::SentencePiece { space_prefix, chars, bytes, unknown } => {
-                // `NO_TOKEN` marks a character without a piece: it never merges, so counting characters finds its place
-                // in the text again.
-                scratch.symbols.clear();
-                let spaced = space_prefix.then_some(' ').into_iter().chain(text.chars());
-                let symbols = spaced.clone().map(|c| chars.get(&c).copied().unwrap_or(NO_TOKEN));
-                scratch.symbols.extend(symbols);
-                self.merges.apply(scratch);
-                let mut missing = spaced.filter(|c| !chars.contains_key(c));
-                let mut after_unknown = false;
-                for &symbol in &scratch.symbols {
-                    if symbol != NO_TOKEN {
-                        ids.push(symbol);
-                        after_unknown = false;
-                    } else if let Some(c) = missing.next() {
-                        let mut buffer = [0; 4];
-                        let encoded = c.encode_utf8(&mut buffer).as_bytes();
-                        if encoded.iter().all(|&byte| bytes[usize::from(byte)].is_some()) {
-                            ids.extend(encoded.iter().filter_map(|&byte| bytes[usize::from(byte)]));
-                        } else if !after_unknown {
-                            ids.extend(*unknown);
-                            after_unknown = true;
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Follows a character of a message with which the name of a control token may begin. A noncharacter, which text should not
@@ -278,5 +235,3 @@ const BREAK: char = '\u{fdd0}';
 const FRONT: char = '\u{fdd1}';
 /// Control tokens that templates look for in earlier answers.
 const REASONING: [&str; 2] = ["<think>", "</think>"];
-/// A symbol that is not a token. No vocabulary is this large.
-const NO_TOKEN: u32 = u32::MAX;
