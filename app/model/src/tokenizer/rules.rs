@@ -23,12 +23,15 @@ pub(super) enum Step {
     Pattern(&'static str),
     /// `\p{N}+`, cut into threes from its end.
     NumbersFromRight,
-    /// `\d{1,3}(?=(?:\d{3})*\b)`: decimal digits in threes from the right, unless a letter or `_` follows them. By hand,
-    /// because a pattern would look at all of a long number at each of its digits.
+    /// `(?=(\d{3})+(?!\d))`: cuts decimal digits into threes from the right. By hand, like the next, because a pattern would
+    /// look at all of a long number at each of its digits.
+    DecimalsFromRight,
+    /// `\d{1,3}(?=(?:\d{3})*\b)`: decimal digits in threes from the right, unless a letter, another number or `_`
+    /// follows them.
     WholeNumbersFromRight,
 }
 
-use Step::{NumbersFromRight, Pattern, WholeNumbersFromRight};
+use Step::{DecimalsFromRight, NumbersFromRight, Pattern, WholeNumbersFromRight};
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
@@ -240,7 +243,7 @@ pub(super) const RULES: &[Rule] = &[
         whole_words: false,
         add_bos: false,
     },
-    Rule { names: &["superbpe"], steps: &[NumbersFromRight], whole_words: false, add_bos: false },
+    Rule { names: &["superbpe"], steps: &[Pattern(r"\p{N}+"), DecimalsFromRight], whole_words: false, add_bos: false },
     Rule {
         names: &["falcon"],
         steps: &[Pattern(r"[\p{P}\$\+<=>\^~\|`]+"), Pattern(GPT2), Pattern("[0-9][0-9][0-9]")],

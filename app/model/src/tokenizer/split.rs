@@ -15,6 +15,7 @@ pub(super) struct PreTokenizer {
 enum Compiled {
     Pattern(Pattern),
     NumbersFromRight,
+    DecimalsFromRight,
     WholeNumbersFromRight,
 }
 
@@ -23,6 +24,7 @@ impl PreTokenizer {
         let compile = |step: &Step| match step {
             Step::Pattern(source) => Compiled::Pattern(Pattern::new(source)),
             Step::NumbersFromRight => Compiled::NumbersFromRight,
+            Step::DecimalsFromRight => Compiled::DecimalsFromRight,
             Step::WholeNumbersFromRight => Compiled::WholeNumbersFromRight,
         };
         Self { steps: rule.steps.iter().map(compile).collect() }
@@ -47,6 +49,22 @@ fn apply(steps: &[Compiled], text: &str, each: &mut dyn FnMut(&str)) {
             true => threes(run, &mut |piece| apply(rest, piece, each)),
             false => apply(rest, run, each),
         }),
+        Compiled::DecimalsFromRight => {
+            let mut from = 0;
+            let mut cut = |at: usize| {
+                if from < at {
+                    apply(rest, &text[from..at], each);
+                    from = at;
+                }
+            };
+            runs(text, is_digit, &mut |run, digits, end| {
+                let count = run.chars().count();
+                let indices = run.char_indices().enumerate();
+                let starts = indices.filter(|(index, _)| digits && (count - index).is_multiple_of(3));
+                starts.for_each(|(_, (at, _))| cut(end - run.len() + at));
+            });
+            cut(text.len());
+        }
         Compiled::WholeNumbersFromRight => {
             // Digits before a letter stay with what surrounds them.
             let mut from = 0;
@@ -96,14 +114,14 @@ fn is_digit(c: char) -> bool {
     c.general_category() == GeneralCategory::DecimalNumber
 }
 
-/// `\w`
+/// `\w`, and numbers of all kinds (Oniguruma).
 fn is_word_character(c: char) -> bool {
-    use GeneralCategory::{ConnectorPunctuation, DecimalNumber, EnclosingMark, NonspacingMark, SpacingMark};
-    c.is_alphabetic()
+    use GeneralCategory::{ConnectorPunctuation, EnclosingMark, NonspacingMark, SpacingMark};
+    c.is_alphanumeric()
         || matches!(c, '\u{200c}' | '\u{200d}')
         || matches!(
             c.general_category(),
-            ConnectorPunctuation | DecimalNumber | EnclosingMark | NonspacingMark | SpacingMark
+            ConnectorPunctuation | EnclosingMark | NonspacingMark | SpacingMark
         )
 }
 
@@ -168,7 +186,8 @@ mod tests {
         let regexes = rule.steps.iter().flat_map(|step| match step {
             Step::Pattern(source) => vec![*source],
             Step::NumbersFromRight => vec![r"\p{N}+", r"\p{N}{1,3}(?=(?:\p{N}{3})*$)"],
-            Step::WholeNumbersFromRight => vec![r"\d{1,3}(?=(?:\d{3})*\b)"],
+            Step::DecimalsFromRight => vec![r"(?=(\d{3})+(?!\d))"],
+            Step::WholeNumbersFromRight => vec![r"\d{1,3}(?=(?:\d{3})*(?![\w\p{N}]))"],
         });
         regexes.map(|regex| Split::new(SplitPattern::Regex(regex.into()), Isolated, false).unwrap()).collect()
     }
