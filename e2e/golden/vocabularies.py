@@ -7,6 +7,7 @@ text, in a small vocabulary.
 """
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -106,7 +107,7 @@ def vocabularies():
             (FOLDER / f"{name}.ends").write_text(text_of(model.ends()))
         print(name)
     command = ["cargo", "test", "-p", "potluck-model", "--test", "real_vocabularies", "--", "--ignored"]
-    environment = {**__import__("os").environ, "POTLUCK_VOCABULARIES": str(FOLDER)}
+    environment = {**os.environ, "POTLUCK_VOCABULARIES": str(FOLDER)}
     raise SystemExit(subprocess.run(command, cwd=ROOT, env=environment).returncode)
 
 
@@ -172,6 +173,7 @@ def llama_ids(library, name, tokens, merges, lines):
 def rules():
     import re
 
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "tokenizers==0.23.3"], check=True)
     from llama_cpp import Library
     mixed_text.write()
     lines = mixed_text.lines()

@@ -1,8 +1,8 @@
 //! Published vocabularies with the ids that others gave for texts: the files `ggml-vocab-*.gguf` with their `.inp` and
 //! `.out` in llama.cpp's source distribution (too large to keep here), and 10,000 lines of mixed text as llama.cpp encodes
-//! them. `e2e/golden/tokenizers.py` fetches and makes all of it and runs this test:
+//! them. `e2e/golden/vocabularies.py` fetches and makes all of it and runs this test:
 //!
-//!     python3 e2e/golden/tokenizers.py --vocabularies
+//!     python3 e2e/golden/vocabularies.py
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::fs;

@@ -26,6 +26,7 @@ use std::borrow::Cow;
 pub use detokenize::Detokenizer;
 pub use error::{TokenizerError, TokenizerWarning};
 pub use pieces::TokenKind;
+pub use rules::Rule as SplitRule;
 
 use merge::MergeTable;
 use pieces::Pieces;
@@ -92,6 +93,11 @@ enum Family {
 }
 
 impl Tokenizer {
+    /// The rules for splitting text into words that are known, for the table of what is supported.
+    pub fn split_rules() -> &'static [SplitRule] {
+        rules::RULES
+    }
+
     /// Encodes a text without adding tokens.
     pub fn encode(&self, text: &str, special: SpecialText) -> Vec<u32> {
         self.encode_parts(text, |from| self.special.find(text, from, special), Cow::Borrowed)

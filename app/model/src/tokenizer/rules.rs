@@ -5,15 +5,15 @@
 
 /// A way to split text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
+pub struct Rule {
     /// Its names in files.
-    pub(super) names: &'static [&'static str],
+    pub names: &'static [&'static str],
     /// What is done in order.
     pub(super) steps: &'static [Step],
     /// Words that are tokens skip the merges (`ignore_merges`).
-    pub(super) whole_words: bool,
+    pub whole_words: bool,
     /// The beginning-of-sequence token precedes a text unless the file says otherwise.
-    pub(super) add_bos: bool,
+    pub add_bos: bool,
 }
 
 /// A step of a rule.
@@ -26,8 +26,7 @@ pub(super) enum Step {
     /// `(?=(\d{3})+(?!\d))`: cuts decimal digits into threes from the right. By hand, like the next, because a pattern would
     /// look at all of a long number at each of its digits.
     DecimalsFromRight,
-    /// `\d{1,3}(?=(?:\d{3})*\b)`: decimal digits in threes from the right, unless a letter, another number or `_`
-    /// follows them.
+    /// `\d{1,3}(?=(?:\d{3})*\b)`: decimal digits in threes from the right, unless a letter or `_` follows them.
     WholeNumbersFromRight,
 }
 

@@ -114,14 +114,14 @@ fn is_digit(c: char) -> bool {
     c.general_category() == GeneralCategory::DecimalNumber
 }
 
-/// `\w`, and numbers of all kinds (Oniguruma).
+/// `\w` of Oniguruma, which adds the superscripts and fractions of Latin-1.
 fn is_word_character(c: char) -> bool {
-    use GeneralCategory::{ConnectorPunctuation, EnclosingMark, NonspacingMark, SpacingMark};
-    c.is_alphanumeric()
-        || matches!(c, '\u{200c}' | '\u{200d}')
+    use GeneralCategory::{ConnectorPunctuation, DecimalNumber, EnclosingMark, NonspacingMark, SpacingMark};
+    c.is_alphabetic()
+        || matches!(c, '²' | '³' | '¹' | '¼'..='¾')
         || matches!(
             c.general_category(),
-            ConnectorPunctuation | EnclosingMark | NonspacingMark | SpacingMark
+            ConnectorPunctuation | DecimalNumber | EnclosingMark | NonspacingMark | SpacingMark
         )
 }
 
@@ -187,7 +187,7 @@ mod tests {
             Step::Pattern(source) => vec![*source],
             Step::NumbersFromRight => vec![r"\p{N}+", r"\p{N}{1,3}(?=(?:\p{N}{3})*$)"],
             Step::DecimalsFromRight => vec![r"(?=(\d{3})+(?!\d))"],
-            Step::WholeNumbersFromRight => vec![r"\d{1,3}(?=(?:\d{3})*(?![\w\p{N}]))"],
+            Step::WholeNumbersFromRight => vec![r"\d{1,3}(?=(?:\d{3})*(?![[\w²³¹¼-¾]--[\x{200c}\x{200d}]]))"],
         });
         regexes.map(|regex| Split::new(SplitPattern::Regex(regex.into()), Isolated, false).unwrap()).collect()
     }
