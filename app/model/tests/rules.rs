@@ -66,7 +66,11 @@ fn every_rule_gives_the_ids_of_llama_cpp() {
         let found: Vec<u32> = lines.chunks(100).map(|lines| hash(&tokenizer, lines)).collect();
         let same = found.iter().zip(hashes).filter(|(found, expected)| found == expected).count();
         if same < hashes.len() {
-            wrong.push(format!("{names:?}: {same} of {}; {}", hashes.len(), differences(&tokenizer, &names[0], &lines)));
+            wrong.push(format!(
+                "{names:?}: {same} of {}; {}",
+                hashes.len(),
+                differences(&tokenizer, &names[0], &lines)
+            ));
         }
         for name in &names[1..] {
             assert_eq!(hash(&golden.tokenizer(name), &lines[..300]), hash(&tokenizer, &lines[..300]), "{name}");

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use potluck_gguf::{Array, Metadata, Value as GgufValue};
-use potluck_model::{
-    ChatTemplate, LocalTime, Message, RenderOptions, SpecialText, TemplateError, Tokenizer, ToolCall,
-};
+use potluck_model::{ChatTemplate, LocalTime, Message, RenderOptions, SpecialText, TemplateError, Tokenizer, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -68,8 +66,7 @@ fn judge(folder: &Path, golden: &str) -> (usize, Vec<String>) {
     for Rendered { template: name, title, bos, eos, text, refused } in golden.results {
         let source = std::fs::read_to_string(folder.join(format!("{name}.jinja"))).unwrap();
         let (messages, options) = conversation(&golden.cases[&title]);
-        let rendered =
-            ChatTemplate::new(&source, bos, eos).and_then(|template| template.render(&messages, &options));
+        let rendered = ChatTemplate::new(&source, bos, eos).and_then(|template| template.render(&messages, &options));
         match (rendered, text, refused) {
             (Ok(found), Some(expected), _) if found == expected => count += 1,
             (Err(_), None, Some(_)) => count += 1,
@@ -111,7 +108,8 @@ fn tokenizer() -> Tokenizer {
         }
     });
     let mut tokens: Vec<String> = alphabet.collect();
-    let control = ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start|>", "<|channel|>", "[INST]", "<think>", "]~b]"];
+    let control =
+        ["<s>", "</s>", "<|im_start|>", "<|im_end|>", "<|start|>", "<|channel|>", "[INST]", "<think>", "]~b]"];
     tokens.extend(control.map(str::to_owned));
     let kinds = (0..tokens.len()).map(|id| if id < 256 { 1 } else { 3 }).collect();
     let mut metadata = Metadata::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use potluck_gguf::Metadata;
 use potluck_model::{
-    ChatTemplate, Detokenizer, LocalTime, Message as TemplateMessage, RenderOptions, Sampling as Rules, SpecialText, StopTokens,
-    TemplateError, Tokenizer, TokenizerError,
+    ChatTemplate, Detokenizer, LocalTime, Message as TemplateMessage, RenderOptions, Sampling as Rules, SpecialText,
+    StopTokens, TemplateError, Tokenizer, TokenizerError,
 };
 use potluck_plan::Candidates;
 use potluck_protocol::{Message, Role, Sampling};

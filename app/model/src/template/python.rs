@@ -133,10 +133,11 @@ pub(super) fn without_generation_tags(source: &str) -> String {
         let (before, tag) = rest.split_at(at);
         plain.push_str(before);
         let inner = tag[2..].trim_start_matches(['-', '+']).trim_start();
-        let replaced = [("generation", "if true"), ("endgeneration", "endif")].into_iter().find_map(|(name, instead)| {
-            let after = inner.strip_prefix(name)?;
-            after.trim_start().trim_start_matches(['-', '+']).starts_with("%}").then_some((instead, after))
-        });
+        let replaced =
+            [("generation", "if true"), ("endgeneration", "endif")].into_iter().find_map(|(name, instead)| {
+                let after = inner.strip_prefix(name)?;
+                after.trim_start().trim_start_matches(['-', '+']).starts_with("%}").then_some((instead, after))
+            });
         match replaced {
             Some((instead, after)) => {
                 plain.push_str(&tag[..tag.len() - inner.len()]);
@@ -306,7 +307,8 @@ mod tests {
 
     #[test]
     fn generation_tags_render_as_what_is_inside() {
-        let source = "{%- generation -%}\n a{% if x %}{%generation%}b{% endgeneration %}{% endif %}{%- endgeneration %}";
+        let source =
+            "{%- generation -%}\n a{% if x %}{%generation%}b{% endgeneration %}{% endif %}{%- endgeneration %}";
         let plain = "{%- if true -%}\n a{% if x %}{%if true%}b{% endif %}{% endif %}{%- endif %}";
         assert_eq!(without_generation_tags(source), plain);
         assert_eq!(without_generation_tags("{% generations %}{%"), "{% generations %}{%");

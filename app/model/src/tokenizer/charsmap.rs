@@ -36,7 +36,8 @@ impl Charsmap {
         let mut longest = None;
         for (index, &byte) in text.as_bytes().iter().enumerate().take(MAX_MATCH_BYTES) {
             node ^= u32::from(byte);
-            let Some(found) = entry(node).filter(|found| byte != 0 && found & (1 << 31 | 0xff) == u32::from(byte)) else {
+            let Some(found) = entry(node).filter(|found| byte != 0 && found & (1 << 31 | 0xff) == u32::from(byte))
+            else {
                 break;
             };
             node ^= base(found);

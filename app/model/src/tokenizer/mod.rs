@@ -195,11 +195,13 @@ impl Tokenizer {
                 shielded.push(FRONT);
                 guard = false;
             }
-            let whole = self.special.find_at(&text, at, SpecialText::Parse).filter(|hit| {
-                let is_tag = reasoning && REASONING.contains(&&text[hit.start..hit.end]);
-                is_tag || self.kind(hit.id) == Some(TokenKind::UserDefined)
-            });
-            let end = whole.map_or(at + c.len_utf8(), |hit| hit.end);
+            let hit = self.special.find_at(&text, at, SpecialText::Parse);
+            // Also where the tags are no tokens of this vocabulary.
+            let tag = REASONING.into_iter().find(|tag| reasoning && text[at..].starts_with(tag));
+            let tag_end = tag.map(|tag| at + tag.len()).filter(|&end| hit.is_none_or(|hit| hit.end <= end));
+            let text_end = hit.filter(|hit| self.kind(hit.id) == Some(TokenKind::UserDefined)).map(|hit| hit.end);
+            let whole = tag_end.or(text_end);
+            let end = whole.unwrap_or(at + c.len_utf8());
             let may_begin = whole.is_none() && self.special.may_begin(c);
             // A name of one character is marked on both sides, because nothing can be put into it.
             if may_begin && self.special.id(&text[at..end]).is_some() {
@@ -239,5 +241,5 @@ impl Tokenizer {
 const BREAK: char = '\u{fdd0}';
 /// Precedes a message with whose text the name of a control token may go on, and a character that is such a name.
 const FRONT: char = '\u{fdd1}';
-/// Control tokens that templates look for in earlier answers.
+/// What templates look for in earlier answers; control tokens of some vocabularies.
 const REASONING: [&str; 2] = ["<think>", "</think>"];

@@ -157,7 +157,8 @@ impl Parser<'_> {
 
     fn atom(&mut self) -> Atom {
         let fold = self.fold;
-        for (opening, ahead) in [("(?!", Some(true)), ("(?=", Some(false)), ("(?i:", None), ("(?:", None), ("(", None)] {
+        for (opening, ahead) in [("(?!", Some(true)), ("(?=", Some(false)), ("(?i:", None), ("(?:", None), ("(", None)]
+        {
             if !self.take(opening) {
                 continue;
             }

@@ -41,7 +41,9 @@ impl Tokenizer {
         let pre = metadata.optional(PRE, Metadata::str)?;
         let mut tokenizer = match model {
             "gemma4" => file.raw_text(true)?,
-            "gpt2" if pre.is_some_and(|name| rules::RAW_TEXT.contains(&name)) => file.raw_text(pre == Some("gemma4"))?,
+            "gpt2" if pre.is_some_and(|name| rules::RAW_TEXT.contains(&name)) => {
+                file.raw_text(pre == Some("gemma4"))?
+            }
             "gpt2" => file.byte_level(pre)?,
             "llama" => file.sentence_piece()?,
             "t5" => file.unigram()?,

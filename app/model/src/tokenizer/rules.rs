@@ -34,7 +34,8 @@ use Step::{DecimalsFromRight, NumbersFromRight, Pattern, WholeNumbersFromRight};
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+const QWEN2: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// GPT-4o (o200k): cuts where lower case ends.
 const O200K: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const DEEPSEEK3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
@@ -48,47 +49,67 @@ const DEEPSEEK_LETTERS: &str = r"\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳ
 pub(super) const RULES: &[Rule] = &[
     Rule {
         names: &["default"],
-        steps: &[
-            Pattern(r"[\p{P}\$\+<=>\^~\|]+"),
-            Pattern(GPT2),
-            Pattern(r"\p{N}+"),
-            Pattern("[0-9][0-9][0-9]"),
-        ],
+        steps: &[Pattern(r"[\p{P}\$\+<=>\^~\|]+"), Pattern(GPT2), Pattern(r"\p{N}+"), Pattern("[0-9][0-9][0-9]")],
         whole_words: false,
         add_bos: false,
     },
     Rule {
         names: &[
-            "gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4", "gigachat", "a.x-4.0",
-            "mellum", "jina-es", "jina-de", "roberta-bpe",
+            "gpt-2",
+            "phi-2",
+            "mpt",
+            "olmo",
+            "jais",
+            "trillion",
+            "granite-docling",
+            "exaone4",
+            "gigachat",
+            "a.x-4.0",
+            "mellum",
+            "jina-es",
+            "jina-de",
+            "roberta-bpe",
         ],
         steps: &[Pattern(GPT2)],
         whole_words: false,
         add_bos: false,
     },
     Rule {
-        names: &[
-            "smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2",
-        ],
+        names: &["smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b", "mellum2"],
         steps: &[Pattern(r"\p{N}"), Pattern(GPT2)],
         whole_words: false,
         add_bos: false,
     },
     Rule {
         names: &[
-            "llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano",
+            "llama3",
+            "llama-v3",
+            "llama-bpe",
+            "falcon3",
+            "falcon-h1",
+            "pixtral",
+            "midm-2.0",
+            "lfm2",
+            "jina-v5-nano",
         ],
         steps: &[Pattern(LLAMA3)],
         whole_words: true,
         add_bos: true,
     },
     Rule { names: &["glm4", "glm5"], steps: &[Pattern(LLAMA3)], whole_words: true, add_bos: false },
-    Rule { names: &["dbrx", "smaug-bpe", "chatglm-bpe"], steps: &[Pattern(LLAMA3)], whole_words: false, add_bos: false },
+    Rule {
+        names: &["dbrx", "smaug-bpe", "chatglm-bpe"],
+        steps: &[Pattern(LLAMA3)],
+        whole_words: false,
+        add_bos: false,
+    },
     Rule {
         names: &["minicpm5"],
         steps: &[
             Pattern(r"\p{N}{1,3}"),
-            Pattern(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+            Pattern(
+                r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+            ),
         ],
         whole_words: true,
         add_bos: false,
@@ -102,9 +123,7 @@ pub(super) const RULES: &[Rule] = &[
         add_bos: false,
     },
     Rule {
-        names: &[
-            "qwen2", "deepseek-r1-qwen", "kormo", "stablelm2", "hunyuan", "megrez", "solar-open", "grok-2",
-        ],
+        names: &["qwen2", "deepseek-r1-qwen", "kormo", "stablelm2", "hunyuan", "megrez", "solar-open", "grok-2"],
         steps: &[Pattern(QWEN2)],
         whole_words: false,
         add_bos: false,
@@ -121,9 +140,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { names: &["laguna"], steps: &[Pattern(LINES), Pattern(QWEN2)], whole_words: false, add_bos: false },
     Rule {
         names: &["ufakzeka"],
-        steps: &[Pattern(
-            r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
-        )],
+        steps: &[Pattern(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")],
         whole_words: false,
         add_bos: false,
     },
@@ -176,7 +193,9 @@ pub(super) const RULES: &[Rule] = &[
         names: &["youtu"],
         steps: &[
             Pattern(r"[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+"),
-            Pattern(r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"),
+            Pattern(
+                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+            ),
         ],
         whole_words: true,
         add_bos: false,
@@ -226,7 +245,9 @@ pub(super) const RULES: &[Rule] = &[
         steps: &[
             Pattern(r"\p{N}{1,3}"),
             Pattern(r"[一-龥぀-ゟ゠-ヿ]+"),
-            Pattern(r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+"##),
+            Pattern(
+                r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|\s+(?!\S)|\s+"##,
+            ),
             Pattern(r"\p{N}"),
         ],
         whole_words: false,
@@ -249,7 +270,12 @@ pub(super) const RULES: &[Rule] = &[
         whole_words: false,
         add_bos: false,
     },
-    Rule { names: &["bloom", "poro-chat", "gpt3-finnish"], steps: &[Pattern(BLOOM)], whole_words: false, add_bos: false },
+    Rule {
+        names: &["bloom", "poro-chat", "gpt3-finnish"],
+        steps: &[Pattern(BLOOM)],
+        whole_words: false,
+        add_bos: false,
+    },
     Rule { names: &["viking"], steps: &[Pattern(BLOOM), Pattern(r"\p{N}")], whole_words: false, add_bos: false },
 ];
 
