@@ -126,13 +126,13 @@ impl Unigram {
         let mut normalized = String::with_capacity(text.len() + 1);
         let (mut prefixed, mut in_word) = (false, false);
         let mut push = |c: char| {
-            let c = if c == SPACE { ' ' } else { c };
             if c != ' ' {
                 if !in_word && ((self.space_prefix && !prefixed) || self.merge_spaces) {
                     normalized.push(' ');
                     prefixed = true;
                 }
-                normalized.push(c);
+                // A "▁" that somebody typed is no space to merge.
+                normalized.push(if c == SPACE { ' ' } else { c });
             } else if !self.merge_spaces {
                 normalized.push(' ');
             }
