@@ -169,6 +169,7 @@ static VOCABULARIES: LazyLock<[Tokenizer; 4]> = LazyLock::new(|| {
         }
         if family == "t5" {
             // A unigram vocabulary has no bytes; here it has all that text may become, and one token for the rest.
+            metadata.insert("tokenizer.ggml.unknown_token_id", (tokens.len() as u32).into());
             tokens.push("<unk>".to_owned());
             kinds.push(2);
         }

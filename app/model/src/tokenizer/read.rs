@@ -114,7 +114,7 @@ impl File<'_> {
                 space_prefix: space_prefix.unwrap_or(true),
                 chars: sentence::single_chars(self.tokens, &self.kinds),
                 bytes: sentence::byte_tokens(self.tokens, &self.kinds),
-                unknown: or_default(self.id(UNKNOWN)?, 0),
+                unknown: self.of_text(or_default(self.id(UNKNOWN)?, 0)),
             },
             special: special_tokens(self.tokens, &self.kinds, false),
             bos: or_default(self.id(BOS)?, 1),
@@ -137,7 +137,7 @@ impl File<'_> {
             _ => Charsmap::default(),
         };
         let pieces = sentence::pieces(self.tokens, &self.kinds);
-        let unknown = self.id(UNKNOWN)?.or((self.tokens.len() > 2).then_some(2));
+        let unknown = self.of_text(self.id(UNKNOWN)?.or((self.tokens.len() > 2).then_some(2)));
         let unigram = Unigram::new(&pieces, scores, unknown, charsmap, space_prefix, merge_spaces);
         Ok(Tokenizer {
             pieces,
@@ -150,6 +150,11 @@ impl File<'_> {
             special_takes_space: false,
             warnings: Vec::new(),
         })
+    }
+
+    /// Text must not become a control token, also where it is unknown.
+    fn of_text(&self, unknown: Option<u32>) -> Option<u32> {
+        unknown.filter(|&id| self.kinds[id as usize] != TokenKind::Control)
     }
 
     fn scores(&self) -> Result<&[f32], TokenizerError> {

@@ -179,6 +179,24 @@ mod tests {
         }
     }
 
+    /// Takes a second; if a rule looked at a run again from each of its characters, it would take an hour.
+    #[test]
+    fn no_rule_is_slow_on_long_runs() {
+        let runs =
+            [" ", "a", "A", "1", "'", "\n", "e\u{301}", "\u{301}", "年", " \n", "a ", "1a", "२", "\u{3000}", "!", "ſ'"];
+        for rule in rules::RULES {
+            let split = PreTokenizer::new(rule);
+            for run in runs {
+                for end in ["", "x", "1"] {
+                    let text = run.repeat(20_000) + end;
+                    let mut bytes = 0;
+                    split.for_each(&text, &mut |word| bytes += word.len());
+                    assert_eq!(bytes, text.len(), "{:?}: {run:?}", rule.names);
+                }
+            }
+        }
+    }
+
     /// The same rule in a full engine.
     fn reference(rule: &Rule) -> Vec<tokenizers::pre_tokenizers::split::Split> {
         use tokenizers::SplitDelimiterBehavior::Isolated;
