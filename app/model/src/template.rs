@@ -122,7 +122,8 @@ impl ChatTemplate {
 
     /// The token ids of a conversation: encodes what [`Self::render`] writes, but keeps the names of control tokens
     /// inside messages as text, whatever the template does with them. So nobody can end a turn or speak as another role by
-    /// typing such a name. The one exception are the reasoning tags of an answer, where a model has them as control tokens.
+    /// typing such a name. There are two exceptions: the reasoning tags of an answer, where a model has them as control tokens,
+    /// and words of letters in tools and calls, which templates compare with their own.
     ///
     /// If an answer is requested and the last message is the assistant's, the model continues that answer: its text
     /// follows the generation prompt, and its turn stays open.

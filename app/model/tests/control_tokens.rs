@@ -115,6 +115,13 @@ fn templates_still_find_the_reasoning_of_an_answer() {
     assert_eq!(TOKENIZER.decode(&ids), "Soup?");
 }
 
+#[test]
+fn the_tags_of_reasoning_are_shown_also_where_they_are_control_tokens() {
+    let ids = TOKENIZER.encode("<|im_start|><think>hm</think>Soup<|im_end|>", SpecialText::Parse);
+    assert_eq!(control_tokens(&ids), ["<|im_start|>", "<think>", "</think>", "<|im_end|>"]);
+    assert_eq!(TOKENIZER.decode(&ids), "<think>hm</think>Soup");
+}
+
 /// Arguments and results of functions come from models and from the web.
 #[test]
 fn a_name_in_tools_calls_results_and_reasoning_stays_text() {

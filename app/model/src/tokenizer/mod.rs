@@ -109,7 +109,7 @@ impl Tokenizer {
         self.begin(self.encode(text, special))
     }
 
-    /// Decodes ids to text; omits control tokens and replaces invalid UTF-8 by U+FFFD.
+    /// Decodes ids to text; omits control tokens except the tags of reasoning, and replaces invalid UTF-8 by U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> String {
         let mut detokenizer = self.detokenizer();
         let mut text: String = ids.iter().map(|&id| detokenizer.push(self, id)).collect();
