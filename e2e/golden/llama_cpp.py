@@ -171,9 +171,10 @@ class Library:
         if not fits:
             raise RuntimeError(f"llama.cpp {self.version} lays out its parameters otherwise than 0.5.0 (llama_cpp.py).")
 
-    def load(self, path, repack=True):
-        """Opens a GGUF file. `repack` False keeps weights as they are in memory (slower, and plain arithmetic)."""
-        return Model(self, path, repack)
+    def load(self, path, repack=True, vocab_only=False):
+        """Opens a GGUF file. `repack` False keeps weights as they are in memory (slower, and plain arithmetic);
+        `vocab_only` reads the tokenizer alone."""
+        return Model(self, path, repack, vocab_only)
 
     def quantize(self, source, target, kind, pure=False, overrides=None, requantize=False, threads=0):
         """Writes `target` as file type `kind` (a key of FILE_TYPES). `overrides` maps tensor name patterns (regular
@@ -194,9 +195,10 @@ class Library:
 class Model:
     """An open GGUF file."""
 
-    def __init__(self, library, path, repack):
+    def __init__(self, library, path, repack, vocab_only):
         self.library = library
         params = library.lib.llama_model_default_params()
+        params.vocab_only = vocab_only
         params.use_extra_bufts = repack
         self.handle = library.lib.llama_model_load_from_file(str(path).encode(), params)
         if not self.handle:
@@ -232,6 +234,12 @@ class Model:
         if count < 0:
             raise RuntimeError(f"llama.cpp needs {-count} ids for a text of {len(raw)} bytes.")
         return list(ids[:count])
+
+    def ends(self):
+        """The ids that end an answer."""
+        is_end = self.library.lib.llama_vocab_is_eog
+        is_end.restype, is_end.argtypes = c.c_bool, [c.c_void_p, c.c_int32]
+        return [id for id in range(self.vocabulary) if is_end(self.vocab, id)]
 
     def detokenize(self, ids):
         room = 64 * len(ids) + 64

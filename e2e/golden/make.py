@@ -45,7 +45,7 @@ def enter_venv():
         print("Installing gguf and numpy from PyPI (half a minute)")
         venv.create(folder, with_pip=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", f"gguf=={GGUF_VERSION}", "numpy"], check=True)
-    raise SystemExit(subprocess.run([python, __file__, *sys.argv[1:]]).returncode)
+    raise SystemExit(subprocess.run([python, *sys.argv]).returncode)
 
 
 def build(name, fields):

@@ -50,6 +50,6 @@ pub use spec::{
     Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, ModelSpec, RopePairs, RopeSpec, TokenMixerSpec,
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
-pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError};
-pub use tokenizer::{Detokenizer, SpecialText, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
+pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError, ToolCall};
+pub use tokenizer::{Detokenizer, SpecialText, SplitRule, TokenKind, Tokenizer, TokenizerError, TokenizerWarning};
 pub use units::{FileRange, TensorRole, UnitMap, UnitTensor};

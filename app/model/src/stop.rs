@@ -13,10 +13,18 @@ pub struct StopTokens {
 }
 
 /// Metadata keys whose tokens end an answer.
-const KEYS: [&str; 3] = ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
+pub(crate) const END_KEYS: [&str; 6] = [
+    "tokenizer.ggml.eos_token_id",
+    "tokenizer.ggml.eot_token_id",
+    "tokenizer.ggml.eom_token_id",
+    // A model that writes these goes on to another file.
+    "tokenizer.ggml.fim_pad_token_id",
+    "tokenizer.ggml.fim_rep_token_id",
+    "tokenizer.ggml.fim_sep_token_id",
+];
 
-/// Control tokens that end a turn in some model family, even if the metadata does not say so.
-const NAMES: [&str; 10] = [
+/// Special tokens that end a turn or a text in some model family, even if the metadata does not say so.
+pub(crate) const END_NAMES: [&str; 34] = [
     "<|eot_id|>",
     "<|eom_id|>",
     "<|im_end|>",
@@ -24,10 +32,37 @@ const NAMES: [&str; 10] = [
     "<|endoftext|>",
     "<|end_of_text|>",
     "<|return|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|flush|>",
     "<end_of_turn>",
     "<end_of_utterance>",
     "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "</s>",
+    "<eos>",
+    "<turn|>",
+    "<|tool_response>",
+    "<｜end▁of▁sentence｜>",
+    "[e~[",
+    "<|fim_pad|>",
+    "<fim-pad>",
+    "<fim_pad>",
+    "<PAD>",
+    "[PAD]",
+    "<|fim_repo|>",
+    "<|repo_name|>",
+    "<fim-repo>",
+    "<REPO>",
+    "<reponame>",
+    "<|file_sep|>",
+    "<|END_OF_TURN_TOKEN|>",
 ];
+
+/// With one of each pair in a vocabulary, `<|end|>` ends only a part of an answer (gpt-oss, Solar).
+const GOES_ON: [(&str, &str); 2] = [("<|return|>", "<|call|>"), ("<|flush|>", "<|calls|>")];
 
 impl StopTokens {
     /// The end-of-sequence, end-of-turn and end-of-message tokens of a file.
@@ -36,11 +71,17 @@ impl StopTokens {
     /// A key whose value is not a token id.
     pub fn from_metadata(metadata: &Metadata, tokenizer: &Tokenizer) -> Result<Self, TokenizerError> {
         let mut ids: BTreeSet<u32> = tokenizer.eos().into_iter().collect();
-        for key in KEYS {
+        for key in END_KEYS {
             ids.extend(metadata.optional(key, Metadata::u32)?.filter(|&id| tokenizer.kind(id).is_some()));
         }
-        let named = NAMES.iter().filter_map(|name| tokenizer.special_id(name));
+        let named = END_NAMES.iter().filter_map(|name| tokenizer.special_id(name));
         ids.extend(named.filter(|&id| tokenizer.kind(id) == Some(TokenKind::Control)));
+        let has = |name: &str| tokenizer.special_id(name).is_some();
+        if GOES_ON.iter().any(|(first, second)| has(first) && has(second))
+            && let Some(end) = tokenizer.special_id("<|end|>")
+        {
+            ids.remove(&end);
+        }
         Ok(Self { ids })
     }
 

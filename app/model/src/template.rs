@@ -4,6 +4,7 @@
 //! source length and output length are bounded. One gap remains: the engine does not bound the length of a variable, so
 //! a hostile template can exhaust memory by doubling a string. That only ends the worker it runs in.
 
+mod message;
 mod python;
 
 use std::io;
@@ -12,10 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Error, ErrorKind, Value, context};
 use potluck_gguf::{GgufError, Metadata};
-use serde::{Deserialize, Serialize};
 use thiserror::Error as ThisError;
 
 use crate::Tokenizer;
+use message::Shield;
+pub use message::{Message, ToolCall};
 pub use python::LocalTime;
 
 /// Fallback for files without a template: ChatML, which most instruction-tuned models understand.
@@ -34,25 +36,11 @@ const FUEL: u64 = 5_000_000;
 const RECURSION: usize = 200;
 const NAME: &str = "chat";
 
-/// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
-    /// `system`, `user` or `assistant`.
-    pub role: String,
-    /// Its text.
-    pub content: String,
-}
-
-impl Message {
-    /// A message.
-    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
-        Self { role: role.into(), content: content.into() }
-    }
-}
-
 /// What a rendering depends on besides the messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RenderOptions {
+    /// The functions that the model may call, each as JSON text in OpenAI's form (`{"type": "function", "function": …}`).
+    pub tools: Vec<String>,
     /// Append the start of the assistant's answer.
     pub add_generation_prompt: bool,
     /// `enable_thinking`, for templates that support it (Qwen3); `None` leaves it to the template.
@@ -63,7 +51,7 @@ pub struct RenderOptions {
 
 impl Default for RenderOptions {
     fn default() -> Self {
-        Self { add_generation_prompt: true, thinking: None, now: None }
+        Self { tools: Vec::new(), add_generation_prompt: true, thinking: None, now: None }
     }
 }
 
@@ -128,13 +116,14 @@ impl ChatTemplate {
         environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(RECURSION);
         python::install(&mut environment);
-        environment.add_template_owned(NAME, source.to_string()).map_err(invalid)?;
+        environment.add_template_owned(NAME, python::without_generation_tags(source)).map_err(invalid)?;
         Ok(Self { environment, bos, eos })
     }
 
     /// The token ids of a conversation: encodes what [`Self::render`] writes, but keeps the names of control tokens
     /// inside messages as text, whatever the template does with them. So nobody can end a turn or speak as another role by
-    /// typing such a name. The one exception are the reasoning tags of an answer, where a model has them as control tokens.
+    /// typing such a name. There are two exceptions: the reasoning tags of an answer, where a model has them as control tokens,
+    /// and words of letters in tools and calls, which templates compare with their own.
     ///
     /// If an answer is requested and the last message is the assistant's, the model continues that answer: its text
     /// follows the generation prompt, and its turn stays open.
@@ -147,18 +136,12 @@ impl ChatTemplate {
         messages: &[Message],
         options: &RenderOptions,
     ) -> Result<Vec<u32>, TemplateError> {
-        let shielded: Vec<Message> = messages
-            .iter()
-            .map(|message| {
-                let content = tokenizer.shield(&message.content, message.role == "assistant");
-                Message { role: message.role.clone(), content }
-            })
-            .collect();
-        let text = match &shielded[..] {
-            [before @ .., last] if last.role == "assistant" && options.add_generation_prompt => {
-                self.render(before, options)? + &last.content
+        let shield = Shield(Some(tokenizer));
+        let text = match messages {
+            [before @ .., last] if last.is_begun_answer() && options.add_generation_prompt => {
+                self.render_shielded(before, options, shield)? + &shield.answer(&last.content, true)
             }
-            all => self.render(all, options)?,
+            all => self.render_shielded(all, options, shield)?,
         };
         Ok(tokenizer.encode_shielded(&text))
     }
@@ -169,7 +152,16 @@ impl ChatTemplate {
     /// # Errors
     /// The template rejects the conversation, fails, or exceeds a limit.
     pub fn render(&self, messages: &[Message], options: &RenderOptions) -> Result<String, TemplateError> {
-        let rendered = self.render_as_is(messages, options);
+        self.render_shielded(messages, options, Shield(None))
+    }
+
+    fn render_shielded(
+        &self,
+        messages: &[Message],
+        options: &RenderOptions,
+        shield: Shield<'_>,
+    ) -> Result<String, TemplateError> {
+        let rendered = self.render_as_is(messages, options, shield);
         match (messages, &rendered) {
             ([system, question, rest @ ..], Err(TemplateError::Refused(_)))
                 if system.role == "system" && question.role == "user" =>
@@ -178,13 +170,18 @@ impl ChatTemplate {
                 let mut folded = vec![Message::new("user", content)];
                 folded.extend_from_slice(rest);
                 // If the template rejects that too, the first error is more informative.
-                self.render_as_is(&folded, options).or(rendered)
+                self.render_as_is(&folded, options, shield).or(rendered)
             }
             _ => rendered,
         }
     }
 
-    fn render_as_is(&self, messages: &[Message], options: &RenderOptions) -> Result<String, TemplateError> {
+    fn render_as_is(
+        &self,
+        messages: &[Message],
+        options: &RenderOptions,
+        shield: Shield<'_>,
+    ) -> Result<String, TemplateError> {
         // Record the rejection here, because the engine drops the type of a function's error.
         let refusal = Arc::new(Mutex::new(None));
         let kept = Arc::clone(&refusal);
@@ -196,15 +193,16 @@ impl ChatTemplate {
         if let Some(now) = options.now {
             environment.add_function("strftime_now", move |format: String| now.format(&format));
         }
-        let given: usize = messages.iter().map(|message| message.content.len()).sum();
+        let given: usize = messages.iter().map(Message::bytes).chain(options.tools.iter().map(String::len)).sum();
         let limit = MAX_OWN_BYTES.saturating_add(given.saturating_mul(MAX_REPEATS));
         let thinking = options.thinking.map_or(Value::UNDEFINED, Value::from);
-        let message = |message: &Message| {
-            Value::from_pairs([("role", message.role.as_str()), ("content", message.content.as_str())])
-        };
-        let messages: Vec<Value> = messages.iter().map(message).collect();
+        let messages: Vec<Value> = messages.iter().map(|message| message.value(shield)).collect();
+        // Templates ask whether there are tools, and some whether the list is empty.
+        let tools: Vec<Value> = options.tools.iter().map(|tool| shield.json(tool)).collect();
+        let tools = if tools.is_empty() { Value::from(()) } else { Value::from(tools) };
         let values = context! {
             messages => messages,
+            tools => tools,
             add_generation_prompt => options.add_generation_prompt,
             enable_thinking => thinking,
             bos_token => self.bos.as_str(),

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use potluck_gguf::{Array, Metadata, Value};
-use potluck_model::{ChatTemplate, Message, RenderOptions, SpecialText, TokenKind, Tokenizer};
+use potluck_model::{ChatTemplate, Message, RenderOptions, SpecialText, TokenKind, Tokenizer, ToolCall};
 use proptest::prelude::*;
 
 const CONTROL: i32 = 3;
@@ -113,6 +113,45 @@ fn templates_still_find_the_reasoning_of_an_answer() {
     let answer = Message::new("assistant", "<think>hm</think>\n\nSoup");
     let ids = encode(TEMPLATES[7], &[answer, Message::new("user", "?")]);
     assert_eq!(TOKENIZER.decode(&ids), "Soup?");
+}
+
+#[test]
+fn the_tags_of_reasoning_are_shown_also_where_they_are_control_tokens() {
+    let ids = TOKENIZER.encode("<|im_start|><think>hm</think>Soup<|im_end|>", SpecialText::Parse);
+    assert_eq!(control_tokens(&ids), ["<|im_start|>", "<think>", "</think>", "<|im_end|>"]);
+    assert_eq!(TOKENIZER.decode(&ids), "<think>hm</think>Soup");
+}
+
+/// Arguments and results of functions come from models and from the web.
+#[test]
+fn a_name_in_tools_calls_results_and_reasoning_stays_text() {
+    let source = "{% for t in tools %}{{ t | tojson }}{{ t.function.description }}{% endfor %}\
+        {% for m in messages %}<|im_start|>{{ m.role }}{{ m.name }}{{ m.tool_call_id }}{{ m.reasoning_content }}\
+        {% for c in m.tool_calls %}{{ c.id }}{{ c.function.name }}{{ c.function.arguments | tojson }}\
+        {% for key, value in c.function.arguments | items %}{{ key }}={{ value }}{% endfor %}{% endfor %}\
+        {{ m.content }}<|im_end|>{% endfor %}";
+    let encode = |typed: &str| {
+        let tool = format!(r#"{{"type": "function", "function": {{"name": "f", "description": "{typed}"}}}}"#);
+        let arguments = format!(r#"{{"{typed}": "{typed}", "n": [1]}}"#);
+        let call = ToolCall { id: typed.into(), name: typed.into(), arguments };
+        let mut asked = Message::new("assistant", "");
+        asked.tool_calls = vec![call];
+        asked.reasoning = Some(typed.into());
+        let mut result = Message::new("tool", typed);
+        result.tool_call_id = Some(typed.into());
+        result.name = Some(typed.into());
+        let options = RenderOptions { tools: vec![tool], ..RenderOptions::default() };
+        let template = ChatTemplate::new(source, String::new(), String::new()).unwrap();
+        template.encode(&TOKENIZER, &[asked, result], &options).unwrap()
+    };
+    let own = control_tokens(&encode("?"));
+    assert_eq!(own, ["<|im_start|>", "<|im_end|>", "<|im_start|>", "<|im_end|>"]);
+    for typed in ["<|im_end|>", "§", "end", "<think>x</think>", "[/INST]"] {
+        let ids = encode(typed);
+        assert_eq!(control_tokens(&ids), own, "{typed}");
+        let shown = TOKENIZER.decode(&ids);
+        assert_eq!(shown.matches(typed).count(), 12, "every place still shows {typed}: {shown}");
+    }
 }
 
 /// A text from pieces of names, so that they meet at the edges of messages.

@@ -19,6 +19,8 @@ struct Vocabulary {
     #[serde(default)]
     regexes: Vec<String>,
     space_prefix: Option<bool>,
+    merge_spaces: Option<bool>,
+    unknown: Option<u32>,
     tokens: Vec<String>,
     types: Vec<i32>,
     #[serde(default)]
@@ -47,11 +49,19 @@ impl Vocabulary {
         if self.model == "gpt2" {
             metadata.insert("tokenizer.ggml.pre", self.name.as_str().into());
             metadata.insert("tokenizer.ggml.merges", self.merges.clone().into());
+        } else if self.model == "gemma4" {
+            metadata.insert("tokenizer.ggml.merges", self.merges.clone().into());
         } else {
             metadata.insert("tokenizer.ggml.scores", Value::Array(Array::F32(self.scores.clone())));
         }
         if let Some(space_prefix) = self.space_prefix {
             metadata.insert("tokenizer.ggml.add_space_prefix", space_prefix.into());
+        }
+        if let Some(merge_spaces) = self.merge_spaces {
+            metadata.insert("tokenizer.ggml.remove_extra_whitespaces", merge_spaces.into());
+        }
+        if let Some(unknown) = self.unknown {
+            metadata.insert("tokenizer.ggml.unknown_token_id", unknown.into());
         }
         metadata
     }
@@ -89,7 +99,7 @@ fn vocabulary(name: &str) -> &'static Vocabulary {
 
 #[test]
 fn golden_texts_get_the_ids_of_the_reference() {
-    assert_eq!(VOCABULARIES.len(), 8);
+    assert_eq!(VOCABULARIES.len(), 10);
     for vocabulary in VOCABULARIES.iter() {
         let tokenizer = vocabulary.tokenizer();
         assert_eq!(tokenizer.warnings(), [], "{}", vocabulary.name);
@@ -183,8 +193,9 @@ fn guesses_are_said_and_nonsense_is_refused() {
         metadata.insert(key, value);
         Tokenizer::from_metadata(&metadata)
     };
-    let unknown = with("tokenizer.ggml.pre", "no-such".into()).unwrap();
-    assert_eq!(unknown.warnings(), [TokenizerWarning::UnknownPreTokenizer("no-such".into())]);
+    let unknown = with("tokenizer.ggml.pre", "no-such".into()).unwrap_err();
+    assert_eq!(unknown, TokenizerError::UnknownPreTokenizer("no-such".into()));
+    assert!(unknown.to_string().contains("splits text into words as \"no-such\""), "{unknown}");
     let mut old = good.clone();
     old.remove("tokenizer.ggml.pre");
     assert_eq!(Tokenizer::from_metadata(&old).unwrap().warnings(), [TokenizerWarning::NoPreTokenizer]);

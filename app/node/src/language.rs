@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use potluck_gguf::Metadata;
 use potluck_model::{
-    ChatTemplate, Detokenizer, Message as TemplateMessage, RenderOptions, Sampling as Rules, SpecialText, StopTokens,
-    TemplateError, Tokenizer, TokenizerError,
+    ChatTemplate, Detokenizer, LocalTime, Message as TemplateMessage, RenderOptions, Sampling as Rules, SpecialText,
+    StopTokens, TemplateError, Tokenizer, TokenizerError,
 };
 use potluck_plan::Candidates;
 use potluck_protocol::{Message, Role, Sampling};
@@ -55,17 +55,19 @@ pub struct ModelLanguage {
     tokenizer: Arc<Tokenizer>,
     template: ChatTemplate,
     stop: StopTokens,
+    /// What every prompt says is now: that it does not change keeps what the model has read of a conversation.
+    now: LocalTime,
     /// Most bytes of text in a prompt.
     max_bytes: usize,
 }
 
 impl ModelLanguage {
-    /// Reads them from a file's metadata, for prompts of at most `context` tokens. Also returns sentences for people about what
-    /// was assumed or replaced.
+    /// Reads them from a file's metadata, for prompts of at most `context` tokens that are dated `now`. Also returns sentences for
+    /// people about what was assumed or replaced.
     ///
     /// # Errors
     /// The vocabulary cannot be read.
-    pub fn read(metadata: &Metadata, context: u32) -> Result<(Self, Vec<String>), LanguageError> {
+    pub fn read(metadata: &Metadata, context: u32, now: LocalTime) -> Result<(Self, Vec<String>), LanguageError> {
         let tokenizer = Tokenizer::from_metadata(metadata)?;
         let mut remarks: Vec<String> = tokenizer.warnings().iter().map(ToString::to_string).collect();
         let template = match ChatTemplate::from_metadata(metadata, &tokenizer) {
@@ -78,7 +80,7 @@ impl ModelLanguage {
         let stop = StopTokens::from_metadata(metadata, &tokenizer)?;
         // A longer text certainly has more tokens than the context.
         let max_bytes = (context as usize).saturating_mul(tokenizer.longest_piece()).min(MAX_TEXT_BYTES);
-        Ok((Self { tokenizer: Arc::new(tokenizer), template, stop, max_bytes }, remarks))
+        Ok((Self { tokenizer: Arc::new(tokenizer), template, stop, now, max_bytes }, remarks))
     }
 
     /// Refuses what is too large before any work is done on it.
@@ -96,7 +98,8 @@ impl ModelLanguage {
         self.check(messages.len(), messages.iter().map(|message| message.content.len()).sum())?;
         let messages: Vec<TemplateMessage> =
             messages.iter().map(|message| TemplateMessage::new(role(message.role), message.content.clone())).collect();
-        Ok(self.template.encode(&self.tokenizer, &messages, &RenderOptions::default())?)
+        let options = RenderOptions { now: Some(self.now), ..RenderOptions::default() };
+        Ok(self.template.encode(&self.tokenizer, &messages, &options)?)
     }
 }
 
@@ -169,7 +172,7 @@ mod tests {
     use potluck_gguf::synthetic::Synthetic;
 
     fn language() -> ModelLanguage {
-        ModelLanguage::read(&Synthetic::default().header().unwrap().metadata, 4096).unwrap().0
+        ModelLanguage::read(&Synthetic::default().header().unwrap().metadata, 4096, LocalTime::from_unix(0)).unwrap().0
     }
 
     fn message(role: Role, content: &str) -> Message {

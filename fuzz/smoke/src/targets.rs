@@ -109,7 +109,10 @@ pub fn tokenizer(data: &[u8]) {
     let tokenizer = &VOCABULARIES[usize::from(which) % VOCABULARIES.len()];
     let ids = tokenizer.encode(&text, SpecialText::Literal);
     assert_eq!(control_tokens(tokenizer, &ids), [0; 0], "ordinary text has control tokens");
-    assert_eq!(tokenizer.decode(&ids), text, "{ids:?} is another text");
+    // A unigram vocabulary replaces characters that it does not know.
+    if !std::ptr::eq(tokenizer, &VOCABULARIES[3]) {
+        assert_eq!(tokenizer.decode(&ids), text, "{ids:?} is another text");
+    }
     let ids = tokenizer.encode(&text, SpecialText::Parse);
     assert!(ids.len() <= text.len() + 1, "{} tokens of {} bytes", ids.len(), text.len());
 }
@@ -140,17 +143,18 @@ pub fn template(data: &[u8]) {
 }
 
 /// Templates in the manner of published ones, which strip, fold and join texts.
-const KNOWN_TEMPLATES: [&str; 4] = [
+const KNOWN_TEMPLATES: [&str; 5] = [
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n",
     "<s>{% for m in messages %}[INST] {{ m.content | trim }} [/INST]{% endfor %}",
     "{% for m in messages %}<{{ m.content.lower() }}>{{ m.content.replace('x', '') }}{% endfor %}",
+    "{% for m in messages %}{{ m | tojson }}{{ m.content | tojson(indent=2) }}{% generation %}x{% endgeneration %}{% endfor %}",
     "{% for m in messages %}{{ m.content.split('</think>')[-1].lstrip('\n') }}{% endfor %}",
 ];
 
 /// A vocabulary of each family, with control tokens of several shapes.
-static VOCABULARIES: LazyLock<[Tokenizer; 2]> = LazyLock::new(|| {
+static VOCABULARIES: LazyLock<[Tokenizer; 4]> = LazyLock::new(|| {
     let control = ["<|im_start|>", "<|im_end|>", "<s>", "</s>", "[INST]", "[/INST]", "§", "<|a|><|b|>"];
-    ["gpt2", "llama"].map(|family| {
+    ["gpt2", "llama", "gemma4", "t5"].map(|family| {
         let mut metadata = Metadata::new();
         let mut tokens: Vec<String> = control.map(str::to_owned).to_vec();
         let mut kinds = vec![3; tokens.len()];
@@ -163,8 +167,14 @@ static VOCABULARIES: LazyLock<[Tokenizer; 2]> = LazyLock::new(|| {
             tokens.push(if family == "gpt2" { of_bytes } else { format!("<0x{byte:02X}>") });
             kinds.push(if family == "gpt2" { 1 } else { 6 });
         }
+        if family == "t5" {
+            // A unigram vocabulary has no bytes; here it has all that text may become, and one token for the rest.
+            metadata.insert("tokenizer.ggml.unknown_token_id", (tokens.len() as u32).into());
+            tokens.push("<unk>".to_owned());
+            kinds.push(2);
+        }
         let words = ["e", "n", "d", "en", "end", "i", "m", "im", "s", "<", "|", "<|", "é"];
-        tokens.extend(words.iter().filter(|word| family == "llama" || word.len() > 1).map(|word| (*word).to_owned()));
+        tokens.extend(words.iter().filter(|word| family != "gpt2" || word.len() > 1).map(|word| (*word).to_owned()));
         kinds.resize(tokens.len(), 1);
         metadata.insert("tokenizer.ggml.model", family.into());
         metadata.insert("tokenizer.ggml.pre", "llama-bpe".into());
@@ -183,7 +193,7 @@ fn control_tokens(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<u32> {
 
 fn text_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
     let texts = ["I'll pay 1234!\n\nOK  ", "<|im_end|>\n<|im_start|>system", "‹‹‹§ é 中文", "<|a|><|b|><s"];
-    Ok((0..2).flat_map(|which| texts.map(|text| [&[which], text.as_bytes()].concat())).collect())
+    Ok((0..4).flat_map(|which| texts.map(|text| [&[which], text.as_bytes()].concat())).collect())
 }
 
 fn template_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
@@ -194,7 +204,7 @@ fn template_seeds() -> Result<Vec<Vec<u8>>, WriteError> {
         let parts: Vec<&[u8]> = std::iter::once(own.as_bytes()).chain(messages).collect();
         [&[which][..], &parts.join(&0xff)].concat()
     };
-    Ok((0..4).flat_map(|template| [seed(template), seed(16 + template)]).collect())
+    Ok((0..5).flat_map(|template| [seed(template), seed(16 + template)]).collect())
 }
 
 /// One block, as narrow as a file can be.

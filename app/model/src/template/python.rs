@@ -2,10 +2,10 @@
 
 use std::io;
 
-use minijinja::value::Kwargs;
+use minijinja::value::{Kwargs, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, Value};
 use serde::Serialize;
-use serde_json::ser::{Formatter, PrettyFormatter};
+use serde_json::ser::Formatter;
 
 /// A moment in the user's local time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,29 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 impl LocalTime {
+    /// The moment in UTC, from seconds since 1970.
+    pub fn from_unix(seconds: u64) -> Self {
+        const DAY: u64 = 24 * 60 * 60;
+        // Hinnant's `civil_from_days`: years begin in March, eras of 400 years on 0000-03-01.
+        let days = seconds / DAY + 719_468;
+        let (era, day_of_era) = (days / 146_097, days % 146_097);
+        let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+        let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let month_from_march = (5 * day_of_year + 2) / 153;
+        let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
+        let year = era * 400 + year_of_era + u64::from(month < 3);
+        let second = seconds % DAY;
+        Self {
+            year: i32::try_from(year).unwrap_or(i32::MAX),
+            month: month as u8,
+            day: day as u8,
+            hour: (second / 3600) as u8,
+            minute: (second / 60 % 60) as u8,
+            second: (second % 60) as u8,
+        }
+    }
+
     /// `strftime` with the codes that templates use; leaves others unchanged.
     pub(super) fn format(self, format: &str) -> String {
         let month = MONTHS[usize::from(self.month.clamp(1, 12)) - 1];
@@ -91,49 +114,205 @@ impl LocalTime {
 pub(super) fn install(environment: &mut Environment<'static>) {
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_filter("tojson", tojson);
+    // Jinja2 asks Python: nothing runs over None, but over what is undefined and over the characters of a string.
+    environment.add_test("iterable", |value: Value| match value.kind() {
+        ValueKind::Undefined | ValueKind::String => true,
+        ValueKind::None => false,
+        _ => value.try_iter().is_ok(),
+    });
+    environment.add_test("sequence", |value: Value| {
+        matches!(value.kind(), ValueKind::Undefined | ValueKind::String | ValueKind::Seq | ValueKind::Map)
+    });
 }
 
-/// `json.dumps` as Transformers calls it: no HTML escapes, separators `", "` and `": "`, or an indent.
+/// Transformers marks the text that a model is trained on with `{% generation %}`, which renders as what is inside.
+pub(super) fn without_generation_tags(source: &str) -> String {
+    let mut plain = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let (before, tag) = rest.split_at(at);
+        plain.push_str(before);
+        let inner = tag[2..].trim_start_matches(['-', '+']).trim_start();
+        let replaced =
+            [("generation", "if true"), ("endgeneration", "endif")].into_iter().find_map(|(name, instead)| {
+                let after = inner.strip_prefix(name)?;
+                after.trim_start().trim_start_matches(['-', '+']).starts_with("%}").then_some((instead, after))
+            });
+        match replaced {
+            Some((instead, after)) => {
+                plain.push_str(&tag[..tag.len() - inner.len()]);
+                plain.push_str(instead);
+                rest = after;
+            }
+            None => {
+                plain.push_str("{%");
+                rest = &tag[2..];
+            }
+        }
+    }
+    plain + rest
+}
+
+/// `json.dumps` as Transformers calls it: no HTML escapes, and its options.
 fn tojson(value: Value, options: Kwargs) -> Result<String, Error> {
     let indent: Option<usize> = options.get("indent")?;
-    // The value decides whether its keys are sorted; the other options have no effect here.
-    let _: (Option<bool>, Option<bool>) = (options.get("ensure_ascii")?, options.get("sort_keys")?);
+    let separators: Option<(String, String)> = options.get::<Option<Vec<String>>>("separators")?.and_then(|pair| {
+        let [items, keys] = <[String; 2]>::try_from(pair).ok()?;
+        Some((items, keys))
+    });
+    let sorted = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
+    let ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
     options.assert_all_used()?;
     let failed = |error| Error::new(ErrorKind::BadSerialization, "value has no JSON form").with_source(error);
     let mut bytes = Vec::new();
-    match indent {
-        Some(width) => {
-            let spaces = " ".repeat(width.min(16));
-            let formatter = PrettyFormatter::with_indent(spaces.as_bytes());
-            value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter)).map_err(failed)?;
-        }
-        None => {
-            value.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, Spaced)).map_err(failed)?;
-        }
+    // Python puts no space behind an item if the next one is on a line of its own.
+    let (items, keys) = separators.unwrap_or_else(|| (if indent.is_some() { "," } else { ", " }.into(), ": ".into()));
+    let formatter = Python { items, keys, indent: indent.map(|width| width.min(16)), depth: 0, empty: false };
+    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
+    match sorted {
+        // Without the engine's order, keys are sorted.
+        true => serde_json::to_value(&value).and_then(|value| value.serialize(&mut serializer)),
+        false => value.serialize(&mut serializer),
     }
-    String::from_utf8(bytes).map_err(|error| Error::new(ErrorKind::BadSerialization, "not text").with_source(error))
+    .map_err(failed)?;
+    let text = String::from_utf8(bytes)
+        .map_err(|error| Error::new(ErrorKind::BadSerialization, "not text").with_source(error))?;
+    Ok(if ascii { escape_ascii(&text) } else { text })
 }
 
-/// Python's separators.
-struct Spaced;
+/// `\uXXXX` for every character outside ASCII; in JSON those are all inside strings.
+fn escape_ascii(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c.is_ascii() {
+            true => escaped.push(c),
+            false => escaped.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+        }
+    }
+    escaped
+}
 
-impl Formatter for Spaced {
+/// Python's layout.
+struct Python {
+    items: String,
+    keys: String,
+    indent: Option<usize>,
+    depth: usize,
+    /// Nothing has been written in the innermost brackets.
+    empty: bool,
+}
+
+impl Python {
+    fn open<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth += 1;
+        self.empty = true;
+        writer.write_all(bracket)
+    }
+
+    fn close<W: ?Sized + io::Write>(&mut self, writer: &mut W, bracket: &[u8]) -> io::Result<()> {
+        self.depth = self.depth.saturating_sub(1);
+        if !std::mem::take(&mut self.empty) {
+            self.line(writer)?;
+        }
+        writer.write_all(bracket)
+    }
+
+    fn item<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if !first {
+            writer.write_all(self.items.as_bytes())?;
+        }
+        self.empty = false;
+        self.line(writer)
+    }
+
+    fn line<W: ?Sized + io::Write>(&self, writer: &mut W) -> io::Result<()> {
+        let Some(width) = self.indent else { return Ok(()) };
+        writer.write_all(b"\n")?;
+        (0..width * self.depth).try_for_each(|_| writer.write_all(b" "))
+    }
+}
+
+impl Formatter for Python {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open(writer, b"[")
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close(writer, b"]")
+    }
+
     fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
+        self.item(writer, first)
+    }
+
+    fn end_array_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.empty = false;
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.open(writer, b"{")
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        self.close(writer, b"}")
     }
 
     fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
-        if first { Ok(()) } else { writer.write_all(b", ") }
+        self.item(writer, first)
     }
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
-        writer.write_all(b": ")
+        writer.write_all(self.keys.as_bytes())
+    }
+
+    fn end_object_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.empty = false;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_become_a_date() {
+        let date = |seconds| LocalTime::from_unix(seconds).format("%F %T");
+        assert_eq!(date(0), "1970-01-01 00:00:00");
+        assert_eq!(date(951_826_153), "2000-02-29 12:09:13");
+        assert_eq!(date(1_795_425_555), "2026-11-23 09:19:15");
+        assert_eq!(LocalTime::from_unix(u64::MAX).month, LocalTime::from_unix(u64::MAX).month.clamp(1, 12));
+    }
+
+    #[test]
+    fn json_is_laid_out_as_python_does() {
+        // json.dumps({"b": [], "a": {"é": [1, 2.5]}, "c": {}}, ...)
+        let render = |options: &str| {
+            let mut environment = Environment::new();
+            install(&mut environment);
+            let source = format!("{{{{ {{'b': [], 'a': {{'é': [1, 2.5]}}, 'c': {{}}}} | tojson{options} }}}}");
+            environment.render_str(&source, ()).unwrap_or_else(|error| error.to_string())
+        };
+        assert_eq!(render(""), r#"{"b": [], "a": {"é": [1, 2.5]}, "c": {}}"#);
+        assert_eq!(
+            render("(indent=2)"),
+            "{\n  \"b\": [],\n  \"a\": {\n    \"é\": [\n      1,\n      2.5\n    ]\n  },\n  \"c\": {}\n}"
+        );
+        assert_eq!(
+            render("(separators=(',', ':'), sort_keys=true, ensure_ascii=true)"),
+            r#"{"a":{"\u00e9":[1,2.5]},"b":[],"c":{}}"#
+        );
+    }
+
+    #[test]
+    fn generation_tags_render_as_what_is_inside() {
+        let source =
+            "{%- generation -%}\n a{% if x %}{%generation%}b{% endgeneration %}{% endif %}{%- endgeneration %}";
+        let plain = "{%- if true -%}\n a{% if x %}{%if true%}b{% endif %}{% endif %}{%- endif %}";
+        assert_eq!(without_generation_tags(source), plain);
+        assert_eq!(without_generation_tags("{% generations %}{%"), "{% generations %}{%");
+    }
 
     #[test]
     fn dates_read_as_python_writes_them() {

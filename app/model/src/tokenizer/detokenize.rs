@@ -1,6 +1,6 @@
 //! Converts token ids to text, one at a time.
 
-use super::{TokenKind, Tokenizer};
+use super::{REASONING, TokenKind, Tokenizer};
 
 /// Buffers the tokens' bytes and emits only complete characters.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +16,14 @@ impl Detokenizer {
         Self { pending: Vec::new(), strip_space }
     }
 
-    /// The text that this token completes; often empty, never with a partial character. Control tokens give no text.
+    /// The text that this token completes; often empty, never with a partial character. Control tokens give no text, except
+    /// the tags of reasoning, by which a page folds it and templates find it.
     pub fn push(&mut self, tokenizer: &Tokenizer, id: u32) -> String {
         match tokenizer.kind(id) {
+            Some(TokenKind::Control) if REASONING.iter().any(|tag| tag.as_bytes() == tokenizer.piece(id)) => {
+                self.strip_space = false;
+                self.pending.extend_from_slice(tokenizer.piece(id));
+            }
             None | Some(TokenKind::Control | TokenKind::Unused) => return String::new(),
             Some(TokenKind::Unknown) => self.pending.extend_from_slice("\u{fffd}".as_bytes()),
             Some(TokenKind::Normal | TokenKind::UserDefined | TokenKind::Byte) => {

@@ -9,11 +9,18 @@ pub enum TokenizerError {
     /// A metadata key is missing or has the wrong type.
     #[error(transparent)]
     Metadata(#[from] GgufError),
-    /// `tokenizer.ggml.model` is neither `gpt2` nor `llama`.
+    /// `tokenizer.ggml.model` names another family.
     #[error(
-        "The file's tokenizer is of the kind \"{0}\"; only \"gpt2\" (byte-level BPE) and \"llama\" (SentencePiece) work here."
+        "The file's tokenizer is of the kind \"{0}\"; only \"gpt2\" (byte-level BPE), \"gemma4\" (BPE of raw text), \"llama\" \
+         (SentencePiece BPE) and \"t5\" (SentencePiece unigram) work here."
     )]
     UnsupportedModel(String),
+    /// `tokenizer.ggml.pre` has an unknown name.
+    #[error(
+        "The file splits text into words as \"{0}\", which is unknown here; it would need that rule in the table of \
+         pre-tokenizers."
+    )]
+    UnknownPreTokenizer(String),
     /// No tokens at all, or more than ids can number.
     #[error("The file's vocabulary has {0} tokens.")]
     BadSize(usize),
@@ -45,9 +52,6 @@ pub enum TokenizerWarning {
     /// `tokenizer.ggml.pre` is missing, as in old files.
     #[error("The file does not say how it splits text into words; \"default\" is assumed.")]
     NoPreTokenizer,
-    /// `tokenizer.ggml.pre` has an unknown name.
-    #[error("The file splits text into words as \"{0}\", which is unknown here; \"llama-bpe\" is used instead.")]
-    UnknownPreTokenizer(String),
     /// Merges whose parts or result are not tokens.
     #[error("{0} merges of the vocabulary name tokens that do not exist, and are left out.")]
     SkippedMerges(usize),

@@ -1,28 +1,39 @@
 //! Converts text to token ids and back, using the vocabulary in the GGUF file.
 //!
-//! Supports two families: byte-level BPE (`tokenizer.ggml.model = gpt2`) and SentencePiece BPE (`llama`), whose merges
-//! derive from the scores of the pieces. Both use one [`MergeTable`].
+//! Four families, by `tokenizer.ggml.model`: byte-level BPE (`gpt2`, with a rule of [`rules`] for splitting text into words),
+//! BPE over lines of raw text (`gemma4`), SentencePiece BPE (`llama`), whose merges derive from the scores of the pieces, and
+//! SentencePiece unigram (`t5`). The first three share one [`MergeTable`].
 
+mod byte_level;
 mod bytes;
+mod charsmap;
+mod class;
 mod detokenize;
+mod encode;
 mod error;
 mod merge;
+mod pattern;
 mod pieces;
 mod read;
+mod rules;
+mod sentence;
 mod special;
 mod split;
+mod unigram;
 
 use std::borrow::Cow;
 
 pub use detokenize::Detokenizer;
 pub use error::{TokenizerError, TokenizerWarning};
 pub use pieces::TokenKind;
+pub use rules::Rule as SplitRule;
 
-use merge::{MergeTable, Scratch};
+use merge::MergeTable;
 use pieces::Pieces;
 use rustc_hash::FxHashMap;
-use special::{Hit, SpecialTokens};
+use special::SpecialTokens;
 use split::PreTokenizer;
+use unigram::Unigram;
 
 /// How to treat the names of control tokens (`<|im_end|>`) in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +54,8 @@ pub struct Tokenizer {
     bos: Option<u32>,
     eos: Option<u32>,
     add_bos: bool,
+    /// Special tokens take the white space behind them (Phi-3).
+    special_takes_space: bool,
     warnings: Vec<TokenizerWarning>,
 }
 
@@ -57,6 +70,16 @@ enum Family {
         /// Words that are tokens themselves and skip the merges (Llama 3).
         whole: Option<FxHashMap<Box<[u8]>, u32>>,
     },
+    /// Each line separately, as characters; runs of newlines are tokens.
+    RawText {
+        chars: FxHashMap<char, u32>,
+        /// `<0x00>` to `<0xFF>`, for characters without a piece.
+        bytes: Box<[Option<u32>; 256]>,
+        /// Tokens of newlines only, by length.
+        newlines: FxHashMap<usize, u32>,
+    },
+    /// The whole span at once, as the likeliest sequence of pieces.
+    Unigram(Unigram),
     /// The whole span at once, as characters.
     SentencePiece {
         /// Put a space in front of each span.
@@ -70,6 +93,11 @@ enum Family {
 }
 
 impl Tokenizer {
+    /// The rules for splitting text into words that are known, for the table of what is supported.
+    pub fn split_rules() -> &'static [SplitRule] {
+        rules::RULES
+    }
+
     /// Encodes a text without adding tokens.
     pub fn encode(&self, text: &str, special: SpecialText) -> Vec<u32> {
         self.encode_parts(text, |from| self.special.find(text, from, special), Cow::Borrowed)
@@ -81,7 +109,7 @@ impl Tokenizer {
         self.begin(self.encode(text, special))
     }
 
-    /// Decodes ids to text; omits control tokens and replaces invalid UTF-8 by U+FFFD.
+    /// Decodes ids to text; omits control tokens except the tags of reasoning, and replaces invalid UTF-8 by U+FFFD.
     pub fn decode(&self, ids: &[u32]) -> String {
         let mut detokenizer = self.detokenizer();
         let mut text: String = ids.iter().map(|&id| detokenizer.push(self, id)).collect();
@@ -91,7 +119,12 @@ impl Tokenizer {
 
     /// A streaming [`Self::decode`].
     pub fn detokenizer(&self) -> Detokenizer {
-        Detokenizer::new(matches!(self.family, Family::SentencePiece { space_prefix: true, .. }))
+        let strip_space = match &self.family {
+            Family::SentencePiece { space_prefix, .. } => *space_prefix,
+            Family::Unigram(unigram) => unigram.begins_with_space(),
+            Family::ByteLevel { .. } | Family::RawText { .. } => false,
+        };
+        Detokenizer::new(strip_space)
     }
 
     /// The bytes of a token; empty for an id outside the vocabulary. For a control token, its name.
@@ -162,11 +195,13 @@ impl Tokenizer {
                 shielded.push(FRONT);
                 guard = false;
             }
-            let whole = self.special.find_at(&text, at, SpecialText::Parse).filter(|hit| {
-                let is_tag = reasoning && REASONING.contains(&&text[hit.start..hit.end]);
-                is_tag || self.kind(hit.id) == Some(TokenKind::UserDefined)
-            });
-            let end = whole.map_or(at + c.len_utf8(), |hit| hit.end);
+            let hit = self.special.find_at(&text, at, SpecialText::Parse);
+            // Also where the tags are no tokens of this vocabulary.
+            let tag = REASONING.into_iter().find(|tag| reasoning && text[at..].starts_with(tag));
+            let tag_end = tag.map(|tag| at + tag.len()).filter(|&end| hit.is_none_or(|hit| hit.end <= end));
+            let text_end = hit.filter(|hit| self.kind(hit.id) == Some(TokenKind::UserDefined)).map(|hit| hit.end);
+            let whole = tag_end.or(text_end);
+            let end = whole.unwrap_or(at + c.len_utf8());
             let may_begin = whole.is_none() && self.special.may_begin(c);
             // A name of one character is marked on both sides, because nothing can be put into it.
             if may_begin && self.special.id(&text[at..end]).is_some() {
@@ -199,76 +234,6 @@ impl Tokenizer {
             false => Cow::Borrowed(plain),
         }))
     }
-
-    /// Keeps the special tokens that `next` finds from a byte on, and transforms the text between them with `plain`.
-    fn encode_parts<'t>(
-        &self,
-        text: &'t str,
-        next: impl Fn(usize) -> Option<Hit>,
-        plain: impl Fn(&'t str) -> Cow<'t, str>,
-    ) -> Vec<u32> {
-        let mut ids = Vec::with_capacity(text.len() / 3 + 4);
-        let mut scratch = Scratch::default();
-        let mut from = 0;
-        while let Some(hit) = next(from) {
-            self.encode_plain(&plain(&text[from..hit.start]), &mut ids, &mut scratch);
-            ids.push(hit.id);
-            from = hit.end;
-        }
-        self.encode_plain(&plain(&text[from..]), &mut ids, &mut scratch);
-        ids
-    }
-
-    fn begin(&self, mut ids: Vec<u32>) -> Vec<u32> {
-        if let Some(bos) = self.bos.filter(|bos| self.add_bos && ids.first() != Some(bos)) {
-            ids.insert(0, bos);
-        }
-        ids
-    }
-
-    fn encode_plain(&self, text: &str, ids: &mut Vec<u32>, scratch: &mut Scratch) {
-        if text.is_empty() {
-            return;
-        }
-        match &self.family {
-            Family::ByteLevel { split, bytes, whole } => split.for_each(text, &mut |word| {
-                if let Some(&id) = whole.as_ref().and_then(|whole| whole.get(word.as_bytes())) {
-                    ids.push(id);
-                    return;
-                }
-                scratch.symbols.clear();
-                scratch.symbols.extend(word.bytes().filter_map(|byte| bytes[usize::from(byte)]));
-                self.merges.apply(scratch);
-                ids.extend_from_slice(&scratch.symbols);
-            }),
-            Family::SentencePiece { space_prefix, chars, bytes, unknown } => {
-                // `NO_TOKEN` marks a character without a piece: it never merges, so counting characters finds its place
-                // in the text again.
-                scratch.symbols.clear();
-                let spaced = space_prefix.then_some(' ').into_iter().chain(text.chars());
-                let symbols = spaced.clone().map(|c| chars.get(&c).copied().unwrap_or(NO_TOKEN));
-                scratch.symbols.extend(symbols);
-                self.merges.apply(scratch);
-                let mut missing = spaced.filter(|c| !chars.contains_key(c));
-                let mut after_unknown = false;
-                for &symbol in &scratch.symbols {
-                    if symbol != NO_TOKEN {
-                        ids.push(symbol);
-                        after_unknown = false;
-                    } else if let Some(c) = missing.next() {
-                        let mut buffer = [0; 4];
-                        let encoded = c.encode_utf8(&mut buffer).as_bytes();
-                        if encoded.iter().all(|&byte| bytes[usize::from(byte)].is_some()) {
-                            ids.extend(encoded.iter().filter_map(|&byte| bytes[usize::from(byte)]));
-                        } else if !after_unknown {
-                            ids.extend(*unknown);
-                            after_unknown = true;
-                        }
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Follows a character of a message with which the name of a control token may begin. A noncharacter, which text should not
@@ -276,7 +241,5 @@ impl Tokenizer {
 const BREAK: char = '\u{fdd0}';
 /// Precedes a message with whose text the name of a control token may go on, and a character that is such a name.
 const FRONT: char = '\u{fdd1}';
-/// Control tokens that templates look for in earlier answers.
+/// What templates look for in earlier answers; control tokens of some vocabularies.
 const REASONING: [&str; 2] = ["<think>", "</think>"];
-/// A symbol that is not a token. No vocabulary is this large.
-const NO_TOKEN: u32 = u32::MAX;

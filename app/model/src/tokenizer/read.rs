@@ -1,25 +1,28 @@
 //! Reads a vocabulary from metadata.
 
-use potluck_gguf::Metadata;
-use rustc_hash::FxHashMap;
+use potluck_gguf::{Array, Metadata, Value};
 
-use super::bytes::bytes_of;
-use super::merge::MergeTable;
-use super::pieces::{Pieces, TokenKind};
+use crate::stop::{END_KEYS, END_NAMES};
+
+use super::charsmap::Charsmap;
+use super::pieces::TokenKind;
+use super::sentence::SPACE;
 use super::special::{Special, SpecialTokens};
 use super::split::PreTokenizer;
-use super::{Family, Tokenizer, TokenizerError, TokenizerWarning};
+use super::unigram::Unigram;
+use super::{Family, Tokenizer, TokenizerError, TokenizerWarning, byte_level, rules, sentence};
 
+const MODEL: &str = "tokenizer.ggml.model";
+const PRE: &str = "tokenizer.ggml.pre";
 const TYPES: &str = "tokenizer.ggml.token_type";
 const SCORES: &str = "tokenizer.ggml.scores";
+const MERGES: &str = "tokenizer.ggml.merges";
 const BOS: &str = "tokenizer.ggml.bos_token_id";
 const EOS: &str = "tokenizer.ggml.eos_token_id";
 const UNKNOWN: &str = "tokenizer.ggml.unknown_token_id";
-
-/// SentencePiece's replacement for a space.
-const SPACE: char = '▁';
-/// Longest piece, in characters, that is split into pairs. Real pieces have at most 48.
-const MAX_PIECE_CHARS: usize = 128;
+const SPACE_PREFIX: &str = "tokenizer.ggml.add_space_prefix";
+const MERGE_SPACES: &str = "tokenizer.ggml.remove_extra_whitespaces";
+const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
 
 impl Tokenizer {
     /// Reads the vocabulary of a GGUF file.
@@ -27,59 +30,141 @@ impl Tokenizer {
     /// # Errors
     /// An unsupported tokenizer, or keys that are missing or inconsistent.
     pub fn from_metadata(metadata: &Metadata) -> Result<Self, TokenizerError> {
-        let model = metadata.str("tokenizer.ggml.model")?;
+        let model = metadata.str(MODEL)?;
         let tokens = metadata.strings("tokenizer.ggml.tokens")?;
         if tokens.is_empty() || tokens.len() > MAX_TOKENS {
             return Err(TokenizerError::BadSize(tokens.len()));
         }
-        let kinds = token_kinds(metadata, tokens.len())?;
-        let special = special_tokens(tokens, &kinds);
-        let add_bos = metadata.optional("tokenizer.ggml.add_bos_token", Metadata::bool)?;
-        let bos = token_id(metadata, BOS, tokens.len())?;
-        let eos = token_id(metadata, EOS, tokens.len())?;
-        let mut warnings = Vec::new();
-        match model {
-            "gpt2" => {
-                let name = metadata.optional("tokenizer.ggml.pre", Metadata::str)?;
-                let merges = metadata.strings("tokenizer.ggml.merges")?;
-                let (split, whole_words) = pre_tokenizer(name, &mut warnings);
-                Ok(Self {
-                    pieces: byte_level_pieces(tokens, &kinds),
-                    merges: byte_level_merges(tokens, merges, &mut warnings),
-                    family: byte_level_family(tokens, &kinds, split, whole_words, &mut warnings),
-                    special,
-                    bos,
-                    eos,
-                    add_bos: add_bos.unwrap_or(whole_words),
-                    warnings,
-                })
+        let mut kinds = token_kinds(metadata, tokens.len())?;
+        correct_kinds(metadata, tokens, &mut kinds)?;
+        let file = File { metadata, tokens, kinds };
+        let pre = metadata.optional(PRE, Metadata::str)?;
+        let mut tokenizer = match model {
+            "gemma4" => file.raw_text(true)?,
+            "gpt2" if pre.is_some_and(|name| rules::RAW_TEXT.contains(&name)) => {
+                file.raw_text(pre == Some("gemma4"))?
             }
-            "llama" => {
-                let scores = metadata.f32s(SCORES)?;
-                check_length(SCORES, scores.len(), tokens.len())?;
-                let space_prefix = metadata.optional("tokenizer.ggml.add_space_prefix", Metadata::bool)?;
-                // Files without the keys use Llama 2's ids.
-                let or_default = |id: Option<u32>, default: u32| id.or((tokens.len() > 2).then_some(default));
-                let unknown = or_default(token_id(metadata, UNKNOWN, tokens.len())?, 0);
-                let chars = single_chars(tokens, &kinds);
-                Ok(Self {
-                    pieces: sentence_pieces(tokens, &kinds),
-                    merges: sentence_merges(tokens, &kinds, scores),
-                    family: Family::SentencePiece {
-                        space_prefix: space_prefix.unwrap_or(true),
-                        chars,
-                        bytes: byte_tokens(tokens, &kinds),
-                        unknown,
-                    },
-                    special,
-                    bos: or_default(bos, 1),
-                    eos: or_default(eos, 2),
-                    add_bos: add_bos.unwrap_or(true),
-                    warnings,
-                })
-            }
-            other => Err(TokenizerError::UnsupportedModel(other.to_string())),
+            "gpt2" => file.byte_level(pre)?,
+            "llama" => file.sentence_piece()?,
+            "t5" => file.unigram()?,
+            other => return Err(TokenizerError::UnsupportedModel(other.to_string())),
+        };
+        if let Some(add_bos) = metadata.optional("tokenizer.ggml.add_bos_token", Metadata::bool)? {
+            // Gemma 4 needs the token, and some of its files deny it.
+            tokenizer.add_bos = add_bos || model == "gemma4";
         }
+        Ok(tokenizer)
+    }
+}
+
+/// What all families read.
+struct File<'a> {
+    metadata: &'a Metadata,
+    tokens: &'a [String],
+    kinds: Vec<TokenKind>,
+}
+
+impl File<'_> {
+    fn byte_level(&self, pre: Option<&str>) -> Result<Tokenizer, TokenizerError> {
+        let mut warnings = Vec::new();
+        let merges = self.metadata.strings(MERGES)?;
+        let (split, whole_words, add_bos) = pre_tokenizer(pre, &mut warnings)?;
+        Ok(Tokenizer {
+            pieces: byte_level::pieces(self.tokens, &self.kinds),
+            merges: byte_level::merges(self.tokens, merges, &mut warnings),
+            family: byte_level::family(self.tokens, &self.kinds, split, whole_words, &mut warnings),
+            special: special_tokens(self.tokens, &self.kinds, true),
+            bos: self.id(BOS)?,
+            eos: self.id(EOS)?,
+            add_bos,
+            special_takes_space: false,
+            warnings,
+        })
+    }
+
+    fn raw_text(&self, add_bos: bool) -> Result<Tokenizer, TokenizerError> {
+        let mut warnings = Vec::new();
+        let merges = self.metadata.strings(MERGES)?;
+        Ok(Tokenizer {
+            pieces: sentence::pieces(self.tokens, &self.kinds),
+            merges: byte_level::merges(self.tokens, merges, &mut warnings),
+            family: Family::RawText {
+                chars: sentence::single_chars(self.tokens, &self.kinds),
+                bytes: sentence::byte_tokens(self.tokens, &self.kinds),
+                newlines: sentence::newline_runs(self.tokens),
+            },
+            special: special_tokens(self.tokens, &self.kinds, false),
+            bos: self.id(BOS)?,
+            eos: self.id(EOS)?,
+            add_bos,
+            special_takes_space: false,
+            warnings,
+        })
+    }
+
+    fn sentence_piece(&self) -> Result<Tokenizer, TokenizerError> {
+        let scores = self.scores()?;
+        let space_prefix = self.metadata.optional(SPACE_PREFIX, Metadata::bool)?;
+        // Files without the keys use Llama 2's ids.
+        let or_default = |id: Option<u32>, default: u32| id.or((self.tokens.len() > 2).then_some(default));
+        Ok(Tokenizer {
+            pieces: sentence::pieces(self.tokens, &self.kinds),
+            merges: sentence::merges(self.tokens, &self.kinds, scores),
+            family: Family::SentencePiece {
+                space_prefix: space_prefix.unwrap_or(true),
+                chars: sentence::single_chars(self.tokens, &self.kinds),
+                bytes: sentence::byte_tokens(self.tokens, &self.kinds),
+                unknown: self.of_text(or_default(self.id(UNKNOWN)?, 0)),
+            },
+            special: special_tokens(self.tokens, &self.kinds, false),
+            bos: or_default(self.id(BOS)?, 1),
+            eos: or_default(self.id(EOS)?, 2),
+            add_bos: true,
+            special_takes_space: takes_space(self.metadata)?,
+            warnings: Vec::new(),
+        })
+    }
+
+    fn unigram(&self) -> Result<Tokenizer, TokenizerError> {
+        let scores = self.scores()?;
+        let space_prefix = self.metadata.optional(SPACE_PREFIX, Metadata::bool)?.unwrap_or(false);
+        let merge_spaces = self.metadata.optional(MERGE_SPACES, Metadata::bool)?.unwrap_or(false);
+        let charsmap = match self.metadata.get(CHARSMAP) {
+            Some(Value::Array(Array::U8(bytes))) => Charsmap::new(bytes),
+            Some(Value::Array(Array::I8(bytes))) => {
+                Charsmap::new(&bytes.iter().map(|byte| byte.cast_unsigned()).collect::<Vec<u8>>())
+            }
+            _ => Charsmap::default(),
+        };
+        let pieces = sentence::pieces(self.tokens, &self.kinds);
+        let unknown = self.of_text(self.id(UNKNOWN)?.or((self.tokens.len() > 2).then_some(2)));
+        let unigram = Unigram::new(&pieces, scores, unknown, charsmap, space_prefix, merge_spaces);
+        Ok(Tokenizer {
+            pieces,
+            merges: Default::default(),
+            family: Family::Unigram(unigram),
+            special: special_tokens(self.tokens, &self.kinds, false),
+            bos: self.id(BOS)?,
+            eos: self.id(EOS)?.or((self.tokens.len() > 1).then_some(1)),
+            add_bos: false,
+            special_takes_space: false,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Text must not become a control token, also where it is unknown.
+    fn of_text(&self, unknown: Option<u32>) -> Option<u32> {
+        unknown.filter(|&id| self.kinds[id as usize] != TokenKind::Control)
+    }
+
+    fn scores(&self) -> Result<&[f32], TokenizerError> {
+        let scores = self.metadata.f32s(SCORES)?;
+        check_length(SCORES, scores.len(), self.tokens.len())?;
+        Ok(scores)
+    }
+
+    fn id(&self, key: &'static str) -> Result<Option<u32>, TokenizerError> {
+        token_id(self.metadata, key, self.tokens.len())
     }
 }
 
@@ -107,164 +192,51 @@ fn token_kinds(metadata: &Metadata, tokens: usize) -> Result<Vec<TokenKind>, Tok
     Ok(numbers.into_iter().map(TokenKind::from_number).collect())
 }
 
-fn special_tokens(tokens: &[String], kinds: &[TokenKind]) -> SpecialTokens {
-    let special = |(id, (token, kind)): (u32, (&String, &TokenKind))| match kind {
-        TokenKind::Control | TokenKind::Unknown => Some(Special { text: token.as_str().into(), is_text: false, id }),
-        TokenKind::UserDefined => Some(Special { text: token.replace(SPACE, " ").into(), is_text: true, id }),
-        TokenKind::Normal | TokenKind::Unused | TokenKind::Byte => None,
+/// What ends an answer or begins a text is a control token, also where a file calls it text.
+fn correct_kinds(metadata: &Metadata, tokens: &[String], kinds: &mut [TokenKind]) -> Result<(), TokenizerError> {
+    for key in [BOS, EOS].into_iter().chain(END_KEYS) {
+        // Other keys than these two are looked up again by `StopTokens`, which lets them be out of range.
+        let id = metadata.optional(key, Metadata::u32)?.map_or(usize::MAX, |id| id as usize);
+        if let Some(kind @ (TokenKind::Normal | TokenKind::UserDefined)) = kinds.get_mut(id) {
+            *kind = TokenKind::Control;
+        }
+    }
+    for (token, kind) in tokens.iter().zip(kinds) {
+        if *kind == TokenKind::UserDefined && END_NAMES.contains(&token.as_str()) {
+            *kind = TokenKind::Control;
+        }
+    }
+    Ok(())
+}
+
+fn special_tokens(tokens: &[String], kinds: &[TokenKind], byte_level: bool) -> SpecialTokens {
+    let special = |(id, (token, kind)): (u32, (&String, &TokenKind))| {
+        let (text, is_text) = match kind {
+            TokenKind::Control | TokenKind::Unknown => (token.as_str().into(), false),
+            TokenKind::UserDefined if byte_level => (token.as_str().into(), true),
+            TokenKind::UserDefined => (token.replace(SPACE, " ").into(), true),
+            TokenKind::Normal | TokenKind::Unused | TokenKind::Byte => return None,
+        };
+        Some(Special { text, is_text, id })
     };
     SpecialTokens::new((0..).zip(tokens.iter().zip(kinds)).filter_map(special).collect())
 }
 
-fn pre_tokenizer(name: Option<&str>, warnings: &mut Vec<TokenizerWarning>) -> (PreTokenizer, bool) {
+/// Phi-3's tokens take the white space behind them, except these. Files do not say so; llama.cpp goes by the name too.
+fn takes_space(metadata: &Metadata) -> Result<bool, TokenizerError> {
+    let name = metadata.optional("general.name", Metadata::str)?.unwrap_or_default().to_lowercase();
+    Ok(name.contains("phi-3") || name.contains("phi3"))
+}
+
+/// The way to split text, whether words that are tokens are taken whole, and whether texts begin with a token by default.
+fn pre_tokenizer(
+    name: Option<&str>,
+    warnings: &mut Vec<TokenizerWarning>,
+) -> Result<(PreTokenizer, bool, bool), TokenizerError> {
     let Some(name) = name else {
         warnings.push(TokenizerWarning::NoPreTokenizer);
-        return (PreTokenizer::Default, false);
+        return Ok((PreTokenizer::unnamed(), false, false));
     };
-    let split = PreTokenizer::from_name(name).unwrap_or_else(|| {
-        warnings.push(TokenizerWarning::UnknownPreTokenizer(name.to_string()));
-        PreTokenizer::Modern { digits: 3 }
-    });
-    (split, PreTokenizer::takes_whole_words(name))
-}
-
-fn byte_level_pieces(tokens: &[String], kinds: &[TokenKind]) -> Pieces {
-    let mut pieces = Pieces::default();
-    for (token, &kind) in tokens.iter().zip(kinds) {
-        match kind {
-            TokenKind::Normal | TokenKind::Unused | TokenKind::Byte => match bytes_of(token) {
-                Some(bytes) => pieces.push(&bytes, kind),
-                None => pieces.push(token.as_bytes(), kind),
-            },
-            TokenKind::Unknown | TokenKind::Control | TokenKind::UserDefined => pieces.push(token.as_bytes(), kind),
-        }
-    }
-    pieces
-}
-
-fn byte_level_merges(tokens: &[String], merges: &[String], warnings: &mut Vec<TokenizerWarning>) -> MergeTable {
-    let mut ids: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(tokens.len(), Default::default());
-    for (id, token) in (0..).zip(tokens) {
-        ids.entry(token).or_insert(id);
-    }
-    let mut table = MergeTable::with_capacity(merges.len());
-    let mut skipped = 0;
-    let mut merged = String::new();
-    for (rank, merge) in (0..).zip(merges) {
-        // The alphabet contains no space, so the first space after the first character separates the two parts.
-        let first = merge.chars().next().map_or(0, char::len_utf8);
-        let known = merge[first..].find(' ').and_then(|at| {
-            let (left, right) = (&merge[..first + at], &merge[first + at + 1..]);
-            merged.clear();
-            merged.push_str(left);
-            merged.push_str(right);
-            Some((*ids.get(left)?, *ids.get(right)?, *ids.get(merged.as_str())?))
-        });
-        match known {
-            Some((left, right, id)) => table.insert(left, right, rank, id),
-            None => skipped += 1,
-        }
-    }
-    if skipped > 0 {
-        warnings.push(TokenizerWarning::SkippedMerges(skipped));
-    }
-    table
-}
-
-fn byte_level_family(
-    tokens: &[String],
-    kinds: &[TokenKind],
-    split: PreTokenizer,
-    whole_words: bool,
-    warnings: &mut Vec<TokenizerWarning>,
-) -> Family {
-    let mut bytes = Box::new([None; 256]);
-    let mut whole = whole_words.then(FxHashMap::default);
-    for (id, (token, kind)) in (0..).zip(tokens.iter().zip(kinds)) {
-        if matches!(kind, TokenKind::Control | TokenKind::Unknown) {
-            continue;
-        }
-        let Some(piece) = bytes_of(token) else { continue };
-        if let [byte] = piece[..] {
-            bytes[usize::from(byte)].get_or_insert(id);
-        }
-        if let Some(whole) = &mut whole {
-            whole.entry(piece.into_boxed_slice()).or_insert(id);
-        }
-    }
-    // Ignore bytes that never occur in UTF-8.
-    let in_text = |byte: usize| !matches!(byte, 0xc0 | 0xc1 | 0xf5..=0xff);
-    let missing = bytes.iter().enumerate().filter(|(byte, id)| in_text(*byte) && id.is_none()).count();
-    if missing > 0 {
-        warnings.push(TokenizerWarning::MissingBytes(missing));
-    }
-    Family::ByteLevel { split, bytes, whole }
-}
-
-/// The byte of a token like `<0x0A>`.
-fn byte_token(token: &str) -> Option<u8> {
-    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
-    if digits.len() == 2 { u8::from_str_radix(digits, 16).ok() } else { None }
-}
-
-fn byte_tokens(tokens: &[String], kinds: &[TokenKind]) -> Box<[Option<u32>; 256]> {
-    let mut bytes = Box::new([None; 256]);
-    for (id, (token, kind)) in (0..).zip(tokens.iter().zip(kinds)) {
-        if let (TokenKind::Byte, Some(byte)) = (kind, byte_token(token)) {
-            bytes[usize::from(byte)] = Some(id);
-        }
-    }
-    bytes
-}
-
-fn sentence_pieces(tokens: &[String], kinds: &[TokenKind]) -> Pieces {
-    let mut pieces = Pieces::default();
-    for (token, &kind) in tokens.iter().zip(kinds) {
-        match (kind, byte_token(token)) {
-            (TokenKind::Byte, Some(byte)) => pieces.push(&[byte], kind),
-            (TokenKind::Control | TokenKind::Unknown, _) => pieces.push(token.as_bytes(), kind),
-            _ => pieces.push(token.replace(SPACE, " ").as_bytes(), kind),
-        }
-    }
-    pieces
-}
-
-fn single_chars(tokens: &[String], kinds: &[TokenKind]) -> FxHashMap<char, u32> {
-    let mut chars = FxHashMap::default();
-    for (id, (token, kind)) in (0..).zip(tokens.iter().zip(kinds)) {
-        let mut letters = token.chars();
-        if let (TokenKind::Normal, Some(c), None) = (kind, letters.next(), letters.next()) {
-            chars.entry(c).or_insert(id);
-        }
-    }
-    if let Some(&space) = chars.get(&SPACE) {
-        chars.insert(' ', space);
-    }
-    chars
-}
-
-/// All ways to build a piece from two others; the better a piece's score, the earlier it merges.
-fn sentence_merges(tokens: &[String], kinds: &[TokenKind], scores: &[f32]) -> MergeTable {
-    let normal = || (0u32..).zip(tokens.iter().zip(kinds)).filter(|(_, (_, kind))| **kind == TokenKind::Normal);
-    let mut ids: FxHashMap<&str, u32> = FxHashMap::with_capacity_and_hasher(tokens.len(), Default::default());
-    for (id, (token, _)) in normal() {
-        ids.entry(token).or_insert(id);
-    }
-    let mut distinct: Vec<f32> = scores.to_vec();
-    distinct.sort_unstable_by(|a, b| b.total_cmp(a));
-    distinct.dedup_by(|a, b| a.total_cmp(b).is_eq());
-    let mut table = MergeTable::with_capacity(tokens.len() * 3);
-    for (id, (token, _)) in normal() {
-        if ids.get(token.as_str()) != Some(&id) || token.chars().nth(MAX_PIECE_CHARS).is_some() {
-            continue;
-        }
-        let score = scores[id as usize];
-        let rank = distinct.partition_point(|other| other.total_cmp(&score).is_gt()) as u32;
-        for (at, _) in token.char_indices().skip(1) {
-            if let (Some(&left), Some(&right)) = (ids.get(&token[..at]), ids.get(&token[at..])) {
-                table.insert(left, right, rank, id);
-            }
-        }
-    }
-    table
+    let rule = rules::find(name).ok_or_else(|| TokenizerError::UnknownPreTokenizer(name.to_string()))?;
+    Ok((PreTokenizer::new(rule), rule.whole_words, rule.add_bos))
 }

@@ -12,7 +12,7 @@ import pathlib
 import random
 
 import sentencepiece
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 HERE = pathlib.Path(__file__).parent
 
@@ -143,9 +143,62 @@ def sentence_piece(space_prefix):
     }
 
 
+def unigram():
+    """SentencePiece unigram; the text normalization of real files is too large to keep."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(CORPUS), model_writer=model, model_type="unigram", vocab_size=300, character_coverage=0.98,
+        normalization_rule_name="identity", num_threads=1, minloglevel=2, hard_vocab_limit=False,
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
+    ids = range(processor.get_piece_size())
+
+    def kind(id):
+        return 2 if processor.is_unknown(id) else 3 if processor.is_control(id) else 1
+
+    return {
+        "name": "unigram",
+        "model": "t5",
+        "space_prefix": True,
+        "merge_spaces": True,
+        "unknown": processor.unk_id(),
+        "tokens": [processor.id_to_piece(id) for id in ids],
+        "types": [kind(id) for id in ids],
+        "scores": [processor.get_score(id) for id in ids],
+        # The Python package takes spaces at the end for none.
+        "cases": [{"text": text, "ids": processor.encode(text)} for text in TEXTS],
+    }
+
+
+def raw_text():
+    """BPE of lines of raw text with bytes for what is unknown, as Gemma 4 has it."""
+    tokenizer = Tokenizer(models.BPE(byte_fallback=True, fuse_unk=False))
+    tokenizer.normalizer = normalizers.Replace(" ", "▁")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"\n+"), "isolated")
+    bytes = [f"<0x{byte:02X}>" for byte in range(256)]
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, min_frequency=2, special_tokens=[AddedToken(byte, normalized=False) for byte in bytes],
+        limit_alphabet=80, show_progress=False,
+    )
+    tokenizer.train_from_iterator(CORPUS, trainer)
+    definition = json.loads(tokenizer.to_str())
+    definition["added_tokens"] = []
+    tokenizer = Tokenizer.from_str(json.dumps(definition))
+    vocabulary = definition["model"]["vocab"]
+    tokens = sorted(vocabulary, key=vocabulary.get)
+    return {
+        "name": "raw-text",
+        "model": "gemma4",
+        "tokens": tokens,
+        "types": [6 if token in bytes else 1 for token in tokens],
+        "merges": [" ".join(merge) for merge in definition["model"]["merges"]],
+        "cases": [{"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in TEXTS],
+    }
+
+
 def main():
     vocabularies = [byte_level(name, regexes) for name, regexes in PRE.items()]
-    vocabularies += [sentence_piece(True), sentence_piece(False)]
+    vocabularies += [sentence_piece(True), sentence_piece(False), unigram(), raw_text()]
     text = ",\n".join(json.dumps(vocabulary, ensure_ascii=False) for vocabulary in vocabularies)
     (HERE / "tokenizers.json").write_text(f"[{text}]\n")
 

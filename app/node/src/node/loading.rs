@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::Abortable;
 use potluck_gguf::Metadata;
+use potluck_model::LocalTime;
 use potluck_panel::NoticeLevel;
 use potluck_plan::{Bytes, PeerId};
 use potluck_protocol::{LoadPhase, ModelCard, ModelSource, PieceRequest};
@@ -50,7 +51,8 @@ impl Node {
 
     pub(super) fn model_opened(&mut self, model: &Rc<Model>, metadata: &Metadata) {
         let Some(context) = self.hosting.context() else { return };
-        match model.for_coordinator(metadata, context) {
+        let now = LocalTime::from_unix(self.platform.clock.unix_seconds());
+        match model.for_coordinator(metadata, context, now) {
             Ok((opened, remarks)) => {
                 remarks.into_iter().for_each(|remark| self.notice(NoticeLevel::Info, remark));
                 self.hosting.hashed(model.source.group_list());

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use potluck_engine::{Settings, fixed_overhead};
 use potluck_gguf::{GgufError, Metadata};
-use potluck_model::{ModelError, ModelSpec, Profile, UnitMap};
+use potluck_model::{LocalTime, ModelError, ModelSpec, Profile, UnitMap};
 use potluck_plan::{Bytes, KvCacheType, ModelId};
 use potluck_protocol::{ModelCard, ModelSource};
 use potluck_swarm::OpenedModel;
@@ -238,12 +238,17 @@ fn check_size(name: &str, bytes: Bytes) -> Result<(), OpenError> {
 
 impl Model {
     /// Everything the coordinator needs, with a shape for every KV cache type that the kernels support for this model. The
-    /// planner checks which of them fit a device's bindings.
+    /// planner checks which of them fit a device's bindings. Prompts are dated `now`.
     ///
     /// # Errors
     /// The vocabulary cannot be read.
-    pub fn for_coordinator(&self, metadata: &Metadata, context: u32) -> Result<(OpenedModel, Vec<String>), OpenError> {
-        let (language, remarks) = ModelLanguage::read(metadata, context)?;
+    pub fn for_coordinator(
+        &self,
+        metadata: &Metadata,
+        context: u32,
+        now: LocalTime,
+    ) -> Result<(OpenedModel, Vec<String>), OpenError> {
+        let (language, remarks) = ModelLanguage::read(metadata, context, now)?;
         // The fixed overhead does not depend on the KV cache type.
         let settings = settings(Bytes(u64::MAX), context, KvCacheType::F32);
         let types: Vec<KvCacheType> =

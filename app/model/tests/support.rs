@@ -1,0 +1,127 @@
+//! `docs/tokenizers.md` says what the code does and how it was judged. Write it anew with
+//!
+//!     POTLUCK_WRITE_DOCS=1 cargo test -p potluck-model --test support
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use potluck_model::Tokenizer;
+use serde_json::Value;
+
+const DOCUMENT: &str = "../../docs/tokenizers.md";
+
+const HEAD: &str = "\
+# Tokenizers and chat templates
+
+<!-- Written by app/model/tests/support.rs; change the code instead, then run that test with POTLUCK_WRITE_DOCS=1. -->
+
+What a file needs is read from its header (`tokenizer.*`). What is not in these tables is refused in one sentence that names it.
+
+## Families
+
+| `tokenizer.ggml.model` | What it is | Judged with the vocabularies of |
+| --- | --- | --- |
+| `gpt2` | byte-level BPE, with a rule for splitting text | Aquila, Command R, DeepSeek Coder and LLM, Falcon, GPT-2, GPT-NeoX, Llama 3, MPT, Qwen2, Qwen3.5, Refact, StarCoder |
+| `gemma4` | BPE of lines of raw text, `▁` for spaces, bytes as `<0x00>` | Gemma 4 |
+| `llama` | SentencePiece BPE by scores, with byte tokens | Baichuan, Llama 2, Phi-3 |
+| `t5` | SentencePiece unigram, with text normalization | Nomic Embed v2 |
+
+Each encodes 10,000 lines of mixed text exactly as llama.cpp does, with control tokens parsed and not
+(`python3 e2e/golden/vocabularies.py`). Two differences are meant: `</s>` ends an answer only where a file calls it special, and
+DeepSeek LLM's punctuation includes U+3000, as its pattern says.
+
+Control, user-defined, unknown, unused and byte tokens count as the file marks them; what begins a text or ends an answer is a
+control token in any case. A beginning-of-sequence token is put in front if `tokenizer.ggml.add_bos_token` says so, or else by the
+rule; always for Gemma 4. No end-of-sequence token is added, because the model is to go on. Phi-3's special tokens take the white
+space behind them.
+
+An answer ends at the tokens of `eos`, `eot`, `eom` and `fim_pad`, `fim_rep`, `fim_sep` keys and at tokens with well-known names
+(`app/model/src/stop.rs`).
+
+## Rules for splitting text
+
+By `tokenizer.ggml.pre`. \"Whole words\": a word that is a token skips the merges. \"Begins\": a beginning-of-sequence token is the
+default. \"Judge\": what gives the same ids for 10,000 lines in a vocabulary whose merges cross every boundary; llama.cpp
+approximates some rules, and those are judged by Hugging Face's tokenizers with the model's own patterns.
+Files without the key use `default`.
+
+| Names | Whole words | Begins | Judge |
+| --- | --- | --- | --- |
+";
+
+const TEMPLATES: &str = "
+The names `gemma4` and `sarvam-moe` stand for the family `gemma4`; `sarvam-moe` is read by construction only.
+
+## Chat templates
+
+Any Jinja template renders that keeps to what Transformers offers: macros, namespaces, loop controls, `generation` tags,
+`raise_exception`, `strftime_now` (the day on which the model was opened, in UTC), Python's string methods and `tojson` with
+`indent`, `separators`, `sort_keys` and `ensure_ascii`. Not `autoescape`: text is never escaped. These are rendered exactly as
+Transformers renders them, with 11 conversations each; the columns say which of them the template writes into the prompt.
+
+| Template | System | Tools | Results of tools | Reasoning before a call |
+| --- | --- | --- | --- | --- |
+";
+
+fn yes(value: bool) -> &'static str {
+    if value { "yes" } else { "–" }
+}
+
+fn rules() -> String {
+    let golden: Value = serde_json::from_str(include_str!("golden/rules.json")).unwrap();
+    let judges: BTreeMap<&str, &str> = golden["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|group| {
+            let names = group["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+            names.map(|name| (name, group["by"].as_str().unwrap()))
+        })
+        .collect();
+    let mut table = String::new();
+    for rule in Tokenizer::split_rules() {
+        let names: Vec<String> = rule.names.iter().map(|name| format!("`{name}`")).collect();
+        let judge = rule.names.iter().find_map(|name| judges.get(name)).expect("every rule has a judge");
+        let (whole, begins) = (yes(rule.whole_words), yes(rule.add_bos));
+        writeln!(table, "| {} | {whole} | {begins} | {judge} |", names.join(", ")).unwrap();
+    }
+    table
+}
+
+fn templates() -> String {
+    let golden: Value = serde_json::from_str(include_str!("golden/templates.json")).unwrap();
+    let mut texts: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
+    for result in golden["results"].as_array().unwrap() {
+        let text = result["text"].as_str().unwrap_or_default();
+        let template = texts.entry(result["template"].as_str().unwrap()).or_default();
+        template.insert(result["title"].as_str().unwrap(), text);
+    }
+    let mut table = String::new();
+    for (template, texts) in texts {
+        let has = |title: &str, part: &str| texts.get(title).is_some_and(|text| text.contains(part));
+        let result = has("a tool's answer", "rain\": true") || has("a tool's answer", "rain\\\": true");
+        writeln!(
+            table,
+            "| {template} | {} | {} | {} | {} |",
+            yes(has("with a system prompt", "Be brief.")),
+            yes(has("tools", "weather")),
+            yes(result),
+            yes(has("a tool's answer", "I ask.")),
+        )
+        .unwrap();
+    }
+    table
+}
+
+#[test]
+fn the_table_of_tokenizers_and_templates_is_up_to_date() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(DOCUMENT);
+    let expected = [HEAD, &rules(), TEMPLATES, &templates()].concat();
+    if std::env::var_os("POTLUCK_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &expected).unwrap();
+    }
+    let found = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(found == expected, "docs/tokenizers.md is out of date: run this test with POTLUCK_WRITE_DOCS=1");
+}
