@@ -15,6 +15,7 @@ use potluck_protocol::{Contribution, Frame, LoadReport, PromptRequest, RequestId
 use crate::coordinator::Coordinator;
 use crate::event::{Identity, OpenedModel};
 use crate::event_context::EventContext;
+use crate::experts::Holders;
 use crate::guest::Guest;
 use crate::limits;
 use crate::members::Members;
@@ -67,6 +68,8 @@ pub struct Peer {
     cx: EventContext,
     trace: Trace,
     liveness: Liveness,
+    /// The next wake-up that the driver was asked for.
+    wake: Option<Millis>,
 }
 
 impl Peer {
@@ -81,9 +84,15 @@ impl Peer {
             worker: Worker::default(),
             guest: Guest::default(),
             coordinator: None,
-            cx: EventContext { now: Millis(f64::MIN), members: Members::new(me), out: Outbox::new(me) },
+            cx: EventContext {
+                now: Millis(f64::MIN),
+                members: Members::new(me),
+                holders: Holders::default(),
+                out: Outbox::new(me),
+            },
             trace: Trace::default(),
             liveness: Liveness::default(),
+            wake: None,
         }
     }
 
@@ -97,9 +106,21 @@ impl Peer {
             self.frame(self.identity.peer, frame);
         }
         self.worker.start(&mut self.cx);
+        self.ask_to_be_woken();
         let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
+    }
+
+    /// Asks for the next wake-up, unless one comes before it is needed.
+    fn ask_to_be_woken(&mut self) {
+        let now = self.cx.now;
+        self.wake.take_if(|wake| wake.0 <= now.0);
+        let Some(at) = self.worker.next_look() else { return };
+        if self.wake.is_none_or(|wake| at.0 < wake.0) {
+            self.wake = Some(at);
+            self.cx.out.act(Action::WakeAt(at));
+        }
     }
 
     /// What the page shows.
@@ -193,6 +214,10 @@ impl Peer {
             Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
             Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
             Event::Tick => self.tick(),
+            Event::Wake => {
+                self.wake = None;
+                self.worker.look(&mut self.cx);
+            }
         }
     }
 
@@ -281,7 +306,7 @@ impl Peer {
         if self.membership == Membership::Waiting {
             self.guest.fail_abandoned(&mut self.cx);
         }
-        self.worker.tick(&mut self.cx);
+        self.worker.look(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.tick(&mut self.cx);
         }

@@ -2,8 +2,8 @@
 
 use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hello, Message, ModelSource, PieceRequest, PromptRequest,
-    RequestId, Role, Sampling, Session, Sharing,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Frame, Hedging, Hello, Message, ModelSource, PieceRequest,
+    PromptRequest, RequestId, Role, Sampling, Session, Sharing,
 };
 
 use super::{Membership, Peer};
@@ -41,6 +41,9 @@ fn host() -> Peer {
         last_epoch: PlanEpoch(0),
         in_advance: false,
         hidden: Vec::new(),
+        replicas: 1,
+        hedging: Hedging::Off,
+        spot_checks: 0.0,
     };
     on(&mut host, Event::Host(command));
     on(&mut host, Event::Connected);
