@@ -92,6 +92,9 @@ impl Node {
             last_epoch,
             in_advance: true,
             hidden: self.hosting.hidden(),
+            replicas: HostCommand::REPLICAS,
+            hedging: Default::default(),
+            spot_checks: HostCommand::SPOT_CHECKS,
         };
         let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible };
         let options = LineOptions {

@@ -258,6 +258,9 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         last_epoch: Default::default(),
         in_advance: true,
         hidden: Vec::new(),
+        replicas: potluck_swarm::HostCommand::REPLICAS,
+        hedging: potluck_protocol::Hedging::default(),
+        spot_checks: potluck_swarm::HostCommand::SPOT_CHECKS,
     };
     session.send(Input::Alone(command, budget, files));
     session

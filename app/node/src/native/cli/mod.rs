@@ -80,6 +80,9 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         last_epoch: Default::default(),
         in_advance: true,
         hidden: Vec::new(),
+        replicas: HostCommand::REPLICAS,
+        hedging: Default::default(),
+        spot_checks: HostCommand::SPOT_CHECKS,
     };
     session.send(Input::Alone(command, options.budget, files));
     session.until_up().await?;
