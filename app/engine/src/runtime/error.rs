@@ -160,7 +160,7 @@ pub enum EngineError {
         /// First position of the work.
         wanted: u32,
     },
-    /// `Then::Route` names a block that does not follow the range.
+    /// The blocks do not follow those of `Input::Experts`, or `Then::Route` names a block that does not follow the range.
     #[error("Block {0:?} does not follow the blocks of this work.")]
     NotNext(BlockIndex),
     /// A continuation of a position whose sampled token is not on the GPU.

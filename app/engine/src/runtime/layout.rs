@@ -272,7 +272,13 @@ pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
     let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
         .into_iter()
         .chain((0..spec.blocks.len() as u16).flat_map(|b| {
-            [WeightUnit::TokenMixer(BlockIndex(b)), WeightUnit::Dense(BlockIndex(b)), WeightUnit::Router(BlockIndex(b))]
+            let block = BlockIndex(b);
+            [
+                WeightUnit::TokenMixer(block),
+                WeightUnit::Dense(block),
+                WeightUnit::Router(block),
+                WeightUnit::Expert(block, ExpertId(0)),
+            ]
         }))
         .collect();
     let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();

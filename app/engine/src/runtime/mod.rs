@@ -7,6 +7,7 @@ pub mod encode;
 mod encode_ahead;
 pub mod engine;
 pub mod error;
+pub mod expert_io;
 pub mod gpu;
 mod in_use;
 mod keep_alive;

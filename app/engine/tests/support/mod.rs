@@ -319,7 +319,7 @@ impl Bench {
 
     pub fn hidden(&mut self, task: Task) -> Vec<f32> {
         match self.run(task) {
-            Outcome::Hidden(values) | Outcome::Logits(values) | Outcome::Sum(values) => values,
+            Outcome::Hidden(values) | Outcome::Logits(values) | Outcome::ExpertOutputs(values) => values,
             other => panic!("{other:?}"),
         }
     }

@@ -159,7 +159,8 @@ impl Core {
                 WeightUnit::TokenMixer(block) => self.token_mixer(&mut rec, &layout, block, batch)?,
                 WeightUnit::Dense(block) => self.dense(&mut rec, &layout, block, batch)?,
                 WeightUnit::Router(block) if decodes && Some(block) == expert_block => {
-                    self.fused_experts(&mut rec, &layout, block, batch.n)?;
+                    self.route(&mut rec, &layout, block, batch)?;
+                    self.experts(&mut rec, &layout, block, batch)?;
                 }
                 WeightUnit::LmHead if decodes => self.logits(&mut rec, &layout, 0, 1)?,
                 _ => {}
