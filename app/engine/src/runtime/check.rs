@@ -118,6 +118,10 @@ impl Core {
         check_vectors(normed, experts.len() * self.spec.hidden as usize)?;
         for chosen in experts {
             self.check_chosen(block, chosen.iter().copied())?;
+            if self.slots.has(block) {
+                // A pooled expert that is missing is an outcome of its own.
+                continue;
+            }
             let absent = chosen.iter().find(|expert| !self.resident.contains(&WeightUnit::Expert(block, **expert)));
             if let Some(&expert) = absent {
                 return Err(EngineError::ExpertNotHeld(block, expert));

@@ -7,6 +7,7 @@ use potluck_plan::WeightUnit;
 use potluck_shaders::{Format, Job, Kernel, KernelVariant, Operand, Pairs, Tile, TileKind};
 
 use crate::runtime::core::Core;
+use crate::runtime::layout::ExpertPlaces;
 use crate::runtime::tensors::Shape;
 use crate::runtime::tuning_table::Shape as Tunable;
 
@@ -33,27 +34,31 @@ impl Core {
                     all.extend([self.profile.norm(), self.profile.router(), Kernel::Combine]);
                     self.matrix_kernels(unit, Operand::Plain, &mut all);
                 }
-                WeightUnit::Expert(block, _) => {
-                    all.insert(Kernel::SwiGlu);
-                    if let Some(places) = self.layout.experts.get(&block) {
-                        for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertDown)] {
-                            all.extend(self.profile.fused(matrix.shape.format, job, 1));
-                            all.extend(self.profile.variants(matrix.shape.format, job));
-                        }
-                        for matrix in [&places.gate, &places.up, &places.down] {
-                            let format = matrix.shape.format;
-                            all.insert(self.profile.decode(format, Operand::Expert, 1));
-                            let prefill = self.profile.prefill_experts(format);
-                            if matches!(prefill, Kernel::MatMul { .. }) {
-                                all.insert(self.profile.groups());
-                            }
-                            all.insert(prefill);
-                        }
-                    }
-                }
+                WeightUnit::Expert(..) => {}
             }
         }
+        for places in self.layout.experts.values() {
+            self.expert_kernels(places, &mut all);
+        }
         all
+    }
+
+    /// Kernels of a block's experts.
+    fn expert_kernels(&self, places: &ExpertPlaces, all: &mut BTreeSet<Kernel>) {
+        all.insert(Kernel::SwiGlu);
+        for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertDown)] {
+            all.extend(self.profile.fused(matrix.shape.format, job, 1));
+            all.extend(self.profile.variants(matrix.shape.format, job));
+        }
+        for matrix in [&places.gate, &places.up, &places.down] {
+            let format = matrix.shape.format;
+            all.insert(self.profile.decode(format, Operand::Expert, 1));
+            let prefill = self.profile.prefill_experts(format);
+            if matches!(prefill, Kernel::MatMul { .. }) {
+                all.insert(self.profile.groups());
+            }
+            all.insert(prefill);
+        }
     }
 
     /// Kernels to tune: each kernel in use whose kind has no measurements, with its alternatives.

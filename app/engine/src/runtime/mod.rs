@@ -20,6 +20,7 @@ pub mod pipelines;
 mod placement;
 #[cfg(any(target_arch = "wasm32", test))]
 mod poll_kick;
+pub mod pool;
 mod prepare;
 mod readback;
 pub mod recorder;
@@ -27,6 +28,7 @@ mod run;
 mod sampled_tokens;
 pub mod settings;
 pub mod sizes;
+pub mod slots;
 pub mod staging;
 mod subgroups;
 pub mod submit;

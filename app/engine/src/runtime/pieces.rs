@@ -106,7 +106,9 @@ fn join(first: Outcome, second: Outcome) -> Outcome {
             normed: [normed_a, normed_b].concat(),
             routes: [routes_a, routes_b].concat(),
         },
-        (failure @ (Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_)), _) => failure,
+        (failure @ (Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_) | Outcome::Missing { .. }), _) => {
+            failure
+        }
         (_, outcome) => outcome,
     }
 }

@@ -67,7 +67,15 @@ impl Core {
     /// Accepts a piece of work: starts it, or queues it behind others.
     pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
+        let work = Work { task: self.end_at_pool(work.task), ..work };
         self.check(&work.task)?;
+        // Also if some are missing: loading those must not evict the others.
+        self.touch_experts(&work.task);
+        if let Some(missing) = self.missing_experts(&work.task) {
+            self.answer(work.ticket, missing, 0.0);
+            notify.event(Event::Answered);
+            return Ok(());
+        }
         let max = self.tokens_at_once(&work.task)?;
         if rows_of(&work.task) > max {
             let ticket = work.ticket;
@@ -176,6 +184,11 @@ impl Core {
     fn start(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
         self.check(&work.task)?;
+        if let Some(missing) = self.missing_experts(&work.task) {
+            self.answer(work.ticket, missing, 0.0);
+            notify.event(Event::Answered);
+            return Ok(());
+        }
         let started = crate::runtime::clock::now();
         let result = self.result(&work.task)?;
         let bytes = result.bytes();
