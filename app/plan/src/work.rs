@@ -205,6 +205,13 @@ pub enum Outcome {
     },
     /// [`Task::Experts`]: one unweighted vector of hidden width for each token and expert, in the order of the task.
     ExpertOutputs(Vec<f32>),
+    /// [`Task::Experts`]: some experts that it names are not loaded. They can be loaded and the task repeated.
+    Missing {
+        /// The block.
+        block: BlockIndex,
+        /// The experts that are not loaded, ascending.
+        experts: Vec<ExpertId>,
+    },
     /// [`LogitsRequest::Top`]: one for each token that passed the LM head. [`Task::Continue`]: one for each step.
     Candidates(Vec<Candidates>),
     /// [`LogitsRequest::Logits`]: tokens × vocabulary.
