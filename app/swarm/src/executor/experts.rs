@@ -116,6 +116,12 @@ impl Executor {
                 let steps = self.dispatch.answered(call, ExpertHolder::Own, &outputs, 0.0, around!(self, cx));
                 return self.carry_out(steps, cx);
             }
+            // Somebody else may have them.
+            Outcome::Missing { .. } => {
+                let missing = ExpertFailure::NotHere(self.residency);
+                let steps = self.dispatch.failed(call, ExpertHolder::Own, missing, around!(self, cx));
+                return self.carry_out(steps, cx);
+            }
             Outcome::DeviceLost => StageFaultKind::DeviceLost,
             Outcome::Failed(sentence) => StageFaultKind::Failed(sentence),
             _ => StageFaultKind::Failed("the work was cancelled".to_owned()),
@@ -217,6 +223,7 @@ impl Executor {
         let answer = match outcome {
             Outcome::ExpertOutputs(outputs) => Ok(outputs),
             Outcome::DeviceLost => Err(ExpertFailure::DeviceLost),
+            Outcome::Missing { .. } => Err(ExpertFailure::NotHere(self.residency)),
             _ => Err(ExpertFailure::Failed),
         };
         self.answer_call(to, answer, millis, cx);

@@ -305,7 +305,7 @@ impl Executor {
             Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, cx),
             Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), cx),
             // The coordinator asks for candidates only, and routed batches wait for their experts together.
-            Outcome::Logits(_) | Outcome::Routed { .. } | Outcome::ExpertOutputs(_) => {
+            Outcome::Logits(_) | Outcome::Routed { .. } | Outcome::ExpertOutputs(_) | Outcome::Missing { .. } => {
                 self.fail_job(&job, StageFaultKind::BadResult(self.me), cx);
             }
             Outcome::Cancelled => {
