@@ -130,7 +130,7 @@ params! {
         up: u32,
         /// Experts in the block.
         experts: u32,
-        /// Experts per token.
+        /// (token, expert) pairs that share an input vector.
         used: u32,
         /// First slot in this binding.
         slot_first: u32,
@@ -213,8 +213,6 @@ params! {
         experts: u32,
         /// Experts per token.
         used: u32,
-        /// 1: add to the output instead of overwriting it.
-        add: u32,
     }
     /// Largest logit of each segment.
     Segments {

@@ -1,12 +1,11 @@
-// Weighted sum of a token's expert outputs in router order, optionally added to the residual. Skips experts that this
-// device does not hold (no slot).
+// Adds the weighted sum of a token's expert outputs, in router order, to its hidden vector. It does not matter where an
+// output comes from, so the bits do not depend on where the experts are. Skips a pair without an expert.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
-@group(0) @binding(1) var<storage, read> slots: array<u32>;
-@group(0) @binding(2) var<storage, read> chosen: array<u32>;
-@group(0) @binding(3) var<storage, read> gates: array<f32>;
-@group(0) @binding(4) var<storage, read> parts: array<vec4<f32>>;
-@group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read> chosen: array<u32>;
+@group(0) @binding(2) var<storage, read> gates: array<f32>;
+@group(0) @binding(3) var<storage, read> parts: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
 
 @compute @workgroup_size($THREADS)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -17,11 +16,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var sum = vec4<f32>(0.0);
     for (var k = 0u; k < params.used; k++) {
         let pair = row * params.used + k;
-        let expert = chosen[pair];
-        if (expert < params.experts && slots[expert] != 0xffffffffu) {
+        if (chosen[pair] < params.experts) {
             sum = fma(vec4<f32>(gates[pair]), parts[pair * params.width + quad], sum);
         }
     }
-    if (params.add != 0u) { sum += y[index]; }
-    y[index] = sum;
+    y[index] += sum;
 }

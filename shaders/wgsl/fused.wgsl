@@ -7,7 +7,7 @@
 // NORM: RMS-normalizes the vectors on the way: y = W · (x ∘ gain) / rms(x). Thread by thread, 256 sums of squares.
 // Up to three matrices in one binding (query, key, value); BIAS: with a bias each; otherwise optionally added to y.
 // GATED: a result combines two matrix rows, one of gate and one of up, and stores silu(gate) · up.
-// EXPERT: group z is one chosen (token, expert) pair. SUM: the weighted sum over a token's experts, in router order.
+// EXPERT: group z is one chosen (token, expert) pair, and `used` pairs share a vector: those of a token, or none.
 // Every sum has a fixed order and explicit `fma`, so $ROWS vectors at a time give the bits of one, in every variant.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
@@ -23,15 +23,10 @@ $PARAMS
 #if BIAS
 @group(0) @binding(5) var<storage, read> bias: array<f32>;
 #endif
-#if EXPERT
-@group(0) @binding(5) var<storage, read> slots: array<u32>;
-@group(0) @binding(6) var<storage, read> chosen: array<u32>;
-#endif
 #else
-#if SUM
+#if EXPERT
 @group(0) @binding(4) var<storage, read> slots: array<u32>;
 @group(0) @binding(5) var<storage, read> chosen: array<u32>;
-@group(0) @binding(6) var<storage, read> gates: array<f32>;
 #endif
 #endif
 
@@ -86,7 +81,7 @@ fn line(row: u32) -> Line {
     return Line(at.base + r * params.row_bytes, at.y + r, at.bias + r);
 }
 
-#if EXPERTS
+#if EXPERT
 fn slot_of(pair: u32) -> u32 {
     let expert = chosen[pair];
     var slot = 0xffffffffu;
@@ -143,17 +138,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #endif
 #end
-#if SUM
-    for (var k = 0u; k < params.used; k++) {
-    let pair = group.z * params.used + k;
-    let slot = slot_of(pair);
-    if (slot >= params.slot_count) { continue; }
-    let at_0 = pair * params.x_stride;
-#repeat p $PAIRS
-    base_$p_0 = line_$p.base + slot * params.expert_bytes;
-    var part_0_$p_0 = 0.0;
-#end
-#else
 #if EXPERT
     let slot = slot_of(group.z);
     if (slot >= params.slot_count) { return; }
@@ -168,14 +152,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let first = group.z * $ROWSu;
 #repeat r $ROWS
     let at_$r = (params.x_first + min(first + $ru, params.n - 1u)) * params.x_stride;
-#end
-#endif
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-    var part_$r_$p_$h = 0.0;
-#end
-#end
 #end
 #endif
 #if STAGED
@@ -244,7 +220,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #endif
 #repeat p $PAIRS
 #repeat h $HALVES
-            part_0_$p_$h = product(w_$p_$h_$u, base_$p_$h, unit_$u, v, s, part_0_$p_$h);
+            sum_0_$p_$h = product(w_$p_$h_$u, base_$p_$h, unit_$u, v, s, sum_0_$p_$h);
 #end
 #end
         }
@@ -323,26 +299,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #endif
 #repeat p $PAIRS
 #repeat h $HALVES
-            part_$r_$p_$h = product(w_$p_$h, base_$p_$h, i, v_$r, s_$r, part_$r_$p_$h);
+            sum_$r_$p_$h = product(w_$p_$h, base_$p_$h, i, v_$r, s_$r, sum_$r_$p_$h);
 #end
 #end
 #end
         }
     }
-#endif
-#if SUM
-#repeat p $PAIRS
-    sum_0_$p_0 = fma(gates[pair], part_0_$p_0, sum_0_$p_0);
-#end
-    }
-#else
-#repeat r $ROWS
-#repeat p $PAIRS
-#repeat h $HALVES
-    sum_$r_$p_$h = part_$r_$p_$h;
-#end
-#end
-#end
 #endif
 #if NORM
 #repeat r $ROWS
@@ -413,15 +375,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #endif
     if (lane > 0u || !live) { return; }
-#if SUM
-    let at = group.z * params.y_stride;
-#repeat p $PAIRS
-    if (row_$p < params.rows) {
-        if (params.add != 0u) { sum_0_$p_0 += y[at + line_$p.y]; }
-        y[at + line_$p.y] = sum_0_$p_0;
-    }
-#end
-#else
 #repeat r $ROWS
     if (first + $ru < params.n) {
         let at = (first + $ru) * params.y_stride;
@@ -452,5 +405,4 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
     }
 #end
-#endif
 }

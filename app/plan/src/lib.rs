@@ -20,6 +20,6 @@ pub use shape::{BlockShape, FeedForwardShape, ModelShape};
 pub use sharing::Sharing;
 pub use unit::WeightUnit;
 pub use work::{
-    BatchToken, Candidates, Computed, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, Route, Task, Then, Ticket, Work,
+    BatchToken, Candidates, Computed, ExpertOutputs, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, Outcome, Route, Task, Then, Ticket, Work,
 };

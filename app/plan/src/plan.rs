@@ -176,6 +176,48 @@ impl Plan {
         self.stages.iter().map(|stage| stage.peer).chain(remote).collect()
     }
 
+    /// A device has one of the stages.
+    pub fn has_stage(&self, peer: PeerId) -> bool {
+        self.stages.iter().any(|stage| stage.peer == peer)
+    }
+
+    /// Every expert that does not lie with its block's stage alone, with its holders.
+    pub fn pooled(&self) -> impl Iterator<Item = (BlockIndex, ExpertId, &[ExpertHolder])> {
+        self.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| {
+            let experts = remote.holders.iter().enumerate();
+            let pooled = experts.filter(|(_, holders)| **holders != [ExpertHolder::Own]);
+            pooled.map(|(expert, holders)| (remote.block, ExpertId(expert as u16), &holders[..]))
+        })
+    }
+
+    /// The plan can go on without this device: it has no stage, and each of its experts another holder that `is_here`.
+    pub fn can_spare(&self, peer: PeerId, is_here: impl Fn(PeerId) -> bool) -> bool {
+        let is_other = |holder: &ExpertHolder| match holder {
+            ExpertHolder::Own => true,
+            ExpertHolder::Peer(other) => *other != peer && is_here(*other),
+        };
+        let mut held = self.pooled().filter(|(.., holders)| holders.contains(&ExpertHolder::Peer(peer)));
+        !self.has_stage(peer) && held.all(|(.., holders)| holders.iter().any(is_other))
+    }
+
+    /// Adds a holder of an expert, after all others. Nothing changes if the expert is not pooled or the device has it.
+    pub fn add_holder(&mut self, block: BlockIndex, expert: ExpertId, peer: PeerId) {
+        for stage in &mut self.stages {
+            let holder = if stage.peer == peer { ExpertHolder::Own } else { ExpertHolder::Peer(peer) };
+            let remote = stage.remote.iter_mut().find(|remote| remote.block == block);
+            let holders = remote.and_then(|remote| remote.holders.get_mut(usize::from(expert.0)));
+            if let Some(holders) = holders.filter(|holders| !holders.contains(&holder)) {
+                holders.push(holder);
+            }
+        }
+    }
+
+    /// A device holds no expert for others any more.
+    pub fn drop_holder(&mut self, peer: PeerId) {
+        let lists = self.stages.iter_mut().flat_map(|stage| &mut stage.remote).flat_map(|remote| &mut remote.holders);
+        lists.for_each(|holders| holders.retain(|holder| *holder != ExpertHolder::Peer(peer)));
+    }
+
     /// Network messages per decoded token, seen from `coordinator`: token to the first stage, stage to stage, result
     /// back, and a round trip per block with remote experts.
     pub fn network_hops(&self, coordinator: PeerId) -> u32 {

@@ -35,8 +35,25 @@ pub enum KernelClass {
 pub enum Input {
     /// Token ids to be embedded (the first stage).
     Tokens(Vec<u32>),
-    /// Hidden vectors, tokens × hidden width, row-major (every other stage, and after remote experts).
+    /// Hidden vectors, tokens × hidden width, row-major (every other stage).
     Hidden(Vec<f32>),
+    /// What a block's experts computed, wherever they are. The engine adds their weighted sum to the residual stream and
+    /// goes on with the next block.
+    Experts(ExpertOutputs),
+}
+
+/// The outputs of the experts that a router chose for a batch, with what their weighted sum is added to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpertOutputs {
+    /// The block.
+    pub block: BlockIndex,
+    /// The residual stream after the token mixer, tokens × hidden width ([`Outcome::Routed`]).
+    pub residual: Vec<f32>,
+    /// The router's choice for each token. The sum is taken in this order, whoever computed an output, so that the
+    /// result does not depend on where experts are.
+    pub routes: Vec<Route>,
+    /// One vector of hidden width for each token and expert of `routes`, in that order, unweighted.
+    pub outputs: Vec<f32>,
 }
 
 /// Where the first token of a continuation comes from.
@@ -129,7 +146,8 @@ pub enum Task {
         /// Steps, 1 to [`Work::MAX_STEPS`], all of class [`KernelClass::Decode`].
         steps: u16,
     },
-    /// Weighted sums over some experts of a block, for a stage elsewhere (or the stage's own share).
+    /// Outputs of some experts of a block, for a stage elsewhere (or the stage's own share). Gate weights stay with the
+    /// stage.
     Experts {
         /// The block.
         block: BlockIndex,
@@ -137,8 +155,8 @@ pub enum Task {
         class: KernelClass,
         /// Vectors after the feed-forward norm, tokens × hidden width.
         normed: Vec<f32>,
-        /// For each token the experts to sum, with their weights.
-        routes: Vec<Route>,
+        /// For each token its experts; at most as many as the model uses per token, none twice.
+        experts: Vec<Vec<ExpertId>>,
     },
 }
 
@@ -185,8 +203,15 @@ pub enum Outcome {
         /// The router's choice for each token.
         routes: Vec<Route>,
     },
-    /// [`Task::Experts`]: tokens × hidden width.
-    Sum(Vec<f32>),
+    /// [`Task::Experts`]: one unweighted vector of hidden width for each token and expert, in the order of the task.
+    ExpertOutputs(Vec<f32>),
+    /// [`Task::Experts`]: some experts that it names are not loaded. They can be loaded and the task repeated.
+    Missing {
+        /// The block.
+        block: BlockIndex,
+        /// The experts that are not loaded, ascending.
+        experts: Vec<ExpertId>,
+    },
     /// [`LogitsRequest::Top`]: one for each token that passed the LM head. [`Task::Continue`]: one for each step.
     Candidates(Vec<Candidates>),
     /// [`LogitsRequest::Logits`]: tokens × vocabulary.

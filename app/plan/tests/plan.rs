@@ -79,3 +79,25 @@ fn sizes_that_overflow_are_refused() {
     let plan = plan(vec![Stage::new(StageId(0), A, BlockRange::new(0, 1))]);
     assert_eq!(plan.validate(&shape), Err(PlanError::TooLarge));
 }
+
+#[test]
+fn a_plan_can_spare_a_holder_whose_experts_others_have() {
+    let (a, b) = (ExpertHolder::Own, ExpertHolder::Peer(B));
+    let c = PeerId([3; 16]);
+    let mut stage = Stage::new(StageId(0), A, BlockRange::new(0, 2));
+    let holders = vec![vec![b, a], vec![b, ExpertHolder::Peer(c)], vec![a], vec![a]];
+    stage.remote = vec![RemoteExperts { block: BlockIndex(1), holders }];
+    let mut plan = plan(vec![stage]);
+    assert!(plan.can_spare(B, |_| true));
+    assert!(!plan.can_spare(B, |peer| peer != c), "nobody else has expert 1");
+    assert!(!plan.can_spare(A, |_| true), "it has the stage");
+    plan.drop_holder(B);
+    let pooled: Vec<_> = plan.pooled().map(|(_, expert, holders)| (expert.0, holders.to_vec())).collect();
+    assert_eq!(pooled, [(1, vec![ExpertHolder::Peer(c)])], "all others lie with the stage alone");
+    assert!(!plan.can_spare(c, |_| true), "it is the last one with expert 1");
+    plan.add_holder(BlockIndex(1), ExpertId(1), A);
+    plan.add_holder(BlockIndex(1), ExpertId(1), A);
+    plan.add_holder(BlockIndex(0), ExpertId(1), B);
+    assert_eq!(plan.stages[0].remote[0].holders[1], [ExpertHolder::Peer(c), a], "the stage's own device, once");
+    assert_eq!(plan.peers(), [A, c].into(), "the experts of block 0 are not pooled");
+}

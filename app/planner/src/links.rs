@@ -122,7 +122,8 @@ impl Links {
         }
     }
 
-    pub(crate) fn millis(&self, from: PeerId, to: PeerId, bytes: Bytes) -> f64 {
+    /// Milliseconds that a message of this size takes from one peer to another.
+    pub fn millis(&self, from: PeerId, to: PeerId, bytes: Bytes) -> f64 {
         let (latency, transfer) = self.parts(from, to, bytes);
         latency + transfer
     }

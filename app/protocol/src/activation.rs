@@ -1,7 +1,7 @@
 //! Frames of a token's pass: stage to stage, stage to experts and back, last stage to coordinator.
 
 use potluck_plan::{
-    BlockIndex, Candidates, ConversationId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position, Route, StageId,
+    BlockIndex, Candidates, ConversationId, ExpertId, KernelClass, LmHeadRequest, PeerId, PlanEpoch, Position, StageId,
     WireType,
 };
 use serde::{Deserialize, Serialize};
@@ -49,41 +49,67 @@ pub struct Forward {
     pub hidden: Vec<f32>,
 }
 
-/// A call of experts on another worker, one frame for each worker and block: the hidden vectors once, and the experts
-/// that each token needs.
+/// A call of experts on another worker, one frame for each holder and block: the vectors of the tokens that use this
+/// holder, and the experts that each of them needs. Gate weights stay with the stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpertCall {
     /// Dropped unless it is the receiver's committed plan.
     pub epoch: PlanEpoch,
-    /// Chosen by the caller; comes back with the sum.
+    /// Chosen by the caller; comes back with the outputs. The same call may come again: a frame may be lost.
     pub call: u64,
     /// The block.
     pub block: BlockIndex,
     /// Kernels to use.
     pub class: KernelClass,
-    /// For each token the experts to sum, with their weights.
-    pub routes: Vec<Route>,
+    /// For each token that was sent, the experts to compute: at least one, none twice.
+    pub rows: Vec<Vec<ExpertId>>,
     /// Number format of `normed` in the tail, and of the answer.
     pub wire: WireType,
-    /// Vectors after the feed-forward norm, tokens × hidden width.
+    /// Vectors after the feed-forward norm, `rows` × hidden width.
     #[serde(skip)]
     pub normed: Vec<f32>,
 }
 
-/// The weighted sum over the experts of one call.
+/// The outputs of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ExpertSum {
+pub struct ExpertResult {
     /// Of the call.
     pub epoch: PlanEpoch,
     /// Of the call.
     pub call: u64,
-    /// Why there is no sum, in one sentence.
-    pub failed: Option<String>,
-    /// Number format of `sum` in the tail.
+    /// Milliseconds that the holder's engine took.
+    pub millis: f64,
+    /// Why there are no outputs.
+    pub failed: Option<ExpertFailure>,
+    /// Number format of `outputs` in the tail.
     pub wire: WireType,
-    /// Tokens × hidden width.
+    /// One unweighted vector of hidden width for each token and expert, in the order of the call.
     #[serde(skip)]
-    pub sum: Vec<f32>,
+    pub outputs: Vec<f32>,
+}
+
+/// Why a holder has no outputs. Another one is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ExpertFailure {
+    /// It does not hold one of the experts, at this version of the residency.
+    NotHere(u32),
+    /// The stage has too many calls open.
+    Busy,
+    /// The call's numbers cannot be right.
+    BadCall,
+    /// Its GPU is gone.
+    DeviceLost,
+    /// Its engine could not do it.
+    Failed,
+}
+
+/// Nobody waits for a call any more: another holder was quicker. What has not begun is dropped; nothing is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExpertCancel {
+    /// Of the call.
+    pub epoch: PlanEpoch,
+    /// Of the call.
+    pub call: u64,
 }
 
 /// The last stage's result.

@@ -58,7 +58,7 @@ pub fn encode(frame: &Frame) -> Result<Vec<u8>, FrameError> {
     match frame {
         Frame::Forward(forward) => push_values(&mut bytes, &forward.hidden, forward.wire),
         Frame::ExpertCall(call) => push_values(&mut bytes, &call.normed, call.wire),
-        Frame::ExpertSum(sum) => push_values(&mut bytes, &sum.sum, sum.wire),
+        Frame::ExpertResult(result) => push_values(&mut bytes, &result.outputs, result.wire),
         Frame::Piece { bytes: tail, .. } | Frame::Probe { bytes: tail, .. } => bytes.extend_from_slice(tail),
         _ => {}
     }
@@ -90,7 +90,7 @@ pub fn decode(bytes: &[u8]) -> Result<Frame, FrameError> {
     match &mut frame {
         Frame::Forward(forward) => forward.hidden = values(tail, forward.wire)?,
         Frame::ExpertCall(call) => call.normed = values(tail, call.wire)?,
-        Frame::ExpertSum(sum) => sum.sum = values(tail, sum.wire)?,
+        Frame::ExpertResult(result) => result.outputs = values(tail, result.wire)?,
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => *bytes = tail.to_vec(),
         _ if tail.is_empty() => {}
         _ => return Err(FrameError::Tail(tail.len())),
@@ -102,7 +102,7 @@ fn tail_len(frame: &Frame) -> usize {
     match frame {
         Frame::Forward(forward) => forward.hidden.len() * 4,
         Frame::ExpertCall(call) => call.normed.len() * 4,
-        Frame::ExpertSum(sum) => sum.sum.len() * 4,
+        Frame::ExpertResult(result) => result.outputs.len() * 4,
         Frame::Piece { bytes, .. } | Frame::Probe { bytes, .. } => bytes.len(),
         _ => 0,
     }
@@ -141,12 +141,15 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use potluck_plan::{
-        ConversationId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PlanEpoch, Position, StageId,
+        BlockIndex, ConversationId, ExpertId, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest, PeerId,
+        PlanEpoch, Position, StageId,
     };
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Forward, PassId};
+    use crate::{
+        ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Forward, Hold, PassId, Residency, ResidencyChange,
+    };
 
     fn forward(wire: WireType, hidden: Vec<f32>) -> Frame {
         Frame::Forward(Forward {
@@ -200,6 +203,63 @@ mod tests {
         assert_eq!(encode(&Frame::Bye).unwrap(), [10, 0, 1, 0, 0, 0, 7], "version, length of the head, head");
     }
 
+    fn call() -> Frame {
+        Frame::ExpertCall(ExpertCall {
+            epoch: PlanEpoch(4),
+            call: 300,
+            block: BlockIndex(2),
+            class: KernelClass::Decode,
+            rows: vec![vec![ExpertId(5), ExpertId(127)]],
+            wire: WireType::F32,
+            normed: vec![1.0],
+        })
+    }
+
+    fn result() -> Frame {
+        let (epoch, call, wire) = (PlanEpoch(4), 300, WireType::F16);
+        Frame::ExpertResult(ExpertResult { epoch, call, millis: 0.5, failed: None, wire, outputs: vec![1.0, -2.0] })
+    }
+
+    /// What the bytes of expert frames are, field by field.
+    #[test]
+    fn expert_frames_are_compact() {
+        let head = |frame: &Frame| encode(frame).unwrap()[6..].to_vec();
+        let of_call = [17, 4, 0xac, 2, 2, 0, 1, 2, 5, 127, 0, 0, 0, 0x80, 0x3f];
+        assert_eq!(head(&call()), of_call, "kind, epoch, call, block, class, rows, wire; then the vector");
+        let of_result = [18, 4, 0xac, 2, 0, 0, 0, 0, 0, 0, 0xe0, 0x3f, 0, 1, 0, 0x3c, 0, 0xc0];
+        assert_eq!(head(&result()), of_result, "kind, epoch, call, milliseconds, no failure, wire; then the vectors");
+        let cancel = Frame::ExpertCancel(ExpertCancel { epoch: PlanEpoch(4), call: 300 });
+        assert_eq!(head(&cancel), [30, 4, 0xac, 2]);
+    }
+
+    #[test]
+    fn expert_frames_survive_the_way() {
+        let (epoch, version, block, expert) = (PlanEpoch(4), 7, BlockIndex(2), ExpertId(5));
+        let changes =
+            vec![ResidencyChange::Add { block, expert, peer: PeerId([3; 16]) }, ResidencyChange::Drop(PeerId([4; 16]))];
+        let failed = Some(ExpertFailure::NotHere(3));
+        let (call_id, wire) = (1, WireType::F32);
+        for frame in [
+            call(),
+            result(),
+            Frame::ExpertResult(ExpertResult { epoch, call: call_id, millis: 0.0, failed, wire, outputs: Vec::new() }),
+            Frame::Residency(Residency { epoch, version, changes }),
+            Frame::Hold(Hold { epoch, version, experts: vec![(block, expert)] }),
+        ] {
+            assert_eq!(decode(&encode(&frame).unwrap()).unwrap(), frame);
+        }
+    }
+
+    #[test]
+    fn an_unknown_wire_type_or_failure_is_refused() {
+        let mut bytes = encode(&call()).unwrap();
+        bytes[16] = 9;
+        assert_eq!(decode(&bytes), Err(FrameError::Head), "a wire type that nobody knows");
+        let mut bytes = encode(&result()).unwrap();
+        bytes[18..20].copy_from_slice(&[1, 200]);
+        assert_eq!(decode(&bytes), Err(FrameError::Head), "a failure that nobody knows");
+    }
+
     #[test]
     fn a_head_that_would_take_much_more_memory_is_refused() {
         let mut bytes = encode(&Frame::Bye).unwrap();
@@ -223,6 +283,17 @@ mod tests {
             bytes[at % len] = to;
             let _ = decode(&bytes);
             let _ = decode(&bytes[..cut % len]);
+        }
+
+        #[test]
+        fn damaged_expert_frames_never_panic(at in 6usize..64, to in any::<u8>(), cut in 0usize..64) {
+            for frame in [call(), result()] {
+                let mut bytes = encode(&frame).unwrap();
+                let len = bytes.len();
+                bytes[6 + at % (len - 6)] = to;
+                let _ = decode(&bytes);
+                let _ = decode(&bytes[..cut % len]);
+            }
         }
 
         #[test]

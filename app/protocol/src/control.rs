@@ -3,7 +3,7 @@
 use potluck_plan::{BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceKind, LoadReport, Message, RequestId};
+use crate::{DeviceKind, Hedging, HolderReport, LoadReport, Message, RequestId};
 
 /// Random at each start of a node. A peer that returns with another session has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -111,6 +111,10 @@ pub struct Prepare {
     /// The plan that keeps running meanwhile: its units stay and fit beside the new ones. Without one, the device may drop
     /// whatever the new plan does not need.
     pub keep: Option<PlanEpoch>,
+    /// How stages ask holders of experts.
+    pub hedging: Hedging,
+    /// Share of holders' answers that another holder computes again.
+    pub spot_checks: f64,
 }
 
 /// The coordinator asks a device to hold units besides its part of the plan, in case another device is lost
@@ -207,6 +211,8 @@ pub struct WorkerStatus {
     pub hidden: bool,
     /// Round-trip milliseconds to other peers, measured while it is idle.
     pub round_trips: Vec<(PeerId, f64)>,
+    /// What its stages have seen of the holders of their experts.
+    pub holders: Vec<HolderReport>,
 }
 
 /// A question to the coordinator.

@@ -4,8 +4,8 @@ use potluck_plan::{ModelId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CalibrationRuns, ExpertCall, ExpertSum, Forward, Hello, LoadFault, LogitsResult, ModelCard, PieceRequest, Prepare,
-    PromptRequest, RoomView, StageFault, StandbyOrder, WorkerStatus,
+    CalibrationRuns, ExpertCall, ExpertCancel, ExpertResult, Forward, Hello, Hold, Holding, LoadFault, LogitsResult,
+    ModelCard, PieceRequest, Prepare, PromptRequest, Residency, RoomView, StageFault, StandbyOrder, WorkerStatus,
 };
 
 /// Names a prompt within the asking peer's session.
@@ -156,7 +156,7 @@ pub enum Frame {
     /// Tokens for experts.
     ExpertCall(ExpertCall),
     /// The experts' answer.
-    ExpertSum(ExpertSum),
+    ExpertResult(ExpertResult),
     /// The last stage's result.
     LogitsResult(LogitsResult),
     /// A stage cannot go on.
@@ -187,4 +187,12 @@ pub enum Frame {
         #[serde(skip)]
         bytes: Vec<u8>,
     },
+    /// Nobody waits for an expert call any more.
+    ExpertCancel(ExpertCancel),
+    /// Where experts of the active plan lie now.
+    Residency(Residency),
+    /// Load experts of the active plan.
+    Hold(Hold),
+    /// Answer to [`Frame::Hold`].
+    Holding(Holding),
 }

@@ -19,9 +19,13 @@ mod codec;
 mod control;
 mod doors;
 mod frame;
+mod residency;
 mod room;
 
-pub use activation::{ExpertCall, ExpertSum, Forward, LmHeadOutput, LogitsResult, PassId, StageFault, StageFaultKind};
+pub use activation::{
+    ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Forward, LmHeadOutput, LogitsResult, PassId, StageFault,
+    StageFaultKind,
+};
 pub use codec::{FrameError, MAX_FRAME, VERSION, decode, encode};
 pub use control::{
     CalibrationRuns, Contribution, Hello, LoadFault, ModelCard, ModelSource, PieceRequest, Prepare, PromptRequest,
@@ -30,6 +34,8 @@ pub use control::{
 pub use doors::{BannedDevice, Doors, Invite, InviteId, InviteKind, IssuedInvite, UnixSeconds};
 pub use frame::{AnswerPart, AnswerStop, Frame, Message, RequestId, Role, Timings};
 pub use potluck_plan::Sharing;
+pub use residency::{Hedging, Hold, HolderReport, Holding, Residency, ResidencyChange};
 pub use room::{
-    DeviceKind, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView, PlanStatus, PlanView, RoomView,
+    DeviceKind, ExpertsView, ForecastView, HopView, LoadPhase, LoadReport, MemberStatus, MemberView, PlanStatus,
+    PlanView, RoomView,
 };

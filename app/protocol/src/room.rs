@@ -189,6 +189,8 @@ pub struct PlanView {
     pub measured_ms: Vec<f64>,
     /// Messages of a token in their order, those for experts not counted.
     pub hops: Vec<HopView>,
+    /// Experts that lie on several devices, if the plan has any.
+    pub experts: Option<ExpertsView>,
     /// Milliseconds a token in all, hops included, as the planner expects.
     pub token_ms: f64,
     /// The same as the last answer measured it, 0 before the first.
@@ -201,6 +203,25 @@ pub struct PlanView {
     pub reason: String,
     /// What would help, a sentence each, the least memory first.
     pub help: Vec<String>,
+}
+
+/// How pooled experts are held and asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExpertsView {
+    /// Experts that do not (only) lie with their block's stage.
+    pub pooled: u32,
+    /// The fewest holders that any of them has.
+    pub fewest_holders: u32,
+    /// Devices that hold some of them for others.
+    pub holders: u32,
+    /// Calls that are not answered yet.
+    pub open_calls: u32,
+    /// Copies of calls that were sent, and those of them that were answered first.
+    pub hedges: u32,
+    /// See [`ExpertsView::hedges`].
+    pub hedges_won: u32,
+    /// Milliseconds of a call of decoded tokens, the mean of the holders' medians; 0 before the first.
+    pub round_trip_ms: f64,
 }
 
 /// The room as the coordinator sees it; broadcast on change.

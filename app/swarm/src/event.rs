@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Bytes, Computed, ConversationId, DeviceId, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, WeightUnit, Work,
+    Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch, Ticket,
+    WeightUnit, Work,
 };
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
-    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Invite, InviteId, LoadFault, LoadReport,
-    ModelCard, ModelSource, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
+    AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, LoadFault,
+    LoadReport, ModelCard, ModelSource, PieceRequest, PromptRequest, RequestId, Sharing, UnixSeconds,
 };
 
 use crate::Language;
@@ -153,6 +154,8 @@ pub enum Event {
     },
     /// Sent at least four times a second.
     Tick,
+    /// The time of [`Action::WakeAt`] has come. One too many does no harm.
+    Wake,
 }
 
 /// What was chosen on the page when the room was opened.
@@ -174,6 +177,19 @@ pub struct HostCommand {
     pub hidden: Vec<Measure>,
     /// Who may come in, as it was kept.
     pub doors: Doors,
+    /// Holders that each pooled expert shall have, where memory allows.
+    pub replicas: u8,
+    /// How stages ask them.
+    pub hedging: Hedging,
+    /// Share of their answers that another holder computes again.
+    pub spot_checks: f64,
+}
+
+impl HostCommand {
+    /// Holders of a pooled expert unless somebody chooses otherwise: with two, no single device is missed.
+    pub const REPLICAS: u8 = 2;
+    /// The default share of answers that are checked: who is wrong in one of 20 is found within 5,000 of its answers.
+    pub const SPOT_CHECKS: f64 = 0.02;
 }
 
 /// Identity of this peer. Only the name may change while a node lives.
@@ -239,6 +255,12 @@ pub enum Action {
     Expect,
     /// Submit to the engine, in order; answered by [`Event::Computed`].
     Compute(Work),
+    /// Nobody waits for the result of this work any more: drop it if it has not begun. Whether it is answered nevertheless
+    /// does not matter.
+    Cancel(Ticket),
+    /// Send [`Event::Wake`] at this time of the clock that [`crate::Peer::on`] is given, as exactly as possible. Each one
+    /// counts; an earlier one does not replace a later one.
+    WakeAt(Millis),
     /// Free a conversation's KV cache.
     Forget(ConversationId),
     /// Part of an answer for this tab's page.

@@ -2,6 +2,7 @@
 
 use potluck_plan::Millis;
 
+use crate::experts::Holders;
 use crate::members::Members;
 use crate::outbox::Outbox;
 
@@ -10,5 +11,7 @@ use crate::outbox::Outbox;
 pub(crate) struct EventContext {
     pub now: Millis,
     pub members: Members,
+    /// How devices answer that were asked for experts.
+    pub holders: Holders,
     pub out: Outbox,
 }

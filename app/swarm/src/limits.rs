@@ -1,7 +1,7 @@
 //! What one peer may take of another. Nobody reaches these limits by using a room as the page does; whoever does loses
 //! what is beyond them and gets a sentence where a person may be behind it. Nobody else notices.
 
-use potluck_plan::{Bytes, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, Work};
+use potluck_plan::{Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, Work};
 use potluck_protocol::{CalibrationRuns, ExpertCall, Forward, Hello, PromptRequest, StandbyOrder, WorkerStatus};
 
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
@@ -46,6 +46,12 @@ pub(crate) const MAX_PIECES: u32 = 64;
 pub(crate) const MAX_CHUNKS: usize = 64;
 /// Expert calls of one stage that may be in the engine. A stage has one open for each chunk that waits for experts.
 pub(crate) const MAX_CALLS: usize = 64;
+/// Experts of one token in a call. Today's models use up to ten.
+const MAX_ROW: usize = 64;
+/// Changes of where experts of a plan lie: eight for each of the most experts that a model may have. Frames are no longer.
+const MAX_CHANGES: usize = 8 * ModelShape::MAX_EXPERTS;
+/// Holders of experts that a device may report: as many as there are members in the largest rooms.
+const MAX_HOLDERS: usize = 64;
 /// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
 const MAX_LIVE: usize = 16_384;
 
@@ -127,6 +133,10 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
     status.used = status.used.min(MAX_BUDGET);
     status.round_trips.truncate(MAX_ROUND_TRIPS);
     status.round_trips.retain(|(_, millis)| is_time(*millis));
+    status.holders.truncate(MAX_HOLDERS);
+    status
+        .holders
+        .retain(|holder| [holder.round_trip_millis, holder.engine_millis, holder.experts].into_iter().all(is_time));
     status.loading = status.loading.filter(|loading| is_time(loading.rate));
     if !is_time(status.decode_millis) {
         status.decode_millis = 0.0;
@@ -168,12 +178,24 @@ pub(crate) fn is_chunk(forward: &Forward, plan: &Plan) -> bool {
         && are_stage_times(stage_millis, plan)
 }
 
-/// True if a holder may be asked this.
+/// True if a holder may be asked this: as many finite vectors as rows, and for each row a few experts, none twice.
 pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
-    let rows = call.routes.len();
-    let whole = rows <= Work::PREFILL_TOKENS && rows.checked_mul(width) == Some(call.normed.len());
-    let weights = call.routes.iter().flat_map(|route| &route.experts).all(|(_, weight)| weight.is_finite());
-    whole && weights && call.normed.iter().all(|value| value.is_finite())
+    let rows = call.rows.len();
+    let most = match call.class {
+        KernelClass::Decode => Work::DECODE_TOKENS,
+        KernelClass::Prefill => Work::PREFILL_TOKENS,
+    };
+    let is_row = |row: &Vec<ExpertId>| {
+        let is_new = |(index, expert): (usize, &ExpertId)| !row[..index].contains(expert);
+        (1..=MAX_ROW).contains(&row.len()) && row.iter().enumerate().all(is_new)
+    };
+    let whole = (1..=most).contains(&rows) && rows.checked_mul(width) == Some(call.normed.len());
+    whole && call.rows.iter().all(is_row) && call.normed.iter().all(|value| value.is_finite())
+}
+
+/// True if so many changes of where experts lie can have happened to a plan.
+pub(crate) fn is_residency(changes: usize) -> bool {
+    changes <= MAX_CHANGES
 }
 
 /// True if the times are those of stages of the plan.

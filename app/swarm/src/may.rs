@@ -2,7 +2,7 @@
 //! one that its session has proved.
 
 use potluck_plan::{ExpertHolder, PeerId, Plan, PlanEpoch, StageId};
-use potluck_protocol::{ExpertCall, Frame, LogitsResult, StageFault, StageFaultKind};
+use potluck_protocol::{ExpertCall, Frame, Hold, LogitsResult, Residency, StageFault, StageFaultKind};
 
 use crate::mutation::{Mutation, has_mutation};
 
@@ -48,8 +48,8 @@ pub(crate) trait Plans {
     fn on_device(&self, epoch: PlanEpoch) -> Option<&Plan>;
     /// The plan of this epoch whose results the coordinator here waits for.
     fn in_room(&self, epoch: PlanEpoch) -> Option<&Plan>;
-    /// This device waits for the holder's sum of this call.
-    fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool;
+    /// This device waits for the holder's answer to this call.
+    fn awaits_result(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool;
 }
 
 /// Decides whether a frame of another peer is heard.
@@ -102,11 +102,26 @@ pub(crate) fn may(from: PeerId, role: Role, plans: &impl Plans, frame: &Frame) -
         Frame::ExpertCall(call) => {
             member(role)?;
             let plan = plans.on_device(call.epoch).ok_or(Refusal::NoSuchPlan)?;
-            its_part(calls(plan, from, call, plans.me()))
+            its_part(calls(plan, from, call))
         }
-        Frame::ExpertSum(sum) => {
+        // Nothing happens unless it is the sender's own call.
+        Frame::ExpertCancel(cancel) => {
             member(role)?;
-            plans.awaits_sum(sum.epoch, sum.call, from).then_some(()).ok_or(Refusal::NotAsked)
+            let plan = plans.on_device(cancel.epoch).ok_or(Refusal::NoSuchPlan)?;
+            its_part(plan.stages.iter().any(|stage| stage.peer == from && !stage.remote.is_empty()))
+        }
+        Frame::ExpertResult(result) => {
+            member(role)?;
+            plans.awaits_result(result.epoch, result.call, from).then_some(()).ok_or(Refusal::NotAsked)
+        }
+        // Where experts lie is the host's decision, about the plan that computes here.
+        Frame::Residency(Residency { epoch, .. }) | Frame::Hold(Hold { epoch, .. }) => {
+            host(role)?;
+            plans.on_device(*epoch).map(|_| ()).ok_or(Refusal::NoSuchPlan)
+        }
+        Frame::Holding(holding) => {
+            to_host(role, plans)?;
+            plans.in_room(holding.epoch).map(|_| ()).ok_or(Refusal::NoSuchPlan)
         }
         Frame::LogitsResult(LogitsResult { epoch, .. }) => {
             to_host(role, plans)?;
@@ -154,13 +169,11 @@ fn hands_to(plan: &Plan, from: PeerId, role: Role, to: StageId, me: PeerId) -> b
     }
 }
 
-/// The caller runs the block, and the plan names this device as a holder of every expert that is called.
-fn calls(plan: &Plan, from: PeerId, call: &ExpertCall, me: PeerId) -> bool {
+/// The caller runs the block, whose experts are not (only) its own. Where they are changes while a plan runs: whoever
+/// does not have one says so.
+fn calls(plan: &Plan, from: PeerId, call: &ExpertCall) -> bool {
     let stage = plan.stages.iter().find(|stage| stage.peer == from && stage.blocks.contains(call.block));
-    let Some(remote) = stage.and_then(|stage| stage.remote_experts(call.block)) else { return false };
-    let holds =
-        |expert: usize| remote.holders.get(expert).is_some_and(|holders| holders.contains(&ExpertHolder::Peer(me)));
-    call.routes.iter().flat_map(|route| &route.experts).all(|(expert, _)| holds(usize::from(expert.0)))
+    stage.is_some_and(|stage| stage.remote_experts(call.block).is_some())
 }
 
 /// A stage reports its own faults, and wrong numbers of those that it takes numbers from. A device that lost its GPU may

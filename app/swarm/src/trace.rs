@@ -68,7 +68,7 @@ impl Trace {
 
 fn describe_event(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Tick | Event::LoadProgress { .. } | Event::Writing => return None,
+        Event::Tick | Event::Wake | Event::LoadProgress { .. } | Event::Writing => return None,
         Event::Host(command) => format!("host {:?} context {}", command.source, command.context),
         Event::Join => "join".into(),
         Event::Contribute(contribution) => format!("contribute {contribution:?}"),
@@ -106,13 +106,14 @@ fn describe_event(event: &Event) -> Option<String> {
 
 fn describe_action(action: &Action) -> Option<String> {
     Some(match action {
-        Action::ViewChanged | Action::Expect => return None,
+        Action::ViewChanged | Action::Expect | Action::WakeAt(_) => return None,
         Action::Send { to, frame } => format!("to {to:?}: {}", describe_frame(frame)?),
         Action::OpenModel(source) => format!("open {source:?}"),
         Action::Load(load) => format!("load {:?}, {} units", load.epoch, load.units.len()),
         Action::Calibrate { model, .. } => format!("time {}", model.name),
         Action::Unload => "unload".into(),
         Action::Compute(work) => format!("compute {:?}", work.ticket),
+        Action::Cancel(ticket) => format!("cancel {ticket:?}"),
         Action::Forget(conversation) => format!("forget {conversation:?}"),
         Action::Answer(request, _) => format!("answer part {request:?}"),
         Action::Notice { sentence, .. } => format!("notice: {sentence}"),
@@ -157,9 +158,18 @@ fn describe_frame(frame: &Frame) -> Option<String> {
             forward.class
         ),
         Frame::ExpertCall(call) => {
-            format!("expert call {} block {} rows {}", call.call, call.block.0, call.routes.len())
+            format!("expert call {} block {} rows {}", call.call, call.block.0, call.rows.len())
         }
-        Frame::ExpertSum(sum) => format!("expert sum {}", sum.call),
+        Frame::ExpertResult(result) => match result.failed {
+            None => format!("expert result {} in {:.2} ms", result.call, result.millis),
+            Some(failure) => format!("expert result {}: {failure:?}", result.call),
+        },
+        Frame::ExpertCancel(cancel) => format!("expert cancel {}", cancel.call),
+        Frame::Residency(residency) => {
+            format!("residency {:?} version {} {:?}", residency.epoch, residency.version, residency.changes)
+        }
+        Frame::Hold(hold) => format!("hold {:?} version {} {:?}", hold.epoch, hold.version, hold.experts),
+        Frame::Holding(holding) => format!("holding {:?} version {}", holding.epoch, holding.version),
         Frame::LogitsResult(reply) => {
             let (pass, base, rows, stages) = (reply.pass, reply.base.0, reply.tokens, &reply.stage_millis);
             format!("picked {pass:?} base {base} rows {rows} stages {stages:.3?} ms")

@@ -32,6 +32,7 @@ const DEVICE: SimDevice = SimDevice {
     in_use: 1.0,
     download: 5_000.0,
     padding: 0,
+    hesitation: None,
     link: Link { latency: 1.0, jitter: 2.5, loss: 0.0, wake: 0.0, up: f64::INFINITY, down: f64::INFINITY },
     invited: true,
 };

@@ -11,9 +11,9 @@ use potluck_engine::{Engine, Gpu, Piece, Settings};
 use potluck_gguf::{join, parse};
 use potluck_model::{ModelSpec, UnitMap};
 use potluck_plan::{
-    BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, Input, KernelClass, KvCacheType, LmHeadRequest,
-    ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position, RemoteExperts, Stage, StageId, Task, Then, Ticket,
-    WireType, Work,
+    BatchToken, BlockRange, Computed, ConversationId, ExpertHolder, ExpertId, ExpertOutputs, Input, KernelClass,
+    KvCacheType, LmHeadRequest, ModelId, ModelShape, Outcome, PeerId, Plan, PlanEpoch, Position, RemoteExperts, Route,
+    Stage, StageId, Task, Then, Ticket, WireType, Work,
 };
 
 /// How a model is split over devices.
@@ -114,25 +114,55 @@ impl Room {
         for remote in &stage.remote {
             let blocks = BlockRange::new(cursor, remote.block.0);
             let task = Task::Forward { batch: rows.to_vec(), class, input, blocks, then: Then::Route(remote.block) };
-            let Outcome::Routed { mut residual, normed, routes } = device.run(task).await? else {
+            let Outcome::Routed { residual, normed, routes } = device.run(task).await? else {
                 bail!("a routed block did not come back routed");
             };
-            for peer in remote.holders.iter().flatten().collect::<BTreeSet<_>>() {
-                let ExpertHolder::Peer(holder) = peer else { bail!("every expert is elsewhere here") };
-                let mut own = routes.clone();
-                for route in &mut own {
-                    route.experts.retain(|(expert, _)| remote.holders[usize::from(expert.0)].contains(peer));
-                }
-                let task = Task::Experts { block: remote.block, class, normed: normed.clone(), routes: own };
-                let Outcome::Sum(sum) = self.engines[holder].run(task).await? else { bail!("no sum came back") };
-                ensure!(sum.len() == rows.len() * self.hidden, "a sum has {} values", sum.len());
-                residual.iter_mut().zip(&sum).for_each(|(residual, value)| *residual += value);
-            }
-            input = Input::Hidden(residual);
+            let outputs = self.experts(remote, class, &normed, &routes).await?;
+            input = Input::Experts(ExpertOutputs { block: remote.block, residual, routes, outputs });
             cursor = remote.block.0 + 1;
         }
         let blocks = BlockRange::new(cursor, stage.blocks.end);
         device.run(Task::Forward { batch: rows.to_vec(), class, input, blocks, then }).await
+    }
+
+    /// One vector for each token and expert, in router order, each from the expert's first holder.
+    async fn experts(
+        &self,
+        remote: &RemoteExperts,
+        class: KernelClass,
+        normed: &[f32],
+        routes: &[Route],
+    ) -> Result<Vec<f32>> {
+        let pairs = || {
+            routes.iter().enumerate().flat_map(|(token, route)| route.experts.iter().map(move |(id, _)| (token, *id)))
+        };
+        let mut outputs = vec![0.0; pairs().count() * self.hidden];
+        let first = |expert: ExpertId| remote.holders[usize::from(expert.0)].first();
+        for holder in remote.holders.iter().filter_map(|holders| holders.first()).collect::<BTreeSet<_>>() {
+            let ExpertHolder::Peer(peer) = holder else { bail!("every expert is elsewhere here") };
+            let (mut experts, mut vectors, mut its) = (Vec::new(), Vec::new(), Vec::new());
+            for (pair, (token, expert)) in pairs().enumerate().filter(|(_, (_, expert))| first(*expert) == Some(holder))
+            {
+                if its.last().is_none_or(|(_, last)| *last != token) {
+                    experts.push(Vec::new());
+                    vectors.extend(&normed[token * self.hidden..(token + 1) * self.hidden]);
+                }
+                experts.last_mut().into_iter().for_each(|row: &mut Vec<ExpertId>| row.push(expert));
+                its.push((pair, token));
+            }
+            if its.is_empty() {
+                continue;
+            }
+            let task = Task::Experts { block: remote.block, class, normed: vectors, experts };
+            let Outcome::ExpertOutputs(computed) = self.engines[peer].run(task).await? else {
+                bail!("no outputs came back")
+            };
+            ensure!(computed.len() == its.len() * self.hidden, "{} values of {} experts", computed.len(), its.len());
+            for ((pair, _), vector) in its.iter().zip(computed.chunks(self.hidden)) {
+                outputs[pair * self.hidden..(pair + 1) * self.hidden].copy_from_slice(vector);
+            }
+        }
+        Ok(outputs)
     }
 }
 

@@ -52,20 +52,20 @@ pub enum Job {
     Added,
     /// Normalizes the vectors first and computes `silu(gate) · up` from two matrices.
     Gated,
-    /// [`Job::Gated`] with the matrices of the chosen experts.
+    /// `silu(gate) · up` from two matrices of each chosen expert.
     GatedExpert,
-    /// Adds the weighted sum over the chosen experts to the output.
-    ExpertSum,
+    /// A product with a matrix of each chosen expert.
+    ExpertDown,
 }
 
 impl Job {
     /// Every job.
     pub const ALL: [Job; 6] =
-        [Self::Normed, Self::NormedBias, Self::Added, Self::Gated, Self::GatedExpert, Self::ExpertSum];
+        [Self::Normed, Self::NormedBias, Self::Added, Self::Gated, Self::GatedExpert, Self::ExpertDown];
 
     /// Whether the kernel normalizes its input vectors.
     pub fn norms(self) -> bool {
-        !matches!(self, Self::Added | Self::ExpertSum)
+        matches!(self, Self::Normed | Self::NormedBias | Self::Gated)
     }
 
     /// Whether two matrices (gate and up) give one result.
@@ -75,7 +75,7 @@ impl Job {
 
     /// Whether the matrices belong to chosen experts.
     pub fn of_experts(self) -> bool {
-        matches!(self, Self::GatedExpert | Self::ExpertSum)
+        matches!(self, Self::GatedExpert | Self::ExpertDown)
     }
 }
 
@@ -115,8 +115,8 @@ pub enum Kernel {
         /// No operand, a bias, or an expert.
         operand: Operand,
     },
-    /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain; then
-    /// bias, or slots and chosen; then gates.
+    /// Matrix times `rows` vectors at a time, fused with the steps before and after: weights, in, out; then gain and
+    /// bias, or slots and chosen.
     Fused {
         /// Format of the matrix.
         format: Format,
@@ -183,7 +183,7 @@ pub enum Kernel {
     SwiGlu,
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
-    /// Weighted sum: slots, chosen, gates, parts, out.
+    /// Adds the weighted sum of expert outputs: chosen, gates, parts, out.
     Combine,
     /// Largest logit of each segment: logits, best.
     Segments,
@@ -336,7 +336,7 @@ impl Kernel {
                 Job::Added => vec![Read, Read, Write],
                 Job::Normed | Job::Gated => vec![Read, Read, Write, Read],
                 Job::NormedBias => vec![Read, Read, Write, Read, Read],
-                Job::GatedExpert | Job::ExpertSum => vec![Read, Read, Write, Read, Read, Read],
+                Job::GatedExpert | Job::ExpertDown => vec![Read, Read, Write, Read, Read],
             },
             Self::Split { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
             Self::Merge { .. } => vec![Read, Read, Write],
@@ -354,7 +354,7 @@ impl Kernel {
             Self::Attention { .. } | Self::FlashAttention { .. } => vec![Read, Read, Read, Read, Read, Write],
             Self::SwiGlu => vec![Read, Write],
             Self::Router(_) => vec![Read, Write, Write],
-            Self::Combine => vec![Read, Read, Read, Read, Write],
+            Self::Combine => vec![Read, Read, Read, Write],
             Self::Segments => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],
             Self::Stream => vec![Read, Write],
@@ -378,7 +378,7 @@ impl Kernel {
             Self::Fused { format, rows, job, .. } => {
                 let operand = match job {
                     Job::NormedBias => Operand::Bias,
-                    Job::GatedExpert | Job::ExpertSum => Operand::Expert,
+                    Job::GatedExpert | Job::ExpertDown => Operand::Expert,
                     Job::Normed | Job::Added | Job::Gated => Operand::Plain,
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })

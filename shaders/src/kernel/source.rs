@@ -206,9 +206,7 @@ impl Kernel {
                     ("NORM", job.norms()),
                     ("BIAS", job == Job::NormedBias),
                     ("GATED", job.gates()),
-                    ("EXPERTS", job.of_experts()),
-                    ("EXPERT", job == Job::GatedExpert),
-                    ("SUM", job == Job::ExpertSum),
+                    ("EXPERT", job.of_experts()),
                 ];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }

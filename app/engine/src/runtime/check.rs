@@ -1,13 +1,14 @@
 //! Validates a task before anything is encoded for it.
 
+use std::collections::BTreeSet;
+
 use potluck_plan::{
-    BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadTokens, LogitsRequest, Route, Task, Then, WeightUnit,
-    Work,
+    BlockIndex, BlockRange, ExpertId, ExpertOutputs, FirstToken, Input, KernelClass, LmHeadTokens, LogitsRequest, Task,
+    Then, WeightUnit, Work,
 };
 
 use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
-use crate::runtime::readback::check_route;
 use crate::runtime::run::rows_of;
 use crate::runtime::sizes::lm_head_tokens;
 
@@ -19,9 +20,9 @@ impl Core {
         let (class, vectors) = match task {
             Task::Forward { class, input, .. } => (*class, input),
             Task::Continue { token, steps, .. } => return self.check_continue(*token, *steps),
-            Task::Experts { block, class, normed, routes } => {
+            Task::Experts { block, class, normed, experts } => {
                 self.check_rows(*class, rows)?;
-                return self.check_experts(*block, normed, routes);
+                return self.check_experts(*block, normed, experts);
             }
         };
         self.check_rows(class, rows)?;
@@ -36,13 +37,19 @@ impl Core {
                 self.need(WeightUnit::Embedding)?;
             }
             Input::Hidden(values) => check_vectors(values, rows * hidden)?,
+            Input::Experts(outputs) => self.check_outputs(outputs, rows)?,
         }
         let Task::Forward { blocks, then, .. } = task else { return Ok(()) };
+        let begun = if let Input::Experts(outputs) = vectors { Some(outputs.block.0) } else { None };
+        if !blocks.is_empty() && begun.is_some_and(|block| blocks.start != block + 1) {
+            return Err(EngineError::NotNext(BlockIndex(blocks.start)));
+        }
         self.need_blocks(*blocks)?;
         match then {
             Then::Nothing | Then::Hidden => Ok(()),
             Then::Route(block) => {
-                if !blocks.is_empty() && block.0 != blocks.end {
+                let before = if blocks.is_empty() { begun.map(|block| block + 1) } else { Some(blocks.end) };
+                if before.is_some_and(|before| block.0 != before) {
                     return Err(EngineError::NotNext(*block));
                 }
                 self.routing(*block)?;
@@ -106,13 +113,64 @@ impl Core {
         }
     }
 
-    fn check_experts(&self, block: BlockIndex, normed: &[f32], routes: &[Route]) -> Result<(), EngineError> {
+    fn check_experts(&self, block: BlockIndex, normed: &[f32], experts: &[Vec<ExpertId>]) -> Result<(), EngineError> {
+        self.routing(block)?;
+        check_vectors(normed, experts.len() * self.spec.hidden as usize)?;
+        for chosen in experts {
+            self.check_chosen(block, chosen.iter().copied())?;
+            if self.slots.has(block) {
+                // A pooled expert that is missing is an outcome of its own.
+                continue;
+            }
+            let absent = chosen.iter().find(|expert| !self.resident.contains(&WeightUnit::Expert(block, **expert)));
+            if let Some(&expert) = absent {
+                return Err(EngineError::ExpertNotHeld(block, expert));
+            }
+        }
+        Ok(())
+    }
+
+    /// Requires different experts of a block, at most as many as a token uses.
+    fn check_chosen(
+        &self,
+        block: BlockIndex,
+        chosen: impl ExactSizeIterator<Item = ExpertId>,
+    ) -> Result<(), EngineError> {
         let (used, count, _) = self.routing(block)?;
-        check_vectors(normed, routes.len() * self.spec.hidden as usize)?;
-        routes.iter().try_for_each(|route| {
-            let held = |expert| self.resident.contains(&WeightUnit::Expert(block, expert));
-            check_route(route, block, used, held, count)
-        })
+        let bad = |reason| EngineError::BadRoute { block, reason };
+        if chosen.len() > used as usize {
+            return Err(bad("it names more experts than a token uses"));
+        }
+        let mut seen = BTreeSet::new();
+        for expert in chosen {
+            if u32::from(expert.0) >= count {
+                return Err(bad("it names an expert that does not exist"));
+            }
+            if !seen.insert(expert) {
+                return Err(bad("it names an expert twice"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Requires routes for `rows` tokens, with an output for each of their experts.
+    fn check_outputs(&self, given: &ExpertOutputs, rows: usize) -> Result<(), EngineError> {
+        self.routing(given.block)?;
+        // Only an engine with the router has room for outputs.
+        self.need(WeightUnit::Router(given.block))?;
+        if given.routes.len() != rows {
+            return Err(EngineError::HiddenLength { got: given.routes.len(), expected: rows });
+        }
+        for route in &given.routes {
+            self.check_chosen(given.block, route.experts.iter().map(|(expert, _)| *expert))?;
+            if !route.experts.iter().all(|(_, gate)| gate.is_finite()) {
+                return Err(EngineError::NotFinite);
+            }
+        }
+        let pairs: usize = given.routes.iter().map(|route| route.experts.len()).sum();
+        let hidden = self.spec.hidden as usize;
+        check_vectors(&given.residual, rows * hidden)?;
+        check_vectors(&given.outputs, pairs * hidden)
     }
 
     fn need(&self, unit: WeightUnit) -> Result<(), EngineError> {

@@ -12,14 +12,16 @@ use crate::runtime::encode_ahead::EncodeAhead;
 use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::kv_pages::KvPages;
-use crate::runtime::layout::{Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, Scratch};
+use crate::runtime::layout::{Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, Scratch, SlotsOf};
 use crate::runtime::memory::{Memory, Slab, Slice};
 use crate::runtime::pieces::Joining;
 use crate::runtime::pipelines::{Pipelines, Profile};
+use crate::runtime::pool::PooledExperts;
 use crate::runtime::readback::{Pending, Readback};
 use crate::runtime::recorder::{BindGroups, Tools};
 use crate::runtime::sampled_tokens::SampledTokens;
 use crate::runtime::settings::Settings;
+use crate::runtime::slots::Slots;
 use crate::runtime::staging::StagingRing;
 use crate::runtime::submit::Programs;
 
@@ -30,6 +32,8 @@ pub enum Event {
     Readback(usize, bool),
     /// A staging buffer was mapped again, or mapping failed.
     Staging(usize, bool),
+    /// Work was answered without the device.
+    Answered,
 }
 
 /// Events queued by device callbacks.
@@ -49,6 +53,8 @@ pub struct Core {
     /// The embedding table is resident, uploaded as `Embedding` or through a tied `Head`.
     pub table_resident: bool,
     pub layout: Rc<Layout>,
+    /// The experts in the slots of the pool.
+    pub slots: Slots,
     pub roles: HashMap<(WeightUnit, TensorRole), usize>,
     pub memory: Memory,
     pub pipelines: Pipelines,
@@ -109,6 +115,7 @@ impl Core {
             resident: BTreeSet::new(),
             table_resident: false,
             layout: Rc::new(layout),
+            slots: Slots::default(),
             roles: HashMap::new(),
             memory,
             pipelines: Pipelines::default(),
@@ -135,11 +142,11 @@ impl Core {
         Ok(core)
     }
 
-    /// Changes memory to what `units` need. Units that stay keep their bytes.
-    pub fn hold(&mut self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
+    /// Changes memory to what `units` and the pool need. Units that stay keep their bytes.
+    pub fn hold(&mut self, units: &BTreeSet<WeightUnit>, pool: &PooledExperts) -> Result<Layout, EngineError> {
         self.check_alive()?;
         let limits = self.gpu.capabilities().limits.clone();
-        let layout = Layout::plan(&self.spec, &self.units, units, &self.settings, &limits)?;
+        let layout = Layout::plan_pooled(&self.spec, &self.units, (units, pool), &self.settings, &limits)?;
         let old = self.layout.clone();
         let changed: BTreeSet<BlockIndex> = old
             .experts
@@ -147,11 +154,14 @@ impl Core {
             .filter(|(block, places)| layout.experts.get(block).is_none_or(|new| new.slots != places.slots))
             .map(|(&block, _)| block)
             .collect();
-        let renewed = |key: &Key| matches!(key, Key::Experts(block, ..) if changed.contains(block));
+        let renewed = |key: &Key| matches!(key, Key::Experts(SlotsOf::Block(block), ..) if changed.contains(block));
         self.groups.clear();
         self.programs.clear();
         self.encode_ahead.clear();
         let was = self.memory.adopt(&self.gpu.device, &layout, renewed);
+        if (&layout.classes, &layout.pool_slots) != (&old.classes, &old.pool_slots) {
+            self.slots = Slots::new(layout.classes.clone(), layout.pool_slots.clone());
+        }
         let layout = Rc::new(layout);
         self.layout = layout.clone();
         self.move_experts(&old, &layout, &was, &changed);
@@ -222,6 +232,7 @@ impl Core {
             }
             write(places.table, &table);
         }
+        self.write_pool_tables();
     }
 
     /// Number of experts in a block, 0 if it has none.
@@ -240,7 +251,8 @@ impl Core {
         }
         for places in self.layout.experts.values() {
             for matrix in [&places.gate, &places.up, &places.down] {
-                *bytes.entry(matrix.shape.format).or_default() += matrix.shape.bytes() * places.slots.len() as u64;
+                *bytes.entry(matrix.shape.format).or_default() +=
+                    matrix.shape.bytes() * places.slots.len().max(1) as u64;
             }
         }
         bytes.into_iter().max_by_key(|(_, bytes)| *bytes).map_or(Format::Q4_K, |(format, _)| format)
@@ -255,11 +267,17 @@ impl Core {
     pub fn needs(&self, unit: WeightUnit, tensor: usize) -> bool {
         let is_table =
             self.units.tensors(unit).get(tensor).is_some_and(|tensor| tensor.role == TensorRole::TokenEmbedding);
-        self.held.contains(&unit) && !self.resident.contains(&unit) && !(is_table && self.table_resident)
+        let incomplete = self.held.contains(&unit) && !self.resident.contains(&unit);
+        self.is_loading(unit) || incomplete && !(is_table && self.table_resident)
     }
 
     /// Marks a unit as completely uploaded.
     pub fn finish(&mut self, unit: WeightUnit) -> Result<(), EngineError> {
+        if let WeightUnit::Expert(block, expert) = unit
+            && self.slots.has(block)
+        {
+            return self.finish_expert((block, expert));
+        }
         if !self.held.contains(&unit) {
             return Err(EngineError::NotHeld(unit));
         }
@@ -272,6 +290,8 @@ impl Core {
     pub fn invalidate_weights(&mut self) {
         self.resident.clear();
         self.table_resident = false;
+        self.slots.clear();
+        self.write_pool_tables();
     }
 
     /// Location of a tensor of a held unit. Experts lie in slots instead.
@@ -335,5 +355,6 @@ impl Core {
         self.staging.close();
         self.held.clear();
         self.resident.clear();
+        self.slots = Slots::default();
     }
 }

@@ -12,6 +12,7 @@ use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::layout::Layout;
 use crate::runtime::notify::Notify;
+use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::staging::{Piece, Staging};
 
@@ -45,6 +46,7 @@ impl Inner {
                         Some(Event::Readback(index, mapped)) => core.receive(index, mapped),
                         Some(Event::Staging(index, true)) => core.staging.give_back(index),
                         Some(Event::Staging(_, false)) => core.gpu.mark_lost(),
+                        Some(Event::Answered) => {}
                     }
                 }
                 if core.gpu.lost() {
@@ -89,13 +91,13 @@ impl Engine {
         Ok(Engine { inner })
     }
 
-    /// Allocates memory for new units and frees that of dropped ones. Units in both sets keep their bytes. Results in
-    /// flight still arrive.
+    /// Allocates memory for new units and frees that of dropped ones, and a pool of slots. Units in both sets keep their
+    /// bytes. Results in flight still arrive.
     ///
     /// # Errors
     /// The device is lost, or the units exceed the budget or a device limit. On error nothing changes.
     pub fn reserve(&self, units: &BTreeSet<WeightUnit>) -> Result<Layout, EngineError> {
-        self.inner.core.borrow_mut().hold(units)
+        self.inner.core.borrow_mut().hold(units, &PooledExperts::default())
     }
 
     /// Sets the engine's total memory budget. Held units stay even if they exceed it; the next [`Engine::reserve`]
@@ -122,7 +124,9 @@ impl Engine {
 
     /// True once the unit is finished.
     pub fn is_resident(&self, unit: WeightUnit) -> bool {
-        self.inner.core.borrow().resident.contains(&unit)
+        let core = self.inner.core.borrow();
+        let in_slot = matches!(unit, WeightUnit::Expert(block, expert) if core.slots.is_loaded((block, expert)));
+        in_slot || core.resident.contains(&unit)
     }
 
     /// Marks all held units as missing but keeps their memory, so that a load can be measured.
@@ -220,7 +224,7 @@ impl Engine {
             match event {
                 Event::Staging(index, true) => core.staging.give_back(index),
                 Event::Staging(_, false) => core.gpu.mark_lost(),
-                Event::Readback(..) => {}
+                Event::Readback(..) | Event::Answered => {}
             }
         }
     }
@@ -304,7 +308,7 @@ impl Engine {
     /// Pieces of work that are not answered yet.
     pub fn pending(&self) -> usize {
         let core = self.inner.core.borrow();
-        core.pending.len() + core.waiting.len()
+        core.pending.len() + core.waiting.len() + core.answers.len()
     }
 
     /// Natively: polls the device and delivers results. Not needed on the web.

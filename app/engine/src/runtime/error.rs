@@ -4,6 +4,8 @@ use potluck_gguf::TensorType;
 use potluck_model::TensorRole;
 use potluck_plan::{BlockIndex, Bytes, ConversationId, ExpertId, WeightUnit};
 
+use crate::runtime::slots::SlotError;
+
 /// Why no GPU could be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GpuError {
@@ -87,6 +89,20 @@ pub enum LayoutError {
     /// The model has no such unit.
     #[error("The model has no weight unit {0:?}.")]
     UnknownUnit(WeightUnit),
+    /// A unit that was named beside the pool which contains it.
+    #[error("{0:?} lies in a pool of slots: load it there instead of reserving it.")]
+    Pooled(WeightUnit),
+    /// A block without experts that should be pooled.
+    #[error("Block {0:?} has no experts for a pool of slots.")]
+    NoExperts(BlockIndex),
+    /// Fewer slots than kinds of experts.
+    #[error("The pool has {slots} slots, {needed} are needed: one for each kind of expert.")]
+    TooFewSlots {
+        /// Slots given.
+        slots: u32,
+        /// Slots needed.
+        needed: u32,
+    },
 }
 
 /// Why the engine rejected a request.
@@ -115,6 +131,9 @@ pub enum EngineError {
     /// A route names an expert that is not held here.
     #[error("Expert {1:?} of block {0:?} is not on this GPU.")]
     ExpertNotHeld(BlockIndex, ExpertId),
+    /// A slot of the pool was not given or freed.
+    #[error(transparent)]
+    Slot(#[from] SlotError),
     /// The page pool is exhausted.
     #[error(
         "The conversations need {needed} pages of context, {free} are free: forget a conversation or reserve more."
@@ -160,7 +179,7 @@ pub enum EngineError {
         /// First position of the work.
         wanted: u32,
     },
-    /// `Then::Route` names a block that does not follow the range.
+    /// The blocks do not follow those of `Input::Experts`, or `Then::Route` names a block that does not follow the range.
     #[error("Block {0:?} does not follow the blocks of this work.")]
     NotNext(BlockIndex),
     /// A continuation of a position whose sampled token is not on the GPU.

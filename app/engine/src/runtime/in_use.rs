@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{FeedForwardSpec, RopePairs, TensorRole};
+use potluck_model::{RopePairs, TensorRole};
 use potluck_plan::WeightUnit;
 use potluck_shaders::{Format, Job, Kernel, KernelVariant, Operand, Pairs, Tile, TileKind};
 
 use crate::runtime::core::Core;
+use crate::runtime::layout::ExpertPlaces;
 use crate::runtime::tensors::Shape;
 use crate::runtime::tuning_table::Shape as Tunable;
 
@@ -30,30 +31,34 @@ impl Core {
                     self.matrix_kernels(unit, Operand::Plain, &mut all);
                 }
                 WeightUnit::Router(_) => {
-                    all.extend([self.profile.norm(), self.profile.router()]);
+                    all.extend([self.profile.norm(), self.profile.router(), Kernel::Combine]);
                     self.matrix_kernels(unit, Operand::Plain, &mut all);
                 }
-                WeightUnit::Expert(block, _) => {
-                    all.extend([Kernel::SwiGlu, Kernel::Combine]);
-                    if let Some(places) = self.layout.experts.get(&block) {
-                        for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertSum)] {
-                            all.extend(self.profile.fused(matrix.shape.format, job, 1));
-                            all.extend(self.profile.variants(matrix.shape.format, job));
-                        }
-                        for matrix in [&places.gate, &places.up, &places.down] {
-                            let format = matrix.shape.format;
-                            all.insert(self.profile.decode(format, Operand::Expert, 1));
-                            let prefill = self.profile.prefill_experts(format);
-                            if matches!(prefill, Kernel::MatMul { .. }) {
-                                all.insert(self.profile.groups());
-                            }
-                            all.insert(prefill);
-                        }
-                    }
-                }
+                WeightUnit::Expert(..) => {}
             }
         }
+        for places in self.layout.experts.values() {
+            self.expert_kernels(places, &mut all);
+        }
         all
+    }
+
+    /// Kernels of a block's experts.
+    fn expert_kernels(&self, places: &ExpertPlaces, all: &mut BTreeSet<Kernel>) {
+        all.insert(Kernel::SwiGlu);
+        for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertDown)] {
+            all.extend(self.profile.fused(matrix.shape.format, job, 1));
+            all.extend(self.profile.variants(matrix.shape.format, job));
+        }
+        for matrix in [&places.gate, &places.up, &places.down] {
+            let format = matrix.shape.format;
+            all.insert(self.profile.decode(format, Operand::Expert, 1));
+            let prefill = self.profile.prefill_experts(format);
+            if matches!(prefill, Kernel::MatMul { .. }) {
+                all.insert(self.profile.groups());
+            }
+            all.insert(prefill);
+        }
     }
 
     /// Kernels to tune: each kernel in use whose kind has no measurements, with its alternatives.
@@ -119,12 +124,7 @@ impl Core {
                 Query | Key | Value => (operand, Some(Job::Normed)),
                 AttentionOutput | Down => (Operand::Plain, Some(Job::Added)),
                 Gate | Up => (Operand::Plain, Some(Job::Gated)),
-                Router => {
-                    // If the experts are on other devices, the normed vectors are needed on their own.
-                    all.extend([1, 4].into_iter().filter_map(|n| self.profile.fused(format, Job::Normed, n)));
-                    all.extend(self.profile.variants(format, Job::Normed));
-                    (Operand::Plain, None)
-                }
+                Router => (Operand::Plain, Some(Job::Normed)),
                 _ => continue,
             };
             self.decode_kernels(format, job, operand, all);
@@ -160,8 +160,5 @@ impl Core {
         all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1)).into_iter().flatten());
         all.extend(self.profile.flash_attention(kv_type, quads));
         self.matrix_kernels(unit, if a.qkv_bias { Operand::Bias } else { Operand::Plain }, all);
-        if let Some(FeedForwardSpec::Experts { .. }) = self.spec.blocks.get(block).map(|block| &block.feed_forward) {
-            all.insert(Kernel::Combine);
-        }
     }
 }

@@ -7,6 +7,7 @@ use potluck_plan::{BlockIndex, Bytes, ExpertId, KvCacheType, WeightUnit};
 
 use crate::runtime::error::LayoutError;
 use crate::runtime::placement::Planner;
+use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{align, pages, readback_sizes, scratch_sizes};
 use crate::runtime::tensors::{self, Shape};
@@ -54,14 +55,23 @@ pub(crate) enum Key {
     Unit(WeightUnit, u16),
     /// Part of the embedding table, which a tied LM head shares.
     Table(u16),
-    /// Some slots of one expert matrix of a block.
-    Experts(BlockIndex, TensorRole, u16),
+    /// Some slots of one expert matrix.
+    Experts(SlotsOf, TensorRole, u16),
     /// Keys of a block.
     Keys(BlockIndex),
     /// Values of a block.
     Values(BlockIndex),
     /// A scratch buffer.
     Scratch(Scratch),
+}
+
+/// Whose experts lie in some slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum SlotsOf {
+    /// One block's; each has a slot of its own.
+    Block(BlockIndex),
+    /// Those of the pooled blocks of a slab class.
+    Pool(u16),
 }
 
 /// Scratch vectors and small tables.
@@ -137,9 +147,10 @@ pub(crate) struct ExpertMatrix {
     pub chunks: Vec<(u32, u32, Key)>,
 }
 
-/// The experts of a block that are held here.
+/// The experts of a block that are held here, or its pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExpertPlaces {
+    /// The slots of experts with a slot of their own; those of a pool change.
     pub slots: BTreeMap<ExpertId, u32>,
     pub gate: ExpertMatrix,
     pub up: ExpertMatrix,
@@ -158,6 +169,10 @@ pub struct Layout {
     pub(crate) sizes: BTreeMap<Key, u64>,
     pub(crate) places: BTreeMap<(WeightUnit, usize), Place>,
     pub(crate) experts: BTreeMap<BlockIndex, ExpertPlaces>,
+    /// The slab class of each pooled block.
+    pub(crate) classes: BTreeMap<BlockIndex, u16>,
+    /// Slots of each slab class.
+    pub(crate) pool_slots: Vec<u32>,
     pub(crate) rope_table: BTreeMap<BlockIndex, u64>,
     pub(crate) readback_bytes: u64,
     pub(crate) logits_bytes: u64,
@@ -179,6 +194,20 @@ impl Layout {
         settings: &Settings,
         limits: &wgpu::Limits,
     ) -> Result<Layout, LayoutError> {
+        Self::plan_pooled(spec, units, (held, &PooledExperts::default()), settings, limits)
+    }
+
+    /// As [`Layout::plan`], with slots for the experts of some blocks.
+    ///
+    /// # Errors
+    /// As [`Layout::plan`]; also if `held` names experts of the pool, a block has none, or the slots are too few.
+    pub fn plan_pooled(
+        spec: &ModelSpec,
+        units: &UnitMap,
+        held: (&BTreeSet<WeightUnit>, &PooledExperts),
+        settings: &Settings,
+        limits: &wgpu::Limits,
+    ) -> Result<Layout, LayoutError> {
         let mut settings = settings.clone();
         loop {
             let fewer = settings.prefill_tokens / 2;
@@ -196,7 +225,7 @@ impl Layout {
     fn plan_rows(
         spec: &ModelSpec,
         units: &UnitMap,
-        held: &BTreeSet<WeightUnit>,
+        (held, pool): (&BTreeSet<WeightUnit>, &PooledExperts),
         settings: &Settings,
         limits: &wgpu::Limits,
     ) -> Result<Layout, LayoutError> {
@@ -209,9 +238,13 @@ impl Layout {
             }
         }
         planner.all_experts(held)?;
+        planner.pool(held, pool)?;
         planner.kv_cache(held, settings)?;
-        planner.scratch(held, settings)?;
-        let layout = planner.finish(settings, held);
+        // Buffers for intermediate vectors and results do not depend on which experts are loaded.
+        let mut sized = held.clone();
+        sized.extend(pool.blocks.iter().map(|&block| WeightUnit::Expert(block, ExpertId(0))));
+        planner.scratch(&sized, settings)?;
+        let layout = planner.finish(settings, &sized);
         if layout.total > settings.budget {
             return Err(LayoutError::TooLarge { needed: layout.total, budget: settings.budget });
         }
@@ -272,7 +305,13 @@ pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
     let every: BTreeSet<WeightUnit> = [WeightUnit::Embedding, WeightUnit::LmHead]
         .into_iter()
         .chain((0..spec.blocks.len() as u16).flat_map(|b| {
-            [WeightUnit::TokenMixer(BlockIndex(b)), WeightUnit::Dense(BlockIndex(b)), WeightUnit::Router(BlockIndex(b))]
+            let block = BlockIndex(b);
+            [
+                WeightUnit::TokenMixer(block),
+                WeightUnit::Dense(block),
+                WeightUnit::Router(block),
+                WeightUnit::Expert(block, ExpertId(0)),
+            ]
         }))
         .collect();
     let scratch: u64 = scratch_sizes(spec, &every, settings).into_values().sum();
@@ -289,7 +328,12 @@ impl Key {
         match self {
             Self::Unit(unit, part) => format!("{unit:?} part {part}"),
             Self::Table(part) => format!("embedding table part {part}"),
-            Self::Experts(block, role, part) => format!("{role:?} of the experts of block {} part {part}", block.0),
+            Self::Experts(SlotsOf::Block(block), role, part) => {
+                format!("{role:?} of the experts of block {} part {part}", block.0)
+            }
+            Self::Experts(SlotsOf::Pool(class), role, part) => {
+                format!("{role:?} of the pooled experts of class {class} part {part}")
+            }
             Self::Keys(block) => format!("keys of block {}", block.0),
             Self::Values(block) => format!("values of block {}", block.0),
             Self::Scratch(Scratch::Qkv) => "qkv, attended, gate, parts or logits".to_owned(),

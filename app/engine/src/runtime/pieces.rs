@@ -1,7 +1,9 @@
 //! Cuts work with more tokens than fit scratch memory into pieces that run one after another, and joins their results.
 //! A token's result does not depend on the cut.
 
-use potluck_plan::{Input, LmHeadRequest, LmHeadTokens, Outcome, Task, Then};
+use std::ops::Range;
+
+use potluck_plan::{ExpertOutputs, Input, LmHeadRequest, LmHeadTokens, Outcome, Task, Then};
 
 /// Results of the pieces of one work, while they arrive.
 #[derive(Debug)]
@@ -17,13 +19,9 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
     match task {
         Task::Forward { batch: rows, class, input, blocks, then } if rows.len() > max => {
             let count = rows.len();
-            let width = if let Input::Hidden(values) = &input { values.len() / count } else { 1 };
             let piece = |first: usize| {
                 let end = (first + max).min(count);
-                let input = match &input {
-                    Input::Tokens(tokens) => Input::Tokens(tokens[first..end].to_vec()),
-                    Input::Hidden(values) => Input::Hidden(values[first * width..end * width].to_vec()),
-                };
+                let input = part(&input, count, first..end);
                 let then = match then {
                     Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) if end < count => Then::Nothing,
                     then => then,
@@ -32,19 +30,44 @@ pub fn cut(task: Task, max: usize) -> Vec<Task> {
             };
             (0..count).step_by(max).map(piece).collect()
         }
-        Task::Experts { block, class, normed, routes } if routes.len() > max => {
-            let width = normed.len() / routes.len();
-            let pieces = normed.chunks(width * max).zip(routes.chunks(max));
+        Task::Experts { block, class, normed, experts } if experts.len() > max => {
+            let width = normed.len() / experts.len();
+            let pieces = normed.chunks(width * max).zip(experts.chunks(max));
             pieces
-                .map(|(normed, routes)| Task::Experts {
+                .map(|(normed, experts)| Task::Experts {
                     block,
                     class,
                     normed: normed.to_vec(),
-                    routes: routes.to_vec(),
+                    experts: experts.to_vec(),
                 })
                 .collect()
         }
         whole => vec![whole],
+    }
+}
+
+/// The input of some of `count` tokens.
+fn part(input: &Input, count: usize, tokens: Range<usize>) -> Input {
+    let vectors = |values: &[f32]| {
+        let width = values.len() / count;
+        values[tokens.start * width..tokens.end * width].to_vec()
+    };
+    match input {
+        Input::Tokens(ids) => Input::Tokens(ids[tokens].to_vec()),
+        Input::Hidden(values) => Input::Hidden(vectors(values)),
+        Input::Experts(given) => {
+            let pairs =
+                |tokens: Range<usize>| given.routes[tokens].iter().map(|route| route.experts.len()).sum::<usize>();
+            let width = given.residual.len() / count;
+            let first = pairs(0..tokens.start) * width;
+            let outputs = given.outputs[first..first + pairs(tokens.clone()) * width].to_vec();
+            Input::Experts(ExpertOutputs {
+                block: given.block,
+                residual: vectors(&given.residual),
+                routes: given.routes[tokens].to_vec(),
+                outputs,
+            })
+        }
     }
 }
 
@@ -68,11 +91,11 @@ impl Joining {
 
 /// Joins the results of two consecutive pieces. The first failure wins.
 fn join(first: Outcome, second: Outcome) -> Outcome {
-    use Outcome::{Candidates, Done, Hidden, Logits, Routed, Sum};
+    use Outcome::{Candidates, Done, ExpertOutputs, Hidden, Logits, Routed};
     match (first, second) {
         (Done, outcome) => outcome,
         (Hidden(a), Hidden(b)) => Hidden([a, b].concat()),
-        (Sum(a), Sum(b)) => Sum([a, b].concat()),
+        (ExpertOutputs(a), ExpertOutputs(b)) => ExpertOutputs([a, b].concat()),
         (Logits(a), Logits(b)) => Logits([a, b].concat()),
         (Candidates(a), Candidates(b)) => Candidates([a, b].concat()),
         (
@@ -83,7 +106,9 @@ fn join(first: Outcome, second: Outcome) -> Outcome {
             normed: [normed_a, normed_b].concat(),
             routes: [routes_a, routes_b].concat(),
         },
-        (failure @ (Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_)), _) => failure,
+        (failure @ (Outcome::DeviceLost | Outcome::Cancelled | Outcome::Failed(_) | Outcome::Missing { .. }), _) => {
+            failure
+        }
         (_, outcome) => outcome,
     }
 }
@@ -91,7 +116,9 @@ fn join(first: Outcome, second: Outcome) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use potluck_plan::{BatchToken, BlockIndex, BlockRange, ConversationId, KernelClass, LogitsRequest, Position};
+    use potluck_plan::{
+        BatchToken, BlockIndex, BlockRange, ConversationId, ExpertId, KernelClass, LogitsRequest, Position, Route,
+    };
 
     fn forward(count: u32, input: Input, then: Then) -> Task {
         let rows = (0..count).map(|p| BatchToken { conversation: ConversationId(1), position: Position(p) }).collect();
@@ -127,17 +154,39 @@ mod tests {
     }
 
     #[test]
-    fn routes_stay_with_their_vectors() {
-        let routes = vec![potluck_plan::Route { experts: vec![] }; 5];
-        let task = Task::Experts { block: BlockIndex(0), class: KernelClass::Prefill, normed: vec![0.0; 40], routes };
+    fn experts_stay_with_their_vectors() {
+        let experts = vec![vec![ExpertId(3)]; 5];
+        let task = Task::Experts { block: BlockIndex(0), class: KernelClass::Prefill, normed: vec![0.0; 40], experts };
         let sizes: Vec<_> = cut(task, 2)
             .iter()
             .map(|piece| match piece {
-                Task::Experts { normed, routes, .. } => (normed.len(), routes.len()),
+                Task::Experts { normed, experts, .. } => (normed.len(), experts.len()),
                 other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(sizes, [(16, 2), (16, 2), (8, 1)]);
+    }
+
+    #[test]
+    fn outputs_stay_with_the_tokens_whose_experts_gave_them() {
+        // Four tokens of width 2 with 2, 0, 1 and 2 experts; output i of the five is [i, i].
+        let route = |count: u16| Route { experts: (0..count).map(|e| (ExpertId(e), 1.0)).collect() };
+        let outputs = ExpertOutputs {
+            block: BlockIndex(0),
+            residual: (0..8).map(|v| v as f32).collect(),
+            routes: [2, 0, 1, 2].map(route).to_vec(),
+            outputs: (0..10).map(|v| (v / 2) as f32).collect(),
+        };
+        let pieces: Vec<_> = cut(forward(4, Input::Experts(outputs), Then::Hidden), 3)
+            .into_iter()
+            .map(|piece| match piece {
+                Task::Forward { input: Input::Experts(given), .. } => {
+                    (given.residual.len(), given.routes.len(), given.outputs)
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(pieces, [(6, 3, vec![0.0, 0.0, 1.0, 1.0, 2.0, 2.0]), (2, 1, vec![3.0, 3.0, 4.0, 4.0])]);
     }
 
     #[test]

@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{ModelSpec, TensorRole, UnitMap};
+use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
 use potluck_shaders::CODEBOOK_BYTES;
 
 use crate::runtime::error::LayoutError;
 use crate::runtime::layout::{
     ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
-    Segment, binding_limit, kv_cache_buffer,
+    Segment, SlotsOf, binding_limit, kv_cache_buffer,
 };
+use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{
     AttentionBlocks, Widths, align, page_count, readback_sizes, scratch_sizes, tokens_at_once,
 };
+use crate::runtime::slots::divide;
 use crate::runtime::tensors::{self, Shape};
 
 pub(crate) struct Planner<'a> {
@@ -26,14 +28,19 @@ pub(crate) struct Planner<'a> {
     sizes: BTreeMap<Key, u64>,
     places: BTreeMap<(WeightUnit, usize), Place>,
     experts: BTreeMap<BlockIndex, ExpertPlaces>,
+    classes: BTreeMap<BlockIndex, u16>,
+    pool_slots: Vec<u32>,
 }
+
+/// Shapes of an expert's gate, up and down matrices.
+type ExpertShapes = [Shape; 3];
 
 impl<'a> Planner<'a> {
     pub fn new(spec: &'a ModelSpec, units: &'a UnitMap, limits: &wgpu::Limits) -> Self {
         let max = binding_limit(limits).0;
         let max_buffer_bytes = limits.max_buffer_size.min(1 << 32) / ALIGNMENT * ALIGNMENT;
-        let (sizes, places, experts) = Default::default();
-        Self { spec, units, max, max_buffer_bytes, sizes, places, experts }
+        let (sizes, places, experts, classes, pool_slots) = Default::default();
+        Self { spec, units, max, max_buffer_bytes, sizes, places, experts, classes, pool_slots }
     }
 
     /// Places a unit's tensors one after another and splits those larger than one binding.
@@ -96,26 +103,77 @@ impl<'a> Planner<'a> {
             }
         }
         for (block, slots) in by_block {
-            let shapes =
-                [TensorRole::Gate, TensorRole::Up, TensorRole::Down].map(|role| self.expert_shape(block, &slots, role));
-            let [gate, up, down] = shapes;
-            let (gate, up, down) = (gate?, up?, down?);
-            let (gate, up) = self.gate_and_up(block, slots.len() as u32, gate, up)?;
-            let down = self.expert_matrix(block, slots.len() as u32, TensorRole::Down, down)?;
+            let shapes = self.expert_shapes(block, slots.keys().copied())?;
+            let [gate, up, down] = self.expert_matrices(SlotsOf::Block(block), slots.len() as u32, shapes)?;
             self.experts.insert(block, ExpertPlaces { slots, gate, up, down, table: 0 });
         }
         Ok(())
+    }
+
+    /// Places slots for the experts of pooled blocks, by slab class.
+    pub fn pool(&mut self, held: &BTreeSet<WeightUnit>, pool: &PooledExperts) -> Result<(), LayoutError> {
+        let beside = |unit: &&WeightUnit| matches!(unit, WeightUnit::Expert(block, _) if pool.blocks.contains(block));
+        if let Some(&unit) = held.iter().find(beside) {
+            return Err(LayoutError::Pooled(unit));
+        }
+        let mut classes: Vec<(ExpertShapes, u32)> = Vec::new();
+        for &block in &pool.blocks {
+            let count = match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
+                Some(&FeedForwardSpec::Experts { count, .. }) => count,
+                _ => return Err(LayoutError::NoExperts(block)),
+            };
+            let shapes = self.expert_shapes(block, (0..count as u16).map(ExpertId))?;
+            let class = classes.iter().position(|(known, _)| *known == shapes).unwrap_or_else(|| {
+                classes.push((shapes, 0));
+                classes.len() - 1
+            });
+            classes[class].1 += count;
+            self.classes.insert(block, class as u16);
+        }
+        let experts: Vec<u32> = classes.iter().map(|(_, experts)| *experts).collect();
+        let too_few = LayoutError::TooFewSlots { slots: pool.slots, needed: experts.len() as u32 };
+        self.pool_slots = divide(pool.slots, &experts).ok_or(too_few)?;
+        for (class, (shapes, _)) in classes.into_iter().enumerate() {
+            let matrices = self.expert_matrices(SlotsOf::Pool(class as u16), self.pool_slots[class], shapes)?;
+            let blocks = self.classes.iter().filter(|(_, of)| usize::from(**of) == class).map(|(block, _)| *block);
+            for block in blocks.collect::<Vec<_>>() {
+                let [gate, up, down] = matrices.clone();
+                self.experts.insert(block, ExpertPlaces { slots: BTreeMap::new(), gate, up, down, table: 0 });
+            }
+        }
+        Ok(())
+    }
+
+    /// Places `count` slots for experts of these shapes.
+    fn expert_matrices(
+        &mut self,
+        of: SlotsOf,
+        count: u32,
+        [gate, up, down]: ExpertShapes,
+    ) -> Result<[ExpertMatrix; 3], LayoutError> {
+        let (gate, up) = self.gate_and_up(of, count, gate, up)?;
+        Ok([gate, up, self.expert_matrix(of, count, TensorRole::Down, down)?])
+    }
+
+    /// The common shapes of the matrices of some experts of a block.
+    fn expert_shapes(
+        &self,
+        block: BlockIndex,
+        experts: impl Iterator<Item = ExpertId> + Clone,
+    ) -> Result<ExpertShapes, LayoutError> {
+        let of = |role| self.expert_shape(block, experts.clone(), role);
+        Ok([of(TensorRole::Gate)?, of(TensorRole::Up)?, of(TensorRole::Down)?])
     }
 
     /// The common shape of one matrix of all experts.
     fn expert_shape(
         &self,
         block: BlockIndex,
-        slots: &BTreeMap<ExpertId, u32>,
+        experts: impl Iterator<Item = ExpertId>,
         role: TensorRole,
     ) -> Result<Shape, LayoutError> {
         let mut found: Option<Shape> = None;
-        for &expert in slots.keys() {
+        for expert in experts {
             let unit = WeightUnit::Expert(block, expert);
             tensors::roles(self.spec, unit)?;
             let tensor = self.units.tensors(unit).iter().find(|tensor| tensor.role == role);
@@ -134,37 +192,37 @@ impl<'a> Planner<'a> {
     /// Places gate and up in shared slots, or in separate slots if one binding cannot cover both matrices of an expert.
     fn gate_and_up(
         &mut self,
-        block: BlockIndex,
+        of: SlotsOf,
         count: u32,
         gate: Shape,
         up: Shape,
     ) -> Result<(ExpertMatrix, ExpertMatrix), LayoutError> {
         let (first, stride) = (align(gate.bytes()), align(gate.bytes()) + align(up.bytes()));
         if stride > self.max {
-            let gate = self.expert_matrix(block, count, TensorRole::Gate, gate)?;
-            return Ok((gate, self.expert_matrix(block, count, TensorRole::Up, up)?));
+            let gate = self.expert_matrix(of, count, TensorRole::Gate, gate)?;
+            return Ok((gate, self.expert_matrix(of, count, TensorRole::Up, up)?));
         }
-        let chunks = self.expert_chunks(block, count, TensorRole::Gate, stride)?;
+        let chunks = self.expert_chunks(of, count, TensorRole::Gate, stride)?;
         let gate = ExpertMatrix { shape: gate, stride, inside: 0, chunks: chunks.clone() };
         Ok((gate, ExpertMatrix { shape: up, stride, inside: first, chunks }))
     }
 
     fn expert_matrix(
         &mut self,
-        block: BlockIndex,
+        of: SlotsOf,
         count: u32,
         role: TensorRole,
         shape: Shape,
     ) -> Result<ExpertMatrix, LayoutError> {
         let stride = align(shape.bytes());
-        let chunks = self.expert_chunks(block, count, role, stride)?;
+        let chunks = self.expert_chunks(of, count, role, stride)?;
         Ok(ExpertMatrix { shape, stride, inside: 0, chunks })
     }
 
     /// Buffers for `count` slots: first slot, number of slots and key of each.
     fn expert_chunks(
         &mut self,
-        block: BlockIndex,
+        of: SlotsOf,
         count: u32,
         role: TensorRole,
         stride: u64,
@@ -172,7 +230,10 @@ impl<'a> Planner<'a> {
         let per_chunk = self.max / stride;
         if per_chunk == 0 {
             return Err(LayoutError::BufferLimit {
-                what: format!("{role:?} of an expert of block {}", block.0),
+                what: match of {
+                    SlotsOf::Block(block) => format!("{role:?} of an expert of block {}", block.0),
+                    SlotsOf::Pool(_) => format!("{role:?} of a pooled expert"),
+                },
                 needed: Bytes(stride),
                 limit: Bytes(self.max),
             });
@@ -181,7 +242,7 @@ impl<'a> Planner<'a> {
         let mut first = 0;
         while first < count {
             let here = (count - first).min(u32::try_from(per_chunk).unwrap_or(u32::MAX));
-            let key = Key::Experts(block, role, chunks.len() as u16);
+            let key = Key::Experts(of, role, chunks.len() as u16);
             self.sizes.insert(key, u64::from(here) * stride);
             chunks.push((first, here, key));
             first += here;
@@ -253,13 +314,15 @@ impl<'a> Planner<'a> {
         }
         let pages = page_count(settings);
         let prefill_tokens = tokens_at_once(settings) as u32;
-        let Self { sizes, places, experts, .. } = self;
+        let Self { sizes, places, experts, classes, pool_slots, .. } = self;
         Layout {
             buffers,
             total,
             sizes,
             places,
             experts,
+            classes,
+            pool_slots,
             rope_table,
             readback_bytes,
             logits_bytes,

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use potluck_plan::{BlockIndex, Candidates, ExpertId, Outcome, Route, Ticket};
+use potluck_plan::{Candidates, ExpertId, Outcome, Route, Ticket};
 use potluck_shaders::NO_SLOT;
 
 use crate::runtime::core::Core;
@@ -23,8 +23,8 @@ pub enum Kind {
     Done,
     /// Hidden vectors.
     Hidden,
-    /// The weighted sum of the experts' outputs.
-    Sum,
+    /// Outputs of experts: so many bytes, a vector for each (token, expert) pair.
+    ExpertOutputs { bytes: u64 },
     /// Residual, normed vector, chosen ids and weights of `rows` tokens, with the hidden width and the experts per
     /// token.
     Routed { rows: u32, hidden: u32, used: u32 },
@@ -73,7 +73,7 @@ impl Kind {
         match self {
             Self::Done => Outcome::Done,
             Self::Hidden => finite(floats(bytes), Outcome::Hidden),
-            Self::Sum => finite(floats(bytes), Outcome::Sum),
+            Self::ExpertOutputs { bytes: len } => finite(floats(&bytes[..len as usize]), Outcome::ExpertOutputs),
             Self::Logits => finite(floats(bytes), Outcome::Logits),
             Self::Candidates { rows, count } => candidates(&words(bytes), rows as usize, count as usize),
             Self::Routed { rows, hidden, used } => {
@@ -187,30 +187,4 @@ impl Core {
             self.answer(work.ticket, Outcome::DeviceLost, 0.0);
         }
     }
-}
-
-/// Checks that a route names only held experts, at most `used` of them, with finite weights.
-pub fn check_route(
-    route: &Route,
-    block: BlockIndex,
-    used: u32,
-    held: impl Fn(ExpertId) -> bool,
-    count: u32,
-) -> Result<(), crate::runtime::error::EngineError> {
-    use crate::runtime::error::EngineError;
-    if route.experts.len() > used as usize {
-        return Err(EngineError::BadRoute { block, reason: "it names more experts than a token uses" });
-    }
-    for (expert, weight) in &route.experts {
-        if u32::from(expert.0) >= count {
-            return Err(EngineError::BadRoute { block, reason: "it names an expert that does not exist" });
-        }
-        if !weight.is_finite() {
-            return Err(EngineError::NotFinite);
-        }
-        if !held(*expert) {
-            return Err(EngineError::ExpertNotHeld(block, *expert));
-        }
-    }
-    Ok(())
 }

@@ -4,9 +4,8 @@ use std::rc::Rc;
 
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, FirstToken, Input, KernelClass, LmHeadRequest, LmHeadTokens, LogitsRequest,
-    Outcome, Position, Route, Task, Then, Ticket, Work,
+    Outcome, Position, Task, Then, Ticket, Work,
 };
-use potluck_shaders::NO_SLOT;
 
 use crate::runtime::core::{Core, Event};
 use crate::runtime::encode::Batch;
@@ -20,7 +19,7 @@ use crate::runtime::pieces::{self, Joining};
 use crate::runtime::readback::{Kind, Pending};
 use crate::runtime::recorder::{Program, Recorder};
 use crate::runtime::sizes::lm_head_tokens;
-use crate::runtime::submit::{Copy, ProgramKey, Run, Submitter};
+use crate::runtime::submit::{Copy, ProgramKey, Run, Source, Submitter};
 
 /// Parts of a result, in order: scratch buffer, first byte, number of bytes.
 struct ResultLayout {
@@ -68,7 +67,15 @@ impl Core {
     /// Accepts a piece of work: starts it, or queues it behind others.
     pub fn submit(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
+        let work = Work { task: self.end_at_pool(work.task), ..work };
         self.check(&work.task)?;
+        // Also if some are missing: loading those must not evict the others.
+        self.touch_experts(&work.task);
+        if let Some(missing) = self.missing_experts(&work.task) {
+            self.answer(work.ticket, missing, 0.0);
+            notify.event(Event::Answered);
+            return Ok(());
+        }
         let max = self.tokens_at_once(&work.task)?;
         if rows_of(&work.task) > max {
             let ticket = work.ticket;
@@ -103,7 +110,15 @@ impl Core {
         if result.bytes() <= room {
             return Ok(scratch);
         }
-        let fitting = room / result.bytes().div_ceil(rows.max(1));
+        let a_token = match task {
+            // Tokens differ in their experts, so that every piece fits only if it would with the most of them.
+            Task::Experts { experts, .. } => {
+                let most = experts.iter().map(Vec::len).max().unwrap_or(0) as u64;
+                (most * u64::from(self.spec.hidden) * 4).max(1)
+            }
+            _ => result.bytes().div_ceil(rows.max(1)),
+        };
+        let fitting = room / a_token;
         Ok(scratch.min(fitting.max(1) as usize))
     }
 
@@ -122,7 +137,12 @@ impl Core {
         let hidden = self.spec.hidden;
         let vectors = u64::from(rows) * u64::from(hidden) * 4;
         let then = match task {
-            Task::Experts { .. } => return Ok(ResultLayout::new(Kind::Sum, vec![(Scratch::Hidden, 0, vectors)])),
+            Task::Experts { block, experts, .. } => {
+                let ranges = self.output_ranges(*block, experts.iter().map(Vec::len))?;
+                let kind = Kind::ExpertOutputs { bytes: ranges.iter().map(|(_, bytes)| bytes).sum() };
+                let parts = ranges.into_iter().map(|(at, bytes)| (Scratch::Parts, at, bytes));
+                return Ok(ResultLayout::new(kind, parts.collect()));
+            }
             Task::Continue { steps, .. } => {
                 let kind = Kind::Candidates { rows: u32::from(*steps), count: 1 };
                 return Ok(ResultLayout { kind, parts: vec![(Scratch::Candidates, 0, 8)], times: u64::from(*steps) });
@@ -164,6 +184,11 @@ impl Core {
     fn start(&mut self, work: Work, notify: &Notify) -> Result<(), EngineError> {
         self.check_alive()?;
         self.check(&work.task)?;
+        if let Some(missing) = self.missing_experts(&work.task) {
+            self.answer(work.ticket, missing, 0.0);
+            notify.event(Event::Answered);
+            return Ok(());
+        }
         let started = crate::runtime::clock::now();
         let result = self.result(&work.task)?;
         let bytes = result.bytes();
@@ -182,13 +207,12 @@ impl Core {
                 vec![Run { before: Vec::new(), program, reach: reach(&rows), after }]
             }
             Task::Continue { row, token, steps } => self.continue_decode(row, token, steps, &result.parts, &target)?,
-            Task::Experts { block, class, normed, routes } => {
-                self.write(Scratch::Normed, bytemuck::cast_slice(&normed));
-                self.write_routes(block, &routes)?;
-                let batch = Batch { n: routes.len() as u32, class };
+            Task::Experts { block, class, normed, experts } => {
+                self.write(Scratch::Normed, 0, bytemuck::cast_slice(&normed));
+                self.write_chosen(block, &experts)?;
+                let batch = Batch { n: experts.len() as u32, class };
                 let key = ProgramKey::Experts { n: batch.n, block };
-                let program =
-                    self.program(class, key, |core, rec, layout| core.experts(rec, layout, block, batch, false))?;
+                let program = self.program(class, key, |core, rec, layout| core.experts(rec, layout, block, batch))?;
                 let after = self.copies(&result.parts, &target, 0);
                 vec![Run { before: Vec::new(), program, reach: 0, after }]
             }
@@ -271,17 +295,21 @@ impl Core {
         }
         if !touched.is_empty() {
             let placed = self.pages.place(rows, &touched)?;
-            self.write(Scratch::Rows, bytemuck::cast_slice(&placed.rows));
-            self.write(Scratch::KvPages, bytemuck::cast_slice(&placed.table));
+            self.write(Scratch::Rows, 0, bytemuck::cast_slice(&placed.rows));
+            self.write(Scratch::KvPages, 0, bytemuck::cast_slice(&placed.table));
         }
-        let tokens = match input {
+        let from = match input {
             Input::Tokens(tokens) => {
-                self.write(Scratch::Tokens, bytemuck::cast_slice(tokens));
-                Some(self.scratch(Scratch::Tokens))
+                self.write(Scratch::Tokens, 0, bytemuck::cast_slice(tokens));
+                Source::Tokens
             }
             Input::Hidden(values) => {
-                self.write(Scratch::Hidden, bytemuck::cast_slice(values));
-                None
+                self.write(Scratch::Hidden, 0, bytemuck::cast_slice(values));
+                Source::Hidden
+            }
+            Input::Experts(outputs) => {
+                self.write_outputs(outputs)?;
+                Source::Experts(outputs.block)
             }
         };
         let last = rows[rows.len() - 1];
@@ -291,9 +319,14 @@ impl Core {
             self.sampled_tokens.forget(row.conversation);
         });
         let slot = if samples { self.sampled_tokens.slot(last.conversation) } else { 0 };
-        let key = ProgramKey::Forward { n: batch.n, tokens: tokens.is_some(), blocks, then, slot };
+        let key = ProgramKey::Forward { n: batch.n, from, blocks, then, slot };
         let program = self.program(class, key, |core, rec, layout| {
-            core.record_forward(rec, layout, batch, tokens.as_ref(), blocks, then, slot)
+            match from {
+                Source::Tokens => core.embed(rec, layout, &core.scratch(Scratch::Tokens), batch.n)?,
+                Source::Hidden => {}
+                Source::Experts(block) => core.combine(rec, block, batch.n)?,
+            }
+            core.record_forward(rec, layout, batch, blocks, then, slot)
         })?;
         if samples {
             self.sampled_tokens.keep(slot, Position(last.position.0 + 1));
@@ -301,27 +334,24 @@ impl Core {
         Ok(program)
     }
 
-    #[allow(clippy::too_many_arguments, reason = "these are the parts of one task")]
+    /// Blocks and what follows them, from the hidden vectors on.
     fn record_forward(
         &mut self,
         rec: &mut Recorder,
         layout: &Layout,
         batch: Batch,
-        tokens: Option<&Slice>,
         blocks: BlockRange,
         then: Then,
         slot: usize,
     ) -> Result<(), EngineError> {
-        if let Some(tokens) = tokens {
-            self.embed(rec, layout, tokens, batch.n)?;
-        }
         for block in blocks.iter() {
             self.token_mixer(rec, layout, block, batch)?;
             if self.expert_count(block) == 0 {
                 self.dense(rec, layout, block, batch)?;
-            } else if batch.class == KernelClass::Prefill || !self.fused_experts(rec, layout, block, batch.n)? {
+            } else {
                 self.route(rec, layout, block, batch)?;
-                self.experts(rec, layout, block, batch, true)?;
+                self.experts(rec, layout, block, batch)?;
+                self.combine(rec, block, batch.n)?;
             }
         }
         match then {
@@ -369,8 +399,8 @@ impl Core {
         let at = |step: u16| Position(position.0.saturating_add(u32::from(step)));
         let rows: Vec<BatchToken> = (0..steps).map(|step| BatchToken { conversation, position: at(step) }).collect();
         let placed = self.pages.place(&rows, &touched)?;
-        self.write(Scratch::DecodeSteps, bytemuck::cast_slice(&placed.rows));
-        self.write(Scratch::KvPages, bytemuck::cast_slice(&placed.table));
+        self.write(Scratch::DecodeSteps, 0, bytemuck::cast_slice(&placed.rows));
+        self.write(Scratch::KvPages, 0, bytemuck::cast_slice(&placed.table));
         let slot = slot.unwrap_or_else(|| self.sampled_tokens.slot(conversation));
         if let FirstToken::Given(token) = token {
             let next = self.sampled_token(slot);
@@ -379,7 +409,8 @@ impl Core {
         let program = self.program(KernelClass::Decode, ProgramKey::Continue { slot }, |core, rec, layout| {
             let batch = Batch { n: 1, class: KernelClass::Decode };
             let then = Then::LmHead(LmHeadRequest { tokens: LmHeadTokens::Last, logits: LogitsRequest::Top(1) });
-            core.record_forward(rec, layout, batch, Some(&core.sampled_token(slot)), blocks, then, slot)
+            core.embed(rec, layout, &core.sampled_token(slot), batch.n)?;
+            core.record_forward(rec, layout, batch, blocks, then, slot)
         })?;
         self.sampled_tokens.keep(slot, at(steps));
         let (rows, ahead) = (self.scratch(Scratch::Rows), self.scratch(Scratch::DecodeSteps));
@@ -410,26 +441,11 @@ impl Core {
             .collect()
     }
 
-    fn write(&self, scratch: Scratch, bytes: &[u8]) {
+    /// Writes to a scratch buffer, from byte `at` on.
+    pub(crate) fn write(&self, scratch: Scratch, at: u64, bytes: &[u8]) {
         if !bytes.is_empty() {
-            self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, 0, bytes);
+            self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, at, bytes);
         }
-    }
-
-    fn write_routes(&self, block: BlockIndex, routes: &[Route]) -> Result<(), EngineError> {
-        let (used, ..) = self.routing(block)?;
-        let mut chosen = Vec::with_capacity(routes.len() * used as usize);
-        let mut gates = Vec::with_capacity(chosen.capacity());
-        for route in routes {
-            let padding = used as usize - route.experts.len();
-            chosen.extend(route.experts.iter().map(|(expert, _)| u32::from(expert.0)));
-            gates.extend(route.experts.iter().map(|(_, gate)| *gate));
-            chosen.extend(std::iter::repeat_n(NO_SLOT, padding));
-            gates.extend(std::iter::repeat_n(0.0, padding));
-        }
-        self.write(Scratch::Chosen, bytemuck::cast_slice(&chosen));
-        self.write(Scratch::Gates, bytemuck::cast_slice(&gates));
-        Ok(())
     }
 }
 
@@ -438,11 +454,11 @@ fn reach(rows: &[BatchToken]) -> u32 {
     rows.iter().map(|row| row.position.0 + 1).max().unwrap_or(0)
 }
 
-/// Number of tokens or routes in a task.
+/// Number of tokens in a task.
 pub fn rows_of(task: &Task) -> usize {
     match task {
         Task::Forward { batch: rows, .. } => rows.len(),
         Task::Continue { .. } => 1,
-        Task::Experts { routes, .. } => routes.len(),
+        Task::Experts { experts, .. } => experts.len(),
     }
 }

@@ -145,10 +145,12 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
     let w = Widths::of(spec);
     let rows = tokens_at_once(settings).min(RESULT_ROWS);
     let routed = rows * (2 * w.hidden * 4 + 2 * w.used * 4);
+    let has_experts = held.iter().any(|unit| matches!(unit, WeightUnit::Expert(..)));
+    let outputs = if has_experts { rows * w.used * w.hidden * 4 } else { 0 };
     let head = held.contains(&WeightUnit::LmHead);
     let candidates = if head { rows * u64::from(potluck_plan::LogitsRequest::MAX_TOP) * 8 } else { 0 };
     let logits = if head { u64::from(spec.vocabulary) * 4 } else { 0 };
-    (align(routed.max(candidates)), if head { align(logits) } else { 0 })
+    (align(routed.max(outputs).max(candidates)), if head { align(logits) } else { 0 })
 }
 
 pub(crate) trait AttentionBlocks {

@@ -246,7 +246,7 @@ impl Core {
     /// length).
     fn locate(&self, piece: &Piece, staging: u64, copies: &mut Vec<(u64, Key, u64, u64)>) -> Result<(), EngineError> {
         let unit = piece.unit;
-        if !self.held.contains(&unit) {
+        if !self.held.contains(&unit) && !self.is_loading(unit) {
             return Err(EngineError::NotHeld(unit));
         }
         let bad = EngineError::BadPiece(unit);
@@ -260,7 +260,7 @@ impl Core {
         }
         if let WeightUnit::Expert(block, expert) = unit {
             let places = self.layout.experts.get(&block).ok_or(EngineError::NotHeld(unit))?;
-            let slot = *places.slots.get(&expert).ok_or(EngineError::NotHeld(unit))?;
+            let slot = self.expert_slot(&self.layout, (block, expert)).ok_or(EngineError::NotHeld(unit))?;
             let matrix = match tensor.role {
                 potluck_model::TensorRole::Gate => &places.gate,
                 potluck_model::TensorRole::Up => &places.up,

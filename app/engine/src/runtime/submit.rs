@@ -16,13 +16,23 @@ pub const PASSING: u32 = PARAMS_COUNT as u32 / 2;
 /// every token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramKey {
-    /// `n` decode tokens, from token ids or hidden vectors, through blocks. `slot` receives the best token of the last
-    /// batch row; 0 if none is sampled.
-    Forward { n: u32, tokens: bool, blocks: BlockRange, then: Then, slot: usize },
+    /// `n` decode tokens through blocks. `slot` receives the best token of the last batch row; 0 if none is sampled.
+    Forward { n: u32, from: Source, blocks: BlockRange, then: Then, slot: usize },
     /// One step of a continuation, starting from the token in a slot.
     Continue { slot: usize },
     /// Experts of a block for `n` decode tokens.
     Experts { n: u32, block: BlockIndex },
+}
+
+/// What a forward pass starts from; its values are in scratch buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// Token ids.
+    Tokens,
+    /// Hidden vectors.
+    Hidden,
+    /// Outputs of a block's experts, and the hidden vectors that their sum is added to.
+    Experts(BlockIndex),
 }
 
 /// Cached programs and the part of the arena they occupy.

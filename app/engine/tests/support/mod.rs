@@ -110,6 +110,8 @@ pub struct Recipe {
     pub vocabulary: u32,
     pub blocks: usize,
     pub normalize: bool,
+    /// Weight type of the last feed-forward matrix in odd blocks; otherwise as the others.
+    pub odd_down: Option<TensorType>,
     pub seed: u64,
 }
 
@@ -127,6 +129,7 @@ impl Recipe {
             vocabulary: 333,
             blocks: 3,
             normalize: true,
+            odd_down: None,
             seed: 1,
         }
     }
@@ -230,17 +233,18 @@ impl Writer {
             }
             self.units.insert(WeightUnit::TokenMixer(index), token_mixer);
             let norm = self.tensor(FeedForwardNorm, f32, 1, hidden);
+            let down = recipe.odd_down.filter(|_| b % 2 == 1).unwrap_or(kind);
             match spec.blocks[usize::from(b)].feed_forward {
                 FeedForwardSpec::Dense { intermediate } => {
                     let mut tensors = vec![norm];
-                    tensors.extend(self.network(kind, hidden, intermediate));
+                    tensors.extend(self.network((kind, down), hidden, intermediate));
                     self.units.insert(WeightUnit::Dense(index), tensors);
                 }
                 FeedForwardSpec::Experts { count, intermediate, .. } => {
                     let router = self.tensor(Router, f32, count, hidden);
                     self.units.insert(WeightUnit::Router(index), vec![norm, router]);
                     for e in 0..count as u16 {
-                        let tensors = self.network(kind, hidden, intermediate);
+                        let tensors = self.network((kind, down), hidden, intermediate);
                         self.units.insert(WeightUnit::Expert(index, ExpertId(e)), tensors);
                     }
                 }
@@ -248,11 +252,11 @@ impl Writer {
         }
     }
 
-    fn network(&mut self, kind: TensorType, hidden: u32, inner: u32) -> Vec<UnitTensor> {
+    fn network(&mut self, (kind, down): (TensorType, TensorType), hidden: u32, inner: u32) -> Vec<UnitTensor> {
         vec![
             self.tensor(TensorRole::Gate, kind, inner, hidden),
             self.tensor(TensorRole::Up, kind, inner, hidden),
-            self.tensor(TensorRole::Down, kind, hidden, inner),
+            self.tensor(TensorRole::Down, down, hidden, inner),
         ]
     }
 }
@@ -319,7 +323,7 @@ impl Bench {
 
     pub fn hidden(&mut self, task: Task) -> Vec<f32> {
         match self.run(task) {
-            Outcome::Hidden(values) | Outcome::Logits(values) | Outcome::Sum(values) => values,
+            Outcome::Hidden(values) | Outcome::Logits(values) | Outcome::ExpertOutputs(values) => values,
             other => panic!("{other:?}"),
         }
     }
@@ -335,27 +339,32 @@ impl Bench {
 /// Uploads everything the engine is missing, in small pieces so that tensors are split.
 pub fn load(engine: &Engine, units: &UnitMap, bytes: &Bytes<'_>) {
     for unit in engine.missing() {
-        for (index, _) in units.tensors(unit).iter().enumerate() {
-            if !engine.needs(unit, index) {
-                continue;
-            }
-            let data = bytes(unit, index);
-            for (at, part) in data.chunks(50_000).enumerate() {
-                let mut staging = futures::executor::block_on(engine.staging()).unwrap();
-                staging.write(12, part);
-                let piece = Piece {
-                    unit,
-                    tensor: index,
-                    tensor_offset: at as u64 * 50_000,
-                    staging_offset: 12,
-                    len: part.len() as u64,
-                };
-                engine.upload(staging, &[piece]).unwrap();
-            }
-        }
-        engine.finish(unit).unwrap();
+        load_unit(engine, units, bytes, unit);
     }
     assert!(engine.missing().is_empty());
+}
+
+/// Uploads a unit and finishes it.
+pub fn load_unit(engine: &Engine, units: &UnitMap, bytes: &Bytes<'_>, unit: WeightUnit) {
+    for (index, _) in units.tensors(unit).iter().enumerate() {
+        if !engine.needs(unit, index) {
+            continue;
+        }
+        let data = bytes(unit, index);
+        for (at, part) in data.chunks(50_000).enumerate() {
+            let mut staging = futures::executor::block_on(engine.staging()).unwrap();
+            staging.write(12, part);
+            let piece = Piece {
+                unit,
+                tensor: index,
+                tensor_offset: at as u64 * 50_000,
+                staging_offset: 12,
+                len: part.len() as u64,
+            };
+            engine.upload(staging, &[piece]).unwrap();
+        }
+    }
+    engine.finish(unit).unwrap();
 }
 
 pub const TALK: ConversationId = ConversationId(7);

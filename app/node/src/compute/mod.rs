@@ -16,7 +16,7 @@ use futures::future::{Either, select};
 use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, binding_limit};
 use potluck_model::UnitMap;
 use potluck_panel::SelfTest;
-use potluck_plan::{Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, Ticket, Work};
 use potluck_swarm::Event;
 
 pub use calibrate::CalibrateError;
@@ -239,6 +239,13 @@ impl Compute {
                 error => Outcome::Failed(error.to_string()),
             };
             self.inputs.event(Event::Computed(Computed { ticket, outcome, millis: 0.0 }));
+        }
+    }
+
+    /// Drops work that has not begun: nobody waits for its result.
+    pub fn cancel(&self, ticket: Ticket) {
+        if let Some(engine) = self.engine() {
+            engine.cancel(ticket);
         }
     }
 

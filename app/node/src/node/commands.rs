@@ -100,6 +100,9 @@ impl Node {
             in_advance: true,
             hidden: self.hosting.hidden(),
             doors: choice.doors,
+            replicas: HostCommand::REPLICAS,
+            hedging: Default::default(),
+            spot_checks: HostCommand::SPOT_CHECKS,
         };
         let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible, chat_only: false };
         let options = LineOptions {

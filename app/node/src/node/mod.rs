@@ -22,7 +22,7 @@ use std::rc::Rc;
 
 use potluck_engine::GpuOptions;
 use potluck_panel as panel;
-use potluck_plan::PeerId;
+use potluck_plan::{Millis, PeerId};
 use potluck_planner::measures::Measure;
 use potluck_protocol::Session;
 use potluck_swarm::{Action, Event, Identity, Peer};
@@ -228,6 +228,8 @@ impl Node {
             }
             Action::Expect => self.compute.expect_tokens(),
             Action::Compute(work) => self.compute.submit(work),
+            Action::Cancel(ticket) => self.compute.cancel(ticket),
+            Action::WakeAt(at) => self.wake_at(at),
             Action::Forget(conversation) => self.compute.forget(conversation),
             Action::Answer(request, part) => {
                 self.page.send(panel::ToPage::Answer { request, event: part });
@@ -242,6 +244,15 @@ impl Node {
             Action::ReadPiece { peer, request } => self.read_piece(peer, request),
             Action::DeliverPiece { id, bytes } => self.models.requests.deliver(id, bytes),
         }
+    }
+
+    /// Sends the state machine a wake-up at this time of the clock.
+    fn wake_at(&self, at: Millis) {
+        let (clock, inputs) = (self.platform.clock.clone(), self.inputs.clone());
+        self.platform.spawn.spawn(Box::pin(async move {
+            clock.sleep((at.0 - clock.now().0).max(0.0)).await;
+            inputs.event(Event::Wake);
+        }));
     }
 
     /// The peer exists from now on: what arrived meanwhile is handled.

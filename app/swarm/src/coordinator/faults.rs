@@ -49,10 +49,13 @@ impl Coordinator {
         let name = cx.members.name(from);
         match fault.kind {
             StageFaultKind::DeviceLost => {
-                self.planning.plans.lose(from, cx);
-                let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
-                self.recover(Some(from), &reason, cx);
+                if self.planning.lose(from, cx) {
+                    let reason = format!("{name} lost its GPU. What it held is loaded again and the answer goes on.");
+                    self.recover(Some(from), &reason, cx);
+                }
             }
+            // Found by a spot check, of whichever answer.
+            StageFaultKind::BadResult(peer) if fault.pass.is_none() => self.blame(peer, fault.conversation, cx),
             // Every chunk after a gap is reported on its own; those sent before the rewind are stale.
             _ if !self.answers.awaits(fault.conversation, fault.pass) => {}
             StageFaultKind::Gap(position) => {
@@ -93,7 +96,7 @@ impl Coordinator {
         if peer == cx.members.me {
             self.answers.fail(conversation, &sentence, cx);
         }
-        if self.planning.plans.lose(peer, cx) {
+        if self.planning.lose(peer, cx) {
             self.recover(Some(peer), &format!("{sentence} The answer goes on without it."), cx);
         } else {
             self.after_answer(cx);

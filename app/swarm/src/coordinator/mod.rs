@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use potluck_plan::{Millis, PeerId, Plan, PlanEpoch};
-use potluck_protocol::{Frame, LogitsResult, PromptRequest, RequestId, RoomView, Session, Sharing};
+use potluck_protocol::{Frame, Holding, LogitsResult, PromptRequest, RequestId, RoomView, Session, Sharing};
 
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
@@ -150,7 +150,7 @@ impl Coordinator {
     }
 
     fn lost(&mut self, peer: PeerId, why: &str, cx: &mut EventContext) {
-        if self.planning.plans.lose(peer, cx) {
+        if self.planning.lose(peer, cx) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
             self.recover(Some(peer), &reason, cx);
         } else {
@@ -273,8 +273,15 @@ impl Coordinator {
     pub fn back(&mut self, peer: PeerId, cx: &mut EventContext) {
         if self.planning.plans.active().is_some_and(|plan| plan.peers().contains(&peer)) {
             self.planning.plans.ask(peer, cx);
+            self.planning.tell_residency(peer, cx);
             self.resend(cx);
         }
+    }
+
+    /// A device holds experts that it was told to load, or cannot.
+    pub fn holding(&mut self, peer: PeerId, holding: Holding, cx: &mut EventContext) {
+        self.planning.holding(peer, &holding, cx);
+        self.refresh(false, cx);
     }
 
     fn resend(&mut self, cx: &mut EventContext) {
@@ -316,6 +323,7 @@ impl Coordinator {
         let usage = self.usage();
         if let Some(model) = &self.model {
             let request = PlanRequest { model, command: &self.command, answering: self.answers.is_answering(), usage };
+            self.planning.replicate(request, cx);
             self.planning.stand_by(request, cx);
             self.planning.look_for_help(request, cx);
         }

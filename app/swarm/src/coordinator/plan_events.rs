@@ -31,12 +31,16 @@ impl Coordinator {
 
     pub fn prepared(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         self.planning.prepared(peer, epoch);
+        self.planning.newcomer_prepared(peer, epoch, cx);
         self.try_commit(cx);
     }
 
     pub fn prepare_failed(&mut self, peer: PeerId, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
         let sentence = format!("{} cannot take its part: {}", cx.members.name(peer), fault.sentence());
-        if self.planning.plans.commit_failed(peer, epoch) {
+        if self.planning.newcomer_failed(peer, epoch, cx) {
+            return;
+        }
+        if self.planning.plans.has_part(peer, epoch) && self.planning.lose(peer, cx) {
             let reason = format!("{sentence}. The answer goes on once it is loaded again.");
             self.recover(Some(peer), &reason, cx);
         }
@@ -53,6 +57,7 @@ impl Coordinator {
 
     pub fn committed(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
         self.planning.plans.committed(peer, epoch);
+        self.planning.newcomer_committed(peer, epoch, cx);
         self.continue_answers(cx);
     }
 

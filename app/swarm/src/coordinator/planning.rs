@@ -17,6 +17,7 @@ mod observations;
 mod planner_input;
 mod plans;
 mod replan_policy;
+mod replicas;
 mod standbys;
 
 pub(super) use in_place::Usage;
@@ -32,6 +33,7 @@ use help::Helpful;
 use observations::Observations;
 use plans::{Plans, Purpose};
 use replan_policy::ReplanPolicy;
+use replicas::Replicas;
 use standbys::StandbyPlans;
 
 use crate::event::{HostCommand, OpenedModel};
@@ -41,6 +43,7 @@ pub(super) struct Planning {
     pub plans: Plans,
     /// What is loaded in advance.
     pub standbys: StandbyPlans,
+    replicas: Replicas,
     observed: Observations,
     policy: ReplanPolicy,
     forecasts: Forecasts,
@@ -65,6 +68,7 @@ impl Planning {
         Self {
             plans: Plans { epoch, ..Plans::default() },
             standbys: StandbyPlans::default(),
+            replicas: Replicas::default(),
             observed: Observations::default(),
             policy: ReplanPolicy::default(),
             forecasts: Forecasts::default(),

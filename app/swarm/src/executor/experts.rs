@@ -1,168 +1,247 @@
-//! Experts on other peers: calls out, sums back, other holders where one does not answer.
+//! Experts on other peers: carries out what the dispatch decides, and answers the calls of other stages.
 
-use potluck_plan::{ExpertHolder, Input, Outcome, PeerId, RemoteExperts, Task, WireType};
-use potluck_protocol::{ExpertCall, ExpertSum, Frame, StageFaultKind};
+use potluck_plan::{
+    BlockIndex, ConversationId, ExpertHolder, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket, WireType,
+};
+use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Frame, StageFaultKind};
 
-use super::{Executor, Purpose, Waiting, are_numbers, is_here};
+use super::queue::Job;
+use super::{Executor, Purpose};
+use crate::Action;
 use crate::event_context::EventContext;
-use crate::gather::{HOLDER_TIMEOUT_MILLIS, Part};
+use crate::experts::{Around, Gather, Share, Step};
 use crate::limits;
 
+/// What a dispatch decides by.
+macro_rules! around {
+    ($executor:expr, $cx:expr) => {
+        &mut Around { plan: &$executor.plan, members: &$cx.members, holders: &mut $cx.holders, now: $cx.now }
+    };
+}
+
 impl Executor {
-    pub(super) fn gather(&mut self, mut waiting: Waiting, cx: &mut EventContext) {
-        let Some(remote) = self.remote(&waiting) else { return };
-        if waiting.gather.split(&remote, cx.now, is_here(&cx.members)).is_err() {
-            let block = waiting.gather.block;
-            self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), cx);
-            return;
-        }
-        let id = self.next_ticket;
-        self.next_ticket += 1;
-        let parts = (0..waiting.gather.parts.len()).collect();
-        self.waiting.insert(id, waiting);
-        self.ask(id, parts, cx);
+    /// A batch has passed a router. Its jobs wait together: one call a holder serves all of them.
+    pub(super) fn routed(&mut self, jobs: Vec<Job>, outcome: Outcome, cx: &mut EventContext) {
+        let (Some(first), Outcome::Routed { residual, normed, routes }) = (jobs.first(), outcome) else { return };
+        let (stage, class) = (first.forward.stage, first.forward.class);
+        let block = BlockIndex(self.routed_block(first));
+        let tokens: usize = jobs.iter().map(|job| job.forward.count as usize).sum();
+        let is_whole = routes.len() == tokens && [&residual, &normed].iter().all(|values| is_finite(values));
+        let vectors = (residual, normed, routes);
+        let gather = Gather::new((stage, block, class), vectors, self.width, cx.now).filter(|_| is_whole);
+        let Some(gather) = gather else {
+            let bad = StageFaultKind::BadResult(self.me);
+            return jobs.iter().for_each(|job| self.fail_job(job, bad.clone(), cx));
+        };
+        let (id, steps) = self.dispatch.begin(gather, around!(self, cx));
+        self.waiting.insert(id, jobs);
+        self.carry_out(steps, cx);
     }
 
-    fn remote(&self, waiting: &Waiting) -> Option<RemoteExperts> {
-        let (_, stage) = self.plan.stage(waiting.job.forward.stage)?;
-        stage.remote_experts(waiting.gather.block).cloned()
-    }
-
-    /// Sends the calls, then runs the stage's own share meanwhile.
-    fn ask(&mut self, id: u64, parts: Vec<usize>, cx: &mut EventContext) {
-        let Some(waiting) = self.waiting.get(&id) else { return };
-        let (block, class) = (waiting.gather.block, waiting.gather.class);
-        let (epoch, wire) = (self.plan.epoch, self.plan.wire);
-        let mut own = Vec::new();
-        for part in parts {
-            let (routes, normed) = (waiting.gather.parts[part].routes.clone(), waiting.gather.normed.clone());
-            match waiting.gather.parts[part].holder {
-                ExpertHolder::Own => own.push(Task::Experts { block, class, normed, routes }),
-                ExpertHolder::Peer(peer) => {
-                    cx.out.send(
-                        peer,
-                        Frame::ExpertCall(ExpertCall { epoch, call: id, block, class, routes, wire, normed }),
-                    );
+    fn carry_out(&mut self, steps: Vec<Step>, cx: &mut EventContext) {
+        for step in steps {
+            match step {
+                Step::Call { to, call, block, class, share: Share { rows, normed } } => {
+                    let (epoch, wire) = (self.plan.epoch, self.plan.wire);
+                    cx.out.send(to, Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, wire, normed }));
+                }
+                Step::Own { call, block, class, share: Share { rows, normed } } => {
+                    self.compute(Task::Experts { block, class, normed, experts: rows }, Purpose::OwnExperts(call), cx);
+                }
+                Step::Cancel { to, call } => {
+                    let cancel = ExpertCancel { epoch: self.plan.epoch, call };
+                    cx.out.send(to, Frame::ExpertCancel(cancel));
+                }
+                Step::CancelOwn { call } => {
+                    self.cancel(|purpose| matches!(purpose, Purpose::OwnExperts(known) if *known == call), cx);
+                }
+                Step::Done { gather, outputs } => self.gathered(gather, outputs),
+                Step::Wrong { gather, holder } => {
+                    let waiting = self.waiting.get(&gather).and_then(|jobs| jobs.iter().find(|job| !job.dropped));
+                    if let Some(forward) = waiting.map(|job| &job.forward) {
+                        let (stage, conversation, pass) = (forward.stage, forward.conversation, forward.pass);
+                        self.report(stage, conversation, Some(pass), StageFaultKind::BadResult(holder), cx);
+                    }
+                }
+                Step::Convicted { stage, holder } => {
+                    self.report(stage, ConversationId(0), None, StageFaultKind::BadResult(holder), cx);
+                }
+                Step::Lost { gather, block, wrong } => {
+                    let unreachable = StageFaultKind::ExpertsUnreachable(block);
+                    self.fail_waiting(gather, wrong.map_or(unreachable, StageFaultKind::BadResult), cx);
                 }
             }
         }
-        for task in own {
-            self.compute(task, Purpose::OwnExperts { gather: id }, cx);
+    }
+
+    /// All outputs of a batch's experts are there: its jobs go on with the next block, together.
+    fn gathered(&mut self, gather: u64, outputs: ExpertOutputs) {
+        let Some(jobs) = self.waiting.remove(&gather) else { return };
+        let counts: Vec<usize> = jobs.iter().map(|job| job.forward.count as usize).collect();
+        let next = outputs.block.0 + 1;
+        let parts = super::piece::split_experts(outputs, &counts, self.width);
+        for (mut job, part) in jobs.into_iter().zip(parts).rev().filter(|(job, _)| !job.dropped) {
+            job.cursor = next;
+            self.queue(job.forward.stage).go_on(job, Input::Experts(part));
         }
+    }
+
+    fn fail_waiting(&mut self, gather: u64, kind: StageFaultKind, cx: &mut EventContext) {
+        let jobs = self.waiting.remove(&gather).unwrap_or_default();
+        jobs.iter().filter(|job| !job.dropped).for_each(|job| self.fail_job(job, kind.clone(), cx));
+    }
+
+    /// Drops what nobody waits for any more.
+    pub(super) fn drop_idle_gathers(&mut self, cx: &mut EventContext) {
+        let is_idle = |jobs: &Vec<Job>| jobs.iter().all(|job| job.dropped);
+        let idle: Vec<u64> = self.waiting.iter().filter(|(_, jobs)| is_idle(jobs)).map(|(id, _)| *id).collect();
+        for id in idle {
+            self.waiting.remove(&id);
+            let steps = self.dispatch.drop_gather(id, around!(self, cx));
+            self.carry_out(steps, cx);
+        }
+    }
+
+    /// The stage's own experts have computed their share, or not.
+    pub(super) fn own_experts(&mut self, call: u64, outcome: Outcome, cx: &mut EventContext) {
+        let gather = self.dispatch.gather_of(call);
+        if gather.is_none() && !matches!(outcome, Outcome::ExpertOutputs(_)) {
+            // A spot check that the own engine could not compute.
+            let failed = ExpertFailure::Failed;
+            self.dispatch.failed(call, ExpertHolder::Own, failed, around!(self, cx));
+            return;
+        }
+        let kind = match outcome {
+            Outcome::ExpertOutputs(outputs) => {
+                let steps = self.dispatch.answered(call, ExpertHolder::Own, &outputs, 0.0, around!(self, cx));
+                return self.carry_out(steps, cx);
+            }
+            // Somebody else may have them.
+            Outcome::Missing { .. } => {
+                let missing = ExpertFailure::NotHere(self.residency);
+                let steps = self.dispatch.failed(call, ExpertHolder::Own, missing, around!(self, cx));
+                return self.carry_out(steps, cx);
+            }
+            Outcome::DeviceLost => StageFaultKind::DeviceLost,
+            Outcome::Failed(sentence) => StageFaultKind::Failed(sentence),
+            _ => StageFaultKind::Failed("the work was cancelled".to_owned()),
+        };
+        // The stage cannot go on without its own engine.
+        if let Some(gather) = gather {
+            self.fail_waiting(gather, kind, cx);
+            let steps = self.dispatch.drop_gather(gather, around!(self, cx));
+            self.carry_out(steps, cx);
+        }
+    }
+
+    /// This holder was asked, and its answer counts.
+    pub fn awaits_result(&self, call: u64, holder: PeerId) -> bool {
+        self.dispatch.awaits(call, holder)
+    }
+
+    /// Calls of a holder that it has not answered.
+    pub fn open_calls(&self, holder: PeerId) -> u32 {
+        self.dispatch.open(holder)
+    }
+
+    /// A holder answers. Late and duplicate answers find nothing waiting.
+    pub fn expert_result(&mut self, from: PeerId, result: ExpertResult, cx: &mut EventContext) {
+        let (call, holder) = (result.call, ExpertHolder::Peer(from));
+        let steps = match result.failed {
+            None => self.dispatch.answered(call, holder, &result.outputs, result.millis, around!(self, cx)),
+            Some(failure) => self.dispatch.failed(call, holder, failure, around!(self, cx)),
+        };
+        self.carry_out(steps, cx);
+    }
+
+    /// Time has passed, or somebody came or left: asks others where somebody does not answer.
+    pub fn look(&mut self, cx: &mut EventContext) {
+        let steps = self.dispatch.look(around!(self, cx));
+        self.carry_out(steps, cx);
+    }
+
+    /// When to look next.
+    pub fn next_look(&self) -> Option<Millis> {
+        self.dispatch.next_look()
     }
 
     /// A stage elsewhere needs experts of ours.
     pub fn expert_call(&mut self, caller: PeerId, call: ExpertCall, cx: &mut EventContext) {
         let is_its = |purpose: &&Purpose| matches!(purpose, Purpose::Call { caller: known, .. } if *known == caller);
-        let open = self.tickets.values().filter(is_its).count();
-        let sentence = match limits::is_call(&call, self.width) {
-            false => Some("the call's numbers cannot be right"),
-            true if open >= limits::MAX_CALLS => Some("too many calls at once"),
-            true => None,
-        };
-        let ExpertCall { call, block, class, routes, wire, normed, .. } = call;
-        if let Some(sentence) = sentence {
-            return self.answer_call(caller, call, wire, Outcome::Failed(sentence.to_owned()), cx);
+        let open = |purpose: &&Purpose| matches!(purpose, Purpose::Call { call: known, .. } if *known == call.call);
+        if self.tickets.values().filter(is_its).any(|purpose| open(&purpose)) {
+            // Asked again: the answer is on its way.
+            return;
         }
-        self.compute(Task::Experts { block, class, normed, routes }, Purpose::Call { caller, call, wire }, cx);
+        let failure = match () {
+            () if !limits::is_call(&call, self.width) => Some(ExpertFailure::BadCall),
+            () if !self.holds_all(&call) => Some(ExpertFailure::NotHere(self.residency)),
+            () if self.tickets.values().filter(is_its).count() >= limits::MAX_CALLS => Some(ExpertFailure::Busy),
+            () => None,
+        };
+        let ExpertCall { call, block, class, rows, wire, normed, .. } = call;
+        match failure {
+            Some(failure) => self.answer_call((caller, call, wire), Err(failure), 0.0, cx),
+            None => {
+                let task = Task::Experts { block, class, normed, experts: rows };
+                self.compute(task, Purpose::Call { caller, call, wire }, cx);
+            }
+        }
+    }
+
+    /// This device has every expert of a call on its GPU.
+    fn holds_all(&self, call: &ExpertCall) -> bool {
+        let stage = self.plan.stages.iter().find(|stage| stage.blocks.contains(call.block));
+        let Some(remote) = stage.and_then(|stage| stage.remote_experts(call.block)) else { return false };
+        let is_mine = |holders: &Vec<ExpertHolder>| holders.contains(&ExpertHolder::Peer(self.me));
+        call.rows.iter().flatten().all(|expert| remote.holders.get(usize::from(expert.0)).is_some_and(is_mine))
+    }
+
+    /// A stage elsewhere got its answer from another holder.
+    pub fn expert_cancel(&mut self, caller: PeerId, cancel: ExpertCancel, cx: &mut EventContext) {
+        let is_meant = |purpose: &Purpose| matches!(purpose, Purpose::Call { caller: known, call, .. } if (*known, *call) == (caller, cancel.call));
+        self.cancel(is_meant, cx);
+    }
+
+    /// Drops the engine's work for this purpose. A result that comes nevertheless is nobody's.
+    fn cancel(&mut self, is_meant: impl Fn(&Purpose) -> bool, cx: &mut EventContext) {
+        let meant = self.tickets.iter().filter(|(_, purpose)| is_meant(purpose)).map(|(ticket, _)| *ticket);
+        for ticket in meant.collect::<Vec<Ticket>>() {
+            self.tickets.remove(&ticket);
+            cx.out.act(Action::Cancel(ticket));
+        }
     }
 
     /// Our experts' answer to a stage elsewhere.
-    pub(super) fn answer_call(
+    pub(super) fn call_computed(
         &self,
-        caller: PeerId,
-        call: u64,
-        wire: WireType,
+        to: (PeerId, u64, WireType),
         outcome: Outcome,
+        millis: f64,
         cx: &mut EventContext,
     ) {
-        let (sum, failed) = match outcome {
-            Outcome::Sum(sum) => (sum, None),
-            Outcome::Failed(sentence) => (Vec::new(), Some(sentence)),
-            _ => (Vec::new(), Some("the device's GPU stopped".to_owned())),
+        let answer = match outcome {
+            Outcome::ExpertOutputs(outputs) => Ok(outputs),
+            Outcome::DeviceLost => Err(ExpertFailure::DeviceLost),
+            Outcome::Missing { .. } => Err(ExpertFailure::NotHere(self.residency)),
+            _ => Err(ExpertFailure::Failed),
         };
-        cx.out.send(caller, Frame::ExpertSum(ExpertSum { epoch: self.epoch(), call, failed, wire, sum }));
+        self.answer_call(to, answer, millis, cx);
     }
 
-    /// This holder was asked, and has not answered.
-    pub fn awaits_sum(&self, call: u64, holder: PeerId) -> bool {
-        let is_awaited = |part: &Part| part.holder == ExpertHolder::Peer(holder) && part.sum.is_none();
-        self.waiting.get(&call).is_some_and(|waiting| waiting.gather.parts.iter().any(is_awaited))
+    fn answer_call(
+        &self,
+        (caller, call, wire): (PeerId, u64, WireType),
+        answer: Result<Vec<f32>, ExpertFailure>,
+        millis: f64,
+        cx: &mut EventContext,
+    ) {
+        let (outputs, failed) = answer.map_or_else(|failure| (Vec::new(), Some(failure)), |outputs| (outputs, None));
+        let result = ExpertResult { epoch: self.epoch(), call, millis, failed, wire, outputs };
+        cx.out.send(caller, Frame::ExpertResult(result));
     }
+}
 
-    /// A holder answers. Late and duplicate answers find nothing waiting.
-    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
-        match sum.failed {
-            None if self.is_bad(sum.call, &sum.sum) => {
-                if let Some(waiting) = self.waiting.remove(&sum.call) {
-                    self.fail_job(&waiting.job, StageFaultKind::BadResult(from), cx);
-                }
-            }
-            None => self.part_done(sum.call, ExpertHolder::Peer(from), sum.sum, cx),
-            Some(_) => self.reassign(sum.call, |part, _| part.holder == ExpertHolder::Peer(from), cx),
-        }
-    }
-
-    /// True if a sum cannot be added to what waits for it.
-    pub(super) fn is_bad(&self, id: u64, sum: &[f32]) -> bool {
-        self.waiting.get(&id).is_some_and(|waiting| !are_numbers(sum, waiting.gather.normed.len()))
-    }
-
-    pub(super) fn part_done(&mut self, id: u64, holder: ExpertHolder, sum: Vec<f32>, cx: &mut EventContext) {
-        let Some(waiting) = self.waiting.get_mut(&id) else { return };
-        let part = waiting.gather.parts.iter_mut().find(|part| part.holder == holder && part.sum.is_none());
-        let Some(part) = part else { return };
-        part.sum = Some(sum);
-        if !waiting.gather.is_complete() {
-            return;
-        }
-        let Some(Waiting { mut job, gather }) = self.waiting.remove(&id) else { return };
-        job.cursor = gather.block.0 + 1;
-        match gather.combine() {
-            Some(hidden) => self.queue(job.forward.stage).go_on(job, Input::Hidden(hidden)),
-            None => self.fail_job(&job, StageFaultKind::Failed("the experts' sums do not fit".to_owned()), cx),
-        }
-    }
-
-    pub(super) fn fail_gather(&mut self, id: u64, outcome: &Outcome, cx: &mut EventContext) {
-        let Some(waiting) = self.waiting.remove(&id) else { return };
-        let kind = match outcome {
-            Outcome::DeviceLost => StageFaultKind::DeviceLost,
-            Outcome::Failed(sentence) => StageFaultKind::Failed(sentence.clone()),
-            Outcome::Sum(_) => StageFaultKind::BadResult(self.me),
-            _ => StageFaultKind::Failed("the work was cancelled".to_owned()),
-        };
-        self.fail_job(&waiting.job, kind, cx);
-    }
-
-    /// Asks the next holder where one has failed, is gone or takes too long.
-    pub fn tick(&mut self, cx: &mut EventContext) {
-        let overdue = |part: &Part, cx: &EventContext| {
-            !is_here(&cx.members)(part.holder) || cx.now.0 - part.asked.0 > HOLDER_TIMEOUT_MILLIS
-        };
-        let is_late =
-            |waiting: &Waiting| waiting.gather.parts.iter().any(|part| part.sum.is_none() && overdue(part, cx));
-        let late: Vec<u64> = self.waiting.iter().filter(|(_, waiting)| is_late(waiting)).map(|(id, _)| *id).collect();
-        for id in late {
-            self.reassign(id, overdue, cx);
-        }
-    }
-
-    /// Gives the shares of all holders that are `lost` and have not answered to the next ones.
-    fn reassign(&mut self, id: u64, lost: impl Fn(&Part, &EventContext) -> bool, cx: &mut EventContext) {
-        let Some(remote) = self.waiting.get(&id).and_then(|waiting| self.remote(waiting)) else { return };
-        while let Some(waiting) = self.waiting.get_mut(&id) {
-            let lost = |part: &Part| part.sum.is_none() && lost(part, cx);
-            let Some(part) = waiting.gather.parts.iter().position(lost) else { return };
-            match waiting.gather.reassign(part, &remote, cx.now, is_here(&cx.members)) {
-                Ok(parts) => self.ask(id, parts, cx),
-                Err(_) => {
-                    let block = waiting.gather.block;
-                    if let Some(waiting) = self.waiting.remove(&id) {
-                        self.fail_job(&waiting.job, StageFaultKind::ExpertsUnreachable(block), cx);
-                    }
-                }
-            }
-        }
-    }
+fn is_finite(values: &[f32]) -> bool {
+    values.iter().all(|value| value.is_finite())
 }

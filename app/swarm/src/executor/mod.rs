@@ -8,17 +8,19 @@ mod queue;
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BlockRange, ConversationId, ExpertHolder, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position, Stage,
-    StageId, Task, Then, Ticket, Work,
+    BlockIndex, BlockRange, ConversationId, ExpertId, Input, KernelClass, Outcome, PeerId, Plan, PlanEpoch, Position,
+    Stage, StageId, Task, Then, Ticket, Work,
 };
-use potluck_protocol::{Forward, Frame, LmHeadOutput, LogitsResult, PassId, StageFault, StageFaultKind};
+use potluck_protocol::{
+    Forward, Frame, LmHeadOutput, LogitsResult, PassId, ResidencyChange, StageFault, StageFaultKind,
+};
 
 use crate::Action;
 use crate::event_context::EventContext;
-use crate::gather::Gather;
+use crate::experts::{Dispatch, Settings};
 use crate::limits;
-use crate::members::Members;
 use crate::mutation::{Mutation, has_mutation};
+use crate::residency;
 
 use queue::{Job, StageQueue};
 
@@ -26,20 +28,10 @@ use queue::{Job, StageQueue};
 enum Purpose {
     /// Tokens of a stage, from one or several conversations.
     Batch(Vec<Job>),
-    OwnExperts {
-        gather: u64,
-    },
-    Call {
-        caller: PeerId,
-        call: u64,
-        wire: potluck_plan::WireType,
-    },
-}
-
-/// A job that waits for experts.
-struct Waiting {
-    job: Job,
-    gather: Gather,
+    /// The own share of a block's experts, by the dispatch's call.
+    OwnExperts(u64),
+    /// A call of a stage elsewhere.
+    Call { caller: PeerId, call: u64, wire: potluck_plan::WireType },
 }
 
 pub(crate) struct Executor {
@@ -51,7 +43,11 @@ pub(crate) struct Executor {
     next_ticket: u64,
     tickets: BTreeMap<Ticket, Purpose>,
     queues: BTreeMap<StageId, StageQueue>,
-    waiting: BTreeMap<u64, Waiting>,
+    /// Jobs that wait for experts, by what the dispatch gathers for them.
+    waiting: BTreeMap<u64, Vec<Job>>,
+    dispatch: Dispatch,
+    /// Newest version of where experts lie that was heard of.
+    residency: u32,
     /// Positions of KV cache by stage and conversation.
     lengths: BTreeMap<(StageId, ConversationId), u32>,
     /// The newest chunk of each conversation that arrived at each stage. They come in order.
@@ -66,7 +62,13 @@ pub(crate) struct Executor {
 
 impl Executor {
     /// `first_ticket` must be above every ticket used before, so that late results of an older plan are recognised.
-    pub fn new(me: PeerId, coordinator: PeerId, plan: Plan, width: usize, first_ticket: u64) -> Self {
+    pub fn new(
+        (me, coordinator): (PeerId, PeerId),
+        plan: Plan,
+        width: usize,
+        settings: Settings,
+        first_ticket: u64,
+    ) -> Self {
         Self {
             me,
             coordinator,
@@ -76,6 +78,8 @@ impl Executor {
             tickets: BTreeMap::new(),
             queues: BTreeMap::new(),
             waiting: BTreeMap::new(),
+            dispatch: Dispatch::new(settings, first_ticket),
+            residency: 0,
             lengths: BTreeMap::new(),
             arrived: BTreeMap::new(),
             latest: (PassId::default(), Vec::new()),
@@ -86,6 +90,31 @@ impl Executor {
 
     pub fn epoch(&self) -> PlanEpoch {
         self.plan.epoch
+    }
+
+    /// Experts of the plan lie elsewhere from now on. `changes` are all since the plan was made; older versions and what
+    /// was done before change nothing.
+    pub fn move_experts(&mut self, version: u32, changes: &[ResidencyChange], cx: &mut EventContext) {
+        if version <= self.residency {
+            return;
+        }
+        self.residency = version;
+        changes.iter().for_each(|change| residency::apply(&mut self.plan, *change));
+        self.look(cx);
+    }
+
+    /// An expert is on this device's GPU from now on.
+    pub fn add_own(&mut self, block: BlockIndex, expert: ExpertId) {
+        self.plan.add_holder(block, expert, self.me);
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Which experts lie where, as far as it is known here.
+    pub fn residency(&self) -> u32 {
+        self.residency
     }
 
     /// Conversations with KV cache here.
@@ -163,18 +192,20 @@ impl Executor {
             self.forget(conversation);
             cx.out.act(Action::Forget(conversation));
         }
+        self.drop_idle_gathers(cx);
     }
 
     fn forget(&mut self, conversation: ConversationId) {
         self.newest.remove(&conversation);
         self.lengths.retain(|(_, known), _| *known != conversation);
         self.arrived.retain(|(_, known), _| *known != conversation);
-        self.waiting.retain(|_, waiting| waiting.job.forward.conversation != conversation);
         self.queues.values_mut().for_each(|queue| queue.drop_conversation(conversation));
-        for purpose in self.tickets.values_mut() {
-            if let Purpose::Batch(jobs) = purpose {
-                jobs.iter_mut().for_each(|job| job.dropped |= job.forward.conversation == conversation);
-            }
+        let in_engine = self.tickets.values_mut().filter_map(|purpose| match purpose {
+            Purpose::Batch(jobs) => Some(jobs),
+            _ => None,
+        });
+        for job in in_engine.chain(self.waiting.values_mut()).flatten() {
+            job.dropped |= job.forward.conversation == conversation;
         }
     }
 
@@ -229,27 +260,30 @@ impl Executor {
     pub fn computed(&mut self, computed: potluck_plan::Computed, cx: &mut EventContext) {
         let (outcome, millis) = (computed.outcome, computed.millis);
         match self.tickets.remove(&computed.ticket) {
-            Some(Purpose::Batch(jobs)) => {
-                self.measure(&jobs, millis);
-                if let Some(first) = jobs.first() {
-                    self.queue(first.forward.stage).answered();
-                }
-                let outcomes = piece::split(&jobs, outcome).map(|outcomes| outcomes.into_iter().map(Some));
-                let outcomes: Vec<Option<Outcome>> =
-                    outcomes.map_or_else(|| jobs.iter().map(|_| None).collect(), Iterator::collect);
-                for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
-                    match outcome {
-                        Some(outcome) => self.batch_computed(job, outcome, millis, cx),
-                        None => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
-                    }
-                }
-            }
-            Some(Purpose::OwnExperts { gather }) => match outcome {
-                Outcome::Sum(sum) if !self.is_bad(gather, &sum) => self.part_done(gather, ExpertHolder::Own, sum, cx),
-                other => self.fail_gather(gather, &other, cx),
-            },
-            Some(Purpose::Call { caller, call, wire }) => self.answer_call(caller, call, wire, outcome, cx),
+            Some(Purpose::Batch(jobs)) => self.jobs_computed(jobs, outcome, millis, cx),
+            Some(Purpose::OwnExperts(call)) => self.own_experts(call, outcome, cx),
+            Some(Purpose::Call { caller, call, wire }) => self.call_computed((caller, call, wire), outcome, millis, cx),
             None => {}
+        }
+    }
+
+    fn jobs_computed(&mut self, mut jobs: Vec<Job>, outcome: Outcome, millis: f64, cx: &mut EventContext) {
+        self.measure(&jobs, millis);
+        if let Some(first) = jobs.first() {
+            self.queue(first.forward.stage).answered();
+        }
+        jobs.iter_mut().for_each(|job| job.millis += millis);
+        if matches!(outcome, Outcome::Routed { .. }) {
+            return self.routed(jobs, outcome, cx);
+        }
+        let outcomes = piece::split(&jobs, outcome).map(|outcomes| outcomes.into_iter().map(Some));
+        let outcomes: Vec<Option<Outcome>> =
+            outcomes.map_or_else(|| jobs.iter().map(|_| None).collect(), Iterator::collect);
+        for (job, outcome) in jobs.into_iter().zip(outcomes).filter(|(job, _)| !job.dropped) {
+            match outcome {
+                Some(outcome) => self.batch_computed(job, outcome, cx),
+                None => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
+            }
         }
     }
 
@@ -263,22 +297,18 @@ impl Executor {
         }
     }
 
-    fn batch_computed(&mut self, mut job: Job, outcome: Outcome, millis: f64, cx: &mut EventContext) {
-        job.millis += millis;
+    fn batch_computed(&mut self, job: Job, outcome: Outcome, cx: &mut EventContext) {
         match outcome {
             Outcome::Hidden(hidden) => self.hand_on(job, hidden, cx),
             Outcome::Done => self.send_logits_result(job, LmHeadOutput::NotRequested, cx),
             Outcome::Candidates(candidates) => self.send_logits_result(job, LmHeadOutput::Candidates(candidates), cx),
-            Outcome::Routed { residual, normed, routes } => {
-                let block = potluck_plan::BlockIndex(self.routed_block(&job));
-                let gather = Gather::new(block, job.forward.class, residual, normed, routes);
-                self.gather(Waiting { job, gather }, cx);
-            }
             Outcome::DeviceLost => self.fail_job(&job, StageFaultKind::DeviceLost, cx),
             Outcome::Failed(sentence) => self.fail_job(&job, StageFaultKind::Failed(sentence), cx),
-            // The coordinator asks for candidates only.
-            Outcome::Logits(_) => self.fail_job(&job, StageFaultKind::BadResult(self.me), cx),
-            Outcome::Cancelled | Outcome::Sum(_) => {
+            // The coordinator asks for candidates only, and routed batches wait for their experts together.
+            Outcome::Logits(_) | Outcome::Routed { .. } | Outcome::ExpertOutputs(_) | Outcome::Missing { .. } => {
+                self.fail_job(&job, StageFaultKind::BadResult(self.me), cx);
+            }
+            Outcome::Cancelled => {
                 self.fail_job(&job, StageFaultKind::Failed("the work was cancelled".to_owned()), cx);
             }
         }
@@ -347,10 +377,3 @@ fn are_numbers(values: &[f32], count: usize) -> bool {
 
 #[cfg(test)]
 mod tests;
-
-fn is_here(members: &Members) -> impl Fn(ExpertHolder) -> bool {
-    |holder| match holder {
-        ExpertHolder::Own => true,
-        ExpertHolder::Peer(peer) => members.is_here(peer),
-    }
-}

@@ -1,8 +1,8 @@
 //! One piece of engine work for several jobs, and its result split up again.
 
 use potluck_plan::{
-    BatchToken, Candidates, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome, Position, Task,
-    Then,
+    BatchToken, Candidates, ExpertOutputs, FirstToken, Input, LmHeadRequest, LmHeadTokens, LogitsRequest, Outcome,
+    Position, Task, Then,
 };
 
 use super::queue::Job;
@@ -36,6 +36,11 @@ pub(super) fn input(inputs: Vec<Input>) -> Input {
         match (&mut all, input) {
             (Input::Tokens(all), Input::Tokens(tokens)) => all.extend(tokens),
             (Input::Hidden(all), Input::Hidden(hidden)) => all.extend(hidden),
+            (Input::Experts(all), Input::Experts(part)) if all.block == part.block => {
+                all.residual.extend(part.residual);
+                all.routes.extend(part.routes);
+                all.outputs.extend(part.outputs);
+            }
             // The engine refuses tokens and vectors that do not match.
             _ => {}
         }
@@ -64,13 +69,6 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
     let total: usize = counts.iter().sum();
     match outcome {
         Outcome::Hidden(hidden) => cut(hidden, &counts).map(|parts| parts.into_iter().map(Outcome::Hidden).collect()),
-        Outcome::Routed { residual, normed, routes } if routes.len() == total => {
-            let parts = cut(residual, &counts).zip(cut(normed, &counts)).zip(cut(routes, &counts));
-            parts.map(|((residual, normed), routes)| {
-                let parts = residual.into_iter().zip(normed).zip(routes);
-                parts.map(|((residual, normed), routes)| Outcome::Routed { residual, normed, routes }).collect()
-            })
-        }
         Outcome::Candidates(rows) if rows.len() == total => cut(rows, &counts).map(|parts| {
             let asked = |(job, mut rows): (&Job, Vec<Candidates>)| {
                 if let Some(LmHeadRequest { tokens: LmHeadTokens::Last, .. }) = job.forward.lm_head {
@@ -88,6 +86,19 @@ pub(super) fn split(jobs: &[Job], outcome: Outcome) -> Option<Vec<Outcome>> {
         }
         _ => None,
     }
+}
+
+/// The parts of each job of what experts have computed for a batch.
+pub(super) fn split_experts(all: ExpertOutputs, counts: &[usize], width: usize) -> Vec<ExpertOutputs> {
+    let ExpertOutputs { block, residual, routes, outputs } = all;
+    let (mut residual, mut routes, mut outputs) = (residual.into_iter(), routes.into_iter(), outputs.into_iter());
+    let part = |count: &usize| {
+        let routes: Vec<_> = routes.by_ref().take(*count).collect();
+        let pairs: usize = routes.iter().map(|route| route.experts.len()).sum();
+        let residual = residual.by_ref().take(count * width).collect();
+        ExpertOutputs { block, residual, routes, outputs: outputs.by_ref().take(pairs * width).collect() }
+    };
+    counts.iter().map(part).collect()
 }
 
 fn keep_best(row: &mut Candidates, max: usize) {
@@ -110,7 +121,7 @@ fn cut<T>(mut values: Vec<T>, counts: &[usize]) -> Option<Vec<Vec<T>>> {
 
 #[cfg(test)]
 mod tests {
-    use potluck_plan::{ConversationId, KernelClass, PlanEpoch, StageId, WireType};
+    use potluck_plan::{BlockIndex, ConversationId, ExpertId, KernelClass, PlanEpoch, Route, StageId, WireType};
     use potluck_protocol::{Forward, PassId};
 
     use super::*;
@@ -162,6 +173,21 @@ mod tests {
         let jobs = [job(1, 0, 1, last), job(2, 0, 2, last)];
         let parts = split(&jobs, Outcome::Hidden(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         assert_eq!(parts, Some(vec![Outcome::Hidden(vec![1.0, 2.0]), Outcome::Hidden(vec![3.0, 4.0, 5.0, 6.0])]));
+    }
+
+    #[test]
+    fn what_experts_computed_is_split_by_job_and_joined_again() {
+        let route = |experts: &[u16]| Route { experts: experts.iter().map(|id| (ExpertId(*id), 0.5)).collect() };
+        let all = ExpertOutputs {
+            block: BlockIndex(3),
+            residual: (0..6).map(|value| value as f32).collect(),
+            routes: vec![route(&[1]), route(&[2, 0]), route(&[1, 2])],
+            outputs: (10..20).map(|value| value as f32).collect(),
+        };
+        let parts = split_experts(all.clone(), &[1, 2], 2);
+        assert_eq!(parts[0].outputs, [10.0, 11.0], "the first token has one expert");
+        assert_eq!((parts[1].residual.len(), parts[1].outputs.len()), (4, 8));
+        assert_eq!(input(parts.into_iter().map(Input::Experts).collect()), Input::Experts(all));
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! A stage and what others send it.
 
 use potluck_plan::{
-    BlockIndex, Computed, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis, ModelId,
-    RemoteExperts, Route, WireType,
+    BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
+    ModelId, RemoteExperts, Ticket, WireType,
 };
-use potluck_protocol::ExpertCall;
+use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, Hedging};
 
 use super::*;
 use crate::RelayRoute;
+use crate::experts::Holders;
+use crate::members::Members;
 use crate::outbox::Outbox;
 
 const HOST: PeerId = PeerId([1; 16]);
@@ -36,7 +38,9 @@ fn on(me: PeerId) -> (Executor, EventContext) {
     for peer in [HOST, FIRST, SECOND].into_iter().filter(|peer| *peer != me) {
         out.set_route(peer, Some(RelayRoute(u32::from(peer.0[0]))));
     }
-    (Executor::new(me, HOST, plan(), WIDTH, 0), EventContext { now: Millis(0.0), members: Members::new(me), out })
+    let (members, holders) = (Members::new(me), Holders::default());
+    let executor = Executor::new((me, HOST), plan(), WIDTH, Settings { hedging: Hedging::Off, spot_checks: 0.0 }, 0);
+    (executor, EventContext { now: Millis(0.0), members, holders, out })
 }
 
 fn chunk(stage: u16, pass: u64, base: u32) -> Forward {
@@ -141,18 +145,85 @@ fn a_flood_of_chunks_waits_in_bounded_memory() {
     assert_eq!(executor.queues[&StageId(1)].len(), limits::MAX_CHUNKS);
 }
 
+fn call(call: u64, rows: &[&[u16]]) -> ExpertCall {
+    let (block, class, wire) = (BlockIndex(1), KernelClass::Decode, WireType::F32);
+    let normed = vec![0.5; WIDTH * rows.len()];
+    let rows = rows.iter().map(|row| row.iter().map(|expert| ExpertId(*expert)).collect()).collect();
+    ExpertCall { epoch: EPOCH, call, block, class, rows, wire, normed }
+}
+
+/// What became of calls: how many are computed, and why others failed.
+fn answered(cx: &mut EventContext) -> (usize, Vec<ExpertFailure>) {
+    let actions = std::mem::take(&mut cx.out.actions);
+    let failed = |action: &Action| match action {
+        Action::Send { frame: Frame::ExpertResult(result), .. } => result.failed,
+        _ => None,
+    };
+    let computed = actions.iter().filter(|action| matches!(action, Action::Compute(_))).count();
+    (computed, actions.iter().filter_map(failed).collect())
+}
+
 #[test]
 fn a_flood_of_calls_is_answered_with_a_failure() {
     let (mut executor, mut cx) = on(FIRST);
-    for call in 0..1_000 {
-        let (block, class, wire) = (BlockIndex(1), KernelClass::Decode, WireType::F32);
-        let routes = vec![Route { experts: vec![(ExpertId(0), 1.0)] }];
-        let call = ExpertCall { epoch: EPOCH, call, block, class, routes, wire, normed: vec![0.5; WIDTH] };
-        executor.expert_call(SECOND, call, &mut cx);
+    for id in 0..1_000 {
+        executor.expert_call(SECOND, call(id, &[&[0]]), &mut cx);
     }
+    let (computed, failed) = answered(&mut cx);
+    assert_eq!((computed, failed), (limits::MAX_CALLS, vec![ExpertFailure::Busy; 1_000 - limits::MAX_CALLS]));
+}
+
+#[test]
+fn calls_that_cannot_be_right_are_refused_and_never_reach_the_engine() {
+    let many: Vec<&[u16]> = vec![&[0]; Work::DECODE_TOKENS + 1];
+    let wrong = [
+        (call(1, &[]), "no row"),
+        (call(1, &[&[]]), "a row without expert"),
+        (call(1, &[&[0, 0]]), "an expert twice"),
+        (call(1, &many), "more rows than a piece of work has"),
+        (ExpertCall { normed: vec![0.5; WIDTH + 1], ..call(1, &[&[0]]) }, "a value too many"),
+        (ExpertCall { normed: vec![0.5, f32::NAN], ..call(1, &[&[0]]) }, "not a number"),
+    ];
+    for (wrong, what) in wrong {
+        let (mut executor, mut cx) = on(FIRST);
+        executor.expert_call(SECOND, wrong, &mut cx);
+        assert_eq!(answered(&mut cx), (0, vec![ExpertFailure::BadCall]), "{what}");
+    }
+    for (block, expert, what) in [(1, 7, "no such expert"), (0, 0, "its own block"), (9, 0, "no such block")] {
+        let (mut executor, mut cx) = on(FIRST);
+        let elsewhere = ExpertCall { block: BlockIndex(block), ..call(1, &[&[expert]]) };
+        executor.expert_call(SECOND, elsewhere, &mut cx);
+        assert_eq!(answered(&mut cx), (0, vec![ExpertFailure::NotHere(0)]), "{what}");
+    }
+}
+
+#[test]
+fn the_same_call_again_is_computed_once_and_a_cancelled_one_is_dropped() {
+    let (mut executor, mut cx) = on(FIRST);
+    executor.expert_call(SECOND, call(5, &[&[0]]), &mut cx);
+    executor.expert_call(SECOND, call(5, &[&[0]]), &mut cx);
+    assert_eq!(answered(&mut cx), (1, Vec::new()));
+    executor.expert_cancel(HOST, ExpertCancel { epoch: EPOCH, call: 5 }, &mut cx);
+    assert!(cx.out.actions.is_empty(), "somebody else's call");
+    executor.expert_cancel(SECOND, ExpertCancel { epoch: EPOCH, call: 5 }, &mut cx);
     let actions = std::mem::take(&mut cx.out.actions);
-    let failed =
-        |action: &&Action| matches!(action, Action::Send { frame: Frame::ExpertSum(sum), .. } if sum.failed.is_some());
-    let computed = actions.iter().filter(|action| matches!(action, Action::Compute(_))).count();
-    assert_eq!((computed, actions.iter().filter(failed).count()), (limits::MAX_CALLS, 1_000 - limits::MAX_CALLS));
+    assert!(matches!(actions[..], [Action::Cancel(Ticket(0))]), "the engine drops it");
+    let outcome = Outcome::ExpertOutputs(vec![0.5; WIDTH]);
+    executor.computed(Computed { ticket: Ticket(0), outcome, millis: 1.0 }, &mut cx);
+    assert!(cx.out.actions.is_empty(), "a result that comes nevertheless is nobody's");
+}
+
+#[test]
+fn residency_of_the_past_changes_nothing() {
+    let (mut executor, mut cx) = on(SECOND);
+    let holders = |executor: &Executor| executor.plan.stages[1].remote[0].holders[0].len();
+    let add = ResidencyChange::Add { block: BlockIndex(1), expert: ExpertId(0), peer: HOST };
+    executor.move_experts(2, &[add], &mut cx);
+    assert_eq!(holders(&executor), 2);
+    executor.move_experts(1, &[ResidencyChange::Drop(HOST)], &mut cx);
+    executor.move_experts(2, &[ResidencyChange::Drop(HOST)], &mut cx);
+    assert_eq!(holders(&executor), 2, "older versions");
+    let nowhere = ResidencyChange::Add { block: BlockIndex(7), expert: ExpertId(900), peer: HOST };
+    executor.move_experts(3, &[add, nowhere, ResidencyChange::Drop(PeerId([99; 16]))], &mut cx);
+    assert_eq!(holders(&executor), 2, "what was done already, no such expert, a device that is not there");
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use potluck_plan::{
     BlockIndex, BlockRange, Bytes, ConversationId, ExpertId, KernelClass, KvCacheType, ModelId, ModelShape, Position,
-    RemoteExperts, Route, Stage, WireType,
+    RemoteExperts, Stage, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, DeviceKind, ExpertSum, Forward, Hello, LmHeadOutput, LoadFault, ModelCard, ModelSource,
-    PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId, RoomView, Sampling, Session, Sharing,
-    StandbyOrder, Timings,
+    AnswerPart, AnswerStop, DeviceKind, ExpertCancel, ExpertResult, Forward, Hedging, Hello, Holding, LmHeadOutput,
+    LoadFault, ModelCard, ModelSource, PassId, PieceRequest, PlanView, Prepare, PromptRequest, RequestId, RoomView,
+    Sampling, Session, Sharing, StandbyOrder, Timings,
 };
 
 use super::*;
@@ -60,7 +60,7 @@ impl Plans for Receiver {
         (epoch == EPOCH && self.hosts()).then_some(&self.plan)
     }
 
-    fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
+    fn awaits_result(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
         epoch == EPOCH && self.me == SECOND && call == CALL && holder == HOLDER
     }
 }
@@ -105,14 +105,27 @@ fn forward(stage: u16) -> Frame {
     })
 }
 
-fn call(expert: u16) -> Frame {
+fn call(block: u16, expert: u16) -> Frame {
     let (epoch, class, wire) = (EPOCH, KernelClass::Decode, WireType::F32);
-    let routes = vec![Route { experts: vec![(ExpertId(expert), 1.0)] }];
-    Frame::ExpertCall(ExpertCall { epoch, call: CALL, block: BlockIndex(1), class, routes, wire, normed: vec![0.0; 4] })
+    let rows = vec![vec![ExpertId(expert)]];
+    Frame::ExpertCall(ExpertCall {
+        epoch,
+        call: CALL,
+        block: BlockIndex(block),
+        class,
+        rows,
+        wire,
+        normed: vec![0.0; 4],
+    })
 }
 
-fn sum(call: u64) -> Frame {
-    Frame::ExpertSum(ExpertSum { epoch: EPOCH, call, failed: None, wire: WireType::F32, sum: vec![0.0; 4] })
+fn result(call: u64) -> Frame {
+    let (epoch, wire, outputs) = (EPOCH, WireType::F32, vec![0.0; 4]);
+    Frame::ExpertResult(ExpertResult { epoch, call, millis: 1.0, failed: None, wire, outputs })
+}
+
+fn residency(epoch: PlanEpoch) -> Frame {
+    Frame::Residency(Residency { epoch, version: 1, changes: Vec::new() })
 }
 
 fn fault(stage: u16, kind: StageFaultKind) -> Frame {
@@ -204,7 +217,8 @@ fn standby() -> Frame {
 
 fn prepare() -> Frame {
     let plan = receiver(HOST).plan;
-    Frame::Prepare(Box::new(Prepare { plan, model: card(), shape: shape(), overhead: Bytes::ZERO, keep: None }))
+    let (model, shape, overhead, hedging) = (card(), shape(), Bytes::ZERO, Hedging::Off);
+    Frame::Prepare(Box::new(Prepare { plan, model, shape, overhead, keep: None, hedging, spot_checks: 0.0 }))
 }
 
 fn prompt() -> Frame {
@@ -240,8 +254,12 @@ fn table() -> Vec<(Frame, [&'static str; 3])> {
         (Frame::Abandon(EPOCH), ["", "h", "h"]),
         (standby(), ["", "h", "h"]),
         (forward(1), ["", "1", ""]),
-        (call(0), ["", "", "2"]),
-        (sum(CALL), ["", "x", ""]),
+        (call(1, 0), ["", "", "2"]),
+        (result(CALL), ["", "x", ""]),
+        (Frame::ExpertCancel(ExpertCancel { epoch: EPOCH, call: CALL }), ["", "", "2"]),
+        (residency(EPOCH), ["", "h", "h"]),
+        (Frame::Hold(Hold { epoch: EPOCH, version: 1, experts: Vec::new() }), ["", "h", "h"]),
+        (Frame::Holding(Holding { epoch: EPOCH, version: 1, failed: None }), ["g12x", "", ""]),
         (logits(EPOCH), ["2", "", ""]),
         (fault(1, StageFaultKind::Gap(Position(0))), ["2", "", ""]),
         (Frame::Writing, ["cg12x", "", ""]),
@@ -268,7 +286,7 @@ fn everyone_says_only_what_it_may() {
 fn the_table_has_every_frame() {
     let number = |frame: &Frame| potluck_protocol::encode(frame).map_or(u8::MAX, |bytes| bytes[6]);
     let numbers: BTreeSet<u8> = table().iter().map(|(frame, _)| number(frame)).collect();
-    assert_eq!(numbers, (0..30).collect(), "frame numbers");
+    assert_eq!(numbers, (0..34).collect(), "frame numbers");
 }
 
 /// Row 3: `pass = MAX, live = []` would free every conversation.
@@ -281,16 +299,24 @@ fn rows_come_from_the_stage_before_and_the_first_ones_from_the_host() {
 }
 
 #[test]
-fn experts_are_called_by_their_stage_and_only_those_that_are_held() {
-    assert_eq!(heard(HOLDER, &call(0)), "2");
-    assert_eq!(heard(HOLDER, &call(1)), "", "the stage has that expert itself");
-    assert_eq!(heard(HOLDER, &call(9)), "", "there is no such expert");
+fn experts_are_called_by_the_stage_that_runs_their_block() {
+    assert_eq!(heard(HOLDER, &call(1, 0)), "2");
+    assert_eq!(heard(HOLDER, &call(0, 0)), "", "the first stage has its experts itself");
+    assert_eq!(heard(HOLDER, &call(9, 0)), "", "there is no such block");
+    assert_eq!(heard(SECOND, &call(1, 0)), "", "its own block");
 }
 
 #[test]
-fn sums_come_from_a_holder_that_was_asked() {
-    assert_eq!(heard(SECOND, &sum(CALL)), "x");
-    assert_eq!(heard(SECOND, &sum(CALL + 1)), "");
+fn results_come_from_a_holder_that_was_asked() {
+    assert_eq!(heard(SECOND, &result(CALL)), "x");
+    assert_eq!(heard(SECOND, &result(CALL + 1)), "");
+}
+
+#[test]
+fn experts_of_other_plans_are_not_moved() {
+    assert_eq!(heard(SECOND, &residency(PlanEpoch(6))), "");
+    let hold = Frame::Hold(Hold { epoch: PlanEpoch(8), version: 1, experts: Vec::new() });
+    assert_eq!(heard(HOLDER, &hold), "");
 }
 
 #[test]

@@ -212,7 +212,8 @@ impl Peer {
             self.cx.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
             self.membership = Membership::Waiting;
         }
-        self.worker.tick(&mut self.cx);
+        self.cx.holders.forget(peer);
+        self.worker.look(&mut self.cx);
         self.cx.out.act(Action::ViewChanged);
     }
 }

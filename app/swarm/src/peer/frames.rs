@@ -36,8 +36,8 @@ impl Plans for Known<'_> {
         self.coordinator?.plan(epoch)
     }
 
-    fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
-        self.worker.awaits_sum(epoch, call, holder)
+    fn awaits_result(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
+        self.worker.awaits_result(epoch, call, holder)
     }
 }
 
@@ -117,6 +117,7 @@ impl Peer {
             }
             Frame::Heartbeat { sent, status } => {
                 let idle = self.is_idle();
+                self.cx.holders.heartbeat(from);
                 self.cx.out.send(from, Frame::HeartbeatBack { sent, probed: 0, idle });
                 if let (Some(member), Some(status)) = (self.cx.members.known.get_mut(&from), status.map(limits::status))
                 {
@@ -158,7 +159,10 @@ impl Peer {
             }
             Frame::Forward(forward) => self.worker.forward(from, forward, &mut self.cx),
             Frame::ExpertCall(call) => self.worker.expert_call(from, call, &mut self.cx),
-            Frame::ExpertSum(sum) => self.worker.expert_sum(from, sum, &mut self.cx),
+            Frame::ExpertResult(result) => self.worker.expert_result(from, result, &mut self.cx),
+            Frame::ExpertCancel(cancel) => self.worker.expert_cancel(from, cancel, &mut self.cx),
+            Frame::Residency(residency) => self.worker.move_experts(&residency, &mut self.cx),
+            Frame::Hold(order) => self.worker.hold(from, order, &mut self.cx),
             Frame::Piece { id, failed, bytes } => {
                 let bytes = failed.map_or(Ok(bytes), Err);
                 self.cx.out.act(Action::DeliverPiece { id, bytes });
@@ -178,6 +182,7 @@ impl Peer {
             Frame::Committed(epoch) => coordinator.committed(from, epoch, cx),
             Frame::LogitsResult(reply) => coordinator.logits_result(from, reply, cx),
             Frame::StageFault(fault) => coordinator.fault(from, fault, cx),
+            Frame::Holding(holding) => coordinator.holding(from, holding, cx),
             Frame::Writing => coordinator.writing(cx),
             Frame::Prompt(prompt) => coordinator.prompt(from, prompt, cx),
             Frame::Resume(request, piece) => coordinator.resume(from, request, piece, cx),

@@ -68,7 +68,7 @@ impl Peer {
     pub(super) fn status(&self) -> Option<WorkerStatus> {
         let round_trip = |(peer, member): (&PeerId, &Member)| Some((*peer, 2.0 * member.link.latency_millis()?));
         let round_trips = self.cx.members.known.iter().filter_map(round_trip).take(MAX_ROUND_TRIPS).collect();
-        Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden)? })
+        Some(WorkerStatus { round_trips, ..self.worker.status(self.hidden, &self.cx.holders)? })
     }
 
     /// Nothing was computed or loaded here for a while, so a frame is handled as soon as it arrives.

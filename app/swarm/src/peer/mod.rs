@@ -17,6 +17,7 @@ use crate::coordinator::Coordinator;
 use crate::doorkeeper::Doorkeeper;
 use crate::event::{Identity, OpenedModel};
 use crate::event_context::EventContext;
+use crate::experts::Holders;
 use crate::guest::Guest;
 use crate::limits;
 use crate::members::Members;
@@ -74,6 +75,8 @@ pub struct Peer {
     cx: EventContext,
     trace: Trace,
     liveness: Liveness,
+    /// The next wake-up that the driver was asked for.
+    wake: Option<Millis>,
 }
 
 impl Peer {
@@ -91,9 +94,10 @@ impl Peer {
             guest: Guest::default(),
             coordinator: None,
             doorkeeper: Doorkeeper::default(),
-            cx: EventContext { now: Millis(f64::MIN), members, out: Outbox::new(me) },
+            cx: EventContext { now: Millis(f64::MIN), members, holders: Holders::default(), out: Outbox::new(me) },
             trace: Trace::default(),
             liveness: Liveness::default(),
+            wake: None,
         }
     }
 
@@ -111,9 +115,21 @@ impl Peer {
             self.cx.out.act(Action::DoorsChanged(Box::new(doors)));
             self.cx.out.act(Action::ViewChanged);
         }
+        self.ask_to_be_woken();
         let actions = std::mem::take(&mut self.cx.out.actions);
         actions.iter().for_each(|action| self.trace.action(action, now));
         actions
+    }
+
+    /// Asks for the next wake-up, unless one comes before it is needed.
+    fn ask_to_be_woken(&mut self) {
+        let now = self.cx.now;
+        self.wake.take_if(|wake| wake.0 <= now.0);
+        let Some(at) = self.worker.next_look() else { return };
+        if self.wake.is_none_or(|wake| at.0 < wake.0) {
+            self.wake = Some(at);
+            self.cx.out.act(Action::WakeAt(at));
+        }
     }
 
     /// What the page shows.
@@ -216,6 +232,10 @@ impl Peer {
             Event::PieceWanted(request) => self.send_host(Frame::PieceRequest(request)),
             Event::PieceRead { peer, id, bytes } => self.piece_read(peer, id, bytes),
             Event::Tick => self.tick(),
+            Event::Wake => {
+                self.wake = None;
+                self.worker.look(&mut self.cx);
+            }
         }
     }
 
@@ -304,7 +324,7 @@ impl Peer {
         if self.membership == Membership::Waiting {
             self.guest.fail_abandoned(&mut self.cx);
         }
-        self.worker.tick(&mut self.cx);
+        self.worker.look(&mut self.cx);
         if let Some(coordinator) = &mut self.coordinator {
             coordinator.tick(&mut self.cx);
         }

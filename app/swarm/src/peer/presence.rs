@@ -126,6 +126,7 @@ impl Peer {
         if self.cx.out.route_of(session.peer) == Some(route) {
             self.cx.out.set_route(session.peer, None);
             self.cx.members.ended(session.peer, self.cx.now);
+            self.worker.look(&mut self.cx);
             self.cx.out.act(Action::ViewChanged);
         }
     }

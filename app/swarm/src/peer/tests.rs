@@ -2,8 +2,8 @@
 
 use potluck_plan::{Bytes, DeviceId, Millis, PeerId, PlanEpoch};
 use potluck_protocol::{
-    AnswerPart, AnswerStop, Contribution, DeviceKind, Doors, Frame, Hello, Invite, InviteId, InviteKind, Message,
-    ModelSource, PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, Sharing, UnixSeconds,
+    AnswerPart, AnswerStop, Contribution, DeviceKind, Doors, Frame, Hedging, Hello, Invite, InviteId, InviteKind,
+    Message, ModelSource, PieceRequest, PromptRequest, RequestId, Role, Sampling, Session, Sharing, UnixSeconds,
 };
 
 use super::{Membership, Peer};
@@ -51,6 +51,9 @@ fn command() -> HostCommand {
         in_advance: false,
         hidden: Vec::new(),
         doors: Doors::default(),
+        replicas: 1,
+        hedging: Hedging::Off,
+        spot_checks: 0.0,
     }
 }
 

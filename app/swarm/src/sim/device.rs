@@ -7,6 +7,7 @@ use potluck_protocol::Contribution;
 
 use super::engine::SimModel;
 use super::network::Link;
+use super::random::Random;
 
 /// Loading from the device's storage is this much faster than downloading.
 const CACHE_SPEED: f64 = 10.0;
@@ -37,10 +38,33 @@ pub struct SimDevice {
     pub download: f64,
     /// Bytes its engine needs beyond the model's sizes.
     pub padding: u64,
+    /// Answers to expert calls come later by this.
+    pub hesitation: Option<LogNormal>,
     /// Its link.
     pub link: Link,
     /// It came by the room's link; otherwise the host has to let it in.
     pub invited: bool,
+}
+
+/// A log-normal delay in milliseconds: a long tail, as links and busy devices have (moex.txt 4.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LogNormal {
+    /// Half of all delays are shorter.
+    pub median: f64,
+    /// Standard deviation of the logarithm.
+    pub sigma: f64,
+}
+
+impl LogNormal {
+    pub(crate) fn draw(self, task: &Task, random: &mut Random) -> f64 {
+        if matches!(task, Task::Experts { .. }) { self.sample(random) } else { 0.0 }
+    }
+
+    /// Box and Muller's method.
+    pub(crate) fn sample(self, random: &mut Random) -> f64 {
+        let (radius, angle) = ((-2.0 * (1.0 - random.unit()).ln()).sqrt(), std::f64::consts::TAU * random.unit());
+        self.median * (self.sigma * radius * angle.cos()).exp()
+    }
 }
 
 impl Default for SimDevice {
@@ -57,6 +81,7 @@ impl Default for SimDevice {
             in_use: 1.0,
             download: 5_000.0,
             padding: 0,
+            hesitation: None,
             link: Link { latency: 5.0, jitter: 2.5, ..Link::default() },
             invited: true,
         }
@@ -110,10 +135,10 @@ impl SimDevice {
                 let all: f64 = shape.blocks.iter().map(|block| blocks(block.active_weights())).sum();
                 (1, KernelClass::Decode, f64::from(*steps) * (all + blocks(shape.lm_head)))
             }
-            Task::Experts { class, routes, block, .. } => {
+            Task::Experts { class, experts, block, .. } => {
                 let expert = shape.blocks[usize::from(block.0)].expert_bytes();
-                let max = routes.iter().map(|route| route.experts.len()).max().unwrap_or(0);
-                (routes.len(), *class, blocks(expert) * max as f64)
+                let max = experts.iter().map(Vec::len).max().unwrap_or(0);
+                (experts.len(), *class, blocks(expert) * max as f64)
             }
         };
         let further = tokens.saturating_sub(1) as f64;

@@ -1,11 +1,11 @@
-//! The simulated engine: hashes, exact in f32.
+//! The simulated engine: hashes of f32 values, and float sums of experts' outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
-    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, FeedForwardShape,
-    FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, ModelId,
-    ModelShape, Outcome, Position, Route, Task, Then, WeightUnit, Work,
+    BatchToken, BlockIndex, BlockRange, BlockShape, Bytes, Candidates, ConversationId, ExpertId, ExpertOutputs,
+    FeedForwardShape, FirstToken, Input, KV_PAGE_TOKENS, KernelClass, KvCacheType, LmHeadRequest, LmHeadTokens,
+    LogitsRequest, ModelId, ModelShape, Outcome, Position, Route, Task, Then, WeightUnit, Work,
 };
 
 use super::random::mix;
@@ -22,9 +22,8 @@ pub struct SimModel {
 }
 
 const WIDTH: usize = 2;
-/// Residual values stay below 2²², experts' values below 2²⁰: every sum is exact in f32.
-const RESIDUAL: u64 = 1 << 22;
-const EXPERT: u64 = 1 << 20;
+/// A token's values. They use all bits of an f32, so that a sum depends on the order of its terms.
+type Values = [f32; WIDTH];
 /// Every token is an ASCII character, so that an answer can be part of the next prompt.
 const VOCABULARY: u64 = 128;
 /// Context of a simulated room in positions, and its pages.
@@ -116,7 +115,7 @@ impl SimEngine {
     fn try_run(&mut self, model: &SimModel, task: &Task) -> Result<Outcome, String> {
         match task {
             Task::Forward { batch, class, input, blocks, then } => {
-                let mut hidden = self.enter(batch, input)?;
+                let mut hidden = self.enter(batch, *blocks, input)?;
                 for block in blocks.iter() {
                     for (row, value) in batch.iter().zip(&mut hidden) {
                         let residual = self.token_mixer(block, *row, *class, *value)?;
@@ -125,7 +124,9 @@ impl SimEngine {
                             count => {
                                 let normed = normed(residual);
                                 let route = route(block, normed, count);
-                                add(residual, self.experts(block, normed, &route)?)
+                                let outputs =
+                                    route.experts.iter().map(|(expert, _)| self.expert(block, normed, *expert));
+                                combine(residual, &route, &outputs.collect::<Result<Vec<_>, _>>()?)
                             }
                         };
                     }
@@ -135,12 +136,11 @@ impl SimEngine {
                 Ok(outcome)
             }
             Task::Continue { row, token, steps } => self.go_on(model, *row, *token, *steps),
-            Task::Experts { block, normed, routes, .. } => {
-                let sums = normed
-                    .chunks(WIDTH)
-                    .zip(routes)
-                    .map(|(normed, route)| self.experts(*block, [normed[0] as u64, normed[1] as u64], route));
-                Ok(Outcome::Sum(flat(&sums.collect::<Result<Vec<_>, _>>()?)))
+            Task::Experts { block, normed, experts, .. } => {
+                let rows = values(normed).into_iter().zip(experts);
+                let pairs = rows.flat_map(|(normed, row)| row.iter().map(move |expert| (normed, *expert)));
+                let outputs = pairs.map(|(normed, expert)| self.expert(*block, normed, expert));
+                Ok(Outcome::ExpertOutputs(flat(&outputs.collect::<Result<Vec<_>, _>>()?)))
             }
         }
     }
@@ -182,16 +182,26 @@ impl SimEngine {
         }
     }
 
-    fn enter(&self, batch: &[BatchToken], input: &Input) -> Result<Vec<[u64; WIDTH]>, String> {
+    fn enter(&self, batch: &[BatchToken], blocks: BlockRange, input: &Input) -> Result<Vec<Values>, String> {
         match input {
             Input::Tokens(tokens) => {
                 self.need(WeightUnit::Embedding)?;
-                Ok(tokens.iter().map(|token| split(mix(u64::from(*token) + 1), RESIDUAL)).collect())
+                Ok(tokens.iter().map(|token| split(mix(u64::from(*token) + 1))).collect())
             }
-            Input::Hidden(hidden) if hidden.len() == batch.len() * WIDTH => {
-                Ok(hidden.chunks(WIDTH).map(|row| [row[0] as u64, row[1] as u64]).collect())
-            }
+            Input::Hidden(hidden) if hidden.len() == batch.len() * WIDTH => Ok(values(hidden)),
             Input::Hidden(_) => Err("hidden vectors of the wrong length".into()),
+            Input::Experts(ExpertOutputs { block, residual, routes, outputs }) => {
+                let pairs: usize = routes.iter().map(|route| route.experts.len()).sum();
+                let fits = [residual.len(), routes.len() * WIDTH].iter().all(|len| *len == batch.len() * WIDTH);
+                if !fits || outputs.len() != pairs * WIDTH || block.0 + 1 != blocks.start {
+                    return Err("outputs of experts that do not fit the batch".into());
+                }
+                let mut outputs = values(outputs).into_iter();
+                let row = |(residual, route): (Values, &Route)| {
+                    combine(residual, route, &outputs.by_ref().take(route.experts.len()).collect::<Vec<_>>())
+                };
+                Ok(values(residual).into_iter().zip(routes).map(row).collect())
+            }
         }
     }
 
@@ -200,8 +210,8 @@ impl SimEngine {
         block: BlockIndex,
         row: BatchToken,
         class: KernelClass,
-        value: [u64; WIDTH],
-    ) -> Result<[u64; WIDTH], String> {
+        value: Values,
+    ) -> Result<Values, String> {
         self.need(WeightUnit::TokenMixer(block))?;
         let kv_cache = self.kv_cache.entry((block.0, row.conversation)).or_default();
         let position = row.position.0 as usize;
@@ -219,17 +229,14 @@ impl SimEngine {
             KernelClass::Decode => 1,
             KernelClass::Prefill => 2,
         };
-        let now = mix(before ^ mix(value[0] << 24 | value[1]).wrapping_add(kernel) ^ u64::from(block.0) << 56);
+        let now = mix(before ^ mix(bits(value)).wrapping_add(kernel) ^ u64::from(block.0) << 56);
         kv_cache.push(now);
-        Ok(split(now, RESIDUAL))
+        Ok(split(now))
     }
 
-    fn experts(&self, block: BlockIndex, normed: [u64; WIDTH], route: &Route) -> Result<[u64; WIDTH], String> {
-        route.experts.iter().try_fold([0; WIDTH], |sum, (expert, _)| {
-            self.need(WeightUnit::Expert(block, *expert))?;
-            let seed = mix(normed[0] << 24 | normed[1]) ^ u64::from(expert.0) << 48 ^ u64::from(block.0);
-            Ok(add(sum, split(mix(seed), EXPERT)))
-        })
+    fn expert(&self, block: BlockIndex, normed: Values, expert: ExpertId) -> Result<Values, String> {
+        self.need(WeightUnit::Expert(block, expert))?;
+        Ok(split(mix(mix(bits(normed)) ^ u64::from(expert.0) << 48 ^ u64::from(block.0))))
     }
 
     fn leave(
@@ -237,7 +244,7 @@ impl SimEngine {
         model: &SimModel,
         batch: &[BatchToken],
         class: KernelClass,
-        hidden: Vec<[u64; WIDTH]>,
+        hidden: Vec<Values>,
         then: Then,
     ) -> Result<Outcome, String> {
         Ok(match then {
@@ -256,8 +263,8 @@ impl SimEngine {
                     LmHeadTokens::Last => hidden.len().saturating_sub(1),
                     LmHeadTokens::All => 0,
                 };
-                let best = |last: &[u64; WIDTH]| {
-                    let id = 1 + mix(last[0] << 24 | last[1]) % (VOCABULARY - 1);
+                let best = |last: &Values| {
+                    let id = 1 + mix(bits(*last)) % (VOCABULARY - 1);
                     Candidates { ids: vec![id as u32], logits: vec![1.0] }
                 };
                 Outcome::Candidates(hidden[first..].iter().map(best).collect())
@@ -266,25 +273,66 @@ impl SimEngine {
     }
 }
 
-fn split(hash: u64, below: u64) -> [u64; WIDTH] {
-    [hash % below, (hash >> 32) % below]
+/// Two values of -1 to 1, with 24 bits each.
+fn split(hash: u64) -> Values {
+    let value = |bits: u64| (bits & 0xff_ffff) as f32 / (1 << 23) as f32 - 1.0;
+    [value(hash), value(hash >> 32)]
 }
 
-fn normed(residual: [u64; WIDTH]) -> [u64; WIDTH] {
-    split(mix(residual[0] << 24 | residual[1]), RESIDUAL)
+fn bits(value: Values) -> u64 {
+    u64::from(value[0].to_bits()) << 32 | u64::from(value[1].to_bits())
 }
 
-fn route(block: BlockIndex, normed: [u64; WIDTH], count: u16) -> Route {
-    let hash = mix(normed[0] << 24 | normed[1] ^ u64::from(block.0) << 50);
+fn normed(residual: Values) -> Values {
+    split(mix(bits(residual)))
+}
+
+/// Two experts, the one with the larger weight first.
+fn route(block: BlockIndex, normed: Values, count: u16) -> Route {
+    let hash = mix(bits(normed) ^ u64::from(block.0) << 50);
     let first = hash % u64::from(count);
     let second = (first + 1 + (hash >> 32) % (u64::from(count) - 1)) % u64::from(count);
-    Route { experts: vec![(ExpertId(first as u16), 0.5), (ExpertId(second as u16), 0.5)] }
+    let weight = 0.5 + (hash >> 40 & 0xffff) as f32 / (1 << 18) as f32;
+    Route { experts: vec![(ExpertId(first as u16), weight), (ExpertId(second as u16), 1.0 - weight)] }
 }
 
-fn add(a: [u64; WIDTH], b: [u64; WIDTH]) -> [u64; WIDTH] {
-    [a[0] + b[0], a[1] + b[1]]
+/// The residual stream plus the weighted sum in router order, as the engines' kernel takes it: with `fma`, from zero.
+fn combine(residual: Values, route: &Route, outputs: &[Values]) -> Values {
+    let pairs = || route.experts.iter().zip(outputs);
+    let sum = |index: usize| pairs().fold(0.0f32, |sum, ((_, weight), output)| weight.mul_add(output[index], sum));
+    [residual[0] + sum(0), residual[1] + sum(1)]
 }
 
-fn flat(batch: &[[u64; WIDTH]]) -> Vec<f32> {
-    batch.iter().flatten().map(|value| *value as f32).collect()
+fn values(flat: &[f32]) -> Vec<Values> {
+    flat.as_chunks::<WIDTH>().0.to_vec()
+}
+
+fn flat(batch: &[Values]) -> Vec<f32> {
+    batch.iter().flatten().copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The simulator sees an executor that sums otherwise than one device does.
+    #[test]
+    fn another_order_or_grouping_of_experts_gives_other_bits() {
+        let (mut reordered, mut grouped) = (0, 0);
+        for seed in 0..1_000 {
+            let (residual, outputs) = (split(mix(seed)), [split(mix(seed + 5_000)), split(mix(seed + 9_000))]);
+            let route = route(BlockIndex(1), normed(residual), 8);
+            let whole = combine(residual, &route, &outputs);
+            let backwards = Route { experts: route.experts.iter().rev().copied().collect() };
+            reordered += usize::from(combine(residual, &backwards, &[outputs[1], outputs[0]]) != whole);
+            let alone = |rank: usize| {
+                let one = Route { experts: vec![route.experts[rank]] };
+                combine([0.0; WIDTH], &one, &outputs[rank..=rank])
+            };
+            let by_holder = [0, 1].map(|index| residual[index] + (alone(0)[index] + alone(1)[index]));
+            grouped += usize::from(by_holder != whole);
+        }
+        assert!(reordered > 300, "another order is seen in only {reordered} of 1000 tokens");
+        assert!(grouped > 200, "a sum for each holder is seen in only {grouped} of 1000 tokens");
+    }
 }

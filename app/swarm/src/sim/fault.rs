@@ -7,6 +7,7 @@ use crate::Event;
 
 use super::engine::SimEngine;
 use super::peer::SimPeer;
+use super::random::Random;
 use super::world::{Scheduled, World};
 
 /// Things that can go wrong. Devices by index, times in milliseconds.
@@ -53,16 +54,27 @@ pub enum Wrong {
     NotFinite,
     /// A value is missing.
     Short,
+    /// One of so many answers of its experts has another value, which is as good a number as any.
+    Lies(u32),
 }
 
 impl Wrong {
-    pub(super) fn corrupt(self, outcome: &mut Outcome) {
+    pub(super) fn corrupt(self, outcome: &mut Outcome, random: &mut Random) {
+        if let Self::Lies(rarely) = self {
+            if let Outcome::ExpertOutputs(values) = outcome
+                && random.below(u64::from(rarely)) == 0
+            {
+                values.iter_mut().take(1).for_each(|value| *value += 0.25);
+            }
+            return;
+        }
         let corrupt = |values: &mut Vec<f32>| match self {
             Self::NotFinite => values.iter_mut().take(1).for_each(|value| *value = f32::NAN),
             Self::Short => drop(values.pop()),
+            Self::Lies(_) => {}
         };
         match outcome {
-            Outcome::Hidden(values) | Outcome::Sum(values) => corrupt(values),
+            Outcome::Hidden(values) | Outcome::ExpertOutputs(values) => corrupt(values),
             Outcome::Candidates(rows) => rows.iter_mut().for_each(|row| corrupt(&mut row.logits)),
             _ => {}
         }

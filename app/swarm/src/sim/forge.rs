@@ -7,12 +7,14 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use potluck_plan::{
-    BlockIndex, Bytes, Candidates, ConversationId, KernelClass, ModelId, PeerId, PlanEpoch, Position, StageId, WireType,
+    BlockIndex, Bytes, Candidates, ConversationId, ExpertId, KernelClass, ModelId, PeerId, PlanEpoch, Position,
+    StageId, WireType,
 };
 use potluck_protocol::{
-    AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertSum, Forward, Frame, Hello,
-    LmHeadOutput, LoadFault, LogitsResult, Message, PassId, PieceRequest, PromptRequest, RequestId, Role, Sampling,
-    Session, StageFault, StageFaultKind, Timings, WorkerStatus,
+    AnswerPart, AnswerStop, CalibrationRuns, Contribution, DeviceKind, ExpertCall, ExpertCancel, ExpertFailure,
+    ExpertResult, Forward, Frame, Hello, Hold, Holding, LmHeadOutput, LoadFault, LogitsResult, Message, PassId,
+    PieceRequest, PromptRequest, RequestId, Residency, ResidencyChange, Role, Sampling, Session, StageFault,
+    StageFaultKind, Timings, WorkerStatus,
 };
 
 use super::fault::Fault;
@@ -98,7 +100,9 @@ impl World {
             frame,
             Frame::Forward(_)
                 | Frame::ExpertCall(_)
-                | Frame::ExpertSum(_)
+                | Frame::ExpertResult(_)
+                | Frame::ExpertCancel(_)
+                | Frame::Holding(_)
                 | Frame::LogitsResult(_)
                 | Frame::StageFault(_)
         );
@@ -145,7 +149,10 @@ fn altered(random: &mut Random, frame: Frame) -> Frame {
             _ => Forward { hidden: vec![f32::NAN; forward.hidden.len()], ..forward },
         }),
         Frame::ExpertCall(call) => Frame::ExpertCall(ExpertCall { normed: vec![f32::NAN; 1], ..call }),
-        Frame::ExpertSum(sum) => Frame::ExpertSum(ExpertSum { sum: vec![f32::INFINITY; sum.sum.len()], ..sum }),
+        Frame::ExpertResult(result) => {
+            let outputs = vec![f32::INFINITY; result.outputs.len()];
+            Frame::ExpertResult(ExpertResult { outputs, millis: f64::NAN, ..result })
+        }
         Frame::LogitsResult(result) => {
             let best = Candidates { ids: vec![(number % 200) as u32], logits: vec![1.0] };
             let stage_millis = vec![f64::NAN; result.stage_millis.len()];
@@ -250,12 +257,28 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
         }),
         21 => {
             let (block, call, class) = (BlockIndex(0), u64::from(epoch.0) << 32, KernelClass::Decode);
-            let (routes, wire) = (Vec::new(), WireType::F32);
-            Frame::ExpertCall(ExpertCall { epoch, call, block, class, routes, wire, normed: Vec::new() })
+            let (rows, wire) = (vec![Vec::new(); 3], WireType::F32);
+            Frame::ExpertCall(ExpertCall { epoch, call, block, class, rows, wire, normed: Vec::new() })
         }
         22 => {
             let call = (u64::from(epoch.0) << 32) + random.below(100);
-            Frame::ExpertSum(ExpertSum { epoch, call, failed: None, wire: WireType::F32, sum: vec![f32::NAN] })
+            let (failed, wire) = (any(random, &[None, Some(ExpertFailure::NotHere(9))]), WireType::F32);
+            match random.below(5) {
+                0 => Frame::ExpertCancel(ExpertCancel { epoch, call }),
+                1 => {
+                    Frame::Residency(Residency { epoch, version: u32::MAX, changes: vec![ResidencyChange::Drop(peer)] })
+                }
+                2 => Frame::Hold(Hold { epoch, version: 1, experts: vec![(BlockIndex(0), ExpertId(0))] }),
+                3 => Frame::Holding(Holding { epoch, version: random.below(9) as u32, failed: None }),
+                _ => Frame::ExpertResult(ExpertResult {
+                    epoch,
+                    call,
+                    millis: 0.0,
+                    failed,
+                    wire,
+                    outputs: vec![f32::NAN],
+                }),
+            }
         }
         23 => Frame::PieceRequest(PieceRequest { id: random.next(), file: 0, offset: 0, len: u32::MAX }),
         24 => Frame::Piece { id: random.below(9), failed: None, bytes: vec![0; 9] },

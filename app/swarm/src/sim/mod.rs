@@ -1,9 +1,9 @@
 //! A deterministic simulator around the same state machines: virtual clock, relay, links, devices, faults. Everything
 //! is drawn from a seed, so a run can be repeated.
 //!
-//! Its engine computes hashes instead of a language model, exact in f32. A token's value depends on every earlier
-//! token of its conversation, on the blocks it passed and on the kernel class of each token. A lost, doubled,
-//! reordered or stale token changes the answer, so "the answer is the undisturbed one" is a strong statement here.
+//! Its engine computes hashes instead of a language model. A token's value depends on every earlier token of its
+//! conversation, on the blocks it passed, on the kernel class of each token, and on the order in which the outputs of its
+//! experts are added: their sums are float sums. A lost, doubled, reordered or stale token changes the answer, so "the answer is the undisturbed one" is a strong statement here.
 
 mod annotations;
 mod churn;
@@ -24,11 +24,13 @@ mod scenario;
 mod scenarios;
 mod world;
 
-pub use device::SimDevice;
+pub use device::{LogNormal, SimDevice};
 pub use engine::SimModel;
 pub use fault::{Fault, Wrong};
 pub use network::Link;
 pub use oracle::{undisturbed, undisturbed_follow_up, undisturbed_sampled};
 pub use peer::Answer;
+#[cfg(test)]
+pub(crate) use random::Random;
 pub use scenario::{Run, SCENARIOS, Scenario, scenario};
 pub use world::World;

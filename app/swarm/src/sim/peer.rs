@@ -83,6 +83,8 @@ pub(super) struct SimPeer {
     pub stuck: bool,
     /// How often it was told that work is about to come.
     pub expecting: u32,
+    /// Pieces of work that it was told to drop.
+    pub cancelled: u32,
     /// What its storage keeps over reloads.
     pub stored: BTreeSet<WeightUnit>,
     pub answers: BTreeMap<RequestId, Answer>,
@@ -114,6 +116,7 @@ impl SimPeer {
             loads: 0,
             stuck: false,
             expecting: 0,
+            cancelled: 0,
             stored: BTreeSet::new(),
             answers: BTreeMap::new(),
             is_host: false,

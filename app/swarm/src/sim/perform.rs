@@ -38,6 +38,9 @@ impl World {
             }
             Action::Expect => self.peers[index].expecting += 1,
             Action::Compute(work) => self.compute(index, &work),
+            // Allowed: that work runs nevertheless, and that its result is nobody's.
+            Action::Cancel(_) => self.peers[index].cancelled += 1,
+            Action::WakeAt(at) => self.schedule(at.0, index, Scheduled::Event(Event::Wake)),
             Action::Forget(conversation) => self.peers[index].engine.forget(conversation),
             Action::Answer(request, part) => {
                 let (now, ended) = (self.now, matches!(part, AnswerPart::End { .. }));
@@ -184,7 +187,7 @@ impl World {
         let peer = &mut self.peers[index];
         let mut outcome = peer.engine.run(&self.model, work);
         if let Some(wrong) = peer.wrong {
-            wrong.corrupt(&mut outcome);
+            wrong.corrupt(&mut outcome, &mut self.random);
         }
         if outcome == Outcome::Failed(OUT_OF_PAGES.into()) {
             self.violation = Some(format!("device {index} was given more rows than it has pages for"));
@@ -192,7 +195,8 @@ impl World {
         let noise = 1.0 + peer.device.noise * (2.0 * noise - 1.0);
         let millis = peer.device.millis(&self.model, &work.task) * peer.slowed * peer.device.in_use * noise;
         peer.engine_free = peer.engine_free.max(self.now) + millis;
-        let at = peer.engine_free;
+        let at =
+            peer.engine_free + peer.device.hesitation.map_or(0.0, |delay| delay.draw(&work.task, &mut self.random));
         let computed = Computed { ticket: work.ticket, outcome, millis };
         self.schedule(at, index, Scheduled::Event(Event::Computed(computed)));
     }

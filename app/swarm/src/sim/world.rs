@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use potluck_panel::Timeline;
 use potluck_plan::{KvCacheType, Millis, PlanEpoch};
-use potluck_protocol::{Message, ModelSource, PromptRequest, RequestId, Role, Sharing};
+use potluck_protocol::{Hedging, Message, ModelSource, PromptRequest, RequestId, Role, Sharing};
 
 use super::device::SimDevice;
 use super::engine::{CONTEXT, SimModel};
@@ -69,6 +69,9 @@ pub struct World {
     share: Sharing,
     kv_cache: Option<KvCacheType>,
     in_advance: bool,
+    replicas: u8,
+    hedging: Hedging,
+    spot_checks: f64,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
     sequence: u64,
@@ -92,6 +95,9 @@ impl World {
             share,
             kv_cache: None,
             in_advance: true,
+            replicas: 1,
+            hedging: Hedging::Adaptive,
+            spot_checks: 0.0,
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
             sequence: 0,
@@ -107,6 +113,21 @@ impl World {
     /// The host chooses a KV cache type; otherwise the largest one that fits is taken.
     pub fn prefer_kv_cache(&mut self, kv_cache: KvCacheType) {
         self.kv_cache = Some(kv_cache);
+    }
+
+    /// Each pooled expert has so many holders where memory allows, and stages ask them like this.
+    pub fn pool_experts(&mut self, replicas: u8, hedging: Hedging) {
+        (self.replicas, self.hedging) = (replicas, hedging);
+    }
+
+    /// This share of holders' answers is computed again.
+    pub fn check_answers(&mut self, share: f64) {
+        self.spot_checks = share;
+    }
+
+    /// How often a peer's engine was told to drop work.
+    pub fn cancelled(&self, index: usize) -> u32 {
+        self.peers[index].cancelled
     }
 
     /// Nothing is loaded before the model fits.
@@ -314,6 +335,9 @@ impl World {
                 in_advance: self.in_advance,
                 hidden: Vec::new(),
                 doors: peer.doors.clone(),
+                replicas: self.replicas,
+                hedging: self.hedging,
+                spot_checks: self.spot_checks,
             }),
             false => Event::Join,
         };

@@ -90,6 +90,9 @@ impl Worker {
     }
 
     pub fn loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {
+        if self.held_loaded(epoch, cx) {
+            return;
+        }
         self.standby_loaded(epoch, cx);
         let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == epoch) else { return };
         if !std::mem::replace(&mut inactive.loaded, true) {
@@ -101,6 +104,9 @@ impl Worker {
 
     /// Loading failed. The active plan goes on: what it needs was there before.
     pub fn load_failed(&mut self, epoch: PlanEpoch, fault: LoadFault, cx: &mut EventContext) {
+        if self.hold_failed(epoch, &fault, cx) {
+            return;
+        }
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch);
         if of_plan && matches!(fault, LoadFault::NoRoom(_)) && self.holds_standby() {
             // The engine needs more than the sizes say: the plan comes first.

@@ -2,20 +2,23 @@
 //! that happens to the inactive plan disturbs the active one. Besides, the worker may stand by for the loss of
 //! another device.
 
+mod holding;
 mod loading;
 mod standby;
 
-use potluck_plan::{Bytes, Computed, ConversationId, ModelId, PeerId, Plan, PlanEpoch, Ticket};
+use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, Plan, PlanEpoch, Ticket};
 use potluck_protocol::{
-    CalibrationRuns, Contribution, ExpertCall, ExpertSum, Forward, Frame, LoadFault, LoadPhase, LoadReport, ModelCard,
-    Prepare, StageFaultKind, WorkerStatus,
+    CalibrationRuns, Contribution, ExpertCall, ExpertCancel, ExpertResult, Forward, Frame, LoadFault, LoadPhase,
+    LoadReport, ModelCard, Prepare, StageFaultKind, WorkerStatus,
 };
 
+use holding::Held;
 use standby::Standby;
 
 use crate::Action;
 use crate::event_context::EventContext;
 use crate::executor::Executor;
+use crate::experts::{Holders, Settings};
 use crate::mutation::{Mutation, has_mutation};
 
 /// The upper half of a ticket is its plan's epoch, which keeps the tickets of two plans apart.
@@ -40,6 +43,8 @@ pub(crate) struct Worker {
 struct Active {
     prepare: Prepare,
     executor: Executor,
+    /// Experts that it is told to load besides.
+    held: Option<Held>,
 }
 
 /// The inactive plan.
@@ -60,13 +65,15 @@ impl Inactive {
         let (coordinator, prepare) = (self.coordinator, &self.prepare);
         self.executor.get_or_insert_with(|| {
             let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
-            Executor::new(me, coordinator, prepare.plan.clone(), prepare.shape.hidden as usize, first_ticket)
+            let (plan, width) = (prepare.plan.clone(), prepare.shape.hidden as usize);
+            let settings = Settings { hedging: prepare.hedging, spot_checks: prepare.spot_checks };
+            Executor::new((me, coordinator), plan, width, settings, first_ticket)
         })
     }
 }
 
 impl Worker {
-    pub fn status(&self, hidden: bool) -> Option<WorkerStatus> {
+    pub fn status(&self, hidden: bool, holders: &Holders) -> Option<WorkerStatus> {
         self.contribution.as_ref()?;
         let prepared = self.inactive.as_ref().filter(|inactive| inactive.loaded).map(Inactive::epoch);
         let active = self.active.as_ref();
@@ -77,6 +84,7 @@ impl Worker {
             decode_millis: active.map_or(0.0, |active| active.executor.decode_millis),
             hidden,
             round_trips: Vec::new(),
+            holders: holders.reports(|peer| active.map_or(0, |active| active.executor.open_calls(peer))),
         })
     }
 
@@ -143,6 +151,7 @@ impl Worker {
         }
         self.newest_epoch = self.newest_epoch.max(epoch);
         self.take_advance(epoch);
+        self.stop_holding(LoadFault::Failed("a plan is being prepared".to_owned()), cx);
         self.drop_inactive(cx);
         if !self.keeps_active(&prepare) {
             self.drop_active(cx);
@@ -229,7 +238,7 @@ impl Worker {
         inactive.executor(cx.members.me);
         self.drop_active(cx);
         let Inactive { prepare, executor, .. } = inactive;
-        self.active = executor.map(|executor| Active { prepare, executor });
+        self.active = executor.map(|executor| Active { prepare, executor, held: None });
         true
     }
 
@@ -271,12 +280,12 @@ impl Worker {
         active.chain(self.inactive.iter().map(|inactive| &inactive.prepare.plan))
     }
 
-    /// A stage here waits for this holder's sum.
-    pub fn awaits_sum(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
+    /// A stage here waits for this holder's answer.
+    pub fn awaits_result(&self, epoch: PlanEpoch, call: u64, holder: PeerId) -> bool {
         let active = self.active.as_ref().map(|active| &active.executor);
         let inactive = self.inactive.as_ref().and_then(|inactive| inactive.executor.as_ref());
         let mut executors = active.into_iter().chain(inactive).filter(|executor| executor.epoch() == epoch);
-        executors.any(|executor| executor.awaits_sum(call, holder))
+        executors.any(|executor| executor.awaits_result(call, holder))
     }
 
     /// Tokens for a stage. The plans share the KV cache pages, so what is not live any more is freed in both.
@@ -301,9 +310,15 @@ impl Worker {
         }
     }
 
-    pub fn expert_sum(&mut self, from: PeerId, sum: ExpertSum, cx: &mut EventContext) {
-        if let Some(executor) = self.executor(sum.epoch, cx.members.me) {
-            executor.expert_sum(from, sum, cx);
+    pub fn expert_result(&mut self, from: PeerId, result: ExpertResult, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(result.epoch, cx.members.me) {
+            executor.expert_result(from, result, cx);
+        }
+    }
+
+    pub fn expert_cancel(&mut self, caller: PeerId, cancel: ExpertCancel, cx: &mut EventContext) {
+        if let Some(executor) = self.executor(cancel.epoch, cx.members.me) {
+            executor.expert_cancel(caller, cancel, cx);
         }
     }
 
@@ -327,7 +342,7 @@ impl Worker {
             cx.out.send(inactive.coordinator, Frame::PrepareFailed(inactive.epoch(), fault));
         }
         self.stop_standing_by(LoadFault::Failed(sentence.to_owned()), cx);
-        if let Some(Active { prepare, executor }) = &self.active {
+        if let Some(Active { prepare, executor, .. }) = &self.active {
             let stage = prepare.plan.stages.iter().find(|stage| stage.peer == cx.members.me).map(|stage| stage.id);
             if let Some(stage) = stage.or(prepare.plan.stages.first().map(|stage| stage.id)) {
                 executor.report(stage, ConversationId(0), None, StageFaultKind::DeviceLost, cx);
@@ -338,8 +353,14 @@ impl Worker {
         self.used = Bytes::ZERO;
     }
 
-    pub fn tick(&mut self, cx: &mut EventContext) {
-        self.executors().for_each(|executor| executor.tick(cx));
+    /// Time has passed, or somebody came or left: looks after calls that are not answered.
+    pub fn look(&mut self, cx: &mut EventContext) {
+        self.executors().for_each(|executor| executor.look(cx));
+    }
+
+    /// When to look after them next.
+    pub fn next_look(&mut self) -> Option<Millis> {
+        self.executors().filter_map(|executor| executor.next_look()).min_by(|a, b| a.0.total_cmp(&b.0))
     }
 }
 

@@ -17,7 +17,7 @@ pub fn of(kernel: Kernel, format: Format, m: &Matrices<'_>, (rows, job): (u8, Jo
         Job::Normed | Job::NormedBias | Job::Added => products(kernel, format, m, (rows, job)),
         Job::Gated => gated(kernel, format, m, rows),
         Job::GatedExpert => gated_expert(kernel, format, m),
-        Job::ExpertSum => expert_sum(kernel, format, m),
+        Job::ExpertDown => expert_down(kernel, format, m),
     }
 }
 
@@ -138,13 +138,12 @@ fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     let w = m.weights(&mut random, format, 3 * 2 * 21);
     let (cols, pairs) = (w.cols as usize, CHOSEN.len());
     let x = random.floats(pairs / 2 * cols);
-    let gain = random.floats(cols);
     let mut expected = vec![0.5f32; pairs * 21];
     for (pair, y) in expected.chunks_exact_mut(21).enumerate() {
         let Some(slot) = slot(pair) else { continue };
         let matrix = |i: usize| &w.values[i * 21 * cols..][..21 * cols];
-        let x = reference::norm(&x[pair / 2 * cols..][..cols], &gain, EPSILON);
-        let (gate, up) = (reference::matvec(matrix(2 * slot), &x), reference::matvec(matrix(2 * slot + 1), &x));
+        let x = &x[pair / 2 * cols..][..cols];
+        let (gate, up) = (reference::matvec(matrix(2 * slot), x), reference::matvec(matrix(2 * slot + 1), x));
         y.copy_from_slice(&reference::swiglu(&gate, &up));
     }
     let (bytes, stride) = padded(&w);
@@ -158,7 +157,7 @@ fn gated_expert(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
         expert_bytes: 2 * stride as u32,
         ..experts(kernel, &w)
     };
-    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&gain), raw(&SLOTS), raw(&CHOSEN)];
+    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&SLOTS), raw(&CHOSEN)];
     case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
 }
 
@@ -166,34 +165,30 @@ fn experts(kernel: Kernel, w: &Weights) -> params::Fused {
     params::Fused { experts: 6, used: 2, slot_first: 1, slot_count: 3, ..sizes(kernel, w) }
 }
 
-fn expert_sum(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
+fn expert_down(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
     let mut random = Random(15);
     let w = m.weights(&mut random, format, 3 * 21);
     let (cols, pairs) = (w.cols as usize, CHOSEN.len());
     let x = random.floats(pairs * cols);
-    let gates = random.floats(pairs);
-    let before = random.floats(pairs / 2 * 21);
-    let mut expected = before.clone();
-    for pair in 0..pairs {
+    let mut expected = vec![0.5f32; pairs * 21];
+    for (pair, y) in expected.chunks_exact_mut(21).enumerate() {
         let Some(slot) = slot(pair) else { continue };
-        let sums = reference::matvec(&w.values[slot * 21 * cols..][..21 * cols], &x[pair * cols..][..cols]);
-        expected[pair / 2 * 21..][..21].iter_mut().zip(sums).for_each(|(y, sum)| *y += gates[pair] * sum);
+        y.copy_from_slice(&reference::matvec(&w.values[slot * 21 * cols..][..21 * cols], &x[pair * cols..][..cols]));
     }
     let (bytes, stride) = padded(&w);
-    let (n, rows) = (pairs as u32 / 2, 21);
     let params = params::Fused {
-        rows,
-        end_0: rows,
-        end_1: rows,
-        n,
-        y_stride: rows,
-        add: 1,
+        rows: 21,
+        end_0: 21,
+        end_1: 21,
+        n: pairs as u32,
+        y_stride: 21,
+        used: 1,
         expert_bytes: stride as u32,
         row_bytes: w.bytes.len() as u32 / w.rows,
         ..experts(kernel, &w)
     };
-    let bindings = vec![bytes, raw(&x), raw(&before), raw(&SLOTS), raw(&CHOSEN), raw(&gates)];
-    case(kernel, bindings, params, (rows.div_ceil(kernel.matrix_rows()), n), 2, floats(expected))
+    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * 21]), raw(&SLOTS), raw(&CHOSEN)];
+    case(kernel, bindings, params, (21u32.div_ceil(kernel.matrix_rows()), pairs as u32), 2, floats(expected))
 }
 
 /// Three batch rows over two key heads; the second and third have several splits, the third also long ones.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Kernel, KernelVariant, NO_SLOT, Operand, Tile, TileKind, params};
+use potluck_plan::{BlockIndex, ExpertId, KernelClass, WeightUnit};
+use potluck_shaders::{Kernel, KernelVariant, Operand, Tile, TileKind, params};
 
 use super::rounds::TuningRounds;
 use crate::lab::bench::kernels::Part;
@@ -149,7 +149,6 @@ impl Core {
         let mut rec = Recorder::default();
         let decodes = batch.class == KernelClass::Decode;
         let mut recorded = BTreeSet::new();
-        let expert_block = self.expert_block(&layout);
         for unit in self.resident.clone() {
             // A prefill chunk needs one product of each shape, and blocks are alike.
             if !decodes && !recorded.insert(self.signature(unit)) {
@@ -158,26 +157,29 @@ impl Core {
             match unit {
                 WeightUnit::TokenMixer(block) => self.token_mixer(&mut rec, &layout, block, batch)?,
                 WeightUnit::Dense(block) => self.dense(&mut rec, &layout, block, batch)?,
-                WeightUnit::Router(block) if decodes && Some(block) == expert_block => {
-                    self.fused_experts(&mut rec, &layout, block, batch.n)?;
-                }
+                WeightUnit::Router(block) if decodes => self.route(&mut rec, &layout, block, batch)?,
                 WeightUnit::LmHead if decodes => self.logits(&mut rec, &layout, 0, 1)?,
                 _ => {}
             }
         }
+        // One block's experts are more than enough bytes, and other blocks may hold different experts.
+        if decodes && let Some((block, _)) = self.most_experts(&layout) {
+            self.experts(&mut rec, &layout, block, batch)?;
+        }
         Ok(rec.finish())
     }
 
-    /// The first block that holds its router and at least as many experts as a token uses. One block's experts are more
-    /// than enough bytes, and other blocks may hold different experts.
-    fn expert_block(&self, layout: &Layout) -> Option<BlockIndex> {
-        let has = |block: &BlockIndex| {
-            let places = layout.experts.get(block);
-            let used = self.routing(*block).map_or(0, |(used, ..)| used as usize);
-            self.resident.contains(&WeightUnit::Router(*block))
-                && places.is_some_and(|places| places.slots.len() >= used)
+    /// The block with the most loaded experts, and these.
+    fn most_experts(&self, layout: &Layout) -> Option<(BlockIndex, Vec<ExpertId>)> {
+        let loaded = |block: BlockIndex| {
+            let ids = (0..self.expert_count(block) as u16).map(ExpertId);
+            let here = ids.filter(|id| {
+                self.resident.contains(&WeightUnit::Expert(block, *id)) || self.slots.is_loaded((block, *id))
+            });
+            here.collect::<Vec<_>>()
         };
-        layout.experts.keys().copied().find(has)
+        let all = layout.experts.keys().rev().map(|&block| (block, loaded(block)));
+        all.filter(|(_, experts)| !experts.is_empty()).max_by_key(|(_, experts)| experts.len())
     }
 
     /// Uses a measurement from now on and stores it with the device.
@@ -199,12 +201,10 @@ impl Core {
             encoder.clear_buffer(&self.scratch(scratch).slab.buffer, 0, None);
         }
         self.gpu.queue.submit([encoder.finish()]);
-        if let Some(block) = self.expert_block(&layout)
-            && let Some(places) = layout.experts.get(&block)
-        {
+        if let Some((block, experts)) = self.most_experts(&layout) {
             let (used, ..) = self.routing(block)?;
-            let here = places.slots.keys().map(|expert| u32::from(expert.0)).chain(std::iter::repeat(NO_SLOT));
-            let chosen: Vec<u32> = here.take(used as usize).collect();
+            let chosen: Vec<u32> =
+                experts.iter().map(|expert| u32::from(expert.0)).cycle().take(used as usize).collect();
             let write = |scratch, bytes: &[u8]| {
                 self.gpu.queue.write_buffer(&self.scratch(scratch).slab.buffer, 0, bytes);
             };

@@ -58,6 +58,9 @@ impl Core {
 
     /// Feed-forward networks of the chosen experts into `Scratch::Parts`, each (token, expert) pair separately.
     pub(super) fn decode_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch) {
+        if self.fused_experts(rec, pairing, batch.n) {
+            return;
+        }
         let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
         let which = (&slots, &chosen, batch.n * pairing.used);
         let (normed, parts) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Parts));

@@ -1,4 +1,5 @@
-//! The feed-forward half of a block with experts: routing, the chosen experts, and their weighted sum.
+//! The feed-forward half of a block with experts: routing, the chosen experts, and their weighted sum. Each part is the
+//! same whether the experts are here or elsewhere, so that the bits are too.
 
 use potluck_model::{FeedForwardSpec, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
@@ -21,7 +22,7 @@ impl Core {
         }
     }
 
-    /// Norm and expert selection.
+    /// Norm and expert selection: the normed vectors, the chosen experts and their weights.
     pub fn route(
         &mut self,
         rec: &mut Recorder,
@@ -33,10 +34,12 @@ impl Core {
         let (used, experts, normalize) = self.routing(block)?;
         let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
         self.norm(rec, &gain, 0, batch.n);
-        let (normed, scores) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Scores));
         let place = self.place(layout, unit, TensorRole::Router)?;
-        let to = Product { x: &normed, y: &scores, y_stride: experts, y_offset: 0, add: false, bias: None };
-        self.product(rec, place, batch, to);
+        if batch.class == KernelClass::Prefill || !self.fused_scores(rec, place, &gain, batch.n) {
+            let (normed, scores) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Scores));
+            let to = Product { x: &normed, y: &scores, y_stride: experts, y_offset: 0, add: false, bias: None };
+            self.product(rec, place, batch, to);
+        }
         self.choose(rec, params::Router { n: batch.n, experts, used, normalize: u32::from(normalize) });
         Ok(())
     }
@@ -50,15 +53,14 @@ impl Core {
         rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
     }
 
-    /// Runs the experts held here for the routes in scratch. Their weighted sum replaces the hidden vectors or is
-    /// added.
+    /// Outputs of the experts held here, from `Scratch::Normed` and `Scratch::Chosen` into `Scratch::Parts`: one vector
+    /// per (token, expert) pair, unweighted.
     pub fn experts(
         &mut self,
         rec: &mut Recorder,
         layout: &Layout,
         block: BlockIndex,
         batch: Batch,
-        add: bool,
     ) -> Result<(), EngineError> {
         let (used, experts, _) = self.routing(block)?;
         let first = WeightUnit::Expert(block, potluck_plan::ExpertId(0));
@@ -68,21 +70,20 @@ impl Core {
             KernelClass::Decode => self.decode_experts(rec, &pairing, batch),
             KernelClass::Prefill => self.prefill_experts(rec, &pairing, batch),
         }
-        self.combine(rec, &pairing, batch, add);
         Ok(())
     }
 
-    /// Weighted sum of the experts' outputs in `Scratch::Parts`.
-    pub(super) fn combine(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, batch: Batch, add: bool) {
-        let (used, experts) = (pairing.used, pairing.experts);
-        let slots = self.slot_table(pairing);
+    /// Adds the weighted sum of the experts' outputs in `Scratch::Parts` to the hidden vectors.
+    pub fn combine(&mut self, rec: &mut Recorder, block: BlockIndex, n: u32) -> Result<(), EngineError> {
+        let (used, experts, _) = self.routing(block)?;
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
         let (parts, hidden) = (self.scratch(Scratch::Parts), self.scratch(Scratch::Hidden));
         let width = self.spec.hidden / 4;
-        let params = params::Combine { n: batch.n, width, experts, used, add: u32::from(add) };
+        let params = params::Combine { n, width, experts, used };
         let kernel = Kernel::Combine;
-        let groups = Self::groups(kernel, batch.n * width);
-        rec.dispatch(&mut self.tools(), kernel, &[&slots, &chosen, &gates, &parts, &hidden], &params, groups, 1);
+        let groups = Self::groups(kernel, n * width);
+        rec.dispatch(&mut self.tools(), kernel, &[&chosen, &gates, &parts, &hidden], &params, groups, 1);
+        Ok(())
     }
 
     pub(super) fn slot_table(&self, pairing: &Pairing<'_>) -> Slice {

@@ -2,9 +2,10 @@
 //! the separate kernels must be used instead, a function that returns a `bool` returns false and records nothing.
 
 use potluck_model::{AttentionSpec, TensorRole};
-use potluck_plan::{BlockIndex, WeightUnit};
+use potluck_plan::WeightUnit;
 use potluck_shaders::{Job, Kernel, params};
 
+use super::Pairing;
 use crate::runtime::core::Core;
 use crate::runtime::error::EngineError;
 use crate::runtime::layout::{ExpertMatrix, Layout, Place, Scratch, Segment};
@@ -210,70 +211,58 @@ impl Core {
         }
     }
 
-    /// The complete feed-forward half of a block whose experts are held here: routing, networks, and their weighted sum
-    /// added to the hidden vectors.
-    pub fn fused_experts(
-        &mut self,
-        rec: &mut Recorder,
-        layout: &Layout,
-        block: BlockIndex,
-        n: u32,
-    ) -> Result<bool, EngineError> {
-        let unit = WeightUnit::Router(block);
-        let (used, experts, normalize) = self.routing(block)?;
-        let Some(places) = layout.experts.get(&block) else { return Ok(false) };
-        let router = self.place(layout, unit, TensorRole::Router)?;
-        let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
-        let (gate, up, down) = (&places.gate, &places.up, &places.down);
+    /// Scores of the experts from the hidden vectors.
+    pub(super) fn fused_scores(&mut self, rec: &mut Recorder, router: &Place, gain: &Slice, n: u32) -> bool {
+        let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
+        let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
+        let vectors = Vectors { x: &x, rows: (0, n), y: &y, y_stride: router.shape.rows, gain: Some(gain) };
+        self.fused(rec, Job::Normed, &pieces, &vectors)
+    }
+
+    /// Networks of the chosen experts, from the normed vectors into `Scratch::Parts`.
+    pub(super) fn fused_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, n: u32) -> bool {
+        let (gate, up, down) = (&pairing.places.gate, &pairing.places.up, &pairing.places.down);
         let together = gate.shape == up.shape && gate.chunks == up.chunks;
         let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
-        let summed = self.profile.fused(down.shape.format, Job::ExpertSum, 1);
-        let (Some(gated), Some(summed), true) = (gated, summed, together) else { return Ok(false) };
-        let gated = self.profile.tuned_variant(gated, gate.shape.rows, gate.shape.cols);
-        let summed = self.profile.tuned_variant(summed, down.shape.rows, down.shape.cols);
-        let (hidden, scores) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Scores));
-        let pieces: Vec<Piece> = Self::pieces(router, 0, None).collect();
-        let vectors = Vectors { x: &hidden, rows: (0, n), y: &scores, y_stride: experts, gain: Some(&gain) };
-        if !self.fused(rec, Job::Normed, &pieces, &vectors) {
-            return Ok(false);
-        }
-        self.choose(rec, params::Router { n, experts, used, normalize: u32::from(normalize) });
+        let product = self.profile.fused(down.shape.format, Job::ExpertDown, 1);
+        let (Some(gated), Some(product), true) = (gated, product, together) else { return false };
+        let [normed, inner, parts] = [Scratch::Normed, Scratch::Up, Scratch::Parts].map(|name| self.scratch(name));
+        let pairs = n * pairing.used;
+        self.fused_expert_product(rec, pairing, (gated, gate, pairing.used), pairs, (&normed, &inner));
+        self.fused_expert_product(rec, pairing, (product, down, 1), pairs, (&inner, &parts));
+        true
+    }
 
-        let slots = self.memory.slice(
-            crate::runtime::layout::Key::Scratch(Scratch::Tables),
-            places.table,
-            u64::from(experts) * 4,
-        );
-        let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
-        let inner = self.scratch(Scratch::Up);
-        let of = |core: &Core, kernel: Kernel, matrix: &ExpertMatrix, (first, count): (u32, u32)| params::Fused {
-            experts,
-            used,
-            slot_first: first,
-            slot_count: count,
-            expert_bytes: matrix.stride as u32,
-            base_0: matrix.inside as u32,
-            y_stride: matrix.shape.rows,
-            ..core.fused_params(kernel, matrix.shape)
-        };
-        let pairs = n * used;
-        for &(first, count, key) in &gate.chunks {
-            let up = (up.inside - gate.inside) as u32;
-            let params = params::Fused { n: pairs, up, ..of(self, gated, gate, (first, count)) };
+    /// A product of each chosen expert: one matrix, or gate and up. `shared` pairs have the same input vector.
+    fn fused_expert_product(
+        &mut self,
+        rec: &mut Recorder,
+        pairing: &Pairing<'_>,
+        (kernel, matrix, shared): (Kernel, &ExpertMatrix, u32),
+        pairs: u32,
+        (x, y): (&Slice, &Slice),
+    ) {
+        let shape = matrix.shape;
+        let kernel = self.profile.tuned_variant(kernel, shape.rows, shape.cols);
+        let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
+        let matrices = if matches!(kernel, Kernel::Fused { job: Job::GatedExpert, .. }) { 2 } else { 1 };
+        for &(slot_first, slot_count, key) in &matrix.chunks {
+            let params = params::Fused {
+                n: pairs,
+                experts: pairing.experts,
+                used: shared,
+                slot_first,
+                slot_count,
+                expert_bytes: matrix.stride as u32,
+                base_0: matrix.inside as u32,
+                up: (pairing.places.up.inside as u32).wrapping_sub(matrix.inside as u32),
+                y_stride: shape.rows,
+                ..self.fused_params(kernel, shape)
+            };
             let weights = self.memory.whole(key);
-            let groups = gate.shape.rows.div_ceil(gated.matrix_rows());
-            let bindings = [&weights, &hidden, &inner, &gain, &slots, &chosen];
-            rec.dispatch(&mut self.tools(), gated, &bindings, &params, groups, pairs);
-            rec.cost(2 * gate.shape.bytes() * u64::from(pairs));
+            let groups = shape.rows.div_ceil(kernel.matrix_rows());
+            rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, &slots, &chosen], &params, groups, pairs);
+            rec.cost(matrices * shape.bytes() * u64::from(pairs));
         }
-        for &(first, count, key) in &down.chunks {
-            let params = params::Fused { n, add: 1, ..of(self, summed, down, (first, count)) };
-            let weights = self.memory.whole(key);
-            let groups = down.shape.rows.div_ceil(summed.matrix_rows());
-            let bindings = [&weights, &inner, &hidden, &slots, &chosen, &gates];
-            rec.dispatch(&mut self.tools(), summed, &bindings, &params, groups, n);
-            rec.cost(down.shape.bytes() * u64::from(pairs));
-        }
-        Ok(true)
     }
 }

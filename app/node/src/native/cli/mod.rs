@@ -81,6 +81,9 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         in_advance: true,
         hidden: Vec::new(),
         doors: Default::default(),
+        replicas: HostCommand::REPLICAS,
+        hedging: Default::default(),
+        spot_checks: HostCommand::SPOT_CHECKS,
     };
     session.send(Input::Alone(command, options.budget, files));
     session.until_up().await?;

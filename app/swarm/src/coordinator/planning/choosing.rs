@@ -152,13 +152,7 @@ impl Planning {
     ) {
         self.plans.epoch = planned.plan.epoch;
         self.end_advance(&planned.plan, cx);
-        let order = Prepare {
-            plan: planned.plan.clone(),
-            model: request.model.card.clone(),
-            shape: request.model.shape.clone(),
-            overhead: request.model.overhead,
-            keep,
-        };
+        let order = order(planned.plan.clone(), keep, request);
         if let Some(replaced) = self.plans.inactive.take() {
             let (old, peers) = (replaced.epoch(), planned.plan.peers());
             let idle = replaced.planned.plan.peers().into_iter().filter(|peer| !peers.contains(peer));
@@ -184,6 +178,13 @@ impl Planning {
             contributed.is_some_and(|contributed| needed <= contributed)
         })
     }
+}
+
+/// The order to prepare a plan.
+pub(super) fn order(plan: Plan, keep: Option<PlanEpoch>, request: PlanRequest<'_>) -> Prepare {
+    let (model, shape, overhead) = (request.model.card.clone(), request.model.shape.clone(), request.model.overhead);
+    let (hedging, spot_checks) = (request.command.hedging, request.command.spot_checks);
+    Prepare { plan, model, shape, overhead, keep, hedging, spot_checks }
 }
 
 /// All devices of a plan still contribute enough for their parts, and its context and KV cache type are those the

@@ -103,6 +103,16 @@ impl Planning {
         hops.iter().zip(measured).map(hop).collect()
     }
 
+    /// Learns from what stages report of the holders of their experts.
+    fn learn_holders(&mut self, model: &OpenedModel, command: &HostCommand, members: &Members) {
+        let Some(plan) = self.plans.up().filter(|plan| plan.pooled().next().is_some()).cloned() else { return };
+        let input = PlannerInput::new(self, model, command, members);
+        let room = input.room(plan.epoch);
+        for (caller, member) in members.known.iter().filter(|(peer, _)| plan.has_stage(**peer)) {
+            self.observed.measures.learn_holders(&room, &plan, *caller, &member.status.holders);
+        }
+    }
+
     /// What would help, one sentence each.
     pub fn help(&self) -> &[String] {
         self.helpful.sentences()
@@ -115,6 +125,7 @@ impl Planning {
             return false;
         }
         self.policy.predicted = cx.now;
+        self.learn_holders(model, command, &cx.members);
         let input = PlannerInput::new(self, model, command, &cx.members);
         let Some(active) = self.plans.active.as_mut().filter(|active| active.is_up()) else { return false };
         let (epoch, plan) = (active.epoch(), &active.planned.plan);

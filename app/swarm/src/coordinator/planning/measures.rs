@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Bytes, Millis, ModelShape, PeerId, Plan, PlanEpoch, Stage, StageId};
+use potluck_plan::{
+    Bytes, ExpertHolder, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
+};
 use potluck_planner::measures::{PeerMeasure, Ring, SPEEDS, access_latencies};
 use potluck_planner::{
-    AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Prediction, Room, Speed,
+    AccessLink, Device, HopCost, Layers, Link, Links, Observed, ObservedStage, Prediction, Room, Speed, StageCost,
     split_network_millis,
 };
+
+use potluck_protocol::HolderReport;
 
 use super::Planning;
 use super::calibrating::Profile;
@@ -48,6 +52,8 @@ pub(super) struct Measures {
     epoch: PlanEpoch,
     /// Start of the current run of tokens, and the newest of them.
     used: Option<(Millis, Millis)>,
+    /// Calls that a stage's holders had answered when it last reported.
+    answers: BTreeMap<(PeerId, PeerId), u32>,
 }
 
 /// Measurements of a stage in use.
@@ -104,8 +110,7 @@ impl Measures {
         let since = self.used.filter(|(_, last)| now.0 - pass.millis - last.0 < REST).map_or(now, |(since, _)| since);
         self.used = Some((since, now));
         let settles = now.0 - since.0 < SETTLING;
-        let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
-        if pass.stage_millis.len() != plan.stages.len() || !measurable {
+        if pass.stage_millis.len() != plan.stages.len() {
             return;
         }
         if self.epoch != plan.epoch {
@@ -115,7 +120,7 @@ impl Measures {
         }
         let steps = f64::from(pass.steps);
         for (stage, millis) in plan.stages.iter().zip(&pass.stage_millis) {
-            let cost = room.layers.stage_decode(plan, stage) * steps;
+            let cost = own_cost(room, plan, stage) * steps;
             if let (Some(device), true) = (room.device(stage.peer), cost > 0.0) {
                 let fresh = || PeerMeasure::new(device.speed, device.session_millis);
                 // The planner adds the cost of pauses, so it is taken out here.
@@ -124,16 +129,49 @@ impl Measures {
                 used.is_settled = !settles || factor < VARYING;
                 used.millis.push(millis / steps);
                 if !settles || device.pause_factor(f64::INFINITY) < VARYING {
-                    self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, *millis / factor);
+                    // A router's choice is read back before its experts are asked.
+                    let readbacks = device.sync_millis * stage.remote.len() as f64 * steps;
+                    let layers = (*millis / factor - readbacks).max(0.0);
+                    self.peers.entry(stage.peer).or_insert_with(fresh).decoded(cost, layers);
                 }
             }
         }
-        let hops = potluck_planner::predict(room, plan).hops;
+        let prediction = potluck_planner::predict(room, plan);
+        let hops = &prediction.hops;
         if !hops.is_empty() {
-            let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>();
+            // What the stages waited for experts is not measured by tokens but by calls.
+            let waited: f64 = prediction.stages.iter().map(StageCost::experts_millis).sum();
+            let on_the_way = pass.millis - pass.stage_millis.iter().sum::<f64>() - waited * steps;
             self.paths.push(on_the_way.max(MIN_HOP_MILLIS * hops.len() as f64));
-            let expected: f64 = hops.iter().map(HopCost::millis).sum();
-            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
+            if plan.stages.iter().all(|stage| stage.remote.is_empty()) {
+                let expected: f64 = hops.iter().map(HopCost::millis).sum();
+                self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / hops.len() as f64);
+            }
+        }
+    }
+
+    /// A stage reports how holders of its experts answer: their engines' times teach their speed, the rest of a round trip
+    /// what messages take.
+    pub fn learn_holders(&mut self, room: &Room<'_>, plan: &Plan, caller: PeerId, reports: &[HolderReport]) {
+        let expert = plan.stages.iter().filter(|stage| stage.peer == caller).flat_map(|stage| &stage.remote).next();
+        let Some(expert) = expert.map(|remote| room.shape.blocks[usize::from(remote.block.0)].expert_bytes()) else {
+            return;
+        };
+        for report in reports {
+            let known = self.answers.entry((caller, report.peer)).or_default();
+            let is_new = std::mem::replace(known, report.answers) != report.answers;
+            let Some(device) = room.device(report.peer).filter(|_| is_new && report.round_trip_millis > 0.0) else {
+                continue;
+            };
+            let fresh = || PeerMeasure::new(device.speed, device.session_millis);
+            let cost = expert.0 as f64 * report.experts;
+            self.peers.entry(report.peer).or_insert_with(fresh).decoded(cost, report.engine_millis);
+            let bytes = Bytes(u64::from(room.shape.hidden) * size_of::<f32>() as u64);
+            let expected =
+                room.links.millis(caller, report.peer, bytes) + room.links.millis(report.peer, caller, bytes);
+            let on_the_way = report.round_trip_millis - report.engine_millis;
+            // There and back are two messages.
+            self.hop.push_difference(self.hop_millis() + (on_the_way - expected) / 2.0);
         }
     }
 
@@ -193,6 +231,21 @@ impl Measures {
         }
         links
     }
+}
+
+/// Bytes of weights that a token passes on a stage's own device, on average: without the experts that lie elsewhere.
+fn own_cost(room: &Room<'_>, plan: &Plan, stage: &Stage) -> f64 {
+    let elsewhere = |remote: &RemoteExperts| {
+        let away = remote.holders.iter().filter(|holders| holders.first() != Some(&ExpertHolder::Own)).count();
+        match room.shape.blocks.get(usize::from(remote.block.0)).map(|block| &block.feed_forward) {
+            Some(FeedForwardShape::Experts { expert, count, used, .. }) => {
+                expert.0 as f64 * f64::from(*used) * away as f64 / f64::from((*count).max(1))
+            }
+            _ => 0.0,
+        }
+    };
+    let away: f64 = stage.remote.iter().map(elsewhere).sum();
+    (room.layers.stage_decode(plan, stage) - away).max(0.0)
 }
 
 /// Uncertainty, in milliseconds, of what a peer's link adds to a token. Each token passes the link in both
@@ -428,5 +481,60 @@ mod tests {
         let seen = measures.seen(&plan).map(|seen| (seen.stages, seen.network_millis));
         assert_eq!(seen, Some((vec![ObservedStage { millis: 36.0, is_settled: true }], 20.0)));
         assert_eq!(measures.seen(&Plan { epoch: PlanEpoch(2), ..plan.clone() }), None, "of this plan nothing was seen");
+    }
+
+    /// Plans with pooled experts teach as others do: stages by their own share, holders by their engines' times.
+    #[test]
+    fn holders_are_measured_by_the_calls_that_they_answer() {
+        let (hub, holder) = (PeerId([1; 16]), PeerId([2; 16]));
+        let shape = SimModel { blocks: 2, experts: 8, kv_bytes: 0 }.shape();
+        let layers = Layers::from_shape(&shape, 64, WireType::F32);
+        let device = |peer| Device::declared(peer, Bytes(1 << 40), 20_000.0, 1.0);
+        let devices = [device(hub), device(holder)];
+        let link = Link { latency_millis: 5.0, bandwidth: 1e9 };
+        let mut links = Links::default();
+        [hub, holder].iter().for_each(|peer| links.set_access(*peer, AccessLink { up: link, down: link }));
+        let mut stage = Stage::new(StageId(0), hub, BlockRange::new(0, 2));
+        let holders = vec![vec![ExpertHolder::Peer(holder)]; 8];
+        stage.remote = vec![RemoteExperts { block: potluck_plan::BlockIndex(1), holders }];
+        let plan = Plan {
+            epoch: PlanEpoch(1),
+            model: ModelId([0; 32]),
+            stages: vec![stage],
+            wire: WireType::F32,
+            context: 64,
+            kv_cache: KvCacheType::F32,
+        };
+        let room = room(&shape, &layers, &links, &devices);
+        let mut measures = Measures::default();
+        let report = |answers| HolderReport {
+            peer: holder,
+            answers,
+            round_trip_millis: 31.0,
+            engine_millis: 9.0,
+            experts: 2.0,
+            hedges: 0,
+            hedges_won: 0,
+            open: 0,
+        };
+        // The second report says nothing new, and a guest has no stage to report of.
+        for answers in [10, 10, 20, 30, 40] {
+            measures.learn_holders(&room, &plan, hub, &[report(answers)]);
+            measures.learn_holders(&room, &plan, PeerId([7; 16]), &[report(answers + 1)]);
+        }
+        // Two experts of 20 bytes in 9 ms, of which a submit takes one.
+        let speed = measures.peers.get(&holder).map(|measure| measure.speed().decode);
+        assert_eq!(speed, Some(40.0 / 8.0));
+        // 22 ms on the way instead of 20: a message takes a millisecond more than was assumed.
+        assert!((measures.hop_millis() - HOP_MILLIS - 1.0).abs() < 0.1, "{}", measures.hop_millis());
+        // The stage's own share: all but two experts of 20 bytes, besides the readback before its router's experts.
+        let own = own_cost(&room, &plan, &plan.stages[0]);
+        assert_eq!(own, layers.stage_decode(&plan, &plan.stages[0]) - 40.0);
+        for _ in 0..4 {
+            let pass = DecodePass { steps: 1, stage_millis: vec![22.0], millis: 60.0, is_first: false };
+            measures.learn(&room, &plan, &pass, Millis(1e6));
+        }
+        let speed = measures.peers.get(&hub).map(|measure| measure.speed().decode).unwrap_or_default();
+        assert!((speed - own / 20.0).abs() < 0.5, "22 ms without submit and readback: {speed}, not {}", own / 20.0);
     }
 }

@@ -81,10 +81,19 @@ impl Plans {
         self.active.take_if(|active| active.planned.plan.peers().contains(&peer)).is_some()
     }
 
-    /// A peer lost its part of the active plan. True if the plan is gone because of it.
-    pub fn commit_failed(&mut self, peer: PeerId, epoch: PlanEpoch) -> bool {
-        let is_meant = |active: &mut Active| active.epoch() == epoch && active.planned.plan.peers().contains(&peer);
-        self.active.take_if(is_meant).is_some()
+    /// A peer is gone that the active plan can spare.
+    pub(super) fn spare(&mut self, peer: PeerId, cx: &mut EventContext) {
+        if self.inactive.as_ref().is_some_and(|inactive| inactive.planned.plan.peers().contains(&peer)) {
+            self.abandon(cx);
+        }
+        if let Some(active) = &mut self.active {
+            active.is_committed(peer);
+        }
+    }
+
+    /// The active plan gives the peer a part.
+    pub fn has_part(&self, peer: PeerId, epoch: PlanEpoch) -> bool {
+        self.active().is_some_and(|plan| plan.epoch == epoch && plan.peers().contains(&peer))
     }
 
     /// Asks a peer that was away whether it still holds its part.

@@ -275,7 +275,9 @@ impl Planning {
     /// Makes standby orders. Plans go first: nothing is ordered while one is prepared.
     pub fn stand_by(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
         self.standbys.resend_orders(cx);
-        if self.plans.inactive.is_some() || self.plans.active.is_some() != self.plans.up().is_some() {
+        // Experts that are missing now come before those that may be missing once.
+        let is_busy = self.plans.inactive.is_some() || self.replicas.is_busy();
+        if is_busy || self.plans.active.is_some() != self.plans.up().is_some() {
             return;
         }
         if self.plans.active.is_none() && !self.may_load_in_advance(request, cx) {

@@ -1,0 +1,90 @@
+//! Frames about where experts lie while a plan runs. A plan says where they lie at first; changes are numbered and need
+//! no other plan.
+
+use potluck_plan::{BlockIndex, ExpertId, PeerId, PlanEpoch};
+use serde::{Deserialize, Serialize};
+
+use crate::LoadFault;
+
+/// Where experts of the active plan lie now, from the coordinator to its stages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Residency {
+    /// The plan.
+    pub epoch: PlanEpoch,
+    /// Larger than that of every earlier residency of the plan. An older one is dropped.
+    pub version: u32,
+    /// Everything that has changed since the plan was made, in order: so no change can be missed.
+    pub changes: Vec<ResidencyChange>,
+}
+
+/// One change of where experts lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResidencyChange {
+    /// A device holds an expert from now on, after all its other holders.
+    Add {
+        /// The expert's block.
+        block: BlockIndex,
+        /// The expert.
+        expert: ExpertId,
+        /// Who holds it.
+        peer: PeerId,
+    },
+    /// A device holds no expert of this plan any more: it is gone, or found wrong.
+    Drop(PeerId),
+}
+
+/// The coordinator asks a device of the active plan to load experts, besides what it holds. What it computes meanwhile
+/// is not disturbed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// The plan.
+    pub epoch: PlanEpoch,
+    /// Comes back with the answer.
+    pub version: u32,
+    /// The experts.
+    pub experts: Vec<(BlockIndex, ExpertId)>,
+}
+
+/// Answer to [`Hold`]: the experts are on the GPU, or why they are not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holding {
+    /// Of the order.
+    pub epoch: PlanEpoch,
+    /// Of the order.
+    pub version: u32,
+    /// Why they could not be loaded. The plan goes on as before.
+    pub failed: Option<LoadFault>,
+}
+
+/// Copies of an expert call that go to several holders; the first answer wins (moex.txt 4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hedging {
+    /// One holder is asked; another one only after a timeout.
+    Off,
+    /// So many holders are asked at once.
+    Copies(u8),
+    /// Another holder is asked when the first one takes longer than usual, within a budget of bytes.
+    #[default]
+    Adaptive,
+}
+
+/// What a stage has seen of a holder, for the planner and for the page.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HolderReport {
+    /// The holder.
+    pub peer: PeerId,
+    /// Calls that it has answered.
+    pub answers: u32,
+    /// Median milliseconds from a call of decoded tokens to its answer.
+    pub round_trip_millis: f64,
+    /// Median engine milliseconds of such a call.
+    pub engine_millis: f64,
+    /// Mean experts of such a call, counted once for each token.
+    pub experts: f64,
+    /// Calls that were sent to it because others took long, or at once as a copy.
+    pub hedges: u32,
+    /// Of these, calls that were answered first.
+    pub hedges_won: u32,
+    /// Calls that it has not answered yet.
+    pub open: u32,
+}

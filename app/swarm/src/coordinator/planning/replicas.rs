@@ -1,0 +1,254 @@
+//! Where experts of the active plan lie: holders that leave are struck off, others load what is missing. The plan stays,
+//! and nobody waits.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{BlockIndex, Bytes, ExpertHolder, ExpertId, Millis, PeerId, Plan, PlanEpoch, WeightUnit};
+use potluck_protocol::{Frame, Hold, Holding, Prepare, Residency, ResidencyChange};
+
+use super::planner_input::PlannerInput;
+use super::{PlanRequest, Planning};
+use crate::event_context::EventContext;
+use crate::memory::resident_bytes;
+use crate::residency;
+
+/// How often missing replicas are looked for.
+const LOOK_MILLIS: f64 = 1_000.0;
+/// Unanswered orders are sent again after this time…
+const RESEND_MILLIS: f64 = 5_000.0;
+/// … and given up after this one: the device gets none for as long.
+const GIVE_UP_MILLIS: f64 = 60_000.0;
+/// Experts of one order: the first of them are of use before the last ones are loaded.
+const MAX_ORDER: usize = 64;
+
+/// Changes of the active plan's holders, and who loads what.
+#[derive(Default)]
+pub(super) struct Replicas {
+    epoch: PlanEpoch,
+    version: u32,
+    changes: Vec<ResidencyChange>,
+    orders: BTreeMap<PeerId, Order>,
+    /// Devices that could not carry out an order, and until when they get none.
+    refused: BTreeMap<PeerId, Millis>,
+    /// Of the newest order.
+    numbered: u32,
+    looked: Option<Millis>,
+}
+
+/// What a device loads.
+struct Order {
+    version: u32,
+    experts: Vec<(BlockIndex, ExpertId)>,
+    /// For a device without a part in the plan: it learns the plan with it.
+    prepare: Option<Box<Prepare>>,
+    began: Millis,
+    sent: Millis,
+}
+
+impl Replicas {
+    /// No change of another plan counts.
+    fn follow(&mut self, epoch: PlanEpoch) {
+        if self.epoch != epoch {
+            (self.epoch, self.version) = (epoch, 0);
+            self.changes.clear();
+            self.orders.clear();
+        }
+    }
+
+    fn note(&mut self, change: ResidencyChange) {
+        if let ResidencyChange::Drop(gone) = change {
+            let is_its = |known: &ResidencyChange| match known {
+                ResidencyChange::Add { peer, .. } | ResidencyChange::Drop(peer) => *peer == gone,
+            };
+            self.changes.retain(|known| !is_its(known));
+        }
+        self.changes.push(change);
+    }
+
+    fn frame(&self) -> Frame {
+        let (epoch, version, changes) = (self.epoch, self.version, self.changes.clone());
+        Frame::Residency(Residency { epoch, version, changes })
+    }
+
+    fn refuse(&mut self, peer: PeerId, now: Millis) {
+        self.orders.remove(&peer);
+        self.refused.insert(peer, Millis(now.0 + GIVE_UP_MILLIS));
+    }
+
+    /// Somebody loads experts.
+    pub fn is_busy(&self) -> bool {
+        !self.orders.is_empty()
+    }
+
+    fn send(&mut self, cx: &mut EventContext) {
+        for (peer, order) in &mut self.orders {
+            if cx.now.0 - order.sent.0 < RESEND_MILLIS {
+                continue;
+            }
+            order.sent = cx.now;
+            let hold = || Hold { epoch: self.epoch, version: order.version, experts: order.experts.clone() };
+            let frame = order.prepare.clone().map_or_else(|| Frame::Hold(hold()), Frame::Prepare);
+            cx.out.send(*peer, frame);
+        }
+    }
+}
+
+impl Planning {
+    /// A device is gone. True if the active plan is gone with it: the device had a stage, or experts that nobody else has.
+    pub fn lose(&mut self, peer: PeerId, cx: &mut EventContext) -> bool {
+        self.replicas.orders.remove(&peer);
+        let is_here = |other: PeerId| {
+            let is_fit = cx.members.get(other).is_some_and(|member| !member.frozen && !member.distrusted);
+            cx.members.is_here(other) && is_fit
+        };
+        let is_spared =
+            self.plans.active().is_some_and(|plan| plan.peers().contains(&peer) && plan.can_spare(peer, is_here));
+        if !is_spared {
+            return self.plans.lose(peer, cx);
+        }
+        self.plans.spare(peer, cx);
+        self.move_experts(&[ResidencyChange::Drop(peer)], cx);
+        false
+    }
+
+    /// Changes where experts of the active plan lie, and tells its stages.
+    fn move_experts(&mut self, changes: &[ResidencyChange], cx: &mut EventContext) {
+        let Some(active) = &mut self.plans.active else { return };
+        self.replicas.follow(active.planned.plan.epoch);
+        self.replicas.version += 1;
+        for change in changes {
+            residency::apply(&mut active.planned.plan, *change);
+            self.replicas.note(*change);
+        }
+        let mut stages: Vec<PeerId> = active.planned.plan.stages.iter().map(|stage| stage.peer).collect();
+        stages.sort();
+        stages.dedup();
+        stages.into_iter().for_each(|peer| cx.out.send(peer, self.replicas.frame()));
+    }
+
+    /// A device of the active plan was away: it may have missed changes.
+    pub fn tell_residency(&mut self, peer: PeerId, cx: &mut EventContext) {
+        let plan = self.plans.active().filter(|plan| plan.epoch == self.replicas.epoch && plan.has_stage(peer));
+        if plan.is_some() && self.replicas.version > 0 {
+            cx.out.send(peer, self.replicas.frame());
+        }
+    }
+
+    /// A device holds what it was told to, or cannot.
+    pub fn holding(&mut self, peer: PeerId, holding: &Holding, cx: &mut EventContext) {
+        let is_meant = |order: &Order| order.version == holding.version && order.prepare.is_none();
+        if holding.epoch != self.replicas.epoch || !self.replicas.orders.get(&peer).is_some_and(is_meant) {
+            return;
+        }
+        match holding.failed {
+            Some(_) => self.replicas.refuse(peer, cx.now),
+            None => self.ordered_is_held(peer, cx),
+        }
+    }
+
+    fn ordered_is_held(&mut self, peer: PeerId, cx: &mut EventContext) {
+        let Some(order) = self.replicas.orders.remove(&peer) else { return };
+        let add =
+            |(block, expert): &(BlockIndex, ExpertId)| ResidencyChange::Add { block: *block, expert: *expert, peer };
+        let changes: Vec<ResidencyChange> = order.experts.iter().map(add).collect();
+        self.move_experts(&changes, cx);
+        self.replicas.looked = None;
+    }
+
+    fn newcomer(&self, peer: PeerId, epoch: PlanEpoch) -> bool {
+        let order = self.replicas.orders.get(&peer).filter(|_| epoch == self.replicas.epoch);
+        order.is_some_and(|order| order.prepare.is_some())
+    }
+
+    /// A device without a part in the plan has loaded experts of it: it may switch to the plan, as the others did.
+    pub fn newcomer_prepared(&self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
+        if self.newcomer(peer, epoch) {
+            cx.out.send(peer, Frame::Commit(epoch));
+        }
+    }
+
+    /// … and has switched.
+    pub fn newcomer_committed(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
+        if self.newcomer(peer, epoch) {
+            self.ordered_is_held(peer, cx);
+        }
+    }
+
+    /// … or cannot.
+    pub fn newcomer_failed(&mut self, peer: PeerId, epoch: PlanEpoch, cx: &EventContext) -> bool {
+        let is_newcomer = self.newcomer(peer, epoch);
+        if is_newcomer {
+            self.replicas.refuse(peer, cx.now);
+        }
+        is_newcomer
+    }
+
+    /// Has experts with too few holders loaded by more devices, while the plan goes on.
+    pub fn replicate(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
+        let Some(plan) = self.plans.up().filter(|_| self.plans.inactive.is_none()).cloned() else { return };
+        self.replicas.follow(plan.epoch);
+        self.replicas.send(cx);
+        if self.replicas.looked.is_some_and(|looked| cx.now.0 - looked.0 < LOOK_MILLIS) {
+            return;
+        }
+        self.replicas.looked = Some(cx.now);
+        let is_old = |order: &Order| cx.now.0 - order.began.0 >= GIVE_UP_MILLIS;
+        let old = self.replicas.orders.iter().filter(|(_, order)| is_old(order)).map(|(peer, _)| *peer);
+        old.collect::<Vec<_>>().into_iter().for_each(|peer| self.replicas.refuse(peer, cx.now));
+        self.replicas.refused.retain(|_, until| cx.now.0 < until.0);
+        for (peer, experts) in self.missing_replicas(&plan, request, cx) {
+            self.replicas.numbered += 1;
+            let prepare = (!plan.peers().contains(&peer)).then(|| {
+                let mut plan = plan.clone();
+                experts.iter().for_each(|(block, expert)| plan.add_holder(*block, *expert, peer));
+                Box::new(super::choosing::order(plan, None, request))
+            });
+            let (version, began, sent) = (self.replicas.numbered, cx.now, Millis(f64::MIN));
+            self.replicas.orders.insert(peer, Order { version, experts, prepare, began, sent });
+        }
+        self.replicas.send(cx);
+    }
+
+    /// What each device should load: experts with the fewest holders first, on the devices with the most memory left.
+    fn missing_replicas(
+        &self,
+        plan: &Plan,
+        request: PlanRequest<'_>,
+        cx: &EventContext,
+    ) -> BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> {
+        let mut orders: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
+        let wanted = usize::from(request.command.replicas);
+        let shape = &request.model.shape;
+        let mut few: Vec<_> = plan.pooled().filter(|(.., holders)| holders.len() < wanted).collect();
+        if few.is_empty() {
+            return orders;
+        }
+        few.sort_by_key(|(block, expert, holders)| (holders.len(), *block, *expert));
+        let mut input = PlannerInput::new(self, request.model, request.command, &cx.members);
+        let may_load = |peer: PeerId| {
+            let is_fit = cx.members.get(peer).is_some_and(|member| !member.is_silent() || peer == cx.members.me);
+            is_fit && !self.replicas.orders.contains_key(&peer) && !self.replicas.refused.contains_key(&peer)
+        };
+        let mut free: BTreeMap<PeerId, u64> = BTreeMap::new();
+        for device in input.devices().iter().filter(|device| may_load(device.peer)) {
+            let units: Vec<WeightUnit> = plan.units_for(device.peer, shape);
+            let held = resident_bytes(shape, &units, plan.context).saturating_add(request.model.overhead);
+            free.insert(device.peer, device.budget.saturating_sub(held).0);
+        }
+        for (block, expert, holders) in few {
+            let Bytes(bytes) = shape.unit_bytes(WeightUnit::Expert(block, expert));
+            let owner = plan.stages.iter().find(|stage| stage.blocks.contains(block)).map(|stage| stage.peer);
+            let has_it = |peer: PeerId| {
+                let as_own = owner == Some(peer) && holders.contains(&ExpertHolder::Own);
+                as_own || holders.contains(&ExpertHolder::Peer(peer))
+            };
+            let is_full = |peer: &PeerId| orders.get(peer).is_some_and(|known| known.len() >= MAX_ORDER);
+            let fitting = free.iter_mut().filter(|(peer, free)| **free >= bytes && !has_it(**peer) && !is_full(peer));
+            if let Some((peer, free)) = fitting.max_by_key(|(_, free)| **free) {
+                *free -= bytes;
+                orders.entry(*peer).or_default().push((block, expert));
+            }
+        }
+        orders
+    }
+}

@@ -1,0 +1,148 @@
+//! Spot checks: a small share of answers is computed again by another holder of the same arithmetic. If both differ, a
+//! third one decides who was wrong. Nobody waits for a check.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use potluck_plan::{BlockIndex, ExpertHolder, KernelClass, Millis, StageId};
+
+use super::gather::Share;
+
+/// Checks that may be under way: more would be work that nobody asked for.
+const MAX_OPEN: usize = 16;
+/// A check without an answer for this long is dropped.
+const GIVE_UP_MILLIS: f64 = 10_000.0;
+
+/// One answer that is computed again.
+#[derive(Clone, Debug)]
+pub(super) struct Check {
+    pub stage: StageId,
+    pub block: BlockIndex,
+    pub class: KernelClass,
+    pub share: Share,
+    pub began: Millis,
+    /// Who computed it, and what.
+    pub answers: Vec<(ExpertHolder, Vec<f32>)>,
+    /// Who is asked now.
+    pub asked: ExpertHolder,
+}
+
+/// What an answer to a check says.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// Both computed the same.
+    Agree,
+    /// They did not: a third one has to decide.
+    Differ,
+    /// This one was wrong.
+    Wrong(ExpertHolder),
+    /// Three differ from each other: nobody can say who is right.
+    Unknown,
+}
+
+impl Check {
+    /// Takes the answer of who was asked.
+    pub fn answered(&mut self, outputs: &[f32]) -> Verdict {
+        let same =
+            |known: &[f32]| known.iter().map(|value| value.to_bits()).eq(outputs.iter().map(|value| value.to_bits()));
+        match &self.answers[..] {
+            [(_, first)] if same(first) => Verdict::Agree,
+            [_] => {
+                self.answers.push((self.asked, outputs.to_vec()));
+                Verdict::Differ
+            }
+            [(_, first), (second, _)] if same(first) => Verdict::Wrong(*second),
+            [(first, _), (_, second)] if same(second) => Verdict::Wrong(*first),
+            _ => Verdict::Unknown,
+        }
+    }
+
+    /// All experts of the check.
+    pub fn experts(&self) -> impl Iterator<Item = potluck_plan::ExpertId> {
+        self.share.rows.iter().flatten().copied()
+    }
+}
+
+/// Which answers are checked, and the checks under way by their call.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    /// Of 1.
+    share: f64,
+    open: BTreeMap<u64, Check>,
+}
+
+impl Checks {
+    pub fn new(share: f64) -> Self {
+        Self { share: if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }, open: BTreeMap::new() }
+    }
+
+    /// True for the share of answers that is checked. `secret`: numbers of the stage that no holder is told, so that none can
+    /// know which of its answers are.
+    pub fn wants(&self, call: u64, secret: impl Iterator<Item = u32>) -> bool {
+        if self.share == 0.0 || self.open.len() >= MAX_OPEN {
+            return false;
+        }
+        let mut hasher = DefaultHasher::new();
+        call.hash(&mut hasher);
+        secret.for_each(|bits| bits.hash(&mut hasher));
+        (hasher.finish() as f64 / u64::MAX as f64) < self.share
+    }
+
+    pub fn open(&mut self, call: u64, check: Check) {
+        self.open.insert(call, check);
+    }
+
+    pub fn asks(&self, call: u64, holder: ExpertHolder) -> bool {
+        self.open.get(&call).is_some_and(|check| check.asked == holder)
+    }
+
+    /// Ends the check of a call that this holder was asked for.
+    pub fn take(&mut self, call: u64, holder: ExpertHolder) -> Option<Check> {
+        self.open.get(&call).filter(|check| check.asked == holder)?;
+        self.open.remove(&call)
+    }
+
+    pub fn forget_old(&mut self, now: Millis) {
+        self.open.retain(|_, check| now.0 - check.began.0 < GIVE_UP_MILLIS);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_plan::PeerId;
+
+    use super::*;
+
+    const A: ExpertHolder = ExpertHolder::Peer(PeerId([1; 16]));
+    const B: ExpertHolder = ExpertHolder::Peer(PeerId([2; 16]));
+    const C: ExpertHolder = ExpertHolder::Peer(PeerId([3; 16]));
+
+    fn check() -> Check {
+        let share = Share { rows: Vec::new(), normed: Vec::new() };
+        let (stage, block, class) = (StageId(0), BlockIndex(0), KernelClass::Decode);
+        Check { stage, block, class, share, began: Millis(0.0), answers: vec![(A, vec![1.0])], asked: B }
+    }
+
+    #[test]
+    fn a_third_answer_decides_who_was_wrong() {
+        assert_eq!(check().answered(&[1.0]), Verdict::Agree);
+        for (third, verdict) in [(1.0, Verdict::Wrong(B)), (2.0, Verdict::Wrong(A)), (3.0, Verdict::Unknown)] {
+            let mut check = check();
+            assert_eq!(check.answered(&[2.0]), Verdict::Differ);
+            check.asked = C;
+            assert_eq!(check.answered(&[third]), verdict, "{third}");
+        }
+    }
+
+    #[test]
+    fn about_the_share_is_checked_and_nobody_can_tell_which() {
+        let checked = |share: f64, secret: u32| {
+            let checks = Checks::new(share);
+            (0..10_000).filter(|call| checks.wants(*call, std::iter::once(secret))).collect::<Vec<u64>>()
+        };
+        let few = checked(0.02, 7);
+        assert!((150..250).contains(&few.len()), "{} of 10,000", few.len());
+        assert_ne!(few, checked(0.02, 8), "it depends on what the stage alone knows");
+        assert!(checked(f64::NAN, 7).is_empty() && checked(-1.0, 7).is_empty());
+    }
+}

@@ -1,0 +1,203 @@
+//! The expert outputs of one block for a batch, while they are gathered: one vector for each pair of token and expert.
+
+use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, Route, StageId};
+
+/// What is gathered.
+pub(crate) struct Gather {
+    pub stage: StageId,
+    pub block: BlockIndex,
+    pub class: KernelClass,
+    pub began: Millis,
+    residual: Vec<f32>,
+    normed: Vec<f32>,
+    routes: Vec<Route>,
+    width: usize,
+    /// In the order of the routes.
+    pairs: Vec<Pair>,
+    /// One vector for each pair.
+    outputs: Vec<f32>,
+    missing: usize,
+}
+
+/// A token and one of its experts.
+struct Pair {
+    token: usize,
+    expert: ExpertId,
+    is_done: bool,
+    /// Holders that cannot compute it.
+    refused: Vec<ExpertHolder>,
+}
+
+/// What a holder is asked for: some pairs, and the vectors of their tokens.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Share {
+    pub rows: Vec<Vec<ExpertId>>,
+    pub normed: Vec<f32>,
+}
+
+impl Gather {
+    /// `None` if the sizes do not fit each other, or there is no pair.
+    pub fn new(
+        (stage, block, class): (StageId, BlockIndex, KernelClass),
+        (residual, normed, routes): (Vec<f32>, Vec<f32>, Vec<Route>),
+        width: usize,
+        began: Millis,
+    ) -> Option<Self> {
+        let pair = |token: usize| {
+            move |(expert, _): &(ExpertId, f32)| Pair { token, expert: *expert, is_done: false, refused: Vec::new() }
+        };
+        let pairs: Vec<Pair> =
+            routes.iter().enumerate().flat_map(|(token, route)| route.experts.iter().map(pair(token))).collect();
+        let size = routes.len() * width;
+        let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
+        let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
+        fits.then_some(Self { stage, block, class, began, residual, normed, routes, width, pairs, outputs, missing })
+    }
+
+    /// All pairs that have no vector yet.
+    pub fn missing(&self) -> Vec<usize> {
+        (0..self.pairs.len()).filter(|pair| !self.pairs[*pair].is_done).collect()
+    }
+
+    pub fn is_missing(&self, pair: usize) -> bool {
+        !self.pairs[pair].is_done
+    }
+
+    pub fn is_complete(&self) -> bool {
+        self.missing == 0
+    }
+
+    pub fn expert(&self, pair: usize) -> ExpertId {
+        self.pairs[pair].expert
+    }
+
+    /// A holder cannot compute these pairs.
+    pub fn refuse(&mut self, pairs: &[usize], holder: ExpertHolder) {
+        pairs.iter().for_each(|pair| self.pairs[*pair].refused.push(holder));
+    }
+
+    pub fn has_refused(&self, pair: usize, holder: ExpertHolder) -> bool {
+        self.pairs[pair].refused.contains(&holder)
+    }
+
+    /// What a holder needs to know to compute these pairs, which are in order.
+    pub fn share(&self, pairs: &[usize]) -> Share {
+        let mut share = Share { rows: Vec::new(), normed: Vec::new() };
+        let mut last = None;
+        for Pair { token, expert, .. } in pairs.iter().map(|pair| &self.pairs[*pair]) {
+            if last.replace(*token) != Some(*token) {
+                share.normed.extend(&self.normed[token * self.width..(token + 1) * self.width]);
+                share.rows.push(Vec::new());
+            }
+            share.rows.last_mut().into_iter().for_each(|row| row.push(*expert));
+        }
+        share
+    }
+
+    /// Bytes of the vectors that a share and its answer carry.
+    pub fn bytes(&self, pairs: &[usize]) -> u64 {
+        let mut tokens: Vec<usize> = pairs.iter().map(|pair| self.pairs[*pair].token).collect();
+        tokens.dedup();
+        ((tokens.len() + pairs.len()) * self.width * size_of::<f32>()) as u64
+    }
+
+    /// True if these can be the outputs of so many pairs.
+    pub fn are_outputs(&self, pairs: &[usize], outputs: &[f32]) -> bool {
+        outputs.len() == pairs.len() * self.width && outputs.iter().all(|value| value.is_finite())
+    }
+
+    /// What holders are not told: the residual stream and the router's weights, as bits.
+    pub fn secret(&self) -> impl Iterator<Item = u32> {
+        let weights = self.routes.iter().flat_map(|route| &route.experts).map(|(_, weight)| weight.to_bits());
+        self.residual.iter().map(|value| value.to_bits()).chain(weights)
+    }
+
+    /// Takes the vectors of pairs; those that are there already stay. Returns how many were missing.
+    pub fn take(&mut self, pairs: &[usize], outputs: &[f32]) -> usize {
+        let before = self.missing;
+        for (pair, vector) in pairs.iter().zip(outputs.chunks(self.width)) {
+            if !std::mem::replace(&mut self.pairs[*pair].is_done, true) {
+                self.outputs[pair * self.width..(pair + 1) * self.width].copy_from_slice(vector);
+                self.missing -= 1;
+            }
+        }
+        before - self.missing
+    }
+
+    /// Everything that the engine needs to go on.
+    pub fn finish(self) -> ExpertOutputs {
+        ExpertOutputs { block: self.block, residual: self.residual, routes: self.routes, outputs: self.outputs }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+    use potluck_plan::PeerId;
+
+    use super::*;
+
+    const A: ExpertHolder = ExpertHolder::Peer(PeerId([1; 16]));
+
+    fn route(experts: &[u16]) -> Route {
+        Route { experts: experts.iter().map(|expert| (ExpertId(*expert), 0.5)).collect() }
+    }
+
+    /// Two tokens of two values; pairs 0 and 1 are the first token's.
+    fn gather() -> Gather {
+        let routes = vec![route(&[3, 1]), route(&[1, 2])];
+        let vectors = (vec![1.0, 2.0, 3.0, 4.0], vec![10.0, 20.0, 30.0, 40.0], routes);
+        Gather::new((StageId(0), BlockIndex(5), KernelClass::Decode), vectors, 2, Millis(0.0)).unwrap()
+    }
+
+    #[test]
+    fn only_tokens_that_use_a_holder_are_sent() {
+        let gather = gather();
+        let share = gather.share(&[2, 3]);
+        assert_eq!(share.rows, [[ExpertId(1), ExpertId(2)]]);
+        assert_eq!(share.normed, [30.0, 40.0], "the second token alone");
+        assert_eq!(gather.share(&[1, 2]).rows, [[ExpertId(1)], [ExpertId(1)]]);
+        assert_eq!(gather.bytes(&[2, 3]), 3 * 2 * 4, "a vector there, two back");
+    }
+
+    #[test]
+    fn outputs_are_in_router_order_whoever_answers_first() {
+        let mut gather = gather();
+        assert_eq!(gather.take(&[1, 2], &[1.1, 1.2, 2.1, 2.2]), 2);
+        assert_eq!(gather.missing(), [0, 3]);
+        assert_eq!(gather.take(&[0, 3], &[0.1, 0.2, 3.1, 3.2]), 2);
+        assert!(gather.is_complete());
+        assert_eq!(gather.finish().outputs, [0.1, 0.2, 1.1, 1.2, 2.1, 2.2, 3.1, 3.2]);
+    }
+
+    #[test]
+    fn the_first_answer_counts() {
+        let mut gather = gather();
+        gather.take(&[0, 1], &[1.0; 4]);
+        assert_eq!(gather.take(&[0, 1, 2], &[9.0; 6]), 1, "only the third pair was missing");
+        gather.take(&[3], &[3.0; 2]);
+        assert_eq!(gather.finish().outputs, [1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 3.0, 3.0]);
+    }
+
+    #[test]
+    fn outputs_of_another_size_or_not_finite_are_none() {
+        let gather = gather();
+        assert!(gather.are_outputs(&[0, 1], &[0.5; 4]));
+        assert!(!gather.are_outputs(&[0, 1], &[0.5; 5]), "a value too many");
+        assert!(!gather.are_outputs(&[0, 1], &[]), "none");
+        for wrong in [f32::NAN, f32::INFINITY] {
+            assert!(!gather.are_outputs(&[0], &[0.5, wrong]), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_router_that_contradicts_itself_is_noticed() {
+        let vectors = (vec![0.0; 2], vec![0.0; 4], vec![route(&[1]), route(&[1])]);
+        let of = (StageId(0), BlockIndex(5), KernelClass::Decode);
+        assert!(Gather::new(of, vectors, 2, Millis(0.0)).is_none(), "a residual vector is missing");
+        let mut gather = gather();
+        gather.refuse(&[2], A);
+        assert_eq!([1, 2].map(|pair| gather.has_refused(pair, A)), [false, true]);
+    }
+}

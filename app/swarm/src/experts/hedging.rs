@@ -1,0 +1,87 @@
+//! When a copy of a call goes to another holder, and how many bytes copies may take.
+
+use super::latency::Latencies;
+
+/// Bytes of copies, as a share of the bytes of first calls.
+const MAX_EXTRA: f64 = 0.3;
+/// The share of a holder's calls after which another one is asked. One call in four is copied then, which leaves some of
+/// [`MAX_EXTRA`] for holders whose tail grows.
+const HEDGE_QUANTILE: f64 = 0.74;
+/// A holder is steady if its 95th percentile is within this factor of its median.
+const STEADY: f64 = 1.3;
+/// Another holder than a steady one is asked after so many times its 95th percentile: something has happened to it.
+const STEADY_FACTOR: f64 = 2.0;
+/// Calls after which a holder's quantiles mean something.
+pub(super) const ENOUGH: usize = 12;
+/// Holders that may have the same work at once.
+pub(super) const MAX_COPIES: u8 = 3;
+/// Bytes after which what was sent counts half, so that a burst long ago is not an allowance for ever.
+const MEMORY_BYTES: f64 = 16e6;
+
+/// How long to wait for a holder before another one is asked; `None` before enough is known of it.
+pub(super) fn delay(latencies: &Latencies) -> Option<f64> {
+    if latencies.len() < ENOUGH {
+        return None;
+    }
+    let (median, slow) = (latencies.quantile(0.5)?, latencies.quantile(0.95)?);
+    if slow <= STEADY * median { Some(STEADY_FACTOR * slow) } else { latencies.quantile(HEDGE_QUANTILE) }
+}
+
+/// Bytes of first calls and of copies lately, answers included.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Budget {
+    first: f64,
+    copies: f64,
+}
+
+impl Budget {
+    pub fn first(&mut self, bytes: u64) {
+        self.first += bytes as f64;
+        if self.first > MEMORY_BYTES {
+            (self.first, self.copies) = (self.first / 2.0, self.copies / 2.0);
+        }
+    }
+
+    /// Takes the bytes of a copy, if there are any left.
+    #[must_use]
+    pub fn take(&mut self, bytes: u64) -> bool {
+        let has_room = self.copies + bytes as f64 <= MAX_EXTRA * self.first;
+        if has_room {
+            self.copies += bytes as f64;
+        }
+        has_room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latencies(values: impl IntoIterator<Item = f64>) -> Latencies {
+        let mut latencies = Latencies::default();
+        values.into_iter().for_each(|value| latencies.answered(value));
+        latencies
+    }
+
+    #[test]
+    fn a_steady_holder_is_given_time_and_one_with_a_tail_is_not() {
+        assert_eq!(delay(&latencies([10.0; 5])), None, "too little is known");
+        assert_eq!(delay(&latencies([10.0; 40])), Some(20.0), "twice what it always takes");
+        let with_tail = (0..40).map(|call| if call % 5 == 0 { 100.0 } else { 10.0 + f64::from(call) / 10.0 });
+        let delay = delay(&latencies(with_tail)).unwrap_or_default();
+        assert!(delay < 15.0, "not the tail, but what most calls take: {delay}");
+    }
+
+    #[test]
+    fn copies_take_at_most_their_share_of_bytes() {
+        let mut budget = Budget::default();
+        assert!(!budget.take(1), "nothing was sent yet");
+        let mut copied = 0;
+        for _ in 0..100_000 {
+            budget.first(1_000);
+            copied += u64::from(budget.take(1_000)) * 1_000;
+        }
+        let share = copied as f64 / 100_000_000.0;
+        assert!((0.28..=0.3).contains(&share), "{share}");
+    }
+}

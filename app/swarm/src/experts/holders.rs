@@ -1,0 +1,215 @@
+//! What is known of holders of experts: how long they take, and whether they answer at all. It outlives a plan.
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{KernelClass, PeerId};
+use potluck_protocol::HolderReport;
+
+use super::hedging::{self, ENOUGH};
+use super::latency::Latencies;
+
+/// Another holder is asked if there is no answer for this long (moex.txt 4.3), until it is known how long a holder takes…
+const FIRST_TIMEOUT_MILLIS: f64 = 500.0;
+/// … and so many bytes a millisecond are assumed to get through: a megabyte a second.
+const SLOW_BYTES_A_MILLI: f64 = 1_000.0;
+/// From then on: so many times the 95th percentile, within these limits. A garbage collection is not a timeout.
+const TIMEOUT_FACTOR: f64 = 3.0;
+const MIN_TIMEOUT_MILLIS: f64 = 100.0;
+const MAX_TIMEOUT_MILLIS: f64 = 10_000.0;
+/// After so many timeouts in a row a holder is asked only if there is nobody else, until its next heartbeat (moex.txt
+/// 4.3).
+const UNHEALTHY: u32 = 3;
+/// Weight of the newest call in the means.
+const NEWEST: f64 = 0.1;
+
+/// How much a call asks for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Size {
+    pub class: KernelClass,
+    /// Bytes of call and answer together.
+    pub bytes: u64,
+    /// Vectors to compute.
+    pub pairs: usize,
+}
+
+impl Size {
+    /// What times are compared in. Decoded tokens take about as long as each other; chunks of prompts take longer the
+    /// larger they are.
+    fn scale(self) -> f64 {
+        match self.class {
+            KernelClass::Decode => 1.0,
+            KernelClass::Prefill => self.bytes.max(1) as f64,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Holder {
+    /// Round trips of decoded tokens, milliseconds.
+    decode: Latencies,
+    /// Round trips of chunks, milliseconds a byte.
+    prefill: Latencies,
+    /// Engine milliseconds of calls of decoded tokens.
+    engine: Latencies,
+    /// Mean vectors of such a call.
+    pairs: f64,
+    /// Timeouts since the last answer or heartbeat.
+    timeouts: u32,
+    answers: u32,
+    hedges: u32,
+    hedges_won: u32,
+}
+
+impl Holder {
+    fn latencies(&self, class: KernelClass) -> &Latencies {
+        match class {
+            KernelClass::Decode => &self.decode,
+            KernelClass::Prefill => &self.prefill,
+        }
+    }
+
+    fn latencies_mut(&mut self, class: KernelClass) -> &mut Latencies {
+        match class {
+            KernelClass::Decode => &mut self.decode,
+            KernelClass::Prefill => &mut self.prefill,
+        }
+    }
+}
+
+/// All holders that were asked, by their proven identity.
+#[derive(Debug, Default)]
+pub(crate) struct Holders {
+    known: BTreeMap<PeerId, Holder>,
+}
+
+impl Holders {
+    /// A holder answered after `millis`, of which its engine took `engine`.
+    pub fn answered(&mut self, peer: PeerId, size: Size, millis: f64, engine: f64) {
+        let holder = self.known.entry(peer).or_default();
+        holder.timeouts = 0;
+        holder.answers = holder.answers.saturating_add(1);
+        holder.latencies_mut(size.class).answered(millis / size.scale());
+        if size.class == KernelClass::Decode {
+            // No holder can have taken longer than we waited for it.
+            let most = millis.max(0.0);
+            holder.engine.answered(if engine.is_nan() { most } else { engine.clamp(0.0, most) });
+            let pairs = size.pairs as f64;
+            holder.pairs = if holder.pairs == 0.0 { pairs } else { holder.pairs + NEWEST * (pairs - holder.pairs) };
+        }
+    }
+
+    /// A call was given up after `millis`: somebody else was quicker.
+    pub fn cancelled(&mut self, peer: PeerId, size: Size, millis: f64) {
+        self.known.entry(peer).or_default().latencies_mut(size.class).cancelled(millis / size.scale());
+    }
+
+    pub fn timed_out(&mut self, peer: PeerId) {
+        let holder = self.known.entry(peer).or_default();
+        holder.timeouts = holder.timeouts.saturating_add(1);
+    }
+
+    /// A copy of a call was sent to it.
+    pub fn hedged(&mut self, peer: PeerId) {
+        self.known.entry(peer).or_default().hedges += 1;
+    }
+
+    /// Its answer to a copy came first.
+    pub fn hedge_won(&mut self, peer: PeerId) {
+        self.known.entry(peer).or_default().hedges_won += 1;
+    }
+
+    /// It said that it is there.
+    pub fn heartbeat(&mut self, peer: PeerId) {
+        if let Some(holder) = self.known.get_mut(&peer) {
+            holder.timeouts = 0;
+        }
+    }
+
+    /// It left: whoever comes back is another device.
+    pub fn forget(&mut self, peer: PeerId) {
+        self.known.remove(&peer);
+    }
+
+    pub fn is_healthy(&self, peer: PeerId) -> bool {
+        self.known.get(&peer).is_none_or(|holder| holder.timeouts < UNHEALTHY)
+    }
+
+    /// Milliseconds after which another holder is asked.
+    pub fn timeout(&self, peer: PeerId, size: Size) -> f64 {
+        let latencies = self.known.get(&peer).map(|holder| holder.latencies(size.class));
+        match latencies.filter(|latencies| latencies.len() >= ENOUGH).and_then(|latencies| latencies.quantile(0.95)) {
+            Some(slow) => (TIMEOUT_FACTOR * slow * size.scale()).clamp(MIN_TIMEOUT_MILLIS, MAX_TIMEOUT_MILLIS),
+            None => FIRST_TIMEOUT_MILLIS + size.bytes as f64 / SLOW_BYTES_A_MILLI,
+        }
+    }
+
+    /// Milliseconds after which a copy of a call goes to another holder; `None` before it is known how long this one
+    /// takes.
+    pub fn hedge_delay(&self, peer: PeerId, size: Size) -> Option<f64> {
+        Some(hedging::delay(self.known.get(&peer)?.latencies(size.class))? * size.scale())
+    }
+
+    /// For the planner and the page. `open`: unanswered calls of a holder.
+    pub fn reports(&self, open: impl Fn(PeerId) -> u32) -> Vec<HolderReport> {
+        let report = |(peer, holder): (&PeerId, &Holder)| HolderReport {
+            peer: *peer,
+            answers: holder.answers,
+            round_trip_millis: holder.decode.quantile(0.5).unwrap_or(0.0),
+            engine_millis: holder.engine.quantile(0.5).unwrap_or(0.0),
+            experts: holder.pairs,
+            hedges: holder.hedges,
+            hedges_won: holder.hedges_won,
+            open: open(*peer),
+        };
+        self.known.iter().map(report).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: PeerId = PeerId([3; 16]);
+    const TOKEN: Size = Size { class: KernelClass::Decode, bytes: 50_000, pairs: 4 };
+
+    #[test]
+    fn a_timeout_is_half_a_second_at_first_and_measured_later() {
+        let mut holders = Holders::default();
+        assert_eq!(holders.timeout(PEER, TOKEN), 550.0);
+        (0..ENOUGH).for_each(|_| holders.answered(PEER, TOKEN, 80.0, 2.0));
+        assert_eq!(holders.timeout(PEER, TOKEN), 240.0);
+        (0..100).for_each(|_| holders.answered(PEER, TOKEN, 1.0, 0.5));
+        assert_eq!(holders.timeout(PEER, TOKEN), MIN_TIMEOUT_MILLIS, "a short pause is not a timeout");
+    }
+
+    #[test]
+    fn a_long_chunk_is_given_more_time_than_a_short_one() {
+        let mut holders = Holders::default();
+        let chunk = |bytes| Size { class: KernelClass::Prefill, bytes, pairs: 100 };
+        (0..ENOUGH).for_each(|_| holders.answered(PEER, chunk(1_000_000), 400.0, 2.0));
+        assert_eq!(holders.timeout(PEER, chunk(1_000_000)), 1_200.0);
+        assert_eq!(holders.timeout(PEER, chunk(4_000_000)), 4_800.0);
+    }
+
+    #[test]
+    fn three_timeouts_in_a_row_make_a_holder_unhealthy_until_its_heartbeat() {
+        let mut holders = Holders::default();
+        (0..2).for_each(|_| holders.timed_out(PEER));
+        holders.answered(PEER, TOKEN, 80.0, 2.0);
+        (0..2).for_each(|_| holders.timed_out(PEER));
+        assert!(holders.is_healthy(PEER), "an answer came between");
+        holders.timed_out(PEER);
+        assert!(!holders.is_healthy(PEER));
+        holders.heartbeat(PEER);
+        assert!(holders.is_healthy(PEER));
+    }
+
+    #[test]
+    fn a_holder_cannot_claim_to_have_computed_for_longer_than_it_took() {
+        let mut holders = Holders::default();
+        holders.answered(PEER, TOKEN, 8.0, 1e9);
+        holders.answered(PEER, TOKEN, 8.0, f64::NAN);
+        let [report] = holders.reports(|_| 0)[..] else { panic!("one holder") };
+        assert!(report.engine_millis <= 8.0, "{report:?}");
+    }
+}

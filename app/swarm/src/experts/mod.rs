@@ -1,0 +1,14 @@
+//! Asking other devices for experts (moex.txt 4): who is asked, who is asked besides, whose answer counts, and who is not
+//! asked for a while. A pure state machine: [`Dispatch`] is told what has happened and what time it is, and says what to
+//! send. One vector comes back for each token and expert, so it does not matter who computed which.
+
+mod checks;
+mod dispatch;
+mod gather;
+mod hedging;
+mod holders;
+mod latency;
+
+pub(crate) use dispatch::{Around, Dispatch, Settings, Step};
+pub(crate) use gather::{Gather, Share};
+pub(crate) use holders::Holders;

@@ -1,0 +1,241 @@
+//! Experts pooled on devices that cannot hold a block: whoever answers, whoever leaves, the answer is the undisturbed one.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use potluck_plan::{PeerId, Plan, PlanEpoch};
+use potluck_protocol::{AnswerStop, Hedging, MemberStatus, PlanStatus, Sharing};
+use potluck_swarm::sim::{Fault, LogNormal, SimDevice, SimModel, World, Wrong, undisturbed, undisturbed_sampled};
+
+const TEXT: &str = "how do bees find home?";
+
+/// A block takes 100 + 5 + 8 × 20 bytes.
+fn model() -> SimModel {
+    SimModel { blocks: 3, experts: 8, kv_bytes: 0 }
+}
+
+/// Has room for twelve experts and not for a block.
+fn helper() -> SimDevice {
+    SimDevice::with_budget(250)
+}
+
+/// A host that holds everything but 19 experts, with helpers, and a guest that asks.
+fn pooled(seed: u64, replicas: u8, hedging: Hedging, helpers: &[SimDevice]) -> (World, usize) {
+    let mut world = World::new(seed, model(), Sharing::Fastest, SimDevice::with_budget(530));
+    world.pool_experts(replicas, hedging);
+    for (index, helper) in helpers.iter().enumerate() {
+        world.add(*helper, 10.0 * index as f64);
+    }
+    let asker = world.add(SimDevice::default(), 100.0);
+    (world, asker)
+}
+
+fn plan(world: &World) -> Option<(PlanEpoch, Plan)> {
+    let view = world.view(0).room?.plan.clone();
+    let plan = view.plan.filter(|_| view.status == PlanStatus::Up)?;
+    Some((plan.epoch, plan))
+}
+
+/// The least holders of any pooled expert.
+fn fewest(world: &World) -> usize {
+    plan(world).map_or(0, |(_, plan)| plan.pooled().map(|(.., holders)| holders.len()).min().unwrap_or(0))
+}
+
+/// Helpers with experts, by their index.
+fn holders(world: &World) -> Vec<usize> {
+    let (_, plan) = plan(world).unwrap();
+    plan.peers().into_iter().filter(|peer| !plan.has_stage(*peer)).map(|PeerId(id)| usize::from(id[0]) - 1).collect()
+}
+
+fn ended(world: &World, asker: usize, request: u32) -> bool {
+    world.answer(asker, request).is_some_and(|answer| answer.end.is_some())
+}
+
+fn expected(tokens: u32) -> Vec<u32> {
+    undisturbed(&model(), &TEXT.bytes().map(u32::from).collect::<Vec<_>>(), tokens as usize)
+}
+
+#[test]
+fn replicas_are_loaded_while_the_plan_runs() {
+    let (mut world, asker) = pooled(1, 2, Hedging::Adaptive, &[helper(); 5]);
+    world.prompt(asker, 1, TEXT, 60, 300.0);
+    world.run(30_000.0, |world| plan(world).is_some());
+    let first = plan(&world).unwrap().0;
+    world.run(30_000.0, |world| fewest(world) == 2);
+    assert_eq!(fewest(&world), 2, "every pooled expert has two holders: {:?}", plan(&world));
+    assert_eq!(plan(&world).unwrap().0, first, "and the plan is the same");
+    world.run(60_000.0, |world| ended(world, asker, 1));
+    let answer = world.answer(asker, 1).unwrap();
+    assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0));
+}
+
+#[test]
+fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
+    for seed in 0..20 {
+        let (mut world, asker) = pooled(seed, 2, Hedging::Adaptive, &[helper(); 5]);
+        world.run(30_000.0, |world| fewest(world) == 2);
+        let (epoch, victim) = (plan(&world).unwrap().0, holders(&world)[seed as usize % 4]);
+        let begin = world.now() + 100.0;
+        world.prompt(asker, 1, TEXT, 60, begin);
+        world.fault(Fault::Kill(victim), begin + 2_000.0);
+        world.run(begin + 60_000.0, |world| ended(world, asker, 1));
+        let answer = world.answer(asker, 1).unwrap().clone();
+        let log = format!("seed {seed}, device {victim}");
+        assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0), "{log}: {:?}", answer.sentences);
+        assert_eq!(plan(&world).unwrap().0, epoch, "{log}: no other plan was needed");
+        world.run(begin + 60_000.0, |world| fewest(world) == 2);
+        assert_eq!(fewest(&world), 2, "{log}: the others have loaded what it held");
+        assert!(!holders(&world).contains(&victim), "{log}");
+        let mut gaps: Vec<f64> = answer.times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        gaps.sort_by(f64::total_cmp);
+        let (usual, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+        assert!(longest <= 2.0 * usual, "{log}: the longest gap is {longest:.0} ms, the usual one {usual:.0} ms");
+    }
+}
+
+/// Each room has questions of two askers, greedy and sampled, while a holder is killed every two seconds.
+fn room_under_fire(seed: u64) -> u32 {
+    let (replicas, hedging) = match seed % 6 {
+        0 => (1, Hedging::Off),
+        1 => (1, Hedging::Copies(2)),
+        2 => (2, Hedging::Off),
+        3 | 4 => (2, Hedging::Copies(2)),
+        _ => (2, Hedging::Adaptive),
+    };
+    let tail = LogNormal { median: 5.0, sigma: 0.5 };
+    let helpers: Vec<SimDevice> = (0..7).map(|_| SimDevice { hesitation: Some(tail), ..helper() }).collect();
+    let (mut world, asker) = pooled(seed, replicas, hedging, &helpers);
+    let other = world.add(SimDevice::default(), 120.0);
+    world.prompt(asker, 1, TEXT, 30, 2_500.0);
+    world.ask_sampled(other, 1, TEXT, 30, seed, 2_600.0);
+    let hash = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    // Four of seven: the others can hold everything once.
+    for kill in 0..4u64 {
+        let victim = 1 + ((hash >> 20) + kill * (1 + (hash >> 40) % 6)) as usize % 7;
+        let at = 3_000.0 + 2_000.0 * kill as f64 + (hash >> 8) as f64 % 500.0;
+        let fault = match (hash >> (30 + 3 * kill)) % 8 {
+            0 => Fault::Freeze(victim, 1_500.0),
+            1 => Fault::Cut(victim, 1_200.0),
+            2 => Fault::Reload(victim, 700.0),
+            3 => Fault::DeviceLost(victim),
+            _ => Fault::Kill(victim),
+        };
+        world.fault(fault, at);
+    }
+    world.run(300_000.0, |world| ended(world, asker, 1) && ended(world, other, 1));
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let log = format!("seed {seed}, {replicas} replicas, {hedging:?}");
+    assert_eq!(world.violation(), None, "{log}");
+    let greedy = world.answer(asker, 1).unwrap();
+    assert_eq!((&greedy.end, &greedy.tokens), (&Some(AnswerStop::Length), &expected(30)), "{log}");
+    let sampled = world.answer(other, 1).unwrap();
+    let song = undisturbed_sampled(&model(), &prompt, 30, seed);
+    assert_eq!((&sampled.end, &sampled.tokens), (&Some(AnswerStop::Length), &song), "{log}");
+    greedy.recoveries + sampled.recoveries
+}
+
+#[test]
+fn a_thousand_rooms_with_pooled_experts_survive_holders_that_are_killed() {
+    let mut recoveries = [0; 2];
+    for seed in 0..1_000 {
+        recoveries[usize::from(seed % 6 > 1)] += room_under_fire(seed);
+    }
+    println!(
+        "recoveries of a third of the rooms with one holder an expert: {}, of the others: {}",
+        recoveries[0], recoveries[1]
+    );
+    assert!(recoveries[1] < recoveries[0], "two holders of each expert must spare most of them: {recoveries:?}");
+}
+
+/// Nothing passes a holder's link for a while, and then everything arrives at once.
+#[test]
+fn a_storm_of_late_answers_changes_nothing() {
+    for seed in 0..20 {
+        let (mut world, asker) = pooled(seed, 2, Hedging::Adaptive, &[helper(); 5]);
+        world.run(30_000.0, |world| fewest(world) == 2);
+        let begin = world.now() + 100.0;
+        world.prompt(asker, 1, TEXT, 60, begin);
+        for (index, holder) in holders(&world).into_iter().enumerate().take(2) {
+            world.fault(Fault::Cut(holder, 1_500.0), begin + 1_000.0 + 2_000.0 * index as f64);
+        }
+        world.run(begin + 120_000.0, |world| ended(world, asker, 1));
+        let answer = world.answer(asker, 1).unwrap();
+        assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0), "seed {seed}: {:?}", answer.sentences);
+    }
+}
+
+#[test]
+fn copies_at_once_cancel_the_slower_ones() {
+    let slow = SimDevice { hesitation: Some(LogNormal { median: 20.0, sigma: 0.5 }), ..helper() };
+    let (mut world, asker) = pooled(1, 2, Hedging::Copies(2), &[slow; 5]);
+    world.run(30_000.0, |world| fewest(world) == 2);
+    let begin = world.now() + 100.0;
+    world.prompt(asker, 1, TEXT, 60, begin);
+    world.run(begin + 60_000.0, |world| ended(world, asker, 1));
+    assert_eq!(world.answer(asker, 1).unwrap().tokens, expected(60));
+    world.run(world.now() + 3_000.0, |_| false);
+    let shown = world.view(0).room.unwrap().plan.experts.unwrap();
+    assert!(shown.pooled > 12, "{shown:?}");
+    assert_eq!((shown.fewest_holders, shown.open_calls), (2, 0), "{shown:?}");
+    assert!(shown.hedges > 60 && (1..shown.hedges).contains(&shown.hedges_won), "{shown:?}");
+    assert!(shown.round_trip_ms > 20.0, "longer than the holders hesitate: {shown:?}");
+    let cancelled: u32 = (1..6).map(|device| world.cancelled(device)).sum();
+    assert!(cancelled > 20, "engines drop what lost early enough: {cancelled}");
+}
+
+/// A copy is asked for while the first holder hesitates, so a long tail costs less.
+#[test]
+fn hedging_after_a_delay_is_quicker_than_waiting() {
+    let tail = SimDevice { hesitation: Some(LogNormal { median: 20.0, sigma: 1.0 }), ..helper() };
+    let millis = |hedging| {
+        let (mut world, asker) = pooled(1, 2, hedging, &[tail; 6]);
+        world.run(30_000.0, |world| fewest(world) == 2);
+        let begin = world.now() + 100.0;
+        world.prompt(asker, 1, TEXT, 200, begin);
+        world.run(begin + 200_000.0, |world| ended(world, asker, 1));
+        assert_eq!(world.answer(asker, 1).unwrap().tokens, expected(200));
+        world.answer(asker, 1).unwrap().token_millis(20).unwrap()
+    };
+    let (off, adaptive) = (millis(Hedging::Off), millis(Hedging::Adaptive));
+    println!("milliseconds a token: without copies {off:.0}, adaptive {adaptive:.0}");
+    assert!(adaptive < 0.95 * off, "without copies {off:.0} ms a token, adaptive {adaptive:.0}");
+}
+
+#[test]
+fn all_holders_gone_at_once_ends_in_another_plan() {
+    let (mut world, asker) = pooled(3, 2, Hedging::Adaptive, &[helper(); 4]);
+    world.run(30_000.0, |world| fewest(world) == 2);
+    let begin = world.now() + 100.0;
+    world.prompt(asker, 1, TEXT, 60, begin);
+    for holder in holders(&world) {
+        world.fault(Fault::Kill(holder), begin + 1_500.0);
+    }
+    for late in 0..3 {
+        world.add(helper(), begin + 3_000.0 + f64::from(late));
+    }
+    world.run(begin + 120_000.0, |world| ended(world, asker, 1));
+    let answer = world.answer(asker, 1).unwrap();
+    assert_eq!(answer.tokens, expected(60));
+    assert!(answer.recoveries > 0, "its experts were nowhere for a while");
+}
+
+/// Three holders of each expert: a third computation decides, and the liar alone is dropped. The others go on.
+#[test]
+fn a_holder_that_lies_now_and_then_is_dropped_and_no_honest_one_is() {
+    for seed in 0..20 {
+        let (mut world, asker) = pooled(seed, 3, Hedging::Adaptive, &[helper(); 7]);
+        world.check_answers(0.5);
+        world.run(30_000.0, |world| fewest(world) == 3);
+        let liar = holders(&world)[seed as usize % 5];
+        let begin = world.now() + 100.0;
+        world.fault(Fault::Wrong(liar, Wrong::Lies(4)), begin);
+        (1..=3).for_each(|request| world.prompt(asker, request, TEXT, 200, begin + f64::from(request)));
+        let peer = PeerId([liar as u8 + 1; 16]);
+        let is_dropped = |world: &World| plan(world).is_some_and(|(_, plan)| !plan.peers().contains(&peer));
+        world.run(begin + 300_000.0, |world| ended(world, asker, 3) || is_dropped(world));
+        let members = world.view(0).room.unwrap().members.clone();
+        let failed = members.iter().filter(|member| member.status == MemberStatus::Failed);
+        let failed: Vec<usize> = failed.map(|member| usize::from(member.peer.0[0]) - 1).collect();
+        assert_eq!(failed, [liar], "seed {seed}, after {:.0} ms", world.now() - begin);
+        let recoveries: u32 = world.answers().map(|(_, answer)| answer.recoveries).sum();
+        assert_eq!(recoveries, 0, "seed {seed}: the answers go on");
+    }
+}
