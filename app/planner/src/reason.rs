@@ -27,6 +27,14 @@ fn devices(n: usize) -> String {
 /// Who does what.
 fn work(room: &Room<'_>, plan: &Plan) -> String {
     let pooled = || plan.stages.iter().flat_map(|stage| &stage.remote);
+    if room.sharing == Sharing::Experts && pooled().next().is_some() {
+        let others =
+            |holders: &Vec<ExpertHolder>| holders.iter().filter(|holder| **holder != ExpertHolder::Own).count();
+        let copies = pooled().flat_map(|remote| &remote.holders).map(others).filter(|copies| *copies > 0).min();
+        let devices = devices(plan.peers().len());
+        let copies = if copies == Some(1) { "one copy" } else { "several copies" };
+        return format!("The experts are spread over {devices}, with {copies} of each away from its stage");
+    }
     let away = pooled().flat_map(|remote| &remote.holders).filter(|holders| !holders.contains(&ExpertHolder::Own));
     match (room.sharing, plan.peers().len(), away.map(Vec::len).min()) {
         (_, _, Some(1)) => "Whole blocks do not fit on every device, so experts are on other devices".to_owned(),
@@ -38,7 +46,9 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
             format!("Everyone takes part: {} share the blocks and their experts", devices(n))
         }
         (Sharing::Everyone, n, None) => format!("Everyone takes part: {} share the blocks", devices(n)),
-        (Sharing::Fastest, n, None) => format!("The fastest way to fit the model: {} share the blocks", devices(n)),
+        (Sharing::Fastest | Sharing::Experts, n, None) => {
+            format!("The fastest way to fit the model: {} share the blocks", devices(n))
+        }
     }
 }
 

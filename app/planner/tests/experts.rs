@@ -163,3 +163,30 @@ fn conversations_share_a_round_trip() {
     let gain = eight.tokens_per_second / one.tokens_per_second;
     assert!((4.0..8.0).contains(&gain), "latency is most of a token and shared by eight: {gain}");
 }
+
+#[test]
+fn experts_are_spread_where_the_host_asks_for_it() {
+    // Every device could hold the whole model.
+    let devices = (0..4).map(|id| device(id, 20 + 100 + 4 * (60 + 1_600) + 400, 1e6)).collect();
+    let fixture = RoomFixture::new(model(4), devices);
+    let fastest = fixture.plan(Sharing::Fastest).unwrap();
+    assert!(fastest.plan.stages.iter().all(|stage| stage.remote.is_empty()), "round trips cost more than they give");
+    let planned = fixture.plan(Sharing::Experts).unwrap();
+    check_memory(&fixture, &planned);
+    assert_eq!(planned.plan.peers().len(), 4, "{}", planned.reason);
+    let remote = planned.plan.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
+    for holders in remote.clone() {
+        let own = holders.iter().position(|holder| *holder == ExpertHolder::Own);
+        assert_eq!((holders.len(), own), (3, Some(2)), "two others, and the stage if none of them answers");
+    }
+    assert_eq!(remote.count(), 4 * 16, "all experts are spread");
+    assert!(planned.reason.starts_with("The experts are spread over 4 devices"), "{}", planned.reason);
+}
+
+#[test]
+fn a_model_without_experts_is_shared_as_the_fastest_plan() {
+    let devices: Vec<_> = (0..3).map(|id| device(id, 400, 1e6)).collect();
+    let fixture = RoomFixture::new(potluck_testkit::dense_shape(4), devices);
+    let (fastest, experts) = (fixture.plan(Sharing::Fastest), fixture.plan(Sharing::Experts));
+    assert_eq!(fastest.ok().map(|planned| planned.plan.stages), experts.ok().map(|planned| planned.plan.stages));
+}

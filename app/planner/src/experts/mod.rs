@@ -51,6 +51,9 @@ pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<
     if let (Sharing::Everyone, Some(stages)) = (room.sharing, layers.as_ref()) {
         return Some(everyone::with_experts(room, stages.clone()));
     }
+    if room.sharing == Sharing::Experts {
+        return best_of(room, drafts(room, layers.is_none()), f64::INFINITY).or(layers);
+    }
     let limit = layers.as_ref().map_or(f64::INFINITY, |layers| millis(room, layers));
     let drafts = drafts(room, layers.is_none());
     let pooled = best_of(room, drafts, limit);

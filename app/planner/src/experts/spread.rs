@@ -8,7 +8,7 @@ use super::placement::{ExpertKey, Holders, Lender, Wanted, place};
 use super::{REPLICAS, repair};
 use crate::cost::millis;
 use crate::trips::{Routing, call_millis};
-use crate::{Device, Room};
+use crate::{Device, Room, Sharing};
 
 /// A used expert gets more replicas than others, this many times as many at most.
 const MOST_REPLICAS: usize = 2 * REPLICAS;
@@ -36,6 +36,8 @@ pub(super) struct Spread<'a> {
     hub: &'a Device,
     hubs: BTreeSet<PeerId>,
     placed: Holders,
+    /// Experts of which the stage keeps a copy, for when no other device answers.
+    kept: BTreeSet<ExpertKey>,
 }
 
 impl<'a> Draft<'a> {
@@ -43,15 +45,28 @@ impl<'a> Draft<'a> {
     /// none has to go (the search by layers covers that).
     pub fn new(room: &Room<'a>, hubs: Vec<(&'a Device, BlockRange)>) -> Option<Self> {
         let (hub, _) = *hubs.first()?;
+        let lenders = lenders(room, hub, &peers(&hubs));
+        let given = if room.sharing == Sharing::Experts { room_for_experts(room, &lenders) } else { 0 };
+        let most = Self::giving(room, hubs.clone(), &lenders, given);
+        most.or_else(|| Self::giving(room, hubs, &lenders, 0))
+    }
+
+    /// The same. Experts of up to `given` bytes go although their stage has memory for them.
+    fn giving(
+        room: &Room<'a>,
+        hubs: Vec<(&'a Device, BlockRange)>,
+        lenders: &[Lender],
+        mut given: u64,
+    ) -> Option<Self> {
         let last = hubs.len() - 1;
         let mut away: Vec<Wanted> = Vec::new();
         let mut bound = 0.0;
-        let lenders = lenders(room, hub, &peers(&hubs));
         for (index, (device, blocks)) in hubs.iter().enumerate() {
-            let experts = overflow(room, device, *blocks, (index == 0, index == last))?;
+            let experts = overflow(room, device, *blocks, (index == 0, index == last), given)?;
+            given = given.saturating_sub(experts.iter().map(|wanted| wanted.bytes.0).sum());
             let trips = experts.iter().map(|wanted| wanted.expert.0).collect::<BTreeSet<_>>().len();
             // The last of these blocks may keep some of its experts, and not every token needs the trip.
-            bound += trips.saturating_sub(1) as f64 * trip_bound(room, device, &lenders);
+            bound += trips.saturating_sub(1) as f64 * trip_bound(room, device, lenders);
             away.extend(experts);
         }
         let smallest = away.iter().map(|wanted| wanted.bytes.0).min()?.max(1);
@@ -68,7 +83,7 @@ impl<'a> Draft<'a> {
             Stage::new(StageId(index as u16), device.peer, *blocks)
         };
         let stages = self.hubs.iter().enumerate().map(stage).collect();
-        let mut spread = Spread { stages, hub, hubs, placed };
+        let mut spread = Spread { stages, hub, hubs, placed, kept: BTreeSet::new() };
         spread.fill_in(room);
         Some(spread)
     }
@@ -101,8 +116,31 @@ impl Spread<'_> {
         {
             self.placed.entry((block, expert)).or_default().push(peer);
         }
+        if room.sharing == Sharing::Experts {
+            self.keep_copies(room);
+        }
         self.fill_in(room);
         self.stages
+    }
+
+    /// A stage with memory left keeps copies of its own experts.
+    fn keep_copies(&mut self, room: &Room<'_>) {
+        let last = self.stages.len() - 1;
+        for (index, stage) in self.stages.iter().enumerate() {
+            let Some(device) = room.device(stage.peer) else { continue };
+            let layers = room.layers.range(stage.blocks, index == 0, index == last);
+            let away = || self.placed.keys().filter(|(block, _)| stage.blocks.contains(*block));
+            let gone: Bytes = away().map(|key| expert_bytes(room, *key)).sum();
+            let all = room.layers.memory(layers).saturating_add(room.overhead);
+            let mut free = device.budget.saturating_sub(all.saturating_sub(gone));
+            for key in away() {
+                let bytes = expert_bytes(room, *key);
+                if bytes <= free {
+                    free = free.saturating_sub(bytes);
+                    self.kept.insert(*key);
+                }
+            }
+        }
     }
 
     /// Writes the holders into the stages.
@@ -111,7 +149,10 @@ impl Spread<'_> {
             let blocks: BTreeSet<BlockIndex> =
                 self.placed.keys().map(|(block, _)| *block).filter(|block| stage.blocks.contains(*block)).collect();
             let holders = |key: ExpertKey| match self.placed.get(&key) {
-                Some(peers) => peers.iter().map(|peer| ExpertHolder::Peer(*peer)).collect(),
+                Some(peers) => {
+                    let own = self.kept.contains(&key).then_some(ExpertHolder::Own);
+                    peers.iter().map(|peer| ExpertHolder::Peer(*peer)).chain(own).collect()
+                }
                 None => vec![ExpertHolder::Own],
             };
             let remote = |block: BlockIndex| RemoteExperts {
@@ -131,37 +172,49 @@ fn replicas(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> usize {
     ((REPLICAS as f64 * share).round() as usize).clamp(REPLICAS, MOST_REPLICAS)
 }
 
+/// Bytes of experts that these devices have memory for.
+fn room_for_experts(room: &Room<'_>, lenders: &[Lender]) -> u64 {
+    let blocks = room.shape.all_blocks();
+    let largest = blocks.iter().filter_map(|block| Routing::of(room, block)).map(|routing| routing.expert.0).max();
+    let largest = largest.unwrap_or(0).max(1);
+    lenders.iter().map(|lender| lender.free.0 / largest * largest).sum()
+}
+
 /// Experts of a stage's last blocks that its device has no memory for: of as few blocks as possible, because each costs
-/// a round trip, and of a block's experts those that are used least.
+/// a round trip, and of a block's experts those that are used least. Further ones up to `given` bytes go with them.
 fn overflow(
     room: &Room<'_>,
     device: &Device,
     blocks: BlockRange,
     (embeds, has_lm_head): (bool, bool),
+    given: u64,
 ) -> Option<Vec<Wanted>> {
     if !room.shows(device, blocks) {
         return None;
     }
     let layers = room.layers.range(blocks, embeds, has_lm_head);
     let needed = room.layers.memory(layers).saturating_add(room.overhead);
-    let mut excess = needed.saturating_sub(device.budget).0;
+    let excess = needed.saturating_sub(device.budget).0;
+    let mut left = excess.max(given);
     let mut away = Vec::new();
     for block in blocks.iter().rev() {
-        if excess == 0 {
+        if left == 0 {
             break;
         }
         if let Some(routing) = Routing::of(room, block).filter(|routing| routing.expert > Bytes::ZERO) {
-            let count = excess.div_ceil(routing.expert.0).min(u64::from(routing.count)) as usize;
+            let wanted = if excess > 0 { left.div_ceil(routing.expert.0) } else { left / routing.expert.0 };
+            let count = wanted.min(u64::from(routing.count)) as usize;
             let least_used = by_use(room, block).into_iter().take(count);
             away.extend(least_used.map(|expert| Wanted {
                 expert: (block, expert),
                 bytes: routing.expert,
                 replicas: 1,
             }));
-            excess = excess.saturating_sub(routing.expert.0 * count as u64);
+            left = left.saturating_sub(routing.expert.0 * count as u64);
         }
     }
-    (excess == 0).then_some(away)
+    let gone: Bytes = away.iter().map(|wanted| wanted.bytes).sum();
+    (gone.0 >= excess).then_some(away)
 }
 
 /// A block's experts, the least used first; of equal ones the last.
