@@ -9,4 +9,7 @@ pub enum Sharing {
     Fastest,
     /// Every device gets at least one block while there are blocks. The slowest stage is made as fast as possible.
     Everyone,
+    /// As many experts as possible on other devices, each on several, so that nobody's leaving is felt. A block costs a
+    /// round trip. Models without experts are shared as with [`Sharing::Fastest`].
+    Experts,
 }

@@ -10,7 +10,8 @@
 #![warn(missing_docs)]
 
 mod cost;
-mod experts;
+mod delay;
+pub mod experts;
 mod forecast;
 mod help;
 mod initialization;
@@ -28,8 +29,11 @@ mod room;
 mod search;
 mod spares;
 mod standby;
+mod together;
+mod trips;
 
 pub use cost::predict;
+pub use delay::{Call, Copy, Delay, expected_max};
 pub use forecast::{Observed, ObservedStage, forecast, split_network_millis};
 pub use help::{Gain, Help, what_would_help};
 pub use initialization::{SESSION_START_MILLIS, TAU, load_millis};
@@ -43,3 +47,4 @@ pub use preload::{plan_keeping, preload};
 pub use room::{Device, Effort, Presence, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};
+pub use together::{Together, predict_together};

@@ -58,12 +58,16 @@ fn latency(link: &Link) -> f64 {
     if link.latency_millis.is_finite() { link.latency_millis.max(0.0) } else { 0.0 }
 }
 
+/// Answers that vary more than this are measuring errors: one in six takes more than seven times the median.
+const MAX_SPREAD: f64 = 2.0;
+
 /// The network between peers. A pair with a path of its own uses it; all others go over their access links and the
 /// relay.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     access: BTreeMap<PeerId, AccessLink>,
     pairs: BTreeMap<(PeerId, PeerId), Link>,
+    spreads: BTreeMap<PeerId, f64>,
 }
 
 impl Links {
@@ -76,6 +80,27 @@ impl Links {
     /// search supports them for direct connections, and tests and benchmarks use it.
     pub fn set_pair(&mut self, from: PeerId, to: PeerId, link: Link) {
         self.pairs.insert((from, to), link);
+    }
+
+    /// Sets how much the times of a peer's answers vary: the standard deviation of their logarithm (a log-normal delay).
+    /// Without it a peer's answers always take the same time.
+    pub fn set_spread(&mut self, peer: PeerId, sigma: f64) {
+        self.spreads.insert(peer, sigma);
+    }
+
+    /// See [`Self::set_spread`].
+    pub(crate) fn spread(&self, peer: PeerId) -> f64 {
+        self.spreads.get(&peer).copied().filter(|sigma| sigma.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_SPREAD)
+    }
+
+    /// True if the time of any peer's answers varies.
+    pub(crate) fn varies(&self) -> bool {
+        self.spreads.keys().any(|peer| self.spread(*peer) > 0.0)
+    }
+
+    /// The same network, in which nothing varies.
+    pub(crate) fn steady(&self) -> Self {
+        Self { spreads: BTreeMap::new(), ..self.clone() }
     }
 
     /// Changes every link.

@@ -19,8 +19,8 @@ pub struct Planned {
     pub prediction: Prediction,
     /// Devices without work, and why.
     pub spares: Vec<Spare>,
-    /// One sentence for people: why this plan. It does not mention times: the prediction may be repeated with newer
-    /// measurements.
+    /// One sentence for people: why this plan. It does not mention the plan's time, which may be predicted again with
+    /// newer measurements.
     pub reason: String,
 }
 
@@ -42,7 +42,7 @@ impl Planned {
     pub fn describe(room: &Room<'_>, plan: Plan) -> Self {
         let prediction = predict(room, &plan);
         let spares = spares(room, &plan, prediction.token_millis);
-        let reason = reason::of_plan(room, &plan, &spares);
+        let reason = reason::of_plan(room, &plan, &prediction, &spares);
         let stage_bytes = plan.stages.iter().map(|stage| stage_weights(room, &plan, stage)).collect();
         Self { plan, stage_bytes, prediction, spares, reason }
     }

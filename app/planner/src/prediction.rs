@@ -22,10 +22,16 @@ pub struct ExpertTrip {
     pub block: BlockIndex,
     /// How many peers may be called.
     pub holders: usize,
+    /// How many holders every expert has at least, the stage itself included.
+    pub replicas: usize,
+    /// How many holders are asked for an answer at most: where answers vary, a second one after a delay.
+    pub asked: usize,
     /// Milliseconds of the additional submit and readback.
     pub sync_millis: f64,
-    /// Milliseconds until the last partial sum is back, averaged over the router's choices.
+    /// Milliseconds until the last answer is back, averaged over the router's choices and over what answers take.
     pub wait_millis: f64,
+    /// Bytes of all calls and answers of the token, on average.
+    pub bytes: f64,
 }
 
 /// One stage's part of a token.

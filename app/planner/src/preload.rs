@@ -106,7 +106,7 @@ struct Near<'a> {
 impl<'a> Near<'a> {
     fn to(room: &Room<'a>, best: &'a Planned) -> Self {
         let target = match room.sharing {
-            Sharing::Fastest => best.prediction.token_millis,
+            Sharing::Fastest | Sharing::Experts => best.prediction.token_millis,
             Sharing::Everyone => slowest(&best.prediction),
         };
         let moving = (1.0 / NEARLY - 1.0) * target / room.shape.blocks.len().max(1) as f64;
@@ -125,7 +125,13 @@ impl<'a> Near<'a> {
         let is_near = NEARLY * new.token_millis <= best.token_millis;
         let as_even =
             || found.plan.peers().len() == self.best.plan.peers().len() && NEARLY * slowest(new) <= slowest(best);
-        (is_near && (room.sharing == Sharing::Fastest || as_even())).then_some(found)
+        let shares_alike = match room.sharing {
+            Sharing::Fastest => true,
+            Sharing::Everyone => as_even(),
+            // A plan by layers has no experts elsewhere.
+            Sharing::Experts => false,
+        };
+        (is_near && shares_alike).then_some(found)
     }
 }
 

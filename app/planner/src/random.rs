@@ -1,5 +1,15 @@
 //! A seeded generator (SplitMix64), so that the same input gives the same plan.
 
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A hash of a number, as good as SplitMix64's steps.
+pub(crate) fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(STEP);
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
 /// Numbers from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -10,11 +20,9 @@ impl Random {
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        let number = mix(self.0);
+        self.0 = self.0.wrapping_add(STEP);
+        number
     }
 
     /// Below `end`, which is not 0.

@@ -1,31 +1,68 @@
-//! One sentence for people: why this plan, or what is missing. Times are shown beside it, because they change with
-//! every token.
+//! One sentence for people: why this plan, or what is missing. Its time is shown beside it, because that changes
+//! with every token.
 
-use potluck_plan::{Bytes, Plan};
+use potluck_plan::{Bytes, ExpertHolder, Plan};
 
+use crate::experts::{self, Avoided};
 use crate::spares::unseen;
-use crate::{Room, Sharing, Shortfall, Spare};
+use crate::{Prediction, Room, Sharing, Shortfall, Spare};
 
-pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
-    let devices = |n: usize| if n == 1 { "1 device".to_owned() } else { format!("{n} devices") };
+pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, prediction: &Prediction, spares: &[Spare]) -> String {
     let hops = match plan.network_hops(room.coordinator) {
         0 => "no message leaves the device".to_owned(),
         1 => "1 message a token".to_owned(),
         n => format!("{n} messages a token"),
     };
-    let work = match (room.sharing, plan.peers().len()) {
-        _ if plan.stages.iter().any(|stage| !stage.remote.is_empty()) => {
-            "Whole blocks do not fit on every device, so experts are on other devices".to_owned()
-        }
-        (_, 1) => "One device holds the whole model".to_owned(),
-        (Sharing::Everyone, n) => format!("Everyone takes part: {} share the blocks", devices(n)),
-        (Sharing::Fastest, n) => format!("The fastest way to fit the model: {} share the blocks", devices(n)),
-    };
     let spare = match spares.len() {
         0 => String::new(),
         n => format!("; {} kept as spare", devices(n)),
     };
-    format!("{work}, {hops}{spare}.")
+    format!("{}, {hops}{spare}{}.", work(room, plan), why_no_experts(room, plan, prediction))
+}
+
+fn devices(n: usize) -> String {
+    if n == 1 { "1 device".to_owned() } else { format!("{n} devices") }
+}
+
+/// Who does what.
+fn work(room: &Room<'_>, plan: &Plan) -> String {
+    let pooled = || plan.stages.iter().flat_map(|stage| &stage.remote);
+    if room.sharing == Sharing::Experts && pooled().next().is_some() {
+        let others =
+            |holders: &Vec<ExpertHolder>| holders.iter().filter(|holder| **holder != ExpertHolder::Own).count();
+        let copies = pooled().flat_map(|remote| &remote.holders).map(others).filter(|copies| *copies > 0).min();
+        let devices = devices(plan.peers().len());
+        let copies = if copies == Some(1) { "one copy" } else { "several copies" };
+        return format!("The experts are spread over {devices}, with {copies} of each away from its stage");
+    }
+    let away = pooled().flat_map(|remote| &remote.holders).filter(|holders| !holders.contains(&ExpertHolder::Own));
+    match (room.sharing, plan.peers().len(), away.map(Vec::len).min()) {
+        (_, _, Some(1)) => "Whole blocks do not fit on every device, so experts are on other devices".to_owned(),
+        (_, _, Some(n)) => {
+            format!("Whole blocks do not fit on every device, so experts are on other devices, each on {n}")
+        }
+        (_, 1, None) => "One device holds the whole model".to_owned(),
+        (Sharing::Everyone, n, None) if pooled().next().is_some() => {
+            format!("Everyone takes part: {} share the blocks and their experts", devices(n))
+        }
+        (Sharing::Everyone, n, None) => format!("Everyone takes part: {} share the blocks", devices(n)),
+        (Sharing::Fastest | Sharing::Experts, n, None) => {
+            format!("The fastest way to fit the model: {} share the blocks", devices(n))
+        }
+    }
+}
+
+/// Why experts are not on other devices, where they could be: what the round trips would add.
+fn why_no_experts(room: &Room<'_>, plan: &Plan, prediction: &Prediction) -> String {
+    let by_layers = plan.stages.len() > 1 && plan.stages.iter().all(|stage| stage.remote.is_empty());
+    let avoided = Some(room).filter(|room| by_layers && room.sharing == Sharing::Fastest).and_then(experts::avoided);
+    let Some(Avoided { trips, token_millis }) = avoided else { return String::new() };
+    let more = token_millis - prediction.token_millis;
+    if more < 1.0 {
+        return String::new();
+    }
+    let trips = if trips == 1 { "1 round trip".to_owned() } else { format!("{trips} round trips") };
+    format!("; experts apart from their blocks would need {trips} a token and take {more:.0} ms more")
 }
 
 pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {

@@ -2,8 +2,8 @@
 
 use potluck_plan::{Bytes, PeerId, Plan};
 
-use crate::Room;
 use crate::search::{Chain, OperatingPoint, Participation, Program, steady_millis};
+use crate::{Room, experts};
 
 /// In plans with more stages than this a spare is only tried as an additional stage, not in place of another.
 const EXCHANGED_STAGES: usize = 6;
@@ -30,6 +30,13 @@ pub enum SpareReason {
         /// Bytes it would have to contribute for the smallest block.
         needed: Bytes,
     },
+    /// Not even one block fits, and experts that would cost more than they help.
+    Experts {
+        /// Bytes it would have to contribute for the smallest block.
+        needed: Bytes,
+        /// Milliseconds of the round trip that a token would need for experts on it.
+        millis: f64,
+    },
     /// Its largest binding is too small for the KV cache of any block.
     Unseen {
         /// Bytes of a block's keys, or of its values.
@@ -50,6 +57,10 @@ impl SpareReason {
             }
             Self::Slower { .. } => format!("A token takes no less time with this {noun}: it is kept as a spare."),
             Self::TooSmall { needed } => format!("It lends too little for one block: {needed} would do."),
+            Self::Experts { needed, millis } => format!(
+                "It lends too little for one block ({needed} would do), and a round trip to experts on it would cost \
+                 {millis:.0} ms a token."
+            ),
             Self::Unseen { needed, binding } => {
                 format!("Its GPU sees {binding} at once, and a block's keys take {needed}: a shorter context would do.")
             }
@@ -78,7 +89,10 @@ pub(crate) fn spares(room: &Room<'_>, plan: &Plan, token_millis: f64) -> Vec<Spa
     let idle = (0..chain.workers.len()).filter(|worker| !working.contains(&chain.workers[*worker].peer));
     let spare = |worker: usize| {
         let reason = match (too_small(room, &chain, worker), unseen(room, chain.workers[worker].peer)) {
-            (Some(needed), _) => SpareReason::TooSmall { needed },
+            (Some(needed), _) => match experts::round_trip_millis(room, plan, chain.workers[worker].peer) {
+                Some(millis) => SpareReason::Experts { needed, millis },
+                None => SpareReason::TooSmall { needed },
+            },
             (_, Some((needed, binding))) => SpareReason::Unseen { needed, binding },
             _ => match with(&mut program, &order, worker) {
                 Some(millis) => SpareReason::Slower { millis: (millis - base).max(0.0) },
@@ -137,6 +151,9 @@ mod tests {
         let needed = Bytes(3_000_000_000);
         let small = SpareReason::TooSmall { needed };
         assert_eq!(small.sentence("phone"), format!("It lends too little for one block: {needed} would do."));
+        let experts = SpareReason::Experts { needed, millis: 2.6 };
+        let expected = "It lends too little for one block (3.0 GB would do), and a round trip to experts on it would cost 3 ms a token.";
+        assert_eq!(experts.sentence("phone"), expected);
         let unseen = SpareReason::Unseen { needed: Bytes(268_000_000), binding: Bytes(134_000_000) };
         let expected = "Its GPU sees 134 MB at once, and a block's keys take 268 MB: a shorter context would do.";
         assert_eq!(unseen.sentence("phone"), expected);

@@ -226,6 +226,7 @@ impl Takeover<'_> {
                     }
                 }
             }
+            stage.remote.retain(|remote| remote.holders.iter().any(|holders| *holders != [ExpertHolder::Own]));
         }
         Ok(())
     }

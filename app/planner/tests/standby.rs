@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{Bytes, PeerId, Plan, WeightUnit};
+use potluck_plan::{Bytes, ExpertHolder, PeerId, Plan, WeightUnit};
 use potluck_planner::{Presence, Sharing, StandbyKind, Standbys, standby, standby_keeping};
 use potluck_testkit::{RoomFixture, dense_shape, device, moe_shape, peer};
 
@@ -157,4 +157,28 @@ fn a_standby_plan_that_does_not_fit_any_more_is_made_anew() {
     check(&fixture, &plan, &after);
     assert_eq!(after.covered.len(), 1, "{after:?}");
     assert!(!after.covered[0].plan.peers().contains(&spare), "{after:?}");
+}
+
+/// Every expert that the lost device held has another holder: nothing is loaded, and no stage changes.
+#[test]
+fn a_lost_holder_costs_nothing_where_every_expert_has_another() {
+    // Twelve experts of 100 bytes; the first device keeps the mixers and one expert, and only it has a binding for a
+    // block's keys; the others hold all other experts twice.
+    let mut devices: Vec<_> =
+        [450, 1_000, 1_000, 1_000].into_iter().zip(0..).map(|(room, id)| device(id, room, 1e6)).collect();
+    devices.iter_mut().skip(1).for_each(|device| device.binding = Bytes(1));
+    let fixture = RoomFixture::new(moe_shape(3), devices);
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    let plan = &planned.plan;
+    let pooled = plan.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
+    let away: Vec<usize> = pooled.filter(|holders| !holders.contains(&ExpertHolder::Own)).map(Vec::len).collect();
+    assert!(!away.is_empty() && away.iter().all(|count| *count == 2), "{plan:?}");
+    let standbys = standby(&fixture.room(Sharing::Fastest), plan);
+    check(&fixture, plan, &standbys);
+    let hubs: Vec<PeerId> = plan.stages.iter().map(|stage| stage.peer).collect();
+    for lost in plan.peers().into_iter().filter(|lost| !hubs.contains(lost)) {
+        let standby = standbys.covered.iter().find(|standby| standby.lost == lost).unwrap();
+        assert_eq!((standby.kind, &standby.preload[..]), (StandbyKind::Replica, &[][..]), "{standby:?}");
+        assert_eq!(standby.plan.stages.len(), plan.stages.len(), "{standby:?}");
+    }
 }

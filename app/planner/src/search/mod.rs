@@ -24,7 +24,7 @@ const BISECTIONS: u64 = 40;
 /// The best partition of all layers for what the room wants, or `None` if they do not fit.
 pub(crate) fn best_partition(room: &Room<'_>, chain: &Chain) -> Option<Partition> {
     match room.sharing {
-        Sharing::Fastest => fastest(room, chain),
+        Sharing::Fastest | Sharing::Experts => fastest(room, chain),
         Sharing::Everyone => everyone(room, chain),
     }
 }

@@ -46,6 +46,7 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
             <div class="option-cards">
                 {option(Sharing::Fastest, "Fastest", "The plan with the fastest answers. Slower devices stay as spares.")}
                 {option(Sharing::Everyone, "Everyone takes part", "Every device gets work. Each one adds a network hop, so answers are slower.")}
+                {option(Sharing::Experts, "Spread the experts", "For models with experts: other devices hold them, most on two, so nobody's leaving is felt. Each block costs a round trip.")}
             </div>
         </fieldset>
     }

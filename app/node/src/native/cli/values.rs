@@ -29,7 +29,8 @@ pub fn parse_sharing(text: &str) -> Result<Sharing, String> {
     match text {
         "fastest" => Ok(Sharing::Fastest),
         "everyone" => Ok(Sharing::Everyone),
-        _ => Err("expected fastest or everyone".to_owned()),
+        "experts" => Ok(Sharing::Experts),
+        _ => Err("expected fastest, everyone or experts".to_owned()),
     }
 }
 

@@ -1,0 +1,168 @@
+//! Experts on other peers: a few stages keep all token mixers, and some of their experts live elsewhere (moex.txt 3). A
+//! round trip per block costs more than a hop per stage, so this wins where whole blocks do not fit. The same prediction
+//! compares both.
+
+pub mod changes;
+mod everyone;
+#[cfg(test)]
+mod fixtures;
+pub mod placement;
+mod spread;
+
+use potluck_plan::{BlockRange, BlockShape, Bytes, PeerId, Plan, Stage};
+
+use crate::cost::predict;
+use crate::layers::Layers;
+use crate::planned::best_layers;
+use crate::search::Chain;
+use crate::{Device, Room, Sharing, placement as plans};
+
+use spread::{Draft, Reach, Spread};
+
+pub use changes::{Move, join, repair};
+pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
+
+/// How many holders every expert of a pool shall have, where memory allows.
+pub const REPLICAS: usize = 2;
+
+/// How many of the devices with the most memory are tried as the stage that keeps the token mixers.
+const HUBS: usize = 8;
+/// How many of them are tried in pairs, where none can alone.
+const PAIRED_HUBS: usize = 4;
+/// How many plans are predicted.
+const TRIED: usize = 16;
+/// How many of the best ones are predicted with how much answers vary.
+const FINALISTS: usize = 3;
+
+/// A round trip that a plan without experts elsewhere avoids.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Avoided {
+    /// Blocks that would need a round trip.
+    pub trips: usize,
+    /// Milliseconds that a token would take with them.
+    pub token_millis: f64,
+}
+
+/// The better one of a plan by layers and the best with experts elsewhere.
+pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<Stage>> {
+    if !has_experts(room) {
+        return layers;
+    }
+    if let (Sharing::Everyone, Some(stages)) = (room.sharing, layers.as_ref()) {
+        return Some(everyone::with_experts(room, stages.clone()));
+    }
+    if room.sharing == Sharing::Experts {
+        return best_of(room, drafts(room, layers.is_none()), f64::INFINITY).or(layers);
+    }
+    let limit = layers.as_ref().map_or(f64::INFINITY, |layers| millis(room, layers));
+    let drafts = drafts(room, layers.is_none());
+    let pooled = best_of(room, drafts, limit);
+    pooled.filter(|pooled| millis(room, pooled) < limit).or(layers)
+}
+
+/// What experts elsewhere would cost, if one device could keep all token mixers.
+pub(crate) fn avoided(room: &Room<'_>) -> Option<Avoided> {
+    let drafts = if has_experts(room) { drafts(room, false) } else { Vec::new() };
+    let stages = drafts.into_iter().find_map(|draft| draft.spread(room, Reach::Everybody))?.with_replicas(room);
+    let trips = stages.iter().map(|stage| stage.remote.len()).sum();
+    Some(Avoided { trips, token_millis: millis(room, &stages) })
+}
+
+/// The best plan with experts elsewhere that takes less than `limit` milliseconds a token.
+fn best_of(room: &Room<'_>, drafts: Vec<Draft<'_>>, limit: f64) -> Option<Vec<Stage>> {
+    let links = room.links.steady();
+    let steady = Room { links: &links, ..room.clone() };
+    let mut ranked: Vec<(f64, Spread<'_>)> = Vec::new();
+    let mut least = limit;
+    for draft in drafts {
+        if ranked.len() >= TRIED || draft.bound >= least {
+            break;
+        }
+        for reach in [Reach::Everybody, Reach::Quickest] {
+            if let Some(spread) = draft.spread(room, reach) {
+                let millis = millis(&steady, &spread.stages);
+                least = least.min(millis);
+                ranked.push((millis, spread));
+            }
+        }
+    }
+    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let finalists = if room.links.varies() { FINALISTS } else { 1 };
+    let finalists = ranked.into_iter().take(finalists).map(|(_, spread)| spread.with_replicas(room));
+    finalists.map(|stages| (millis(room, &stages), stages)).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, stages)| stages)
+}
+
+/// Ways to keep the token mixers, the most promising first. More than one stage is tried only if it must be.
+fn drafts<'a>(room: &Room<'a>, must: bool) -> Vec<Draft<'a>> {
+    let hubs = hubs(room);
+    let blocks = room.shape.all_blocks();
+    let mut drafts: Vec<Draft<'_>> = hubs.iter().filter_map(|hub| Draft::new(room, vec![(*hub, blocks)])).collect();
+    if drafts.is_empty() && must {
+        drafts = paired_hubs(room, &hubs);
+    }
+    if drafts.is_empty() && must {
+        drafts.extend(hub_chain(room));
+    }
+    drafts.sort_by(|a, b| a.bound.total_cmp(&b.bound));
+    drafts
+}
+
+/// Milliseconds of the round trip to experts on this device, from the stage to which it is nearest; `None` if it has no
+/// memory for one.
+pub(crate) fn round_trip_millis(room: &Room<'_>, plan: &Plan, peer: PeerId) -> Option<f64> {
+    let device = room.device(peer)?;
+    let smallest = room.shape.blocks.iter().map(BlockShape::expert_bytes).filter(|bytes| *bytes > Bytes::ZERO).min()?;
+    if device.budget.saturating_sub(room.overhead) < smallest {
+        return None;
+    }
+    let stages = plan.stages.iter().filter_map(|stage| room.device(stage.peer));
+    stages.map(|hub| hub.sync_millis + spread::answer_millis(room, hub, device)).min_by(f64::total_cmp)
+}
+
+fn has_experts(room: &Room<'_>) -> bool {
+    room.shape.blocks.iter().any(|block| block.expert_count() > 0)
+}
+
+fn millis(room: &Room<'_>, stages: &[Stage]) -> f64 {
+    predict(room, &plans::plan(room, stages.to_vec())).token_millis
+}
+
+/// The devices with the largest budgets, the coordinator before its equals.
+fn hubs<'a>(room: &Room<'a>) -> Vec<&'a Device> {
+    let mut hubs: Vec<&Device> = room.devices.iter().collect();
+    hubs.sort_by_key(|device| (std::cmp::Reverse(device.budget), device.peer != room.coordinator, device.peer));
+    hubs.truncate(HUBS);
+    hubs
+}
+
+/// Two stages with the token mixers, where no device has memory for all of them.
+fn paired_hubs<'a>(room: &Room<'a>, hubs: &[&'a Device]) -> Vec<Draft<'a>> {
+    let end = room.shape.all_blocks().end;
+    let paired = &hubs[..hubs.len().min(PAIRED_HUBS)];
+    let pairs = paired.iter().flat_map(|first| paired.iter().map(move |second| (*first, *second)));
+    let different = pairs.filter(|(first, second)| first.peer != second.peer);
+    let cuts = different.flat_map(|pair| (1..end).map(move |at| (pair, at)));
+    let halves = |at| (BlockRange::new(0, at), BlockRange::new(at, end));
+    cuts.filter_map(|((first, second), at)| {
+        let (start, rest) = halves(at);
+        Draft::new(room, vec![(first, start), (second, rest)])
+    })
+    .collect()
+}
+
+/// As many stages as the token mixers need, found by the search over layers as if blocks had no experts.
+fn hub_chain<'a>(room: &Room<'a>) -> Option<Draft<'a>> {
+    let mut layers: Vec<_> = room.layers.iter().copied().collect();
+    for (layer, block) in layers.iter_mut().skip(1).zip(&room.shape.blocks) {
+        let experts = block.weights().saturating_sub(block.without_experts());
+        layer.memory = layer.memory.saturating_sub(experts);
+    }
+    let mixers = Layers::new(layers, room.layers.tied(room.layers.all()));
+    let fastest = Room { layers: &mixers, sharing: Sharing::Fastest, ..room.clone() };
+    let stages = best_layers(&fastest, Chain::new(&fastest))?;
+    let hubs: Option<Vec<_>> = stages
+        .iter()
+        .map(|stage| Some((room.devices.iter().find(|device| device.peer == stage.peer)?, stage.blocks)))
+        .collect();
+    Draft::new(room, hubs?)
+}

@@ -1,0 +1,192 @@
+//! Experts on many small devices.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+
+use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, ModelShape, PeerId};
+use potluck_planner::{Planned, Sharing, SpareReason, predict, predict_together};
+use potluck_testkit::{RoomFixture, device, moe_shape, peer, star};
+
+/// Blocks of 50 bytes and sixteen experts of 100, of which a token uses four.
+fn model(blocks: usize) -> ModelShape {
+    let mut shape = moe_shape(blocks);
+    for block in &mut shape.blocks {
+        if let FeedForwardShape::Experts { count, used, .. } = &mut block.feed_forward {
+            (*count, *used) = (16, 4);
+        }
+    }
+    shape
+}
+
+/// A device with room for the mixers of four blocks and four experts; others with room for these numbers of experts.
+fn pool(experts: &[u64]) -> RoomFixture {
+    let mut devices = vec![device(0, 20 + 100 + 4 * 60 + 400, 1e6)];
+    devices.extend(experts.iter().zip(1..).map(|(count, id)| device(id, 20 + 100 * count, 1e6)));
+    // The others have no binding for a block's keys.
+    devices.iter_mut().skip(1).for_each(|device| device.binding = Bytes(1));
+    RoomFixture::new(model(4), devices)
+}
+
+/// How many holders each expert has that is on no stage.
+fn copies(planned: &Planned) -> Vec<usize> {
+    let remote = planned.plan.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
+    remote.filter(|holders| !holders.contains(&ExpertHolder::Own)).map(Vec::len).collect()
+}
+
+fn check_memory(fixture: &RoomFixture, planned: &Planned) {
+    assert_eq!(planned.plan.validate(&fixture.shape), Ok(()));
+    for device in &fixture.devices {
+        let units = planned.plan.units_for(device.peer, &fixture.shape);
+        let bytes: Bytes = units.iter().map(|unit| fixture.shape.unit_bytes(*unit)).sum();
+        assert!(bytes.saturating_add(Bytes(20)) <= device.budget, "{bytes} on {:?}", device.peer);
+    }
+}
+
+#[test]
+fn experts_have_two_holders_where_memory_allows() {
+    let fixture = pool(&[24, 24, 24, 24, 24, 24]);
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    check_memory(&fixture, &planned);
+    assert_eq!(copies(&planned), vec![2; 60], "sixteen of each block but four");
+    assert!(planned.reason.contains("each on 2"), "{}", planned.reason);
+    let tight = pool(&[13, 13, 13, 13, 13]);
+    let planned = tight.plan(Sharing::Fastest).unwrap();
+    check_memory(&tight, &planned);
+    assert_eq!(copies(&planned).iter().sum::<usize>(), 65, "60 experts in 65 places");
+}
+
+#[test]
+fn a_device_with_room_for_one_expert_takes_part() {
+    let fixture = pool(&[29, 30, 1]);
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    check_memory(&fixture, &planned);
+    assert_eq!(planned.plan.units_for(peer(3), &fixture.shape).len(), 1, "{}", planned.reason);
+    let short = pool(&[29, 29, 1]).plan(Sharing::Fastest);
+    assert!(short.is_err(), "one expert is left over");
+}
+
+#[test]
+fn experts_that_are_used_more_stay_or_have_more_holders() {
+    let mut fixture = pool(&[40, 40, 40, 40]);
+    // Of each block the last expert is used in most tokens, and the one before it more than others.
+    let counts: Vec<f64> = (0..16).map(|expert| [1.0, 1.0, 1.0, 1.0, 3.0, 8.0][usize::max(expert, 10) - 10]).collect();
+    let used: BTreeMap<BlockIndex, Vec<f64>> = (0..4).map(|block| (BlockIndex(block), counts.clone())).collect();
+    fixture.layers = fixture.layers.with_expert_use(&used);
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    check_memory(&fixture, &planned);
+    let remote = &planned.plan.stages[0].remote;
+    let [first, last] = [&remote[0], remote.last().unwrap()];
+    assert_eq!(first.holders[15], [ExpertHolder::Own], "there is room for four: the most used ones");
+    assert_eq!((last.holders[0].len(), last.holders[14].len(), last.holders[15].len()), (2, 4, 4), "{last:?}");
+}
+
+#[test]
+fn three_stages_keep_the_mixers_where_no_two_can() {
+    // Mixers of eight blocks and the ends take 580 bytes: three devices keep them, and all others hold experts.
+    let mut devices: Vec<_> = (0..3).map(|id| device(id, 280, 1e6)).collect();
+    devices.extend((3..20).map(|id| device(id, 20 + 800, 1e6)));
+    let mut shape = model(8);
+    // Nobody has memory for a whole block, and the lenders lend their own little bindings only.
+    shape.blocks.iter_mut().for_each(|block| block.token_mixer = Bytes(40));
+    let mut fixture = RoomFixture::new(shape, devices);
+    fixture.devices.iter_mut().skip(3).for_each(|device| device.binding = Bytes(1));
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    check_memory(&fixture, &planned);
+    assert_eq!(planned.plan.stages.len(), 3, "{}", planned.reason);
+}
+
+#[test]
+fn everyone_takes_part_with_experts_where_no_block_fits() {
+    let mut devices = vec![device(0, 5_000, 1e6), device(1, 5_000, 1e6)];
+    devices.extend([(2, 320), (3, 120), (4, 90)].map(|(id, budget)| device(id, budget, 1e6)));
+    let fixture = RoomFixture::new(model(4), devices);
+    let planned = fixture.plan(Sharing::Everyone).unwrap();
+    check_memory(&fixture, &planned);
+    assert_eq!(planned.plan.stages.len(), 2);
+    let working: Vec<PeerId> = planned.plan.peers().into_iter().collect();
+    assert_eq!(working, (0..4).map(peer).collect::<Vec<_>>(), "all but the one with room for nothing");
+    let trips: usize = planned.prediction.stages.iter().map(|stage| stage.experts.len()).sum();
+    assert_eq!(trips, 1, "one round trip is enough");
+    assert!(planned.reason.contains("3 messages") || planned.reason.contains("experts"), "{}", planned.reason);
+    // The stage keeps its copies.
+    let remote = planned.plan.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
+    assert!(remote.clone().all(|holders| holders.last() == Some(&ExpertHolder::Own)), "{:?}", planned.plan.stages);
+    assert_eq!(remote.filter(|holders| holders.len() > 1).count(), 4, "three on one device, one on the other");
+}
+
+#[test]
+fn the_fastest_plan_says_what_experts_elsewhere_would_cost() {
+    // Two stages of whole blocks; or one with all mixers and a round trip of 20 ms for each of three blocks and a sync.
+    let devices = vec![device(0, 3_620, 1e6), device(1, 5_000, 1e6), device(2, 200, 1e6)];
+    let links = star(&devices, 10.0);
+    let fixture = RoomFixture::new(model(4), devices).with_links(links);
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    check_memory(&fixture, &planned);
+    assert!(planned.plan.stages.iter().all(|stage| stage.remote.is_empty()), "{:?}", planned.plan.stages);
+    let expected = "experts apart from their blocks would need";
+    assert!(planned.reason.contains(expected), "{}", planned.reason);
+    let spare = planned.spares.iter().find(|spare| spare.peer == peer(2)).unwrap();
+    assert!(matches!(spare.reason, SpareReason::Experts { millis, .. } if (11.0..45.0).contains(&millis)), "{spare:?}");
+}
+
+#[test]
+fn a_second_holder_helps_where_answers_vary() {
+    let mut fixture = pool(&[24, 24, 24, 24, 24, 24]);
+    let wait = |fixture: &RoomFixture| {
+        let planned = fixture.plan(Sharing::Fastest).unwrap();
+        let trip = planned.prediction.stages[0].experts[0];
+        (trip.wait_millis, trip.asked, trip.bytes, planned.plan)
+    };
+    let (steady, asked, bytes, plan) = wait(&fixture);
+    assert_eq!(asked, 1, "where nothing varies nobody is asked twice");
+    (1..=6).for_each(|id| fixture.links.set_spread(peer(id), 0.5));
+    let (hedged, asked, more, _) = wait(&fixture);
+    assert_eq!(asked, 2);
+    assert!(more < 1.11 * bytes, "one call in ten is made twice: {more} instead of {bytes}");
+    let mut alone = plan;
+    alone.stages[0]
+        .remote
+        .iter_mut()
+        .for_each(|remote| remote.holders.iter_mut().for_each(|holders| holders.truncate(1)));
+    let once = predict(&fixture.room(Sharing::Fastest), &alone).stages[0].experts[0].wait_millis;
+    assert!(steady < hedged && hedged < 0.95 * once, "{steady} steady, {hedged} with a second holder, {once} without");
+}
+
+#[test]
+fn conversations_share_a_round_trip() {
+    let fixture = pool(&[24, 24, 24, 24, 24, 24]);
+    let planned = fixture.plan(Sharing::Fastest).unwrap();
+    let room = fixture.room(Sharing::Fastest);
+    let one = predict_together(&room, &planned.plan, 1);
+    assert!((one.token_millis - planned.prediction.token_millis).abs() < 1e-9, "{one:?}");
+    let eight = predict_together(&room, &planned.plan, 8);
+    let gain = eight.tokens_per_second / one.tokens_per_second;
+    assert!((4.0..8.0).contains(&gain), "latency is most of a token and shared by eight: {gain}");
+}
+
+#[test]
+fn experts_are_spread_where_the_host_asks_for_it() {
+    // Every device could hold the whole model.
+    let devices = (0..4).map(|id| device(id, 20 + 100 + 4 * (60 + 1_600) + 400, 1e6)).collect();
+    let fixture = RoomFixture::new(model(4), devices);
+    let fastest = fixture.plan(Sharing::Fastest).unwrap();
+    assert!(fastest.plan.stages.iter().all(|stage| stage.remote.is_empty()), "round trips cost more than they give");
+    let planned = fixture.plan(Sharing::Experts).unwrap();
+    check_memory(&fixture, &planned);
+    assert_eq!(planned.plan.peers().len(), 4, "{}", planned.reason);
+    let remote = planned.plan.stages.iter().flat_map(|stage| &stage.remote).flat_map(|remote| &remote.holders);
+    for holders in remote.clone() {
+        let own = holders.iter().position(|holder| *holder == ExpertHolder::Own);
+        assert_eq!((holders.len(), own), (3, Some(2)), "two others, and the stage if none of them answers");
+    }
+    assert_eq!(remote.count(), 4 * 16, "all experts are spread");
+    assert!(planned.reason.starts_with("The experts are spread over 4 devices"), "{}", planned.reason);
+}
+
+#[test]
+fn a_model_without_experts_is_shared_as_the_fastest_plan() {
+    let devices: Vec<_> = (0..3).map(|id| device(id, 400, 1e6)).collect();
+    let fixture = RoomFixture::new(potluck_testkit::dense_shape(4), devices);
+    let (fastest, experts) = (fixture.plan(Sharing::Fastest), fixture.plan(Sharing::Experts));
+    assert_eq!(fastest.ok().map(|planned| planned.plan.stages), experts.ok().map(|planned| planned.plan.stages));
+}
