@@ -39,7 +39,8 @@ fn execute(command: Command) -> Result<()> {
         }
         Command::Run(run) => run::run(&run),
         Command::Test(test) => test::run(&test.only),
-        Command::Simulate { arguments } => run::simulate(&arguments),
+        Command::Simulate { arguments } => run::tool("potluck-simulate", &arguments),
+        Command::Paper { arguments } => run::tool("potluck-paper", &arguments),
         Command::BenchReport => bench_report::write(),
         Command::Screenshots => e2e::screenshots(),
     }

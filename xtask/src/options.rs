@@ -26,6 +26,13 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
+    /// Evaluate what papers project, beside their figures; `cargo xtask paper --help` lists them
+    #[command(disable_help_flag = true)]
+    Paper {
+        /// Passed on
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Build the page (to dist/) and the relay without starting them
     Build,
     /// Render the tables of BENCHMARKS.md from bench/results/

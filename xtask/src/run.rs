@@ -1,4 +1,4 @@
-//! `cargo xtask run` and `cargo xtask simulate`.
+//! `cargo xtask run`, and tools that are crates of their own: `cargo xtask simulate` and `cargo xtask paper`.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -38,13 +38,13 @@ pub fn run(options: &Run) -> Result<()> {
     replace_process(relay)
 }
 
-/// Runs the simulator, which is a crate of its own to keep this one small.
-pub fn simulate(arguments: &[OsString]) -> Result<()> {
-    let mut simulator = cargo();
-    simulator.args(["run", "--quiet", "--package", "potluck-simulate", "--"]).args(arguments);
+/// Runs a tool that is a crate of its own to keep this one small.
+pub fn tool(package: &str, arguments: &[OsString]) -> Result<()> {
+    let mut tool = cargo();
+    tool.args(["run", "--quiet", "--package", package, "--"]).args(arguments);
     // Files named on the command line are meant from where it was typed.
-    simulator.current_dir(std::env::current_dir()?);
-    replace_process(simulator)
+    tool.current_dir(std::env::current_dir()?);
+    replace_process(tool)
 }
 
 /// Turns this process into the command, so that Ctrl-C reaches that alone and a relay can close its rooms.

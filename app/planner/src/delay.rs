@@ -232,6 +232,25 @@ mod tests {
         assert!((later(1e6) - one).abs() < 0.01 * one, "a hedge that comes too late changes nothing");
     }
 
+    /// The 99th percentile of the slowest of five answers.
+    #[test]
+    fn a_hedge_after_three_quarters_has_most_of_the_gain_for_a_quarter_more_calls() {
+        let p99 = |copies: Vec<Copy>| {
+            let call = Call { chance: 1.0, copies };
+            let (mut low, mut high) = (0.0, 1e3);
+            for _ in 0..60 {
+                let middle = (low + high) / 2.0;
+                if (1.0 - call.open(middle)).powi(5) < 0.99 { low = middle } else { high = middle }
+            }
+            low
+        };
+        let copy = |start_millis| Copy { delay: worker(), start_millis };
+        let (one, two) = (p99(vec![copy(0.0)]), p99(vec![copy(0.0), copy(0.0)]));
+        let hedged = p99(vec![copy(0.0), copy(worker().quantile(crate::HEDGE_QUANTILE))]);
+        let gain = (one - hedged) / (one - two);
+        assert!((0.6..0.7).contains(&gain), "{gain}: {one} ms, hedged {hedged}, two at once {two}");
+    }
+
     #[test]
     fn measured_quantiles_are_a_distribution_too() {
         let quantiles = Delay::Quantiles(

@@ -48,3 +48,4 @@ pub use room::{Device, Effort, Presence, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};
 pub use together::{Together, predict_together};
+pub use trips::HEDGE_QUANTILE;

@@ -142,7 +142,7 @@ fn a_second_holder_helps_where_answers_vary() {
     (1..=6).for_each(|id| fixture.links.set_spread(peer(id), 0.5));
     let (hedged, asked, more, _) = wait(&fixture);
     assert_eq!(asked, 2);
-    assert!(more < 1.11 * bytes, "one call in ten is made twice: {more} instead of {bytes}");
+    assert!(more < 1.26 * bytes, "one call in four is made twice: {more} instead of {bytes}");
     let mut alone = plan;
     alone.stages[0]
         .remote
