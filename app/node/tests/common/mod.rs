@@ -136,12 +136,23 @@ pub async fn host_with(
     budget: u64,
     files: Vec<Rc<dyn LocalFile>>,
 ) -> String {
+    host_sharing(session, origin, source, (budget, Sharing::Fastest), files).await
+}
+
+/// Opens a room whose work is shared in this way; returns its link.
+pub async fn host_sharing(
+    session: &mut Session,
+    origin: &str,
+    source: ModelSource,
+    (budget, sharing): (u64, Sharing),
+    files: Vec<Rc<dyn LocalFile>>,
+) -> String {
     let choice = HostChoice {
         model: source,
         budget,
         context: CONTEXT,
         cache: None,
-        sharing: Sharing::Fastest,
+        sharing,
         visible: false,
         resume: None,
         doors: Default::default(),
