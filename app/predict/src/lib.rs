@@ -1,0 +1,122 @@
+//! Which experts a token will use (od-moe.txt 3.2): predictors behind one trait, in the order of what they cost, and how
+//! to judge them: routing traces, recall, and a simulated pool of expert slots with Belady's optimum.
+//!
+//! A prediction never changes an answer: a wrong one loads what nobody needs, and a missing one makes a token wait.
+//! Pure state machines: no clock, no I/O.
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod history;
+mod next_router;
+mod pool;
+mod recall;
+mod recorded;
+mod schedule;
+mod trace;
+
+pub use history::{GivenLast, MostFrequent, MostRecent};
+pub use next_router::NextRouter;
+pub use pool::{Eviction, Pool, PoolReport, TooSmall, simulate};
+pub use recall::{Recall, recall};
+pub use recorded::Recorded;
+pub use schedule::Schedule;
+pub use trace::{MAX_TRACE_BYTES, Sequence, Trace, TraceError, TraceShape};
+
+use potluck_plan::{BlockIndex, ExpertId, Position};
+
+/// An expert that a token may use.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guess {
+    /// Which.
+    pub expert: ExpertId,
+    /// How likely, from 0 to 1.
+    pub confidence: f32,
+}
+
+/// Says which experts will be used.
+pub trait Predictor {
+    /// Its name in tables.
+    fn name(&self) -> String;
+
+    /// Experts that the token at this position may use in this block, the likeliest first, none twice. Empty if it
+    /// cannot say.
+    fn predict(&self, position: Position, block: BlockIndex) -> Vec<Guess>;
+
+    /// What the router chose for a token. Called for every block of every token, in order.
+    fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]);
+
+    /// A conversation starts: what was learned of the text so far says nothing of the next tokens.
+    fn restart(&mut self) {}
+}
+
+/// Predicts nothing: experts are loaded when they are needed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+impl Predictor for Nothing {
+    fn name(&self) -> String {
+        "none".to_owned()
+    }
+
+    fn predict(&self, _: Position, _: BlockIndex) -> Vec<Guess> {
+        Vec::new()
+    }
+
+    fn observe(&mut self, _: Position, _: BlockIndex, _: &[ExpertId]) {}
+}
+
+/// Predictors in line: the first that can say something is believed, so that one whose peer left is replaced within a
+/// token.
+#[derive(Default)]
+pub struct FirstOf(pub Vec<Box<dyn Predictor>>);
+
+impl Predictor for FirstOf {
+    fn name(&self) -> String {
+        self.0.iter().map(|predictor| predictor.name()).collect::<Vec<_>>().join(", else ")
+    }
+
+    fn predict(&self, position: Position, block: BlockIndex) -> Vec<Guess> {
+        let guesses = self.0.iter().map(|predictor| predictor.predict(position, block));
+        guesses.into_iter().find(|guesses| !guesses.is_empty()).unwrap_or_default()
+    }
+
+    fn observe(&mut self, position: Position, block: BlockIndex, chosen: &[ExpertId]) {
+        self.0.iter_mut().for_each(|predictor| predictor.observe(position, block, chosen));
+    }
+
+    fn restart(&mut self) {
+        self.0.iter_mut().for_each(|predictor| predictor.restart());
+    }
+}
+
+/// Guesses from scores by expert, the highest first; what has none is left out.
+fn ranked(scores: &[f32]) -> Vec<Guess> {
+    let guess = |(expert, score): (usize, &f32)| Guess { expert: ExpertId(expert as u16), confidence: score.min(1.0) };
+    let mut guesses: Vec<Guess> = scores.iter().enumerate().filter(|(_, score)| **score > 0.0).map(guess).collect();
+    guesses.sort_by(|a, b| {
+        let score = |guess: &Guess| scores[usize::from(guess.expert.0)];
+        score(b).total_cmp(&score(a)).then(a.expert.cmp(&b.expert))
+    });
+    guesses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_in_line_takes_over() {
+        let shape = TraceShape { blocks: 1, experts: 4, used: 1 };
+        let mut line = FirstOf(vec![Box::new(NextRouter::new(shape)), Box::new(MostRecent::new(shape))]);
+        assert!(line.predict(Position(0), BlockIndex(0)).is_empty(), "nobody knows anything yet");
+        line.observe(Position(0), BlockIndex(0), &[ExpertId(2)]);
+        assert_eq!(line.predict(Position(1), BlockIndex(0))[0].expert, ExpertId(2), "no scores came");
+        assert_eq!(line.name(), "next router, else most recent");
+    }
+
+    #[test]
+    fn guesses_are_ranked_and_none_comes_without_a_score() {
+        let experts: Vec<u16> = ranked(&[0.1, 0.0, 3.0, 0.1, f32::NAN]).iter().map(|guess| guess.expert.0).collect();
+        assert_eq!(experts, [2, 0, 3]);
+    }
+}
