@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use potluck_plan::{ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
+use potluck_plan::{ExpertHolder, ModelShape, Plan, PlanEpoch, Stage, WeightUnit};
 use potluck_planner::{Planned, Room, Sharing, TAU};
 use potluck_protocol::{Frame, Prepare};
 
@@ -218,15 +218,26 @@ struct Noise {
     millis: f64,
 }
 
-/// A plan is worth the change if more devices take part (where that is wanted), or if it is faster by more than a
-/// margin and by more than measurements vary.
+/// A plan is worth the change if more devices take part, or hold experts (where that is wanted), or if it is faster by
+/// more than a margin and by more than measurements vary.
 fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
-    let (many, before) = (new.plan.peers().len(), old.peers().len());
-    if room.sharing == Sharing::Everyone && many != before {
+    let taking_part = |plan: &Plan| match room.sharing {
+        Sharing::Fastest => 0,
+        Sharing::Everyone => plan.peers().len(),
+        Sharing::Experts => expert_holders(plan),
+    };
+    let (many, before) = (taking_part(&new.plan), taking_part(old));
+    if many != before {
         return many > before;
     }
     let old_millis = potluck_planner::predict(room, old).token_millis;
     !same_placement(&new.plan, old) && new.prediction.token_millis + noise.millis < (TAU - noise.share) * old_millis
+}
+
+/// Devices that hold experts for a stage of another one.
+fn expert_holders(plan: &Plan) -> usize {
+    let holders = plan.pooled().flat_map(|(.., holders)| holders).filter(|holder| **holder != ExpertHolder::Own);
+    holders.collect::<BTreeSet<_>>().len()
 }
 
 /// The same parts on the same peers, whatever the epoch.
