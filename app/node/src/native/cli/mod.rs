@@ -2,6 +2,7 @@
 
 mod bench;
 mod options;
+mod rounds;
 mod session;
 mod values;
 

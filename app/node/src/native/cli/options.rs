@@ -12,6 +12,7 @@ use potluck_swarm::HostCommand;
 use thiserror::Error;
 
 use super::bench::BenchOptions;
+use super::rounds::RoundOptions;
 use super::values::{parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
 use crate::native::{Delay, Fingerprint};
 
@@ -158,6 +159,9 @@ pub struct Options {
     /// deviation of their logarithm
     #[arg(long, hide = true, value_name = "MILLIS")]
     pub delay: Option<Delay>,
+    /// What is asked how often.
+    #[command(flatten)]
+    pub rounds: RoundOptions,
     /// For measurements and tests: treat the device as this tier, whatever it reports
     #[arg(long, hide = true, value_parser = parse_tier)]
     pub tier: Option<Tier>,
@@ -191,6 +195,7 @@ impl Default for Options {
             allow_private_links: false,
             slow: 1,
             delay: None,
+            rounds: RoundOptions::default(),
             tier: None,
             hidden: Vec::new(),
         }

@@ -15,6 +15,7 @@ use potluck_panel::{
 use potluck_text::texts;
 
 use super::Options;
+use super::rounds::is_ready;
 use crate::events::Inputs;
 use crate::native::{Network, platform};
 use crate::node::{Input, Node, NodeOptions, Pooling};
@@ -224,10 +225,13 @@ impl Session {
     /// A sentence: the room ended, or the answer failed.
     pub async fn stay(&mut self, options: &Options) -> Result<(), String> {
         if options.prompt.is_some() {
-            while self.status.plan.as_ref().is_none_or(|plan| plan.state != PlanStatus::Up) {
+            while !is_ready(&self.status, &options.rounds) {
                 self.next().await?;
             }
-            self.ask(options).await?;
+            match options.rounds.several() {
+                true => self.rounds(&prompt(options), options).await?,
+                false => self.ask(options).await?,
+            }
             return self.leave().await;
         }
         loop {
