@@ -98,6 +98,14 @@ pub struct Timings {
     pub context: u32,
 }
 
+impl Timings {
+    /// Milliseconds from one token to the next; 0 if there is no second one.
+    pub fn millis_a_token(&self) -> f64 {
+        let steps = self.answer_tokens.saturating_sub(1);
+        if steps > 0 { self.decode_ms / f64::from(steps) } else { 0.0 }
+    }
+}
+
 /// A message from peer to peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Frame {

@@ -1,6 +1,7 @@
 //! The native adapters and the headless peer `potluck-node`.
 
 pub mod cli;
+mod delay;
 mod files;
 mod fingerprint;
 mod net;
@@ -13,6 +14,7 @@ mod tls;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+pub use delay::{BadDelay, Delay};
 pub use files::{DiskFile, open_model_files};
 pub use fingerprint::{BadFingerprint, Fingerprint};
 pub use net::{NativeTransport, Network};

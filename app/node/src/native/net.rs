@@ -20,6 +20,7 @@ use tokio_tungstenite::{Connector, connect_async_tls_with_config};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector as _, DefaultConnector, TcpConnector};
 
+use super::delay::Delay;
 use super::fingerprint::Fingerprint;
 use super::public::{AllowedAddresses, is_public};
 use super::relay_tls::RelayTls;
@@ -37,7 +38,7 @@ const MAX_REPLY: u64 = 64 << 20;
 const MAX_ERROR: u64 = 64 << 10;
 
 /// Whom this program talks to.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Network {
     /// The relay's origin.
     pub relay: String,
@@ -45,6 +46,8 @@ pub struct Network {
     pub relay_fingerprint: Option<Fingerprint>,
     /// Links to models may lead to private addresses and need no TLS.
     pub allow_private_links: bool,
+    /// For measurements only: how late this device's messages leave for the relay.
+    pub delay: Option<Delay>,
 }
 
 /// Discovery for programs: there is none.
@@ -63,6 +66,7 @@ pub struct NativeTransport {
     tls: Result<Arc<ClientConfig>, String>,
     to_relay: Option<ureq::Agent>,
     to_links: ureq::Agent,
+    delay: Option<Delay>,
 }
 
 impl NativeTransport {
@@ -74,7 +78,7 @@ impl NativeTransport {
             true => to_links(|_| true, false),
             false => to_links(is_public, true),
         };
-        Self { relay: network.relay.trim_end_matches('/').to_owned(), tls, to_relay, to_links }
+        Self { relay: network.relay.trim_end_matches('/').to_owned(), tls, to_relay, to_links, delay: network.delay }
     }
 
     fn is_relays(&self, url: &str) -> bool {
@@ -111,7 +115,7 @@ fn to_links(allowed: fn(IpAddr) -> bool, public: bool) -> ureq::Agent {
 
 impl Transport for NativeTransport {
     fn connect(&self, url: String) -> LocalBoxFuture<'static, Result<Socket, NetError>> {
-        let tls = self.tls.clone();
+        let (tls, delay) = (self.tls.clone(), self.delay);
         Box::pin(async move {
             let tls = tls.map_err(|error| NetError::unreachable(&url, error))?;
             let config = WebSocketConfig::default().max_message_size(Some(32 << 20)).max_frame_size(Some(32 << 20));
@@ -121,7 +125,11 @@ impl Transport for NativeTransport {
                 .map_err(|_| NetError::unreachable(&url, "no answer in time"))?
                 .map_err(|error| NetError::unreachable(&url, explain(&error)))?;
             let (mut sink, stream) = socket.split();
-            let (sender, mut outgoing) = mpsc::unbounded();
+            let (sender, outgoing) = mpsc::unbounded();
+            let mut outgoing = match delay {
+                Some(delay) => delay.apply(outgoing),
+                None => outgoing.boxed(),
+            };
             tokio::task::spawn_local(async move {
                 while let Some(message) = outgoing.next().await {
                     if sink.send(message).await.is_err() {

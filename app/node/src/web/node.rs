@@ -11,7 +11,7 @@ use web_sys::{File, MessageEvent, MessagePort};
 use super::files::PickedFile;
 use super::same_browser::{DISCOVERY_PORT, DiscoveryPort};
 use super::{js, logging, platform};
-use crate::node::{Input, Node, NodeOptions};
+use crate::node::{Input, Node, NodeOptions, Pooling};
 use crate::platform::LocalFile;
 
 /// The worker's first message: it listens.
@@ -30,8 +30,9 @@ pub fn run() {
         Err(error) => log::error!("a message to the page cannot be written: {error}"),
     });
     let discovery = DiscoveryPort::default();
-    let (node, queue, inputs) =
-        Node::new(platform(&discovery), NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new() });
+    let pooling = Pooling::default();
+    let options = NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new(), pooling };
+    let (node, queue, inputs) = Node::new(platform(&discovery), options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {
             Some(text) if text == PING => return say(PONG),

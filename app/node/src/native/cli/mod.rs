@@ -2,6 +2,7 @@
 
 mod bench;
 mod options;
+mod rounds;
 mod session;
 mod values;
 
@@ -81,8 +82,8 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         in_advance: true,
         hidden: Vec::new(),
         doors: Default::default(),
-        replicas: HostCommand::REPLICAS,
-        hedging: Default::default(),
+        replicas: options.replicas,
+        hedging: options.hedging,
         spot_checks: HostCommand::SPOT_CHECKS,
     };
     session.send(Input::Alone(command, options.budget, files));

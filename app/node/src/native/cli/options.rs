@@ -7,11 +7,14 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
 use potluck_planner::measures::Measure;
+use potluck_protocol::Hedging;
+use potluck_swarm::HostCommand;
 use thiserror::Error;
 
 use super::bench::BenchOptions;
-use super::values::{parse_budget, parse_cache_type, parse_sharing, parse_tier};
-use crate::native::Fingerprint;
+use super::rounds::RoundOptions;
+use super::values::{parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
+use crate::native::{Delay, Fingerprint};
 
 const USAGE: &str = "\
 potluck-node run MODEL.gguf --prompt TEXT    answer one prompt on this device, without a network
@@ -122,9 +125,15 @@ pub struct Options {
     /// host, run: positions of context
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub context: u32,
-    /// host, run: how work is shared, fastest or everyone
+    /// host, run: how work is shared: fastest, everyone or experts
     #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
+    /// host: on how many devices each expert lies where experts are spread
+    #[arg(long, value_name = "N", default_value_t = HostCommand::REPLICAS, value_parser = clap::value_parser!(u8).range(1..))]
+    pub replicas: u8,
+    /// host: how holders of experts are asked: off, adaptive, or so many at once
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
+    pub hedging: Hedging,
     /// The name that others see
     #[arg(long, default_value = "Native peer")]
     pub name: String,
@@ -146,6 +155,13 @@ pub struct Options {
     /// For measurements: how many times the device runs its work, to act as a slower one
     #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub slow: u32,
+    /// For measurements: how many milliseconds late this device's messages leave, with a comma also the standard
+    /// deviation of their logarithm
+    #[arg(long, hide = true, value_name = "MILLIS")]
+    pub delay: Option<Delay>,
+    /// What is asked how often.
+    #[command(flatten)]
+    pub rounds: RoundOptions,
     /// For measurements and tests: treat the device as this tier, whatever it reports
     #[arg(long, hide = true, value_parser = parse_tier)]
     pub tier: Option<Tier>,
@@ -169,6 +185,8 @@ impl Default for Options {
             context: 4096,
             cache_type: None,
             share: Sharing::Fastest,
+            replicas: HostCommand::REPLICAS,
+            hedging: Hedging::default(),
             name: "Native peer".to_owned(),
             gpu: None,
             gpu_index: 0,
@@ -176,6 +194,8 @@ impl Default for Options {
             relay_fingerprint: None,
             allow_private_links: false,
             slow: 1,
+            delay: None,
+            rounds: RoundOptions::default(),
             tier: None,
             hidden: Vec::new(),
         }

@@ -15,9 +15,10 @@ use potluck_panel::{
 use potluck_text::texts;
 
 use super::Options;
+use super::rounds::is_ready;
 use crate::events::Inputs;
 use crate::native::{Network, platform};
-use crate::node::{Input, Node, NodeOptions};
+use crate::node::{Input, Node, NodeOptions, Pooling};
 
 /// The request of `--prompt`.
 const REQUEST: RequestId = RequestId(1);
@@ -41,6 +42,7 @@ impl Session {
             relay: relay.to_owned(),
             relay_fingerprint: options.relay_fingerprint,
             allow_private_links: options.allow_private_links,
+            delay: options.delay,
         };
         let platform = platform(options.cache.clone().unwrap_or_else(default_cache), &network);
         let keys = potluck_trust::IdentityKeys::generate(platform.random);
@@ -55,8 +57,9 @@ impl Session {
             // Fails if the session has ended.
             let _ = sender.unbounded_send(message);
         });
-        let (node, queue, inputs) =
-            Node::new(platform, NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone() });
+        let pooling = Pooling { replicas: options.replicas, hedging: options.hedging, ..Pooling::default() };
+        let options_of_node = NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone(), pooling };
+        let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));
         let session = Self { inputs, messages, task, status: Status::default(), phase: String::new(), room_keys: None };
         session.page(ToNode::Start {
@@ -222,10 +225,13 @@ impl Session {
     /// A sentence: the room ended, or the answer failed.
     pub async fn stay(&mut self, options: &Options) -> Result<(), String> {
         if options.prompt.is_some() {
-            while self.status.plan.as_ref().is_none_or(|plan| plan.state != PlanStatus::Up) {
+            while !is_ready(&self.status, &options.rounds) {
                 self.next().await?;
             }
-            self.ask(options).await?;
+            match options.rounds.several() {
+                true => self.rounds(&prompt(options), options).await?,
+                false => self.ask(options).await?,
+            }
             return self.leave().await;
         }
         loop {

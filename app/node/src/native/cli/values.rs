@@ -2,6 +2,7 @@
 
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
+use potluck_protocol::Hedging;
 
 use crate::native::{BadFingerprint, Fingerprint};
 
@@ -31,6 +32,19 @@ pub fn parse_sharing(text: &str) -> Result<Sharing, String> {
         "everyone" => Ok(Sharing::Everyone),
         "experts" => Ok(Sharing::Experts),
         _ => Err("expected fastest, everyone or experts".to_owned()),
+    }
+}
+
+/// Parses how holders of experts are asked.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_hedging(text: &str) -> Result<Hedging, String> {
+    match (text, text.parse()) {
+        ("off", _) => Ok(Hedging::Off),
+        ("adaptive", _) => Ok(Hedging::Adaptive),
+        (_, Ok(copies @ 1..)) => Ok(Hedging::Copies(copies)),
+        _ => Err("expected off, adaptive or a number of holders".to_owned()),
     }
 }
 
