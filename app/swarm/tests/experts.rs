@@ -172,13 +172,52 @@ fn copies_at_once_cancel_the_slower_ones() {
     world.run(begin + 60_000.0, |world| ended(world, asker, 1));
     assert_eq!(world.answer(asker, 1).unwrap().tokens, expected(60));
     world.run(world.now() + 3_000.0, |_| false);
-    let shown = world.view(0).room.unwrap().plan.experts.unwrap();
+    let shown = world.view(0).room.unwrap().plan.experts.clone().unwrap();
     assert!(shown.pooled > 12, "{shown:?}");
     assert_eq!((shown.fewest_holders, shown.open_calls), (2, 0), "{shown:?}");
     assert!(shown.hedges > 60 && (1..shown.hedges).contains(&shown.hedges_won), "{shown:?}");
     assert!(shown.round_trip_ms > 20.0, "longer than the holders hesitate: {shown:?}");
     let cancelled: u32 = (1..6).map(|device| world.cancelled(device)).sum();
     assert!(cancelled > 20, "engines drop what lost early enough: {cancelled}");
+}
+
+#[test]
+fn the_room_shows_who_holds_which_experts_what_they_cost_and_who_computed_how_much() {
+    let (mut world, asker) = pooled(1, 2, Hedging::Adaptive, &[helper(); 5]);
+    world.run(30_000.0, |world| fewest(world) == 2);
+    let begin = world.now() + 100.0;
+    world.prompt(asker, 1, TEXT, 60, begin);
+    world.run(begin + 60_000.0, |world| ended(world, asker, 1));
+    world.run(world.now() + 3_000.0, |_| false);
+    let (_, plan) = plan(&world).unwrap();
+    let room = world.view(0).room.unwrap();
+    let shown = room.plan.experts.clone().unwrap();
+    let copies: usize = plan.pooled().map(|(.., holders)| holders.len()).sum();
+    assert_eq!((shown.wanted_holders, shown.short), (2, 0), "{shown:?}");
+    assert!((shown.mean_holders - copies as f64 / f64::from(shown.pooled)).abs() < 1e-9, "{shown:?}");
+    assert_eq!(shown.holders.iter().map(|holder| holder.peer).collect::<Vec<_>>(), {
+        holders(&world).into_iter().map(|device| PeerId([device as u8 + 1; 16])).collect::<Vec<_>>()
+    });
+    for holder in &shown.holders {
+        assert_eq!(holder.bytes.0, 20 * u64::from(holder.experts), "an expert has 20 bytes: {holder:?}");
+        assert!(holder.answers > 0 && holder.median_ms > 0.0 && holder.slow_ms >= holder.median_ms, "{holder:?}");
+    }
+    let blocks = plan.stages.iter().map(|stage| stage.remote.len()).sum::<usize>() as f64;
+    assert!(shown.trips > blocks - 0.5 && shown.trips <= blocks, "{blocks} blocks, {shown:?}");
+    let token = room.plan.measured_token_ms;
+    assert!(shown.trips_ms > shown.round_trip_ms && shown.trips_ms < token, "a token takes {token} ms: {shown:?}");
+    // 22 letters and 59 tokens pass: the last one is not computed.
+    let tokens = TEXT.len() as u64 + 59;
+    let credit = |peer: PeerId| room.credits.iter().find(|credit| credit.peers.contains(&peer)).unwrap().work;
+    assert_eq!(credit(plan.stages[0].peer).tokens, tokens, "the stage has computed every token once");
+    for holder in &shown.holders {
+        let work = credit(holder.peer);
+        assert!(work.tokens > 0 && work.tokens <= tokens && work.gpu_millis > 0.0 && work.bytes.0 > 0, "{work:?}");
+    }
+    let guest = PeerId([asker as u8 + 1; 16]);
+    assert!(room.credits.iter().all(|credit| !credit.peers.contains(&guest)), "who asks has computed nothing");
+    let sentence = room.plan.spreading.clone().unwrap();
+    assert!(sentence.starts_with("Experts are spread because whole blocks do not fit:"), "{sentence}");
 }
 
 /// A copy is asked for while the first holder hesitates, so a long tail costs less.

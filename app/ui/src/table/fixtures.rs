@@ -73,5 +73,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         waiting: None,
         reason: String::new(),
         help: vec![],
+        experts: None,
+        spreading: None,
     }
 }
