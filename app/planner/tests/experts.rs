@@ -127,8 +127,7 @@ fn spreading_experts_is_compared_with_whole_blocks() {
     let compared = compare(&fixture.room(Sharing::Fastest)).unwrap();
     assert_eq!(compared.whole_millis, Some(planned.prediction.token_millis));
     let more = compared.spread_millis - planned.prediction.token_millis;
-    let least = 20.0 * compared.trips as f64 - 20.0;
-    assert!(compared.trips >= 3 && more > least, "a round trip of 20 ms a block, and one hop less: {compared:?}");
+    assert!(compared.trips >= 3 && more > 40.0, "most tokens make a round trip of 20 ms a block: {compared:?}");
     let tight = compare(&pool(&[24, 24, 24, 24, 24, 24]).room(Sharing::Fastest)).unwrap();
     assert_eq!((tight.whole_millis, tight.trips), (None, 4), "whole blocks do not fit");
     let alone = RoomFixture::new(model(4), vec![device(0, 20_000, 1e6)]);

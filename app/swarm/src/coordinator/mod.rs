@@ -155,10 +155,14 @@ impl Coordinator {
     }
 
     fn lost(&mut self, peer: PeerId, why: &str, cx: &mut EventContext) {
+        let had_part = self.planning.plans.active().is_some_and(|plan| plan.peers().contains(&peer));
         if self.planning.lose(peer, cx) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
             self.recover(Some(peer), &reason, cx);
         } else {
+            if had_part {
+                cx.out.notice(Severity::Info, format!("{why} Others hold its experts too, so answers go on."));
+            }
             self.planning.standbys.forget(peer);
             self.replan(cx);
         }
