@@ -91,6 +91,31 @@ fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
     }
 }
 
+/// A host that runs everything alone spreads the experts over whoever comes later, if it was asked to. What that costs is
+/// known, and no reason against it.
+#[test]
+fn experts_are_spread_over_devices_that_come_later() {
+    let mut world = World::new(1, model(), Sharing::Experts, SimDevice::with_budget(2_000));
+    let alone = |world: &World| plan(world).is_some_and(|(_, plan)| plan.peers().len() == 1);
+    world.run(10_000.0, alone);
+    assert!(alone(&world), "{:?}", plan(&world));
+    for helpers in 1..=2 {
+        world.add(helper(), world.now());
+        world.run(world.now() + 30_000.0, |world| plan(world).is_some() && holders(world).len() == helpers);
+        assert_eq!(holders(&world).len(), helpers, "{:?}", plan(&world));
+    }
+    world.prompt(0, 1, TEXT, 30, world.now());
+    world.run(world.now() + 60_000.0, |world| ended(world, 0, 1));
+    assert_eq!(world.answer(0, 1).unwrap().tokens, expected(30));
+    world.run(world.now() + 5_000.0, |_| false);
+    let sentence = world.view(0).room.unwrap().plan.spreading.clone().unwrap();
+    assert!(sentence.starts_with("Experts are spread: "), "{sentence}");
+    let second = holders(&world)[1];
+    world.fault(Fault::Kill(second), world.now());
+    world.run(world.now() + 20_000.0, |world| plan(world).is_some() && holders(world).len() == 1);
+    assert_eq!((holders(&world).len(), fewest(&world)), (1, 2), "the other one has copies of all: {:?}", plan(&world));
+}
+
 /// Each room has questions of two askers, greedy and sampled, while a holder is killed every two seconds.
 fn room_under_fire(seed: u64) -> u32 {
     let (replicas, hedging) = match seed % 6 {

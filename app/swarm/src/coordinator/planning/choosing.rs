@@ -222,11 +222,21 @@ struct Noise {
 /// margin and by more than measurements vary.
 fn is_better(new: &Planned, old: &Plan, room: &Room<'_>, noise: Noise) -> bool {
     let (many, before) = (new.plan.peers().len(), old.peers().len());
-    if room.sharing == Sharing::Everyone && many != before {
+    if wants_devices(room.sharing, &new.plan) && many != before {
         return many > before;
     }
     let old_millis = potluck_planner::predict(room, old).token_millis;
     !same_placement(&new.plan, old) && new.prediction.token_millis + noise.millis < (TAU - noise.share) * old_millis
+}
+
+/// The host wants as many devices as possible to take part, whatever that costs. A model without experts has nothing to
+/// spread.
+fn wants_devices(sharing: Sharing, plan: &Plan) -> bool {
+    match sharing {
+        Sharing::Fastest => false,
+        Sharing::Everyone => true,
+        Sharing::Experts => plan.pooled().next().is_some(),
+    }
 }
 
 /// The same parts on the same peers, whatever the epoch.
