@@ -68,6 +68,29 @@ fn replicas_are_loaded_while_the_plan_runs() {
 }
 
 #[test]
+fn copies_that_are_missing_are_shown_while_others_load_them() {
+    let slow = SimDevice { download: 40.0, ..helper() };
+    let (mut world, _) = pooled(1, 2, Hedging::Adaptive, &[slow; 5]);
+    world.run(60_000.0, |world| fewest(world) == 2);
+    let shown = |world: &World| world.view(0).room.and_then(|room| room.plan.experts.clone()).unwrap_or_default();
+    assert_eq!(shown(&world).short, 0, "{:?}", shown(&world));
+    world.fault(Fault::Kill(holders(&world)[0]), world.now());
+    let progress = |world: &World| {
+        let holders = shown(world).holders;
+        holders
+            .into_iter()
+            .find_map(|holder| Some((holder.ordered, holder.loading.filter(|report| report.done.0 > 0)?)))
+    };
+    world.run(world.now() + 10_000.0, |world| progress(world).is_some());
+    let (ordered, report) = progress(&world).unwrap_or_else(|| panic!("{:?}", shown(&world)));
+    assert!(shown(&world).short > 0, "{:?}", shown(&world));
+    assert_eq!(report.total.0, 20 * u64::from(ordered), "an expert has 20 bytes: {report:?}");
+    world.run(world.now() + 60_000.0, |world| shown(world).short == 0);
+    let settled = shown(&world);
+    assert_eq!((settled.short, settled.fewest_holders), (0, 2), "{settled:?}");
+}
+
+#[test]
 fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
     for seed in 0..20 {
         let (mut world, asker) = pooled(seed, 2, Hedging::Adaptive, &[helper(); 5]);

@@ -9,7 +9,7 @@ use potluck_protocol::{CreditView, HolderReport, LmHeadOutput, LogitsResult, Wor
 use crate::members::Members;
 
 /// Devices that are remembered, those that left included. Beyond this many, the one with the fewest tokens is forgotten.
-const MAX_DEVICES: usize = 256;
+const MAX_DEVICES: usize = 128;
 /// Stages and holders whose reports are remembered. More are not counted.
 const MAX_PAIRS: usize = 4_096;
 
