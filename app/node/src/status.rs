@@ -85,6 +85,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         direct_frames: own.direct_frames,
         tokens_per_second: room.map_or(0.0, |room| room.tokens_per_second),
         tokens: room.map_or(0, |room| room.tokens),
+        credits: room.map(|room| room.credits.clone()).unwrap_or_default(),
         pending: view.map(|view| view.pending.clone()).unwrap_or_default(),
     }
 }
@@ -153,6 +154,8 @@ fn known_plan(room: &wire::RoomView) -> panel::PlanReport {
         }),
         reason: view.reason.clone(),
         help: view.help.clone(),
+        experts: view.experts.clone(),
+        spreading: view.spreading.clone(),
     }
 }
 
@@ -212,6 +215,7 @@ mod tests {
             members: Vec::new(),
             tokens_per_second: 0.0,
             tokens: 0,
+            credits: Vec::new(),
         };
         let waiting = |room: &wire::RoomView, measuring| plan_report(room, measuring).waiting;
         assert!(waiting(&room, true).is_none());

@@ -22,9 +22,9 @@ pub use command::{ContributeChoice, HostChoice, InviteChoice, StoredModel, ToNod
 pub use keys::{KeySeed, RoomKeys};
 pub use potluck_plan::{Bytes, DeviceId, KvCacheType, ModelId, PeerId, PlanEpoch, Sharing, StageId};
 pub use potluck_protocol::{
-    AnswerPart, AnswerStop, DeviceKind, Doors, ForecastView, HopView, Invite, InviteId, InviteKind, LoadPhase,
-    LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus, PromptRequest, RequestId, Role,
-    Sampling, Timings, UnixSeconds,
+    AnswerPart, AnswerStop, CreditView, DeviceKind, Doors, ExpertsView, ForecastView, HolderView, HopView, Invite,
+    InviteId, InviteKind, LoadPhase, LoadReport, MemberStatus, MemberView, Message, ModelCard, ModelSource, PlanStatus,
+    PromptRequest, RequestId, Role, Sampling, Timings, UnixSeconds, Work,
 };
 pub use status::{
     BannedReport, Connection, DeviceReport, DoorsReport, ExpertHolding, InviteReport, InviteState, Notice, NoticeLevel,

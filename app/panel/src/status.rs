@@ -2,7 +2,8 @@
 
 use potluck_plan::{DeviceId, KvCacheType, PeerId, PlanEpoch, Sharing, StageId};
 use potluck_protocol::{
-    ForecastView, HopView, Invite, LoadReport, MemberView, ModelCard, PlanStatus, RequestId, UnixSeconds,
+    CreditView, ExpertsView, ForecastView, HopView, Invite, LoadReport, MemberView, ModelCard, PlanStatus, RequestId,
+    UnixSeconds,
 };
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +48,8 @@ pub struct Status {
     pub tokens_per_second: f64,
     /// Tokens written in the room since it was opened, as of the last second.
     pub tokens: u64,
+    /// What each device has computed for the room, those that left included.
+    pub credits: Vec<CreditView>,
     /// Prompts this tab waits for.
     pub pending: Vec<RequestId>,
 }
@@ -59,6 +62,12 @@ impl Status {
             return Some(&self.words);
         }
         self.members_words.iter().find(|(known, _)| *known == peer).map(|(_, words)| words.as_str())
+    }
+
+    /// What the device of a member has computed for the room; none if nothing was counted.
+    #[must_use]
+    pub fn credit_of(&self, peer: PeerId) -> Option<&CreditView> {
+        self.credits.iter().find(|credit| credit.peers.contains(&peer))
     }
 
     /// A member is this tab.
@@ -208,6 +217,10 @@ pub struct PlanReport {
     pub reason: String,
     /// What would help, a sentence each: "One more device with 3 GB: 40 ms a token less."
     pub help: Vec<String>,
+    /// Who holds experts of other devices' blocks, and what that costs.
+    pub experts: Option<ExpertsView>,
+    /// Why experts are spread over devices or not: "48 round trips a token would take 96 ms more."
+    pub spreading: Option<String>,
 }
 
 /// What is missing for a plan.

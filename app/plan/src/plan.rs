@@ -27,6 +27,17 @@ pub enum WireType {
     F16,
 }
 
+impl WireType {
+    /// Bytes of a value.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+        }
+    }
+}
+
 /// Experts of one block of a stage that do not live (only) on the stage's own peer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteExperts {

@@ -42,7 +42,7 @@ impl Planned {
     pub fn describe(room: &Room<'_>, plan: Plan) -> Self {
         let prediction = predict(room, &plan);
         let spares = spares(room, &plan, prediction.token_millis);
-        let reason = reason::of_plan(room, &plan, &prediction, &spares);
+        let reason = reason::of_plan(room, &plan, &spares);
         let stage_bytes = plan.stages.iter().map(|stage| stage_weights(room, &plan, stage)).collect();
         Self { plan, stage_bytes, prediction, spares, reason }
     }

@@ -3,11 +3,10 @@
 
 use potluck_plan::{Bytes, ExpertHolder, Plan};
 
-use crate::experts::{self, Avoided};
 use crate::spares::unseen;
-use crate::{Prediction, Room, Sharing, Shortfall, Spare};
+use crate::{Room, Sharing, Shortfall, Spare};
 
-pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, prediction: &Prediction, spares: &[Spare]) -> String {
+pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, spares: &[Spare]) -> String {
     let hops = match plan.network_hops(room.coordinator) {
         0 => "no message leaves the device".to_owned(),
         1 => "1 message a token".to_owned(),
@@ -17,7 +16,7 @@ pub(crate) fn of_plan(room: &Room<'_>, plan: &Plan, prediction: &Prediction, spa
         0 => String::new(),
         n => format!("; {} kept as spare", devices(n)),
     };
-    format!("{}, {hops}{spare}{}.", work(room, plan), why_no_experts(room, plan, prediction))
+    format!("{}, {hops}{spare}.", work(room, plan))
 }
 
 fn devices(n: usize) -> String {
@@ -50,19 +49,6 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
             format!("The fastest way to fit the model: {} share the blocks", devices(n))
         }
     }
-}
-
-/// Why experts are not on other devices, where they could be: what the round trips would add.
-fn why_no_experts(room: &Room<'_>, plan: &Plan, prediction: &Prediction) -> String {
-    let by_layers = plan.stages.len() > 1 && plan.stages.iter().all(|stage| stage.remote.is_empty());
-    let avoided = Some(room).filter(|room| by_layers && room.sharing == Sharing::Fastest).and_then(experts::avoided);
-    let Some(Avoided { trips, token_millis }) = avoided else { return String::new() };
-    let more = token_millis - prediction.token_millis;
-    if more < 1.0 {
-        return String::new();
-    }
-    let trips = if trips == 1 { "1 round trip".to_owned() } else { format!("{trips} round trips") };
-    format!("; experts apart from their blocks would need {trips} a token and take {more:.0} ms more")
 }
 
 pub(crate) fn shortfall(room: &Room<'_>) -> Shortfall {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, FeedForwardShape, ModelShape, PeerId};
+use potluck_planner::experts::compare;
 use potluck_planner::{Planned, Sharing, SpareReason, predict, predict_together};
 use potluck_testkit::{RoomFixture, device, moe_shape, peer, star};
 
@@ -115,7 +116,7 @@ fn everyone_takes_part_with_experts_where_no_block_fits() {
 }
 
 #[test]
-fn the_fastest_plan_says_what_experts_elsewhere_would_cost() {
+fn spreading_experts_is_compared_with_whole_blocks() {
     // Two stages of whole blocks; or one with all mixers and a round trip of 20 ms for each of three blocks and a sync.
     let devices = vec![device(0, 3_620, 1e6), device(1, 5_000, 1e6), device(2, 200, 1e6)];
     let links = star(&devices, 10.0);
@@ -123,8 +124,14 @@ fn the_fastest_plan_says_what_experts_elsewhere_would_cost() {
     let planned = fixture.plan(Sharing::Fastest).unwrap();
     check_memory(&fixture, &planned);
     assert!(planned.plan.stages.iter().all(|stage| stage.remote.is_empty()), "{:?}", planned.plan.stages);
-    let expected = "experts apart from their blocks would need";
-    assert!(planned.reason.contains(expected), "{}", planned.reason);
+    let compared = compare(&fixture.room(Sharing::Fastest)).unwrap();
+    assert_eq!(compared.whole_millis, Some(planned.prediction.token_millis));
+    let more = compared.spread_millis - planned.prediction.token_millis;
+    assert!(compared.trips >= 3 && more > 40.0, "most tokens make a round trip of 20 ms a block: {compared:?}");
+    let tight = compare(&pool(&[24, 24, 24, 24, 24, 24]).room(Sharing::Fastest)).unwrap();
+    assert_eq!((tight.whole_millis, tight.trips), (None, 4), "whole blocks do not fit");
+    let alone = RoomFixture::new(model(4), vec![device(0, 20_000, 1e6)]);
+    assert_eq!(compare(&alone.room(Sharing::Fastest)), None, "there is nobody to spread them over");
     let spare = planned.spares.iter().find(|spare| spare.peer == peer(2)).unwrap();
     assert!(matches!(spare.reason, SpareReason::Experts { millis, .. } if (11.0..45.0).contains(&millis)), "{spare:?}");
 }

@@ -3,7 +3,7 @@
 use potluck_plan::{BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceKind, Hedging, HolderReport, LoadReport, Message, RequestId};
+use crate::{DeviceKind, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId};
 
 /// Random at each start of a node. A peer that returns with another session has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -213,6 +213,10 @@ pub struct WorkerStatus {
     pub round_trips: Vec<(PeerId, f64)>,
     /// What its stages have seen of the holders of their experts.
     pub holders: Vec<HolderReport>,
+    /// What its stages have waited for them.
+    pub expert_waits: ExpertWaits,
+    /// Experts that it loads besides its part, while it works.
+    pub holding: Option<LoadReport>,
 }
 
 /// A question to the coordinator.

@@ -1,7 +1,7 @@
 //! Frames about where experts lie while a plan runs. A plan says where they lie at first; changes are numbered and need
 //! no other plan.
 
-use potluck_plan::{BlockIndex, ExpertId, PeerId, PlanEpoch};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, PeerId, PlanEpoch};
 use serde::{Deserialize, Serialize};
 
 use crate::LoadFault;
@@ -77,6 +77,8 @@ pub struct HolderReport {
     pub answers: u32,
     /// Median milliseconds from a call of decoded tokens to its answer.
     pub round_trip_millis: f64,
+    /// The 95th percentile of these milliseconds.
+    pub slow_millis: f64,
     /// Median engine milliseconds of such a call.
     pub engine_millis: f64,
     /// Mean experts of such a call, counted once for each token.
@@ -87,4 +89,30 @@ pub struct HolderReport {
     pub hedges_won: u32,
     /// Calls that it has not answered yet.
     pub open: u32,
+    /// Calls for which somebody else was asked because it took too long.
+    pub timeouts: u32,
+    /// It is asked last: it did not answer several times in a row.
+    pub is_unhealthy: bool,
+    /// What it has computed in all, as the stage has received it.
+    pub work: Work,
+}
+
+/// What a device has computed for others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// Tokens, each counted once.
+    pub tokens: u64,
+    /// Milliseconds of its GPU, at most as long as somebody waited for it.
+    pub gpu_millis: f64,
+    /// Bytes of results that it sent to other devices.
+    pub bytes: Bytes,
+}
+
+/// What it costs a token that experts lie elsewhere, on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExpertWaits {
+    /// Blocks for which other devices were asked.
+    pub trips: f64,
+    /// Milliseconds in which nothing but their answers was waited for; 0 before the first token.
+    pub millis: f64,
 }

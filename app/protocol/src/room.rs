@@ -1,9 +1,9 @@
 //! The room as the coordinator broadcasts it.
 
-use potluck_plan::{Bytes, PeerId, Plan, Sharing};
+use potluck_plan::{Bytes, DeviceId, PeerId, Plan, Sharing};
 use serde::{Deserialize, Serialize};
 
-use crate::ModelCard;
+use crate::{ModelCard, Work};
 
 /// Icon of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,17 +203,25 @@ pub struct PlanView {
     pub reason: String,
     /// What would help, a sentence each, the least memory first.
     pub help: Vec<String>,
+    /// Why experts are spread over devices or not, and what that costs: one sentence, if the room could do both.
+    pub spreading: Option<String>,
 }
 
 /// How pooled experts are held and asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExpertsView {
     /// Experts that do not (only) lie with their block's stage.
     pub pooled: u32,
     /// The fewest holders that any of them has.
     pub fewest_holders: u32,
-    /// Devices that hold some of them for others.
-    pub holders: u32,
+    /// The mean number of holders.
+    pub mean_holders: f64,
+    /// Holders that each of them should have.
+    pub wanted_holders: u32,
+    /// Experts that have fewer.
+    pub short: u32,
+    /// Devices that hold some of them for others, or load some.
+    pub holders: Vec<HolderView>,
     /// Calls that are not answered yet.
     pub open_calls: u32,
     /// Copies of calls that were sent, and those of them that were answered first.
@@ -222,6 +230,54 @@ pub struct ExpertsView {
     pub hedges_won: u32,
     /// Milliseconds of a call of decoded tokens, the mean of the holders' medians; 0 before the first.
     pub round_trip_ms: f64,
+    /// Round trips of a token, as measured on average; 0 before the first.
+    pub trips: f64,
+    /// Milliseconds that a token waited for nothing else, on average.
+    pub trips_ms: f64,
+}
+
+/// A device that holds experts for stages elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HolderView {
+    /// Which device.
+    pub peer: PeerId,
+    /// Experts that it holds, counted once for each block.
+    pub experts: u32,
+    /// Their bytes.
+    pub bytes: Bytes,
+    /// Calls that it has answered.
+    pub answers: u32,
+    /// Calls that it has not answered yet.
+    pub open: u32,
+    /// Copies of calls that it was sent.
+    pub hedges: u32,
+    /// Of these, calls that it answered first.
+    pub hedges_won: u32,
+    /// Calls for which somebody else was asked because it took too long.
+    pub timeouts: u32,
+    /// It is asked last: it did not answer several times in a row.
+    pub is_unhealthy: bool,
+    /// Median milliseconds of a call of decoded tokens; 0 before the first.
+    pub median_ms: f64,
+    /// The 95th percentile of these milliseconds.
+    pub slow_ms: f64,
+    /// Experts that it is told to load besides.
+    pub ordered: u32,
+    /// How far it is with them, once it has begun.
+    pub loading: Option<LoadReport>,
+}
+
+/// What a device has computed for the room since it was opened, as the host counted it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CreditView {
+    /// The device's key.
+    pub device: DeviceId,
+    /// Its tabs that are in the room.
+    pub peers: Vec<PeerId>,
+    /// Its name.
+    pub name: String,
+    /// What it has computed.
+    pub work: Work,
 }
 
 /// The room as the coordinator sees it; broadcast on change.
@@ -243,4 +299,6 @@ pub struct RoomView {
     pub tokens_per_second: f64,
     /// Tokens written since the host opened the room, as of the last second.
     pub tokens: u64,
+    /// What devices have computed since then, those that left included.
+    pub credits: Vec<CreditView>,
 }

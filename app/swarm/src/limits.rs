@@ -2,7 +2,9 @@
 //! what is beyond them and gets a sentence where a person may be behind it. Nobody else notices.
 
 use potluck_plan::{Bytes, ExpertId, KernelClass, LogitsRequest, Millis, ModelShape, Plan, PlanEpoch, Work};
-use potluck_protocol::{CalibrationRuns, ExpertCall, Forward, Hello, PromptRequest, StandbyOrder, WorkerStatus};
+use potluck_protocol::{
+    CalibrationRuns, ExpertCall, ExpertWaits, Forward, Hello, HolderReport, PromptRequest, StandbyOrder, WorkerStatus,
+};
 
 /// Bytes of a device's name. The page allows 40 characters, of up to four bytes each.
 const MAX_NAME: usize = 160;
@@ -134,10 +136,16 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
     status.round_trips.truncate(MAX_ROUND_TRIPS);
     status.round_trips.retain(|(_, millis)| is_time(*millis));
     status.holders.truncate(MAX_HOLDERS);
-    status
-        .holders
-        .retain(|holder| [holder.round_trip_millis, holder.engine_millis, holder.experts].into_iter().all(is_time));
-    status.loading = status.loading.filter(|loading| is_time(loading.rate));
+    status.holders.retain(|holder| {
+        let HolderReport { round_trip_millis, slow_millis, engine_millis, experts, work, .. } = *holder;
+        [round_trip_millis, slow_millis, engine_millis, experts, work.gpu_millis].into_iter().all(is_time)
+    });
+    if !is_time(status.expert_waits.trips) || !is_time(status.expert_waits.millis) {
+        status.expert_waits = ExpertWaits::default();
+    }
+    for loading in [&mut status.loading, &mut status.holding] {
+        *loading = loading.filter(|loading| is_time(loading.rate));
+    }
     if !is_time(status.decode_millis) {
         status.decode_millis = 0.0;
     }

@@ -54,21 +54,6 @@ fn expected(tokens: u32) -> Vec<u32> {
 }
 
 #[test]
-fn whoever_joins_gets_experts_although_the_host_could_do_without() {
-    for seed in 0..20 {
-        let mut world = World::new(seed, model(), Sharing::Experts, SimDevice::with_budget(2_000));
-        world.pool_experts(2, Hedging::Adaptive);
-        world.run(30_000.0, |world| plan(world).is_some());
-        for count in 1..=4 {
-            let now = world.now();
-            world.add(helper(), now + 100.0);
-            world.run(now + 60_000.0, |world| plan(world).is_some() && holders(world).len() == count);
-            assert_eq!(holders(&world).len(), count, "seed {seed}: {:?}", plan(&world));
-        }
-    }
-}
-
-#[test]
 fn replicas_are_loaded_while_the_plan_runs() {
     let (mut world, asker) = pooled(1, 2, Hedging::Adaptive, &[helper(); 5]);
     world.prompt(asker, 1, TEXT, 60, 300.0);
@@ -80,6 +65,29 @@ fn replicas_are_loaded_while_the_plan_runs() {
     world.run(60_000.0, |world| ended(world, asker, 1));
     let answer = world.answer(asker, 1).unwrap();
     assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0));
+}
+
+#[test]
+fn copies_that_are_missing_are_shown_while_others_load_them() {
+    let slow = SimDevice { download: 40.0, ..helper() };
+    let (mut world, _) = pooled(1, 2, Hedging::Adaptive, &[slow; 5]);
+    world.run(60_000.0, |world| fewest(world) == 2);
+    let shown = |world: &World| world.view(0).room.and_then(|room| room.plan.experts.clone()).unwrap_or_default();
+    assert_eq!(shown(&world).short, 0, "{:?}", shown(&world));
+    world.fault(Fault::Kill(holders(&world)[0]), world.now());
+    let progress = |world: &World| {
+        let holders = shown(world).holders;
+        holders
+            .into_iter()
+            .find_map(|holder| Some((holder.ordered, holder.loading.filter(|report| report.done.0 > 0)?)))
+    };
+    world.run(world.now() + 10_000.0, |world| progress(world).is_some());
+    let (ordered, report) = progress(&world).unwrap_or_else(|| panic!("{:?}", shown(&world)));
+    assert!(shown(&world).short > 0, "{:?}", shown(&world));
+    assert_eq!(report.total.0, 20 * u64::from(ordered), "an expert has 20 bytes: {report:?}");
+    world.run(world.now() + 60_000.0, |world| shown(world).short == 0);
+    let settled = shown(&world);
+    assert_eq!((settled.short, settled.fewest_holders), (0, 2), "{settled:?}");
 }
 
 #[test]
@@ -104,6 +112,31 @@ fn a_lost_holder_is_not_missed_and_another_takes_its_place() {
         let (usual, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
         assert!(longest <= 2.0 * usual, "{log}: the longest gap is {longest:.0} ms, the usual one {usual:.0} ms");
     }
+}
+
+/// A host that runs everything alone spreads the experts over whoever comes later, if it was asked to. What that costs is
+/// known, and no reason against it.
+#[test]
+fn experts_are_spread_over_devices_that_come_later() {
+    let mut world = World::new(1, model(), Sharing::Experts, SimDevice::with_budget(2_000));
+    let alone = |world: &World| plan(world).is_some_and(|(_, plan)| plan.peers().len() == 1);
+    world.run(10_000.0, alone);
+    assert!(alone(&world), "{:?}", plan(&world));
+    for helpers in 1..=2 {
+        world.add(helper(), world.now());
+        world.run(world.now() + 30_000.0, |world| plan(world).is_some() && holders(world).len() == helpers);
+        assert_eq!(holders(&world).len(), helpers, "{:?}", plan(&world));
+    }
+    world.prompt(0, 1, TEXT, 30, world.now());
+    world.run(world.now() + 60_000.0, |world| ended(world, 0, 1));
+    assert_eq!(world.answer(0, 1).unwrap().tokens, expected(30));
+    world.run(world.now() + 5_000.0, |_| false);
+    let sentence = world.view(0).room.unwrap().plan.spreading.clone().unwrap();
+    assert!(sentence.starts_with("Experts are spread: "), "{sentence}");
+    let second = holders(&world)[1];
+    world.fault(Fault::Kill(second), world.now());
+    world.run(world.now() + 20_000.0, |world| plan(world).is_some() && holders(world).len() == 1);
+    assert_eq!((holders(&world).len(), fewest(&world)), (1, 2), "the other one has copies of all: {:?}", plan(&world));
 }
 
 /// Each room has questions of two askers, greedy and sampled, while a holder is killed every two seconds.
@@ -187,13 +220,52 @@ fn copies_at_once_cancel_the_slower_ones() {
     world.run(begin + 60_000.0, |world| ended(world, asker, 1));
     assert_eq!(world.answer(asker, 1).unwrap().tokens, expected(60));
     world.run(world.now() + 3_000.0, |_| false);
-    let shown = world.view(0).room.unwrap().plan.experts.unwrap();
+    let shown = world.view(0).room.unwrap().plan.experts.clone().unwrap();
     assert!(shown.pooled > 12, "{shown:?}");
     assert_eq!((shown.fewest_holders, shown.open_calls), (2, 0), "{shown:?}");
     assert!(shown.hedges > 60 && (1..shown.hedges).contains(&shown.hedges_won), "{shown:?}");
     assert!(shown.round_trip_ms > 20.0, "longer than the holders hesitate: {shown:?}");
     let cancelled: u32 = (1..6).map(|device| world.cancelled(device)).sum();
     assert!(cancelled > 20, "engines drop what lost early enough: {cancelled}");
+}
+
+#[test]
+fn the_room_shows_who_holds_which_experts_what_they_cost_and_who_computed_how_much() {
+    let (mut world, asker) = pooled(1, 2, Hedging::Adaptive, &[helper(); 5]);
+    world.run(30_000.0, |world| fewest(world) == 2);
+    let begin = world.now() + 100.0;
+    world.prompt(asker, 1, TEXT, 60, begin);
+    world.run(begin + 60_000.0, |world| ended(world, asker, 1));
+    world.run(world.now() + 3_000.0, |_| false);
+    let (_, plan) = plan(&world).unwrap();
+    let room = world.view(0).room.unwrap();
+    let shown = room.plan.experts.clone().unwrap();
+    let copies: usize = plan.pooled().map(|(.., holders)| holders.len()).sum();
+    assert_eq!((shown.wanted_holders, shown.short), (2, 0), "{shown:?}");
+    assert!((shown.mean_holders - copies as f64 / f64::from(shown.pooled)).abs() < 1e-9, "{shown:?}");
+    assert_eq!(shown.holders.iter().map(|holder| holder.peer).collect::<Vec<_>>(), {
+        holders(&world).into_iter().map(|device| PeerId([device as u8 + 1; 16])).collect::<Vec<_>>()
+    });
+    for holder in &shown.holders {
+        assert_eq!(holder.bytes.0, 20 * u64::from(holder.experts), "an expert has 20 bytes: {holder:?}");
+        assert!(holder.answers > 0 && holder.median_ms > 0.0 && holder.slow_ms >= holder.median_ms, "{holder:?}");
+    }
+    let blocks = plan.stages.iter().map(|stage| stage.remote.len()).sum::<usize>() as f64;
+    assert!(shown.trips > blocks - 0.5 && shown.trips <= blocks, "{blocks} blocks, {shown:?}");
+    let token = room.plan.measured_token_ms;
+    assert!(shown.trips_ms > shown.round_trip_ms && shown.trips_ms < token, "a token takes {token} ms: {shown:?}");
+    // 22 letters and 59 tokens pass: the last one is not computed.
+    let tokens = TEXT.len() as u64 + 59;
+    let credit = |peer: PeerId| room.credits.iter().find(|credit| credit.peers.contains(&peer)).unwrap().work;
+    assert_eq!(credit(plan.stages[0].peer).tokens, tokens, "the stage has computed every token once");
+    for holder in &shown.holders {
+        let work = credit(holder.peer);
+        assert!(work.tokens > 0 && work.tokens <= tokens && work.gpu_millis > 0.0 && work.bytes.0 > 0, "{work:?}");
+    }
+    let guest = PeerId([asker as u8 + 1; 16]);
+    assert!(room.credits.iter().all(|credit| !credit.peers.contains(&guest)), "who asks has computed nothing");
+    let sentence = room.plan.spreading.clone().unwrap();
+    assert!(sentence.starts_with("Experts are spread because whole blocks do not fit:"), "{sentence}");
 }
 
 /// A copy is asked for while the first holder hesitates, so a long tail costs less.

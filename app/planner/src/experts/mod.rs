@@ -3,6 +3,7 @@
 //! compares both.
 
 pub mod changes;
+mod comparison;
 mod everyone;
 #[cfg(test)]
 mod fixtures;
@@ -20,6 +21,7 @@ use crate::{Device, Room, Sharing, placement as plans};
 use spread::{Draft, Reach, Spread};
 
 pub use changes::{Move, join, repair};
+pub use comparison::{Comparison, compare};
 pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
 
 /// How many holders every expert of a pool shall have, where memory allows.
@@ -33,15 +35,6 @@ const PAIRED_HUBS: usize = 4;
 const TRIED: usize = 16;
 /// How many of the best ones are predicted with how much answers vary.
 const FINALISTS: usize = 3;
-
-/// A round trip that a plan without experts elsewhere avoids.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Avoided {
-    /// Blocks that would need a round trip.
-    pub trips: usize,
-    /// Milliseconds that a token would take with them.
-    pub token_millis: f64,
-}
 
 /// The better one of a plan by layers and the best with experts elsewhere.
 pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<Stage>> {
@@ -58,14 +51,6 @@ pub(crate) fn better(room: &Room<'_>, layers: Option<Vec<Stage>>) -> Option<Vec<
     let drafts = drafts(room, layers.is_none());
     let pooled = best_of(room, drafts, limit);
     pooled.filter(|pooled| millis(room, pooled) < limit).or(layers)
-}
-
-/// What experts elsewhere would cost, if one device could keep all token mixers.
-pub(crate) fn avoided(room: &Room<'_>) -> Option<Avoided> {
-    let drafts = if has_experts(room) { drafts(room, false) } else { Vec::new() };
-    let stages = drafts.into_iter().find_map(|draft| draft.spread(room, Reach::Everybody))?.with_replicas(room);
-    let trips = stages.iter().map(|stage| stage.remote.len()).sum();
-    Some(Avoided { trips, token_millis: millis(room, &stages) })
 }
 
 /// The best plan with experts elsewhere that takes less than `limit` milliseconds a token.

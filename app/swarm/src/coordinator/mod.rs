@@ -5,7 +5,9 @@ mod answers;
 mod away;
 mod chunk_size;
 mod conversations;
+mod credits;
 mod draft;
+mod experts_view;
 mod faults;
 mod handover;
 mod logits;
@@ -34,6 +36,7 @@ use crate::{Action, Severity};
 use answering::DecodePass;
 use answers::Answers;
 use away::AwayAskers;
+use credits::Credits;
 use handover::Handover;
 use planning::{PlanRequest, Planning, Usage};
 use published_view::PublishedView;
@@ -43,6 +46,7 @@ pub(crate) struct Coordinator {
     model: Option<Arc<OpenedModel>>,
     planning: Planning,
     answers: Answers,
+    credits: Credits,
     /// Answers that are being moved to the inactive plan.
     handover: Option<Handover>,
     away: AwayAskers,
@@ -67,6 +71,7 @@ impl Coordinator {
             command,
             model: None,
             answers: Answers::default(),
+            credits: Credits::default(),
             handover: None,
             away: AwayAskers::default(),
             waited: Millis(f64::MIN),
@@ -150,10 +155,14 @@ impl Coordinator {
     }
 
     fn lost(&mut self, peer: PeerId, why: &str, cx: &mut EventContext) {
+        let had_part = self.planning.plans.active().is_some_and(|plan| plan.peers().contains(&peer));
         if self.planning.lose(peer, cx) {
             let reason = format!("{why} The others take over its part and the answer goes on.");
             self.recover(Some(peer), &reason, cx);
         } else {
+            if had_part {
+                cx.out.notice(Severity::Info, format!("{why} Others hold its experts too, so answers go on."));
+            }
             self.planning.standbys.forget(peer);
             self.replan(cx);
         }
@@ -233,6 +242,9 @@ impl Coordinator {
             let millis = self.planning.first_token_millis(model, &self.command, &cx.members, plan, reading);
             self.answers.expect(conversation, millis);
         }
+        if self.answers.awaits(conversation, Some(reply.pass)) {
+            self.credits.passed(plan, model.shape.hidden, &reply, &cx.members, cx.now);
+        }
         let good = self.answers.logits_result(reply, model, cx);
         let epoch = plan.epoch;
         self.passed.extend(self.answers.passed.take().map(|pass| (epoch, pass, cx.now)));
@@ -291,6 +303,9 @@ impl Coordinator {
 
     pub fn tick(&mut self, cx: &mut EventContext) {
         self.learn(&cx.members);
+        if let (Some(model), Some(plan)) = (&self.model, self.planning.plans.up()) {
+            self.credits.reported(plan, &model.shape, &cx.members, cx.now);
+        }
         if self.answers.are_awaited() {
             self.waited = cx.now;
         }
@@ -336,7 +351,8 @@ impl Coordinator {
 
     /// Brings the room view up to date and sends it if it changed; `at_once`: without waiting for other changes.
     pub fn refresh(&mut self, at_once: bool, cx: &mut EventContext) {
-        let view = view::room(self.model.as_deref(), &self.command, &self.planning, &self.answers, &cx.members);
+        let (planning, answers, credits) = (&self.planning, &self.answers, &self.credits);
+        let view = view::room(self.model.as_deref(), &self.command, planning, answers, credits, &cx.members);
         self.published.update(view, at_once, cx);
     }
 

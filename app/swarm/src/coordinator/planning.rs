@@ -83,6 +83,11 @@ impl Planning {
         self.observed.churn_history.leaves(peer, cx.now);
     }
 
+    /// Experts of a plan that devices are told to load besides.
+    pub fn ordered(&self, epoch: PlanEpoch) -> impl Iterator<Item = (PeerId, u32)> {
+        self.replicas.ordered(epoch)
+    }
+
     /// How often a device left lately.
     pub fn departures(&self, peer: PeerId) -> u32 {
         self.observed.churn_history.departures(peer)

@@ -1,12 +1,12 @@
 //! The room view: what everyone sees.
 
-use potluck_plan::{ExpertHolder, PeerId, Plan, Stage};
-use potluck_planner::Prediction;
-use potluck_protocol::{
-    DeviceKind, ExpertsView, HolderReport, LoadPhase, MemberStatus, MemberView, PlanView, RoomView,
-};
+use potluck_plan::{PeerId, Plan, Stage};
+use potluck_planner::{Planned, Prediction};
+use potluck_protocol::{DeviceKind, LoadPhase, MemberStatus, MemberView, PlanView, RoomView};
 
 use super::answers::Answers;
+use super::credits::Credits;
+use super::experts_view;
 use super::planning::{Planning, StandsBy};
 use crate::event::{HostCommand, OpenedModel};
 use crate::members::{Member, Members};
@@ -21,6 +21,7 @@ pub(super) fn empty(me: PeerId, command: &HostCommand) -> RoomView {
         members: Vec::new(),
         tokens_per_second: 0.0,
         tokens: 0,
+        credits: Vec::new(),
     }
 }
 
@@ -29,6 +30,7 @@ pub(super) fn room(
     command: &HostCommand,
     planning: &Planning,
     answers: &Answers,
+    credits: &Credits,
     members: &Members,
 ) -> RoomView {
     let mut list: Vec<MemberView> =
@@ -39,29 +41,33 @@ pub(super) fn room(
         model: model.map(|model| model.card.clone()),
         context: command.context,
         sharing: command.sharing,
-        plan: plan(planning, model, answers, members),
+        plan: plan(planning, model, command, answers, members),
         members: list,
         tokens_per_second: answers.tokens_per_second,
         tokens: answers.tokens,
+        credits: credits.view(members),
     }
 }
 
 /// The same view without anything that changes with every token and heartbeat.
 pub(super) fn without_measures(view: &RoomView) -> RoomView {
-    let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, ..view.clone() };
+    let mut view = RoomView { tokens: 0, tokens_per_second: 0.0, credits: Vec::new(), ..view.clone() };
     let plan = &mut view.plan;
     (plan.token_ms, plan.measured_token_ms, plan.forecast) = (0.0, 0.0, None);
     plan.predicted_ms.iter_mut().chain(&mut plan.measured_ms).for_each(|millis| *millis = 0.0);
-    if let Some(experts) = &mut plan.experts {
-        let ExpertsView { pooled, fewest_holders, holders, .. } = *experts;
-        *experts = ExpertsView { pooled, fewest_holders, holders, ..ExpertsView::default() };
-    }
+    plan.experts = plan.experts.as_ref().map(experts_view::without_measures);
     plan.hops.iter_mut().for_each(|hop| (hop.predicted_ms, hop.measured_ms) = (0.0, 0.0));
     view.members.iter_mut().for_each(|member| member.round_trip_ms = 0.0);
     view
 }
 
-fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, members: &Members) -> PlanView {
+fn plan(
+    planning: &Planning,
+    model: Option<&OpenedModel>,
+    command: &HostCommand,
+    answers: &Answers,
+    members: &Members,
+) -> PlanView {
     let (status, planned) = planning.plans.shown();
     // Prefers what tokens measured here last to the worker's own mean.
     let measured = |plan: &Plan, stage: &Stage| {
@@ -89,7 +95,10 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
             .zip(expected.as_ref())
             .map(|(planned, expected)| planning.hops(planned, expected))
             .unwrap_or_default(),
-        experts: planned.and_then(|planned| experts(&planned.plan, members)),
+        experts: planned.zip(shape).and_then(|(Planned { plan, .. }, shape)| {
+            let wanted = u32::from(command.replicas);
+            experts_view::experts(plan, shape, members, wanted, planning.ordered(plan.epoch))
+        }),
         token_ms: expected.map_or(0.0, |expected| expected.token_millis),
         forecast: planned.and_then(|planned| planning.forecast(planned)),
         measured_token_ms: if answers.tokens_per_second > 0.0 { 1e3 / answers.tokens_per_second } else { 0.0 },
@@ -103,26 +112,8 @@ fn plan(planning: &Planning, model: Option<&OpenedModel>, answers: &Answers, mem
             (None, None) => planning.reason.clone(),
         },
         help: planning.help().to_vec(),
+        spreading: planned.and_then(|planned| planning.spreading(&planned.plan)),
     }
-}
-
-/// Who holds pooled experts, and how the stages of the plan see them.
-fn experts(plan: &Plan, members: &Members) -> Option<ExpertsView> {
-    let fewest = plan.pooled().map(|(.., holders)| holders.len()).min()?;
-    let is_holder = |peer: &PeerId| plan.pooled().any(|(.., holders)| holders.contains(&ExpertHolder::Peer(*peer)));
-    let callers = members.known.iter().filter(|(peer, _)| plan.has_stage(**peer));
-    let reports: Vec<&HolderReport> = callers.flat_map(|(_, member)| &member.status.holders).collect();
-    let sum = |of: fn(&HolderReport) -> u32| reports.iter().fold(0u32, |sum, report| sum.saturating_add(of(report)));
-    let seen: Vec<f64> = reports.iter().map(|report| report.round_trip_millis).filter(|millis| *millis > 0.0).collect();
-    Some(ExpertsView {
-        pooled: plan.pooled().count() as u32,
-        fewest_holders: fewest as u32,
-        holders: plan.peers().iter().filter(|peer| is_holder(peer)).count() as u32,
-        open_calls: sum(|report| report.open),
-        hedges: sum(|report| report.hedges),
-        hedges_won: sum(|report| report.hedges_won),
-        round_trip_ms: if seen.is_empty() { 0.0 } else { seen.iter().sum::<f64>() / seen.len() as f64 },
-    })
 }
 
 fn member(peer: PeerId, member: &Member, planning: &Planning, members: &Members) -> MemberView {

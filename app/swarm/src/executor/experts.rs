@@ -3,7 +3,7 @@
 use potluck_plan::{
     BlockIndex, ConversationId, ExpertHolder, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket, WireType,
 };
-use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, Frame, StageFaultKind};
+use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, ExpertWaits, Frame, StageFaultKind};
 
 use super::queue::Job;
 use super::{Executor, Purpose};
@@ -55,7 +55,7 @@ impl Executor {
                 Step::CancelOwn { call } => {
                     self.cancel(|purpose| matches!(purpose, Purpose::OwnExperts(known) if *known == call), cx);
                 }
-                Step::Done { gather, outputs } => self.gathered(gather, outputs),
+                Step::Done { gather, outputs, helpers } => self.gathered(gather, outputs, &helpers),
                 Step::Wrong { gather, holder } => {
                     let waiting = self.waiting.get(&gather).and_then(|jobs| jobs.iter().find(|job| !job.dropped));
                     if let Some(forward) = waiting.map(|job| &job.forward) {
@@ -75,13 +75,14 @@ impl Executor {
     }
 
     /// All outputs of a batch's experts are there: its jobs go on with the next block, together.
-    fn gathered(&mut self, gather: u64, outputs: ExpertOutputs) {
+    fn gathered(&mut self, gather: u64, outputs: ExpertOutputs, helpers: &[PeerId]) {
         let Some(jobs) = self.waiting.remove(&gather) else { return };
         let counts: Vec<usize> = jobs.iter().map(|job| job.forward.count as usize).collect();
         let next = outputs.block.0 + 1;
         let parts = super::piece::split_experts(outputs, &counts, self.width);
         for (mut job, part) in jobs.into_iter().zip(parts).rev().filter(|(job, _)| !job.dropped) {
             job.cursor = next;
+            job.helpers.extend(helpers);
             self.queue(job.forward.stage).go_on(job, Input::Experts(part));
         }
     }
@@ -142,6 +143,11 @@ impl Executor {
     /// Calls of a holder that it has not answered.
     pub fn open_calls(&self, holder: PeerId) -> u32 {
         self.dispatch.open(holder)
+    }
+
+    /// What decoded tokens have waited for others.
+    pub fn waits(&self) -> ExpertWaits {
+        self.dispatch.waits()
     }
 
     /// A holder answers. Late and duplicate answers find nothing waiting.

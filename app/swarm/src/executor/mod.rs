@@ -152,7 +152,7 @@ impl Executor {
             true => Input::Tokens(forward.tokens.clone()),
             false => Input::Hidden(std::mem::take(&mut forward.hidden)),
         };
-        self.queue(forward.stage).arrive(Job { forward, cursor, millis: 0.0, dropped: false }, input);
+        self.queue(forward.stage).arrive(Job::new(forward, cursor), input);
     }
 
     /// True for a chunk that has arrived before, or whose conversation was over before it came.
@@ -327,6 +327,7 @@ impl Executor {
             return self.fail_job(&job, StageFaultKind::BadResult(self.me), cx);
         }
         self.queue(id).left(job.forward.conversation);
+        thank(&job, cx);
         let next = self.plan.stage(id).and_then(|(index, _)| self.plan.stages.get(index + 1));
         if let Some(Stage { id: next, peer, .. }) = next {
             let (next, peer) = (*next, *peer);
@@ -340,6 +341,7 @@ impl Executor {
     }
 
     fn send_logits_result(&mut self, job: Job, result: LmHeadOutput, cx: &mut EventContext) {
+        thank(&job, cx);
         let Forward { epoch, stage, pass, conversation, base, count, mut stage_millis, .. } = job.forward;
         self.queue(stage).left(conversation);
         stage_millis.push(job.millis);
@@ -368,6 +370,11 @@ impl Executor {
         let fault = StageFault { epoch: self.plan.epoch, stage, conversation, pass, kind };
         cx.out.send(self.coordinator, Frame::StageFault(fault));
     }
+}
+
+/// Tokens leave the stage: whoever has computed experts for them is noted.
+fn thank(job: &Job, cx: &mut EventContext) {
+    job.helpers.iter().for_each(|helper| cx.holders.computed_for(*helper, u64::from(job.forward.count)));
 }
 
 /// The right number of values, all of them finite.

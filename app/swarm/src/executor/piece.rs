@@ -143,7 +143,7 @@ mod tests {
             wire: WireType::F32,
             hidden: Vec::new(),
         };
-        Job { forward, cursor: 0, millis: 0.0, dropped: false }
+        Job::new(forward, 0)
     }
 
     fn candidates(id: u32) -> Candidates {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, Work};
+use potluck_plan::{ConversationId, Input, KernelClass, LogitsRequest, PeerId, Work};
 use potluck_protocol::Forward;
 
 /// Batches of one stage in the engine at a time: while one is read back, the next one runs.
@@ -17,8 +17,17 @@ pub(super) struct Job {
     pub cursor: u16,
     /// Engine milliseconds in this stage so far.
     pub millis: f64,
+    /// Devices that have computed experts for them in this stage.
+    pub helpers: BTreeSet<PeerId>,
     /// Their conversation was forgotten while the engine had them: nobody waits for the result.
     pub dropped: bool,
+}
+
+impl Job {
+    /// Tokens that have just arrived.
+    pub fn new(forward: Forward, cursor: u16) -> Self {
+        Self { forward, cursor, millis: 0.0, helpers: BTreeSet::new(), dropped: false }
+    }
 }
 
 struct Waiting {
@@ -153,7 +162,7 @@ mod tests {
             hidden: Vec::new(),
         };
         let input = Input::Tokens(forward.tokens.clone());
-        (Job { forward, cursor: 0, millis: 0.0, dropped: false }, input)
+        (Job::new(forward, 0), input)
     }
 
     fn queue(jobs: &[(u32, KernelClass, usize)]) -> StageQueue {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
-use potluck_protocol::{ExpertFailure, Hedging};
+use potluck_protocol::{ExpertFailure, ExpertWaits, Hedging};
 
 use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
 use super::hedging::{Budget, MAX_COPIES};
 use super::holders::{Holders, Size};
+use super::waits::Waits;
 use crate::members::Members;
 
 /// A block whose experts do not come for this long has none: the coordinator makes another plan.
@@ -40,8 +41,8 @@ pub(crate) enum Step {
     Cancel { to: PeerId, call: u64 },
     /// The own engine need not either.
     CancelOwn { call: u64 },
-    /// All outputs are there.
-    Done { gather: u64, outputs: ExpertOutputs },
+    /// All outputs are there; `helpers` have computed some of them.
+    Done { gather: u64, outputs: ExpertOutputs, helpers: Vec<PeerId> },
     /// A holder's numbers cannot be right; others are asked.
     Wrong { gather: u64, holder: PeerId },
     /// A spot check has found that a holder computes wrongly.
@@ -81,6 +82,7 @@ pub(crate) struct Dispatch {
     gathers: BTreeMap<u64, Gather>,
     calls: BTreeMap<u64, Call>,
     budget: Budget,
+    waits: Waits,
 }
 
 impl Dispatch {
@@ -93,6 +95,7 @@ impl Dispatch {
             gathers: BTreeMap::new(),
             calls: BTreeMap::new(),
             budget: Budget::default(),
+            waits: Waits::default(),
         }
     }
 
@@ -137,6 +140,11 @@ impl Dispatch {
         self.calls.values().filter(|call| call.holder == ExpertHolder::Peer(holder)).count() as u32
     }
 
+    /// What decoded tokens have waited for others.
+    pub fn waits(&self) -> ExpertWaits {
+        self.waits.of_token()
+    }
+
     /// A holder answers; `engine`: the milliseconds its engine took. Answers that nobody waits for change nothing.
     pub fn answered(
         &mut self,
@@ -166,10 +174,15 @@ impl Dispatch {
             return steps;
         }
         let was_first = gather.take(&pairs, outputs) > 0;
-        if let ExpertHolder::Peer(peer) = from {
-            around.holders.answered(peer, size, around.now.0 - asked.0, engine);
-            if was_first && copy > 0 {
-                around.holders.hedge_won(peer);
+        match from {
+            ExpertHolder::Own => gather.own_done = Some(around.now),
+            ExpertHolder::Peer(peer) => {
+                gather.helpers.extend(was_first.then_some(peer));
+                around.holders.answered(peer, size, around.now.0 - asked.0, engine);
+                around.holders.sent(peer, outputs.len() as u64 * around.plan.wire.bytes());
+                if was_first && copy > 0 {
+                    around.holders.hedge_won(peer);
+                }
             }
         }
         let is_complete = gather.is_complete();
@@ -180,7 +193,11 @@ impl Dispatch {
         }
         self.cancel_needless(id, around, &mut steps);
         if is_complete && let Some(gather) = self.gathers.remove(&id) {
-            steps.push(Step::Done { gather: id, outputs: gather.finish() });
+            if gather.class == KernelClass::Decode {
+                self.waits.passed(gather.block, gather.waited(around.now));
+            }
+            let helpers = gather.helpers.iter().copied().collect();
+            steps.push(Step::Done { gather: id, outputs: gather.finish(), helpers });
         }
         steps
     }
@@ -380,7 +397,8 @@ impl Dispatch {
         steps: &mut Vec<Step>,
     ) {
         let call = self.id();
-        let Some(gather) = self.gathers.get(&id) else { return };
+        let Some(gather) = self.gathers.get_mut(&id) else { return };
+        gather.asks_others |= holder != ExpertHolder::Own;
         let (block, class, share) = (gather.block, gather.class, gather.share(&pairs));
         let size = Size { class, bytes: gather.bytes(&pairs), pairs: pairs.len() };
         let (now, mut timeout_millis, mut hedge_at) = (around.now, f64::INFINITY, None);

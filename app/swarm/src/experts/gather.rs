@@ -1,6 +1,8 @@
 //! The expert outputs of one block for a batch, while they are gathered: one vector for each pair of token and expert.
 
-use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, Route, StageId};
+use std::collections::BTreeSet;
+
+use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Route, StageId};
 
 /// What is gathered.
 pub(crate) struct Gather {
@@ -8,6 +10,12 @@ pub(crate) struct Gather {
     pub block: BlockIndex,
     pub class: KernelClass,
     pub began: Millis,
+    /// Other devices were asked.
+    pub asks_others: bool,
+    /// When the own engine had computed its share.
+    pub own_done: Option<Millis>,
+    /// Devices whose outputs are used.
+    pub helpers: BTreeSet<PeerId>,
     residual: Vec<f32>,
     normed: Vec<f32>,
     routes: Vec<Route>,
@@ -51,7 +59,30 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
-        fits.then_some(Self { stage, block, class, began, residual, normed, routes, width, pairs, outputs, missing })
+        let (asks_others, own_done, helpers) = (false, None, BTreeSet::new());
+        fits.then_some(Self {
+            stage,
+            block,
+            class,
+            began,
+            asks_others,
+            own_done,
+            helpers,
+            residual,
+            normed,
+            routes,
+            width,
+            pairs,
+            outputs,
+            missing,
+        })
+    }
+
+    /// Milliseconds in which nothing but other devices was waited for, if all outputs are there now; none if nobody else
+    /// was asked.
+    pub fn waited(&self, now: Millis) -> Option<f64> {
+        let since = self.own_done.map_or(self.began.0, |own| own.0.max(self.began.0));
+        self.asks_others.then_some((now.0 - since).max(0.0))
     }
 
     /// All pairs that have no vector yet.
@@ -134,8 +165,6 @@ impl Gather {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-    use potluck_plan::PeerId;
-
     use super::*;
 
     const A: ExpertHolder = ExpertHolder::Peer(PeerId([1; 16]));
@@ -189,6 +218,16 @@ mod tests {
         for wrong in [f32::NAN, f32::INFINITY] {
             assert!(!gather.are_outputs(&[0], &[0.5, wrong]), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_time_spent_on_nothing_but_others_counts_as_waiting() {
+        let mut gather = gather();
+        assert_eq!(gather.waited(Millis(9.0)), None, "nobody else was asked");
+        gather.asks_others = true;
+        assert_eq!(gather.waited(Millis(9.0)), Some(9.0));
+        gather.own_done = Some(Millis(6.0));
+        assert_eq!(gather.waited(Millis(9.0)), Some(3.0), "until then the own engine was busy");
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use potluck_plan::{KernelClass, PeerId};
-use potluck_protocol::HolderReport;
+use potluck_plan::{Bytes, KernelClass, PeerId};
+use potluck_protocol::{HolderReport, Work};
 
 use super::hedging::{self, ENOUGH};
 use super::latency::Latencies;
@@ -55,9 +55,12 @@ struct Holder {
     pairs: f64,
     /// Timeouts since the last answer or heartbeat.
     timeouts: u32,
+    /// Timeouts in all.
+    all_timeouts: u32,
     answers: u32,
     hedges: u32,
     hedges_won: u32,
+    work: Work,
 }
 
 impl Holder {
@@ -83,16 +86,17 @@ pub(crate) struct Holders {
 }
 
 impl Holders {
-    /// A holder answered after `millis`, of which its engine took `engine`.
+    /// A holder answered after `millis`, of which its engine took `engine`. No holder can have taken longer than we waited.
     pub fn answered(&mut self, peer: PeerId, size: Size, millis: f64, engine: f64) {
         let holder = self.known.entry(peer).or_default();
         holder.timeouts = 0;
         holder.answers = holder.answers.saturating_add(1);
         holder.latencies_mut(size.class).answered(millis / size.scale());
+        let most = millis.max(0.0);
+        let engine = if engine.is_nan() { most } else { engine.clamp(0.0, most) };
+        holder.work.gpu_millis += engine;
         if size.class == KernelClass::Decode {
-            // No holder can have taken longer than we waited for it.
-            let most = millis.max(0.0);
-            holder.engine.answered(if engine.is_nan() { most } else { engine.clamp(0.0, most) });
+            holder.engine.answered(engine);
             let pairs = size.pairs as f64;
             holder.pairs = if holder.pairs == 0.0 { pairs } else { holder.pairs + NEWEST * (pairs - holder.pairs) };
         }
@@ -106,6 +110,20 @@ impl Holders {
     pub fn timed_out(&mut self, peer: PeerId) {
         let holder = self.known.entry(peer).or_default();
         holder.timeouts = holder.timeouts.saturating_add(1);
+        holder.all_timeouts = holder.all_timeouts.saturating_add(1);
+    }
+
+    /// It sent so many bytes of outputs.
+    pub fn sent(&mut self, peer: PeerId, bytes: u64) {
+        let work = &mut self.known.entry(peer).or_default().work;
+        work.bytes = work.bytes.saturating_add(Bytes(bytes));
+    }
+
+    /// So many tokens, which leave their stage now, have used its outputs.
+    pub fn computed_for(&mut self, peer: PeerId, tokens: u64) {
+        if let Some(holder) = self.known.get_mut(&peer) {
+            holder.work.tokens = holder.work.tokens.saturating_add(tokens);
+        }
     }
 
     /// A copy of a call was sent to it.
@@ -155,11 +173,15 @@ impl Holders {
             peer: *peer,
             answers: holder.answers,
             round_trip_millis: holder.decode.quantile(0.5).unwrap_or(0.0),
+            slow_millis: holder.decode.quantile(0.95).unwrap_or(0.0),
             engine_millis: holder.engine.quantile(0.5).unwrap_or(0.0),
             experts: holder.pairs,
             hedges: holder.hedges,
             hedges_won: holder.hedges_won,
             open: open(*peer),
+            timeouts: holder.all_timeouts,
+            is_unhealthy: holder.timeouts >= UNHEALTHY,
+            work: holder.work,
         };
         self.known.iter().map(report).collect()
     }
@@ -211,5 +233,22 @@ mod tests {
         holders.answered(PEER, TOKEN, 8.0, f64::NAN);
         let [report] = holders.reports(|_| 0)[..] else { panic!("one holder") };
         assert!(report.engine_millis <= 8.0, "{report:?}");
+        assert!(report.work.gpu_millis <= 16.0, "two calls of 8 ms: {report:?}");
+    }
+
+    #[test]
+    fn a_report_counts_what_a_holder_did_and_how_it_answers() {
+        let mut holders = Holders::default();
+        (1..=20).for_each(|millis| holders.answered(PEER, TOKEN, f64::from(millis), 0.5));
+        holders.sent(PEER, 4_096);
+        holders.computed_for(PEER, 20);
+        (0..3).for_each(|_| holders.timed_out(PEER));
+        let [report] = holders.reports(|_| 2)[..] else { panic!("one holder") };
+        assert_eq!(report.work, Work { tokens: 20, gpu_millis: 10.0, bytes: Bytes(4_096) });
+        assert_eq!((report.round_trip_millis, report.slow_millis), (10.0, 19.0));
+        assert_eq!((report.timeouts, report.is_unhealthy, report.open), (3, true, 2));
+        holders.heartbeat(PEER);
+        let [report] = holders.reports(|_| 0)[..] else { panic!("one holder") };
+        assert_eq!((report.timeouts, report.is_unhealthy), (3, false), "it is there again, and the count stays");
     }
 }

@@ -8,6 +8,7 @@ mod gather;
 mod hedging;
 mod holders;
 mod latency;
+mod waits;
 
 pub(crate) use dispatch::{Around, Dispatch, Settings, Step};
 pub(crate) use gather::{Gather, Share};

@@ -199,6 +199,7 @@ fn room() -> Frame {
         members: Vec::new(),
         tokens_per_second: 0.0,
         tokens: 0,
+        credits: Vec::new(),
     }))
 }
 

@@ -1,7 +1,7 @@
 //! Experts besides those of the plan: loaded while the plan goes on, so that no device is needed that might leave.
 
 use potluck_plan::{BlockIndex, ExpertId, PeerId, PlanEpoch};
-use potluck_protocol::{Frame, Hold, Holding, LoadFault, Residency, ResidencyChange};
+use potluck_protocol::{Frame, Hold, Holding, LoadFault, LoadReport, Residency, ResidencyChange};
 
 use super::{Active, Worker};
 use crate::event_context::EventContext;
@@ -18,6 +18,7 @@ pub(super) struct Held {
     version: u32,
     experts: Vec<(BlockIndex, ExpertId)>,
     is_loaded: bool,
+    progress: Option<LoadReport>,
 }
 
 impl Held {
@@ -62,7 +63,7 @@ impl Worker {
             }
             return;
         }
-        let held = Held { coordinator, version, experts, is_loaded: false };
+        let held = Held { coordinator, version, experts, is_loaded: false, progress: None };
         let load = held.load();
         add(active, &held, cx.members.me);
         active.held = Some(held);
@@ -86,6 +87,19 @@ impl Worker {
             () if version >= NAMES || !experts.iter().all(is_expert) => failed("the model has no such expert"),
             () => Ok(()),
         }
+    }
+
+    /// A load goes on. It may be one of experts besides the plan's.
+    pub(super) fn hold_progress(&mut self, load: PlanEpoch, report: LoadReport) {
+        let held = self.active.as_mut().and_then(|active| active.held.as_mut());
+        if let Some(held) = held.filter(|held| held.load() == load && !held.is_loaded) {
+            held.progress = Some(report);
+        }
+    }
+
+    /// How far this device is with experts besides the plan's.
+    pub(super) fn holding(&self) -> Option<LoadReport> {
+        self.active.as_ref()?.held.as_ref().filter(|held| !held.is_loaded)?.progress
     }
 
     /// A load has ended. True if it was one of experts besides the plan's.

@@ -80,6 +80,7 @@ impl Worker {
 
     pub fn progress(&mut self, epoch: PlanEpoch, report: LoadReport, used: Bytes, cx: &mut EventContext) {
         self.used = used;
+        self.hold_progress(epoch, report);
         let of_plan = self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch && !inactive.loaded);
         // A device that works for a plan is not reported as loading: loading devices may stay silent for longer.
         let of_spare = self.active.is_none() && self.inactive.is_none() && self.loads_standby(epoch);

@@ -85,6 +85,8 @@ impl Worker {
             hidden,
             round_trips: Vec::new(),
             holders: holders.reports(|peer| active.map_or(0, |active| active.executor.open_calls(peer))),
+            expert_waits: active.map(|active| active.executor.waits()).unwrap_or_default(),
+            holding: self.holding(),
         })
     }
 

@@ -5,8 +5,8 @@ use potluck_panel::{KvCacheType, Sharing};
 
 use potluck_text::texts;
 
-use super::choice::Choice;
-use crate::{common::LendSlider, text::count};
+use super::choice::{Choice, Tab};
+use crate::{common::LendSlider, relay::Model, text::count};
 
 const CONTEXTS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 131_072];
 
@@ -24,7 +24,11 @@ pub fn Options(choice: Choice) -> impl IntoView {
 
 #[component]
 fn ShareChoice(choice: Choice) -> impl IntoView {
-    let option = move |share: Sharing, name: &'static str, cost: &'static str| {
+    let experts = move || {
+        let here = choice.tab.get() == Tab::Here;
+        choice.model.with(|model| experts_cost(model.as_ref().filter(|_| here)))
+    };
+    let option = move |share: Sharing, name: &'static str, cost: Signal<String>| {
         let chosen = move || choice.shared() == share;
         view! {
             <label class="card option-card" class:card-chosen=chosen>
@@ -36,7 +40,7 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
                     // changes.
                     on:click=move |_| choice.share.set(Some(share))
                 />
-                <span class="card-words"><strong>{name}</strong><span class="hint">{cost}</span></span>
+                <span class="card-words"><strong>{name}</strong><span class="hint">{move || cost.get()}</span></span>
             </label>
         }
     };
@@ -44,11 +48,27 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
         <fieldset class="group">
             <legend>"Share the work"</legend>
             <div class="option-cards">
-                {option(Sharing::Fastest, "Fastest", "The plan with the fastest answers. Slower devices stay as spares.")}
-                {option(Sharing::Everyone, "Everyone takes part", "Every device gets work. Each one adds a network hop, so answers are slower.")}
-                {option(Sharing::Experts, "Spread the experts", "For models with experts: other devices hold them, most on two, so nobody's leaving is felt. Each block costs a round trip.")}
+                {option(Sharing::Fastest, "Fastest", fixed("The plan with the fastest answers. Slower devices stay as spares."))}
+                {option(Sharing::Everyone, "Everyone takes part", fixed("Every device gets work. Each one adds a network hop, so answers are slower."))}
+                {option(Sharing::Experts, "Spread the experts", Signal::derive(experts))}
             </div>
         </fieldset>
+    }
+}
+
+fn fixed(text: &'static str) -> Signal<String> {
+    Signal::stored(text.to_owned())
+}
+
+/// What it costs to spread a model's experts; in general while the model is not known.
+fn experts_cost(model: Option<&Model>) -> String {
+    let held = "Other devices hold them, most on two, so nobody's leaving is felt.";
+    match model.map(|model| (model.experts, model.blocks)) {
+        Some((None | Some(0), _)) => "This model has no experts: it gets the fastest plan.".to_owned(),
+        Some((Some(_), Some(blocks))) if blocks > 1 => {
+            format!("{held} Each of its {blocks} blocks costs every token a round trip.")
+        }
+        _ => format!("For models with experts. {held} Each block costs every token a round trip."),
     }
 }
 

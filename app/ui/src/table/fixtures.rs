@@ -1,8 +1,8 @@
 //! Snapshots for the tests of the table.
 
 use potluck_panel::{
-    Bytes, DeviceKind, HopView, MemberStatus, MemberView, PeerId, PlanEpoch, PlanReport, PlanStatus, Sharing, StageId,
-    StageReport, Status,
+    Bytes, DeviceKind, HolderView, HopView, MemberStatus, MemberView, PeerId, PlanEpoch, PlanReport, PlanStatus,
+    Sharing, StageId, StageReport, Status,
 };
 
 /// The peer that tests call by this letter.
@@ -51,6 +51,25 @@ pub fn stage(name: &str, measured_ms: f64) -> StageReport {
     }
 }
 
+/// A device that holds no expert yet.
+pub fn holder(name: &str) -> HolderView {
+    HolderView {
+        peer: peer(name),
+        experts: 0,
+        bytes: Bytes(0),
+        answers: 0,
+        open: 0,
+        hedges: 0,
+        hedges_won: 0,
+        timeouts: 0,
+        is_unhealthy: false,
+        median_ms: 0.0,
+        slow_ms: 0.0,
+        ordered: 0,
+        loading: None,
+    }
+}
+
 /// A message with an expected time of one millisecond.
 pub fn hop(from: &str, to: &str, measured_ms: f64) -> HopView {
     HopView { from: peer(from), to: peer(to), predicted_ms: 1.0, measured_ms }
@@ -73,5 +92,7 @@ pub fn plan_of(peers: &[&str]) -> PlanReport {
         waiting: None,
         reason: String::new(),
         help: vec![],
+        experts: None,
+        spreading: None,
     }
 }

@@ -1,9 +1,12 @@
 //! The room: the round table with its seats, and the chat beside it.
 
 mod admit;
+mod credit;
+mod experts;
 #[cfg(test)]
 pub(crate) mod fixtures;
 mod geometry;
+mod holder_lights;
 mod hops;
 mod invite;
 mod invites;
@@ -14,6 +17,7 @@ mod put_out;
 mod sealed;
 mod seat_list;
 mod seat_row;
+mod share;
 mod summary;
 mod svg;
 mod timeline;

@@ -1,11 +1,14 @@
 //! The table's panel: the model, the drawing, this device, the list.
 
 use leptos::prelude::*;
-use potluck_panel::{Connection, PlanReport, Sharing, Status, ToNode};
+use potluck_panel::{Connection, PlanReport, Status};
 
 use super::{
     admit::Admissions,
+    credit::CreditCard,
+    experts::ExpertsCard,
     seat_list::SeatList,
+    share::{ShareSwitches, Spreading},
     svg::TableSvg,
     timeline::TimelineCard,
     token_path::{Help, TokenPath},
@@ -38,13 +41,16 @@ pub fn TablePanel() -> impl IntoView {
             <Show when=move || seated.get() fallback=|| view! { <div class="table-svg table-none"></div> }>
                 <TableSvg selected />
                 <PlanLine />
+                <Spreading />
                 <TokenPath />
+                <ExpertsCard />
             </Show>
             <Missing />
             <Help />
             <ContributeCard />
             <SeatList selected />
-            <ShareSwitch />
+            <ShareSwitches />
+            <CreditCard />
             <TimelineCard />
         </Show>
     }
@@ -137,36 +143,6 @@ fn Missing() -> impl IntoView {
                 <p><strong>{waiting.sentence}</strong></p>
             </section>
         })}
-    }
-}
-
-/// The host can change how the work is shared at any time.
-#[component]
-fn ShareSwitch() -> impl IntoView {
-    let store = store();
-    let share = Memo::new(move |_| {
-        store.room.status.with(|status| {
-            let host = status.role.coordinator;
-            status.plan.as_ref().filter(|_| host).map(|plan| plan.sharing)
-        })
-    });
-    let change = move |event| {
-        let everyone = event_target_checked(&event);
-        store.send(ToNode::SetSharing(if everyone { Sharing::Everyone } else { Sharing::Fastest }));
-    };
-    view! {
-        <Show when=move || share.get().is_some()>
-            <label class="check share-switch">
-                <input
-                    type="checkbox"
-                    role="switch"
-                    class="switch"
-                    prop:checked=move || share.get() == Some(Sharing::Everyone)
-                    on:change=change
-                />
-                <span>"Everyone takes part"<small class="hint">"Off: the fastest plan; other devices stay as spares"</small></span>
-            </label>
-        </Show>
     }
 }
 

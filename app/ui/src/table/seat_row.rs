@@ -1,14 +1,14 @@
 //! A device in the list; a click opens its details.
 
 use leptos::prelude::*;
-use potluck_panel::{KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
+use potluck_panel::{CreditView, KvCacheType, MemberStatus, MemberView, PeerId, StageReport, Status};
 use potluck_text::texts;
 
 use super::put_out::PutOut;
 use crate::{
     common::{Bar, Icon, device_symbol},
     state::store,
-    text::{bytes, duration_ms, held_by, loading_line},
+    text::{bytes, duration_ms, held_by, loading_line, work_line},
 };
 
 /// One device.
@@ -51,7 +51,8 @@ pub fn SeatRow(
         let memory =
             store.room.status.with(|status| status.plan.as_ref().and_then(|plan| Some((plan.cache?, plan.overhead))));
         let words = store.room.status.with(|status| status.words_of(peer).map(str::to_owned));
-        member.get().map(|member| view! { <Numbers member stages memory words /> })
+        let credit = store.room.status.with(|status| status.credit_of(peer).cloned());
+        member.get().map(|member| view! { <Numbers member stages memory words credit /> })
     };
     let hosts =
         Memo::new(move |_| store.room.status.with(|status| status.role.coordinator && status.peer != Some(peer)));
@@ -138,6 +139,7 @@ fn Numbers(
     stages: Vec<StageReport>,
     memory: Option<(KvCacheType, u64)>,
     words: Option<String>,
+    credit: Option<CreditView>,
 ) -> impl IntoView {
     let stored = memory.map(|(cache, _)| format!(" as {}", cache.name())).unwrap_or_default();
     let scratch = memory.filter(|_| !stages.is_empty()).map(|(_, overhead)| {
@@ -176,6 +178,12 @@ fn Numbers(
             <dd>{adapter}</dd>
             <dt>"Lends"</dt>
             <dd>{if lends(&member) { lent_line(&member) } else { "nothing".into() }}</dd>
+            {credit.map(|credit| view! {
+                <dt>"Has computed"</dt>
+                <dd>{work_line(&credit.work)}</dd>
+                <dt>"Device key"</dt>
+                <dd class="mono device-key">{credit.device.to_string()}</dd>
+            })}
             {words.map(|words| view! {
                 <dt>"Three words"</dt>
                 <dd>{words}</dd>

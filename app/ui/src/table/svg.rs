@@ -6,6 +6,7 @@ use potluck_text::texts;
 
 use super::{
     geometry::{CENTRE, HEIGHT, Point, TABLE, WIDTH, label, plate, ring, seat, seat_radius, short},
+    holder_lights::HolderLights,
     hops::Hops,
     line::StageLine,
     token_path::{PathStep, StepKind, bottleneck, path_steps},
@@ -123,6 +124,7 @@ pub fn TableSvg(
                 <path class="art-steam" d="M231 217c5-5-4-8 1-14M240 217c5-5-4-8 1-14M249 217c5-5-4-8 1-14" />
             </g>
             {seats}
+            <HolderLights seating />
         </svg>
     }
 }

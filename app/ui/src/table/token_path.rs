@@ -126,7 +126,8 @@ fn title(kind: &StepKind, name: impl Fn(PeerId) -> String) -> String {
     }
 }
 
-fn name(status: &Status, peer: PeerId) -> String {
+/// "You", or the name of a device.
+pub(super) fn name(status: &Status, peer: PeerId) -> String {
     let member = status.peers.iter().find(|member| member.peer == peer);
     member.map_or_else(
         || "A device".into(),

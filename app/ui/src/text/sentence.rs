@@ -30,7 +30,8 @@ pub fn blocks(first: u16, end: u16) -> Option<String> {
     }
 }
 
-/// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "experts 5 of 128".
+/// What a peer holds in a plan: "embedding", "blocks 0–11", "LM head", "experts 5 of 128"; "96 experts, no blocks" if
+/// nothing else.
 #[must_use]
 pub fn held_by(peer: PeerId, plan: &PlanReport, model: Option<&ModelCard>) -> Vec<String> {
     let mut parts = Vec::new();
@@ -41,7 +42,10 @@ pub fn held_by(peer: PeerId, plan: &PlanReport, model: Option<&ModelCard>) -> Ve
     }
     let holdings = plan.stages.iter().flat_map(|stage| &stage.expert_holders);
     let experts: u32 = holdings.filter(|held| held.peer == peer).map(|held| held.experts).sum();
-    if experts > 0 {
+    if experts > 0 && parts.is_empty() {
+        let noun = if experts == 1 { "expert" } else { "experts" };
+        parts.push(format!("{experts} {noun}, no blocks"));
+    } else if experts > 0 {
         let all = model.map_or(0, |model| u32::from(model.experts) * u32::from(model.blocks));
         parts.push(format!("experts {experts} of {all}"));
     }
@@ -84,5 +88,16 @@ mod tests {
         };
         assert_eq!(held_by(peer("a"), &plan, None), ["embedding", "blocks 0–11"]);
         assert_eq!(held_by(peer("b"), &plan, None), ["block 12", "LM head", "experts 2 of 0"]);
+    }
+
+    #[test]
+    fn a_device_with_experts_alone_says_so() {
+        let holdings = [("b", 96), ("c", 1)].map(|(name, experts)| ExpertHolding { peer: peer(name), experts });
+        let plan = PlanReport {
+            stages: vec![StageReport { expert_holders: holdings.to_vec(), ..stage("a", 0.0) }],
+            ..plan_of(&[])
+        };
+        assert_eq!(held_by(peer("b"), &plan, None), ["96 experts, no blocks"]);
+        assert_eq!(held_by(peer("c"), &plan, None), ["1 expert, no blocks"]);
     }
 }

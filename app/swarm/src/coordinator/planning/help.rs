@@ -1,6 +1,8 @@
-//! What would help the room, in sentences. Computed for the current devices and plan while nothing is answered.
+//! What would help the room, and what spreading the experts costs, in sentences. Computed for the current devices and
+//! plan while nothing is answered.
 
-use potluck_plan::{Bytes, Millis, PeerId, PlanEpoch};
+use potluck_plan::{Bytes, Millis, PeerId, Plan, PlanEpoch};
+use potluck_planner::experts::{Comparison, compare};
 use potluck_planner::{Gain, Help, what_would_help};
 
 use super::planner_input::PlannerInput;
@@ -22,6 +24,7 @@ pub(super) struct Helpful {
     since: Millis,
     found: Option<Millis>,
     sentences: Vec<String>,
+    comparison: Option<Comparison>,
 }
 
 /// The plan and the contributions.
@@ -49,6 +52,11 @@ impl Helpful {
 }
 
 impl Planning {
+    /// Why a plan spreads the experts or not, and what that costs: one sentence, if it was compared.
+    pub fn spreading(&self, plan: &Plan) -> Option<String> {
+        self.helpful.comparison.map(|compared| spreading(&compared, plan.pooled().next().is_some()))
+    }
+
     /// Computes suggestions where they are missing. It takes as long as several plans, so answers go first.
     pub fn look_for_help(&mut self, request: PlanRequest<'_>, cx: &EventContext) {
         let is_settled = self.plans.inactive.is_none()
@@ -62,7 +70,9 @@ impl Planning {
         let basis = Basis { plan: self.plans.active().map(|plan| plan.epoch), budgets: budgets.collect() };
         if self.helpful.is_due(basis, cx.now) {
             let input = PlannerInput::new(self, request.model, request.command, &cx.members);
-            let found = what_would_help(&input.room(self.plans.next_epoch(&cx.members)));
+            let room = input.room(self.plans.next_epoch(&cx.members));
+            let (found, comparison) = (what_would_help(&room), compare(&room));
+            self.helpful.comparison = comparison;
             self.helpful.found = Some(cx.now);
             self.helpful.sentences = sentences(&found, &cx.members);
         }
@@ -90,6 +100,29 @@ fn sentence(help: &Help, members: &Members) -> Option<String> {
     }
 }
 
+/// The planner's comparison in one sentence.
+fn spreading(compared: &Comparison, is_spread: bool) -> String {
+    let trips = if compared.trips == 1 { "1 round trip".to_owned() } else { format!("{} round trips", compared.trips) };
+    let more = compared.whole_millis.map(|whole| compared.spread_millis - whole);
+    match (is_spread, more) {
+        (true, None) => format!("Experts are spread because whole blocks do not fit: {trips} a token."),
+        (true, Some(more)) if more >= MIN_GAIN_MILLIS => {
+            format!("Experts are spread: {trips} a token take {more:.0} ms more than whole blocks.")
+        }
+        (true, Some(more)) if more <= -MIN_GAIN_MILLIS => {
+            format!("Experts are spread: a token takes {:.0} ms less than with whole blocks.", -more)
+        }
+        (true, Some(_)) => format!("Experts are spread: {trips} a token take no longer than whole blocks."),
+        (false, Some(more)) if more >= MIN_GAIN_MILLIS => {
+            format!("Experts are not spread: {trips} a token would take {more:.0} ms more.")
+        }
+        (false, Some(more)) if more <= -MIN_GAIN_MILLIS => {
+            format!("Experts are not spread. With them spread, a token would take {:.0} ms less.", -more)
+        }
+        (false, _) => format!("Experts are not spread: {trips} a token would bring nothing."),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +144,26 @@ mod tests {
         assert_eq!(sentences(&[fits], &members), ["One more device with 410 MB: the model fits."]);
         let hardly = Help::AnotherDevice { budget: Bytes(1), gain: saves(0.4) };
         assert!(sentences(&[hardly], &members).is_empty());
+    }
+
+    #[test]
+    fn one_sentence_says_what_spreading_the_experts_costs() {
+        let compared = |trips, spread_millis, whole_millis| Comparison { trips, spread_millis, whole_millis };
+        let slow = compared(48, 130.4, Some(34.0));
+        assert_eq!(spreading(&slow, false), "Experts are not spread: 48 round trips a token would take 96 ms more.");
+        assert_eq!(
+            spreading(&slow, true),
+            "Experts are spread: 48 round trips a token take 96 ms more than whole blocks."
+        );
+        let must = compared(1, 130.4, None);
+        assert_eq!(spreading(&must, true), "Experts are spread because whole blocks do not fit: 1 round trip a token.");
+        let quick = compared(4, 20.0, Some(34.0));
+        assert_eq!(
+            spreading(&quick, false),
+            "Experts are not spread. With them spread, a token would take 14 ms less."
+        );
+        let equal = compared(4, 34.2, Some(34.0));
+        assert_eq!(spreading(&equal, false), "Experts are not spread: 4 round trips a token would bring nothing.");
     }
 
     #[test]

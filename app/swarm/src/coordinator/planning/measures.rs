@@ -508,6 +508,10 @@ mod tests {
         let room = room(&shape, &layers, &links, &devices);
         let mut measures = Measures::default();
         let report = |answers| HolderReport {
+            slow_millis: 0.0,
+            timeouts: 0,
+            is_unhealthy: false,
+            work: potluck_protocol::Work::default(),
             peer: holder,
             answers,
             round_trip_millis: 31.0,

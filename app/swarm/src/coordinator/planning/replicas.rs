@@ -75,6 +75,11 @@ impl Replicas {
         self.refused.insert(peer, Millis(now.0 + GIVE_UP_MILLIS));
     }
 
+    /// Experts of a plan that each device is told to load.
+    pub fn ordered(&self, epoch: PlanEpoch) -> impl Iterator<Item = (PeerId, u32)> {
+        self.orders.iter().filter(move |_| self.epoch == epoch).map(|(peer, order)| (*peer, order.experts.len() as u32))
+    }
+
     /// Somebody loads experts.
     pub fn is_busy(&self) -> bool {
         !self.orders.is_empty()

@@ -1,0 +1,88 @@
+//! Experts that lie on several devices: who holds how many, how they answer, and what the round trips cost.
+
+use leptos::prelude::*;
+use potluck_panel::{ExpertsView, HolderView, Status};
+
+use super::token_path::name;
+use crate::{
+    state::store,
+    text::{call_times, calls_line, holding_line, plural, replicas_line, residency_line, short_line, trips_line},
+};
+
+/// The experts of the plan; nothing if all lie with their blocks.
+#[component]
+pub fn ExpertsCard() -> impl IntoView {
+    let store = store();
+    let experts = Memo::new(move |_| store.room.status.with(|status| status.plan.as_ref()?.experts.clone()));
+    let summary = move || store.room.status.with(summary);
+    let lines = move || experts.with(|experts| experts.as_ref().map(lines).unwrap_or_default());
+    let rows = move || {
+        let holders = experts.with(|experts| experts.as_ref().map(|experts| experts.holders.clone()));
+        let row = |holder: HolderView| {
+            let name = store.room.status.with_untracked(|status| name(status, holder.peer));
+            view! { <HolderRow holder name /> }
+        };
+        holders.unwrap_or_default().into_iter().map(row).collect_view()
+    };
+    view! {
+        <Show when=move || experts.with(Option::is_some)>
+            <details class="card fold experts-card">
+                <summary>{summary}</summary>
+                {move || lines().into_iter().map(|line| view! { <p class="hint">{line}</p> }).collect_view()}
+                <ul class="holders" aria-label="Devices with experts">{rows}</ul>
+            </details>
+        </Show>
+    }
+}
+
+/// "Experts on 3 other devices: 48 round trips a token, 3.1 ms of 9.4 ms".
+fn summary(status: &Status) -> String {
+    let Some(plan) = &status.plan else { return String::new() };
+    let Some(experts) = &plan.experts else { return String::new() };
+    let holders = experts.holders.iter().filter(|holder| holder.experts > 0).count();
+    let devices = plural(holders, "other device", "other devices");
+    let trips = trips_line(experts, plan.measured_token_ms);
+    format!("Experts on {devices}{}", trips.map(|trips| format!(": {trips}")).unwrap_or_default())
+}
+
+fn lines(experts: &ExpertsView) -> Vec<String> {
+    [Some(replicas_line(experts)), short_line(experts), Some(calls_line(experts))].into_iter().flatten().collect()
+}
+
+#[component]
+fn HolderRow(holder: HolderView, name: String) -> impl IntoView {
+    view! {
+        <li class="holder">
+            <strong class="holder-name">{name}</strong>
+            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">"no answer, asked last"</span> })}
+            <span class="hint">{holding_line(&holder)}</span>
+            {call_times(&holder).map(|times| view! { <span class="hint">{times}</span> })}
+            {residency_line(&holder).map(|line| view! { <span class="hint">{line}</span> })}
+        </li>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_panel::PlanReport;
+
+    use super::*;
+    use crate::table::fixtures::{holder, of_tab, plan_of};
+
+    #[test]
+    fn the_summary_counts_devices_with_experts_and_what_they_cost() {
+        let experts = |trips_ms| ExpertsView {
+            trips: 48.0,
+            trips_ms,
+            holders: vec![HolderView { experts: 96, ..holder("a") }, HolderView { ordered: 64, ..holder("b") }],
+            ..ExpertsView::default()
+        };
+        let of = |experts| Status {
+            plan: Some(PlanReport { measured_token_ms: 9.4, experts: Some(experts), ..plan_of(&["h"]) }),
+            ..of_tab("h")
+        };
+        assert_eq!(summary(&of(experts(0.0))), "Experts on 1 other device", "the second still loads, none was asked");
+        let measured = "Experts on 1 other device: 48 round trips a token, 3.1 ms of 9.4 ms";
+        assert_eq!(summary(&of(experts(3.1))), measured);
+    }
+}

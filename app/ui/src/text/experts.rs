@@ -1,0 +1,158 @@
+//! Phrases about experts that lie on several devices, and about what devices have computed.
+
+use potluck_panel::{ExpertsView, HolderView, LoadReport, Work};
+
+use super::{bytes, count, duration_ms, plural, rate};
+
+/// "48 round trips a token, 3.1 ms of 9.4 ms"; `None` before the first token. `token_ms`: what a token takes in all.
+#[must_use]
+pub fn trips_line(experts: &ExpertsView, token_ms: f64) -> Option<String> {
+    if experts.trips_ms <= 0.0 {
+        return None;
+    }
+    let trips = plural(experts.trips.round().max(1.0) as usize, "round trip a token", "round trips a token");
+    // Tokens of several conversations share their round trips.
+    let of = if token_ms > experts.trips_ms { format!(" of {}", duration_ms(token_ms)) } else { String::new() };
+    Some(format!("{trips}, {}{of}", duration_ms(experts.trips_ms)))
+}
+
+/// "1,536 experts, each on 2 devices or more, 2.4 on average".
+#[must_use]
+pub fn replicas_line(experts: &ExpertsView) -> String {
+    let fewest = plural(experts.fewest_holders as usize, "device", "devices");
+    let all = plural_count(experts.pooled);
+    format!("{all}, each on {fewest} or more, {:.1} on average", experts.mean_holders)
+}
+
+/// "12 experts have fewer than 2 holders. Copies are being loaded."; `None` if all have enough.
+#[must_use]
+pub fn short_line(experts: &ExpertsView) -> Option<String> {
+    let loads = experts.holders.iter().any(|holder| holder.ordered > 0);
+    let next = if loads { "Copies are being loaded." } else { "No device has room for more copies." };
+    let (all, wanted) = (plural_count(experts.short), experts.wanted_holders);
+    let have = if experts.short == 1 { "has" } else { "have" };
+    (experts.short > 0).then(|| format!("{all} {have} fewer than {wanted} holders. {next}"))
+}
+
+/// "3 calls in flight · 40 copies sent, 31 of them first · 2 timeouts".
+#[must_use]
+pub fn calls_line(experts: &ExpertsView) -> String {
+    let mut parts = vec![plural(experts.open_calls as usize, "call in flight", "calls in flight")];
+    if experts.hedges > 0 {
+        let copies = plural(experts.hedges as usize, "copy sent", "copies sent");
+        parts.push(format!("{copies}, {} of them first", count(u64::from(experts.hedges_won))));
+    }
+    let timeouts: u32 = experts.holders.iter().map(|holder| holder.timeouts).sum();
+    if timeouts > 0 {
+        parts.push(plural(timeouts as usize, "timeout", "timeouts"));
+    }
+    parts.join(" · ")
+}
+
+/// "96 experts, 310 MB".
+#[must_use]
+pub fn holding_line(holder: &HolderView) -> String {
+    format!("{}, {}", plural_count(holder.experts), bytes(holder.bytes.0))
+}
+
+/// "5.1 ms a call, 95% within 9.0 ms"; `None` before the first.
+#[must_use]
+pub fn call_times(holder: &HolderView) -> Option<String> {
+    let times = || format!("{} a call, 95% within {}", duration_ms(holder.median_ms), duration_ms(holder.slow_ms));
+    (holder.median_ms > 0.0).then(times)
+}
+
+/// "Loading expert 12 of 64: 34 MB of 180 MB · 12 MB/s"; `None` if it loads none.
+#[must_use]
+pub fn residency_line(holder: &HolderView) -> Option<String> {
+    let all = u64::from(holder.ordered);
+    let counted = holder.loading.filter(|loading| loading.total.0 > 0);
+    match counted {
+        _ if all == 0 => None,
+        None => Some(format!("Loading {}", plural_count(holder.ordered))),
+        Some(LoadReport { done, total, rate: speed, .. }) => {
+            let (done, total) = (done.0.min(total.0), total.0);
+            // Experts of a model have almost the same size.
+            let now = (u128::from(done) * u128::from(all) / u128::from(total)) as u64 + 1;
+            let line = format!("Loading expert {} of {all}: {} of {}", now.min(all), bytes(done), bytes(total));
+            Some(if speed >= 1.0 && done < total { format!("{line} · {}", rate(speed)) } else { line })
+        }
+    }
+}
+
+/// "1,204 tokens · 12.3 s of GPU time · 34 MB sent".
+#[must_use]
+pub fn work_line(work: &Work) -> String {
+    let tokens = if work.tokens == 1 { "token" } else { "tokens" };
+    let (gpu, sent) = (duration_ms(work.gpu_millis), bytes(work.bytes.0));
+    format!("{} {tokens} · {gpu} of GPU time · {sent} sent", count(work.tokens))
+}
+
+fn plural_count(experts: u32) -> String {
+    let noun = if experts == 1 { "expert" } else { "experts" };
+    format!("{} {noun}", count(u64::from(experts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use potluck_panel::{Bytes, LoadPhase};
+
+    use super::*;
+    use crate::table::fixtures::holder;
+
+    fn experts() -> ExpertsView {
+        ExpertsView { pooled: 1_536, fewest_holders: 2, mean_holders: 2.41, wanted_holders: 2, ..Default::default() }
+    }
+
+    #[test]
+    fn the_cost_of_round_trips_is_shown_once_it_is_measured() {
+        let mut experts = experts();
+        assert_eq!(trips_line(&experts, 9.4), None);
+        (experts.trips, experts.trips_ms) = (47.8, 3.1);
+        assert_eq!(trips_line(&experts, 9.4).as_deref(), Some("48 round trips a token, 3.1 ms of 9.4 ms"));
+        assert_eq!(trips_line(&experts, 2.0).as_deref(), Some("48 round trips a token, 3.1 ms"), "they are shared");
+    }
+
+    #[test]
+    fn replicas_are_counted_and_missing_ones_named() {
+        let mut experts = experts();
+        assert_eq!(replicas_line(&experts), "1,536 experts, each on 2 devices or more, 2.4 on average");
+        assert_eq!(short_line(&experts), None);
+        (experts.short, experts.fewest_holders) = (12, 1);
+        let none = "12 experts have fewer than 2 holders. No device has room for more copies.";
+        assert_eq!(short_line(&experts).as_deref(), Some(none));
+        experts.holders = vec![HolderView { ordered: 12, ..holder("a") }];
+        let loads = "12 experts have fewer than 2 holders. Copies are being loaded.";
+        assert_eq!(short_line(&experts).as_deref(), Some(loads));
+    }
+
+    #[test]
+    fn calls_name_only_what_has_happened() {
+        let mut experts = ExpertsView { open_calls: 1, ..experts() };
+        assert_eq!(calls_line(&experts), "1 call in flight");
+        (experts.hedges, experts.hedges_won) = (40, 31);
+        experts.holders = vec![HolderView { timeouts: 2, ..holder("a") }];
+        assert_eq!(calls_line(&experts), "1 call in flight · 40 copies sent, 31 of them first · 2 timeouts");
+    }
+
+    #[test]
+    fn a_holder_shows_what_it_holds_how_it_answers_and_what_it_loads() {
+        let mut holder = HolderView { experts: 96, bytes: Bytes(310_000_000), ..holder("a") };
+        assert_eq!(holding_line(&holder), "96 experts, 310 MB");
+        assert_eq!((call_times(&holder), residency_line(&holder)), (None, None));
+        (holder.median_ms, holder.slow_ms, holder.ordered) = (5.1, 9.0, 64);
+        assert_eq!(call_times(&holder).as_deref(), Some("5.1 ms a call, 95% within 9.0 ms"));
+        assert_eq!(residency_line(&holder).as_deref(), Some("Loading 64 experts"));
+        let (done, total) = (Bytes(34_000_000), Bytes(180_000_000));
+        holder.loading = Some(LoadReport { done, total, rate: 12e6, ..LoadReport::begin(LoadPhase::Download) });
+        assert_eq!(residency_line(&holder).as_deref(), Some("Loading expert 13 of 64: 34 MB of 180 MB · 12 MB/s"));
+        holder.loading = Some(LoadReport { done: total, total, ..LoadReport::begin(LoadPhase::Upload) });
+        assert_eq!(residency_line(&holder).as_deref(), Some("Loading expert 64 of 64: 180 MB of 180 MB"));
+    }
+
+    #[test]
+    fn what_a_device_computed_is_one_line() {
+        let work = Work { tokens: 1_204, gpu_millis: 12_300.0, bytes: Bytes(34_000_000) };
+        assert_eq!(work_line(&work), "1,204 tokens · 12.3 s of GPU time · 34 MB sent");
+    }
+}

@@ -1,0 +1,144 @@
+// The embedded model with its experts spread over three browsers: the answer of a lone tab, also when a holder dies.
+import assert from 'node:assert/strict';
+import { after, before } from 'node:test';
+import { join, resolve } from 'node:path';
+
+import { Device } from '../harness/browser.mjs';
+import { Relay } from '../harness/relay.mjs';
+import { story } from '../harness/story.mjs';
+import { ask, assertQuiet, contribute, host, isUp, status, until } from '../harness/table.mjs';
+
+const MODELS = join(resolve(import.meta.dirname, '../..'), 'public/models');
+const PROMPT = { max_tokens: 24, temperature: 0, raw: true };
+// Long enough that a holder can die in the middle.
+const LONG = { ...PROMPT, max_tokens: 60 };
+const TEXT = 'Once upon a time there was a table';
+
+let relay;
+const devices = {};
+const undisturbed = {};
+const step = story();
+
+before(async () => {
+  relay = await Relay.start({ models: MODELS });
+  for (const name of ['host', 'first', 'second']) devices[name] = await Device.start(name);
+});
+
+after(async () => {
+  for (const device of Object.values(devices)) await device.stop();
+  await relay?.stop();
+});
+
+/** Devices that hold experts for others. */
+const holders = ({ plan }) => (plan?.experts?.holders ?? []).filter((holder) => holder.experts > 0);
+/** Experts of one device's blocks lie on both others, and each has two holders. */
+const isSpread = (status) => isUp(status) && holders(status).length === 2 && status.plan.experts.short === 0;
+
+/** The card about the experts, opened. */
+async function expertsCard(page) {
+  const card = page.locator('details', { has: page.locator('summary', { hasText: /^Experts on/ }) });
+  await card.waitFor();
+  if ((await card.getAttribute('open')) === null) await card.locator('summary').click();
+  return card;
+}
+
+step('a lone tab gives the answers that all others are held against', async () => {
+  const alone = await Device.start('alone');
+  try {
+    await host(alone.page, relay, { share: 'Fastest', context: 512 });
+    await until(alone.page, isUp);
+    undisturbed.short = (await ask(alone.page, TEXT, PROMPT)).tokens;
+    undisturbed.long = (await ask(alone.page, TEXT, LONG)).tokens;
+    assert.equal(undisturbed.short.length, PROMPT.max_tokens);
+    assert.equal(undisturbed.long.length, LONG.max_tokens, 'the model must write enough to be disturbed');
+  } finally {
+    await alone.stop();
+  }
+});
+
+step('the host spreads the experts over two more browsers', async () => {
+  const { page } = devices.host;
+  const link = await host(page, relay, { share: 'Spread the experts', context: 512 });
+  await contribute(devices.first.page, link);
+  await contribute(devices.second.page, link);
+  const { plan } = await until(page, isSpread, 'two other devices hold the experts, each at least two of them');
+  assert.equal(plan.sharing, 'Experts');
+  const [stage, ...more] = plan.stages;
+  assert.equal(more.length, 0, `one device keeps all blocks: ${JSON.stringify(plan.stages)}`);
+  assert.ok(holders({ plan }).every(({ peer }) => peer !== stage.peer), JSON.stringify(plan.experts));
+});
+
+step('the answer is that of a lone tab', async () => {
+  const answer = await ask(devices.host.page, TEXT, PROMPT);
+  assert.deepEqual(answer.tokens, undisturbed.short);
+});
+
+step('the plan names the holders, and says what the round trips cost', async () => {
+  const { page } = devices.host;
+  const isMeasured = ({ plan }) => plan.experts.trips_ms > 0 && holders({ plan }).every(({ median_ms }) => median_ms > 0);
+  const { plan } = await until(page, (status) => isSpread(status) && isMeasured(status));
+  assert.ok(plan.experts.trips > 0 && plan.experts.trips <= 6, `six blocks: ${JSON.stringify(plan.experts)}`);
+  const card = await expertsCard(page);
+  await card.getByText(/^Experts on 2 other devices: \d round trips? a token, [\d.]+ m?s/).waitFor();
+  const rows = card.getByRole('list', { name: 'Devices with experts' }).getByRole('listitem');
+  await rows.nth(1).waitFor();
+  const texts = await rows.allInnerTexts();
+  assert.equal(texts.length, 2, texts.join(' | '));
+  for (const text of texts) assert.match(text, /\d+ experts, [\d.]+ MB[^]*a call, 95% within/, texts.join(' | '));
+});
+
+step('the room explains the plan and counts who computed how much', async () => {
+  const { page } = devices.host;
+  const { plan } = await until(page, (status) => status.plan.spreading !== null, 'both ways to place experts are compared');
+  assert.match(plan.spreading, /^Experts are spread/);
+  await page.getByText(plan.spreading).first().waitFor();
+  const { credits } = await until(page, ({ credits }) => credits.filter(({ work }) => work.tokens > 0).length === 3);
+  assert.equal(new Set(credits.map(({ device }) => device)).size, 3, 'each browser has a key of its own');
+  for (const { work } of credits) assert.ok(work.gpu_millis > 0, JSON.stringify(credits));
+});
+
+step('a device with experts alone says so on its own page', async () => {
+  const { plan } = await status(devices.host.page);
+  for (const name of ['first', 'second']) {
+    const { page } = devices[name];
+    const { peer } = await status(page);
+    if (plan.stages.some((stage) => stage.peer === peer)) continue;
+    await page.getByText(/\d+ experts, no blocks/).first().waitFor();
+  }
+});
+
+step('a holder is killed in the middle of an answer: the text is the same, and the room names the loss', async () => {
+  const { page } = devices.host;
+  const { plan } = await status(page);
+  const [stage] = plan.stages;
+  const peers = {};
+  for (const name of ['first', 'second']) peers[name] = (await status(devices[name].page)).peer;
+  const victim = ['second', 'first'].find((name) => peers[name] !== stage.peer);
+  const asked = ask(page, TEXT, LONG);
+  await until(page, ({ answering }) => answering.tokens >= 10, 'ten tokens are here');
+  // The notice goes away by itself.
+  const told = page.getByText(/left\. Others hold its experts too, so answers go on\./).first().waitFor();
+  await devices[victim].kill();
+  const [answer] = await Promise.all([asked, told]);
+  assert.deepEqual(answer.tokens, undisturbed.long, 'the answer must be the undisturbed one');
+  const left = await until(page, ({ peers: members }) => members.every(({ peer }) => peer !== peers[victim]));
+  assert.ok(holders(left).every(({ peer }) => peer !== peers[victim]), JSON.stringify(left.plan));
+  await devices[victim].forget();
+  delete devices[victim];
+});
+
+step('afterwards each expert has its copies again, or the room says which number has not', async () => {
+  const { page } = devices.host;
+  const settled = ({ plan }) => isUp({ plan }) && plan.experts !== null && holders({ plan }).every(({ ordered }) => ordered === 0);
+  const { plan } = await until(page, settled, 'nobody loads experts any more');
+  if (plan.experts.short > 0) {
+    const card = await expertsCard(page);
+    await card.getByText(`${plan.experts.short} experts have fewer than ${plan.experts.wanted_holders} holders.`).waitFor();
+  }
+  const answer = await ask(page, TEXT, PROMPT);
+  assert.deepEqual(answer.tokens, undisturbed.short);
+});
+
+step('no console shows an error', () => {
+  assertQuiet(...Object.values(devices));
+});
