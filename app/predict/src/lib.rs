@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod alignment;
+mod device;
 mod history;
 mod next_router;
 mod on_demand;
@@ -19,6 +20,7 @@ mod switch;
 mod trace;
 
 pub use alignment::{Alignment, NoAlignment};
+pub use device::{Device, token_times};
 pub use history::{GivenLast, MostFrequent, MostRecent};
 pub use next_router::NextRouter;
 pub use on_demand::{Guesses, OnDemandReport, ShadowTimes, on_demand};

@@ -9,14 +9,16 @@
 /// known when it is there, and because a pool that guesses have changed may be slower for longer than is seen.
 pub const SHARE: f64 = 0.015;
 /// Tokens of a trial. With the pool's first tokens before it, prediction that does not pay is off within 200 tokens.
-pub const TRIAL: u32 = 160;
-/// Tokens without prediction before the first trial: the pool fills, and its speed is measured.
+pub const TRIAL: u32 = 144;
+/// Tokens whose times do not count: the pool fills.
+const WARM_UP: u32 = 16;
+/// Tokens without guesses, from then on, before the first trial.
 const FIRST: u32 = 32;
 /// Tokens with guesses in a row during a trial, and tokens without them whose times count, in between.
 const RUN: u32 = 4;
 /// Tokens after the last guess that pay for what it evicted: they count as its cost.
 const AFTERMATH: u32 = 4;
-/// Tokens with guesses that a verdict needs.
+/// Tokens with guesses, and as many without, that a verdict needs.
 const EVIDENCE: u32 = 16;
 /// Standard errors by which tokens with guesses must be faster, beside [`GAIN`]: it is looked at many times.
 const DOUBT: f64 = 2.5;
@@ -26,12 +28,12 @@ const GAIN: f64 = 0.01;
 /// its load: it takes the bus, and what it evicted is loaded again. So a token takes at most twice as long.
 const BUS_SHARE: f64 = 0.5;
 /// While prediction is on, [`RUN`] of this many tokens are measured without it.
-const CHECK_EVERY: u32 = 128;
+const CHECK_EVERY: u32 = 64;
 /// Tokens of the first pause; each is twice as long as the last, up to [`LONGEST_PAUSE`].
-const PAUSE: u32 = 1024;
+const PAUSE: u32 = 256;
 const LONGEST_PAUSE: u32 = 1 << 16;
 /// Half-life of a token's time, in tokens.
-const HALF_LIFE: f64 = 32.0;
+const HALF_LIFE: f64 = 16.0;
 
 /// What is known of prediction here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,8 @@ pub struct Switch {
     next: Next,
     /// Tokens since the verdict.
     since: u32,
+    /// Tokens whose times do not count any more.
+    warm_up: u32,
     pause: u32,
     /// Milliseconds of all tokens.
     elapsed: f64,
@@ -67,60 +71,75 @@ pub struct Switch {
     cost: f64,
     /// Times of tokens that no guess touched.
     without: Recent,
-    trial: Excess,
+    trial: Trial,
     /// Tokens of the present kind in a row.
     run: u32,
     /// Tokens that still pay for guesses.
     aftermath: u32,
 }
 
-/// Mean and variance of recent tokens' times.
+/// The mean of recent tokens' times.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recent {
     count: u32,
     weight: f64,
     mean: f64,
-    variance: f64,
 }
 
 impl Recent {
     fn add(&mut self, millis: f64) {
-        let fade = 0.5f64.powf(1.0 / HALF_LIFE);
         self.count = self.count.saturating_add(1);
-        self.weight = self.weight * fade + 1.0;
-        let step = (millis - self.mean) / self.weight;
-        self.variance = (1.0 - 1.0 / self.weight) * (self.variance + step * (millis - self.mean));
-        self.mean += step;
+        self.weight = self.weight * 0.5f64.powf(1.0 / HALF_LIFE) + 1.0;
+        self.mean += (millis - self.mean) / self.weight;
     }
 }
 
-/// By how much tokens with guesses were slower.
+/// Times of tokens of one kind.
 #[derive(Clone, Copy, Debug, Default)]
-struct Excess {
+struct Sample {
     count: u32,
     sum: f64,
     squares: f64,
 }
 
-impl Excess {
+impl Sample {
     fn add(&mut self, millis: f64) {
         self.count += 1;
         self.sum += millis;
         self.squares += millis * millis;
     }
 
-    /// The next one, where one that doubles a token's time is assumed to have been before.
+    fn mean(&self) -> f64 {
+        self.sum / f64::from(self.count.max(1))
+    }
+
+    /// The variance of the mean.
+    fn error(&self) -> f64 {
+        (self.squares / f64::from(self.count.max(1)) - self.mean() * self.mean()).max(0.0)
+            / f64::from(self.count.max(1))
+    }
+}
+
+/// What a trial has shown. Its tokens with and without guesses come in turn, so that both meet the same text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    with: Sample,
+    without: Sample,
+    /// Milliseconds by which tokens with guesses were slower.
+    excess: f64,
+}
+
+impl Trial {
+    /// By how much the next one may be slower, as if one before had taken twice a token's time.
     fn expected(&self, token: f64) -> f64 {
-        (token + self.sum) / f64::from(self.count + 1)
+        (token + self.excess) / f64::from(self.with.count + 1)
     }
 
     /// Whether tokens with guesses are faster beyond doubt.
-    fn pays(&self, without: &Recent) -> bool {
-        let count = f64::from(self.count.max(1));
-        let mean = self.sum / count;
-        let variance = (self.squares / count - mean * mean).max(0.0);
-        let error = (variance / count + without.variance / without.weight.max(1.0)).sqrt();
-        self.count >= EVIDENCE && mean + DOUBT * error < -GAIN * without.mean
+    fn pays(&self) -> bool {
+        let (with, without) = (&self.with, &self.without);
+        let error = (with.error() + without.error()).sqrt();
+        with.count.min(without.count) >= EVIDENCE && with.mean() + DOUBT * error < (1.0 - GAIN) * without.mean()
     }
 }
 
@@ -137,11 +156,12 @@ impl Switch {
             verdict: Verdict::Trying,
             next: Next::Without,
             since: 0,
+            warm_up: WARM_UP,
             pause: PAUSE,
             elapsed: 0.0,
             cost: 0.0,
             without: Recent::default(),
-            trial: Excess::default(),
+            trial: Trial::default(),
             run: 0,
             aftermath: 0,
         }
@@ -169,11 +189,17 @@ impl Switch {
         let excess = millis - self.without.mean;
         if with || self.aftermath > 0 {
             self.cost = (self.cost + excess).max(0.0);
+        } else if self.warm_up > 0 {
+            self.warm_up -= 1;
         } else {
             self.without.add(millis);
+            if self.trial.with.count > 0 {
+                self.trial.without.add(millis);
+            }
         }
         if with {
-            self.trial.add(excess);
+            self.trial.with.add(millis);
+            self.trial.excess += excess;
         }
         self.aftermath = if with { AFTERMATH } else { self.aftermath.saturating_sub(1) };
         self.judge();
@@ -187,14 +213,14 @@ impl Switch {
     fn judge(&mut self) {
         let too_much = self.cost > SHARE * self.elapsed;
         match self.verdict {
-            Verdict::Trying if self.trial.pays(&self.without) && !too_much => self.enter(Verdict::On),
-            Verdict::Trying if self.since >= FIRST + TRIAL || (too_much && self.trial.count > 0) => {
+            Verdict::Trying if self.trial.pays() && !too_much => self.enter(Verdict::On),
+            Verdict::Trying if self.since >= WARM_UP + FIRST + TRIAL || (too_much && self.trial.with.count > 0) => {
                 self.enter(Verdict::Off);
             }
             Verdict::On if too_much => self.enter(Verdict::Off),
             Verdict::Off if self.since >= self.pause => {
                 self.pause = (2 * self.pause).min(LONGEST_PAUSE);
-                self.trial = Excess::default();
+                self.trial = Trial::default();
                 self.enter(Verdict::Trying);
             }
             _ => {}

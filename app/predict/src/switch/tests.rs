@@ -1,163 +1,82 @@
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 use std::sync::OnceLock;
+
+use potluck_plan::ExpertId;
 
 use super::*;
 use crate::random::Random;
+use crate::{Device, Recorded, Sequence, Trace, TraceShape, token_times};
 
-/// A device with slots, a bus and a predictor of some accuracy, drawn from a seed.
+/// A device, and a predictor of some accuracy, drawn from a seed.
 struct World {
-    blocks: usize,
-    experts: usize,
-    used: usize,
-    slots: usize,
-    compute: f64,
-    load: f64,
-    /// How often a guess is one of the experts that come.
-    accuracy: f64,
-    /// How often a token uses what the last one used.
-    sticky: f64,
+    device: Device,
+    trace: Trace,
     /// How much times vary by themselves.
     noise: f64,
-}
-
-impl World {
-    fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
-        let (blocks, experts) = (2 + random.below(5) as usize, 4 + random.below(13) as usize);
-        let used = 1 + random.below(3) as usize;
-        let least = used * 2;
-        Self {
-            blocks,
-            experts,
-            used,
-            slots: least + random.below((blocks * experts - least) as u64) as usize,
-            compute: 1.0,
-            load: 0.05 * 2f64.powf(6.0 * random.unit()),
-            accuracy: [0.0, random.unit(), random.unit().sqrt(), 1.0][random.below(4) as usize],
-            sticky: random.unit(),
-            noise: 0.1 * random.unit(),
-        }
-    }
-
-    /// The experts of each token and block.
-    fn text(&self, tokens: usize, seed: u64) -> Vec<Vec<Vec<usize>>> {
-        let mut random = Random(seed ^ 0x7e87);
-        let mut last = vec![Vec::new(); self.blocks];
-        let mut draw = |last: &Vec<usize>| {
-            let mut chosen: Vec<usize> = Vec::new();
-            while chosen.len() < self.used {
-                let again = (random.unit() < self.sticky).then(|| last.get(chosen.len()).copied()).flatten();
-                // Lower experts are used more often.
-                let fresh = (random.unit() * random.unit() * self.experts as f64) as usize;
-                let expert = again.filter(|expert| !chosen.contains(expert)).unwrap_or(fresh);
-                if !chosen.contains(&expert) {
-                    chosen.push(expert);
-                }
-            }
-            chosen
-        };
-        let token = |_| {
-            last = last.iter().map(&mut draw).collect();
-            last.clone()
-        };
-        (0..tokens).map(token).collect()
-    }
-}
-
-/// A pool on one device: the most recently used first, guesses last, so that they make room first.
-struct Device<'a> {
-    world: &'a World,
-    held: Vec<(usize, usize)>,
-    /// Guesses that are being loaded, in order, with the milliseconds that are left.
-    loading: Vec<((usize, usize), f64)>,
-    /// Guesses for the next block: they stay until it is there.
-    awaited: Vec<(usize, usize)>,
-    random: Random,
-}
-
-impl<'a> Device<'a> {
-    fn new(world: &'a World, seed: u64) -> Self {
-        Self { world, held: Vec::new(), loading: Vec::new(), awaited: Vec::new(), random: Random(seed) }
-    }
-
-    fn put(&mut self, key: (usize, usize), needed: bool) {
-        self.held.retain(|held| *held != key);
-        if self.held.len() >= self.world.slots {
-            let may_go = |held: &(usize, usize)| !self.awaited.contains(held);
-            match self.held.iter().rposition(may_go) {
-                Some(victim) => drop(self.held.remove(victim)),
-                None if needed => drop(self.held.pop()),
-                None => return,
-            }
-        }
-        let at = if needed { 0 } else { self.held.len() };
-        self.held.insert(at, key);
-    }
-
-    /// Loads guesses for some milliseconds.
-    fn spend(&mut self, mut millis: f64) {
-        while let Some((key, left)) = self.loading.first_mut() {
-            if *left > millis {
-                *left -= millis;
-                return;
-            }
-            millis -= *left;
-            let key = *key;
-            self.loading.remove(0);
-            self.put(key, false);
-        }
-    }
-
-    fn token(&mut self, token: &[Vec<usize>], next: Next) -> f64 {
-        let mut bus = if let Next::With(millis) = next { millis } else { 0.0 };
-        let mut millis = 0.0;
-        for (block, chosen) in token.iter().enumerate() {
-            let keys: Vec<_> = chosen.iter().map(|expert| (block, *expert)).collect();
-            if keys.iter().any(|key| !self.held.contains(key)) {
-                // What is being loaded ends first; guesses behind it wait, and wrong ones are dropped.
-                self.loading.truncate(1);
-                let left = self.loading.first().map_or(0.0, |(_, left)| *left);
-                self.spend(left);
-                millis += left;
-            }
-            for &key in &keys {
-                millis += if self.held.contains(&key) { 0.0 } else { self.world.load };
-                self.put(key, true);
-            }
-            self.loading.clear();
-            self.awaited.clear();
-            if let Some(later) = token.get(block + 1) {
-                for &right in later {
-                    let good = self.random.unit() < self.world.accuracy;
-                    let wrong = self.random.below(self.world.experts as u64) as usize;
-                    let key = (block + 1, if good { right } else { wrong });
-                    self.awaited.push(key);
-                    if bus >= self.world.load && !self.held.contains(&key) {
-                        bus -= self.world.load;
-                        self.loading.push((key, self.world.load));
-                    }
-                }
-            }
-            self.spend(self.world.compute);
-            millis += self.world.compute;
-        }
-        millis * (1.0 + self.world.noise * (2.0 * self.random.unit() - 1.0))
-    }
 }
 
 const TOKENS: usize = 1000;
 const SEEDS: u64 = 2000;
 
-/// Milliseconds of each token.
-fn times(world: &World, seed: u64, mut next: impl FnMut(Option<f64>) -> Next) -> Vec<f64> {
-    let mut device = Device::new(world, seed);
-    let mut last = None;
-    let text = world.text(TOKENS, seed);
-    let token = |token: &Vec<Vec<usize>>| {
-        let millis = device.token(token, next(last));
-        last = Some(millis);
-        millis
-    };
-    text.iter().map(token).collect()
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let (blocks, experts) = (2 + random.below(5) as u16, 4 + random.below(13) as u16);
+        let shape = TraceShape { blocks, experts, used: 1 + random.below(3) as u8 };
+        let (all, least) = (usize::from(blocks * experts), 2 * usize::from(shape.used));
+        let device = Device {
+            slots: least + random.below((all - least) as u64) as usize,
+            compute_millis: 1.0,
+            load_millis: 0.05 * 2f64.powf(6.0 * random.unit()),
+        };
+        let accuracy = [0.0, random.unit(), random.unit().sqrt(), 1.0][random.below(4) as usize];
+        let noise = 0.1 * random.unit();
+        Self { device, trace: text(shape, accuracy, &mut random), noise }
+    }
+}
+
+/// A conversation in which tokens often use what the last one used, and lower experts are used more often. The second
+/// channel is right about each expert with some probability.
+fn text(shape: TraceShape, accuracy: f64, random: &mut Random) -> Trace {
+    let used = usize::from(shape.used);
+    let sticky = random.unit();
+    let (mut base, mut guesses) = (Vec::new(), Vec::new());
+    let mut last = vec![Vec::new(); usize::from(shape.blocks)];
+    for _ in 0..TOKENS {
+        for last in &mut last {
+            let mut chosen: Vec<ExpertId> = Vec::new();
+            while chosen.len() < used {
+                let again = (random.unit() < sticky).then(|| last.get(chosen.len()).copied()).flatten();
+                let fresh = ExpertId((random.unit() * random.unit() * f64::from(shape.experts)) as u16);
+                let expert = again.filter(|expert| !chosen.contains(expert)).unwrap_or(fresh);
+                if !chosen.contains(&expert) {
+                    chosen.push(expert);
+                }
+            }
+            let mut guessed: Vec<ExpertId> = Vec::new();
+            while guessed.len() < used {
+                let right = random.unit() < accuracy;
+                let wrong = ExpertId(random.below(shape.experts.into()) as u16);
+                let guess = if right { chosen[guessed.len()] } else { wrong };
+                if !guessed.contains(&guess) {
+                    guessed.push(guess);
+                } else if right {
+                    // Guessed by chance before: any other one takes its place.
+                    let free = |expert: &ExpertId| !guessed.contains(expert);
+                    guessed.extend((0..shape.experts).map(ExpertId).find(free));
+                }
+            }
+            base.extend(&chosen);
+            guesses.extend(guessed);
+            *last = chosen;
+        }
+    }
+    let sequence = Sequence { prompt: 0, experts: vec![base, guesses] };
+    Trace { shape, channels: vec!["base".to_owned(), "guesses".to_owned()], sequences: vec![sequence] }
+}
+
+fn times(world: &World, next: impl FnMut(Option<f64>) -> Next) -> Vec<f64> {
+    token_times(&world.trace, world.device, &mut Recorded::new(&world.trace, "guesses").unwrap(), next)
 }
 
 struct Outcome {
@@ -172,15 +91,16 @@ struct Outcome {
 
 fn outcome(seed: u64) -> Outcome {
     let world = World::new(seed);
-    let alone = times(&world, seed, |_| Next::Without);
+    let alone = times(&world, |_| Next::Without);
     let cap = BUS_SHARE * alone.iter().sum::<f64>() / alone.len() as f64;
-    let always = times(&world, seed, |_| Next::With(cap));
+    let always = times(&world, |_| Next::With(cap));
     let mut switch = Switch::new();
     let mut after_200 = Verdict::Trying;
+    let mut random = Random(seed);
     let mut tokens = 0;
-    let switched = times(&world, seed, |last| {
+    let switched = times(&world, |last| {
         if let Some(millis) = last {
-            switch.token(millis);
+            switch.token(millis * (1.0 + world.noise * (2.0 * random.unit() - 1.0)));
             tokens += 1;
             if tokens == 200 {
                 after_200 = switch.verdict();
