@@ -25,14 +25,18 @@ fn has_holders(status: &Status, devices: usize) -> bool {
 }
 
 fn sampled(request: u32, max_tokens: u32) -> PromptRequest {
-    PromptRequest { sampling: Sampling { temperature: 0.9, ..Sampling::default() }, ..question(request, TEXT, max_tokens) }
+    PromptRequest {
+        sampling: Sampling { temperature: 0.9, ..Sampling::default() },
+        ..question(request, TEXT, max_tokens)
+    }
 }
 
 /// A room in which the host keeps all token mixers, and these many others hold the experts.
 async fn spread(relay: &RunningRelay, holders: usize) -> (Session, Vec<Session>) {
     let mut host = peer("host", &relay.origin, folder("cache"));
     let sharing = (4_000_000_000, Sharing::Experts);
-    let link = host_sharing(&mut host, &relay.origin, ModelSource::Relay { name: "model".into() }, sharing, Vec::new()).await;
+    let link =
+        host_sharing(&mut host, &relay.origin, ModelSource::Relay { name: "model".into() }, sharing, Vec::new()).await;
     let joiners: Vec<Session> = (0..holders).map(|_| peer("joiner", &relay.origin, folder("cache"))).collect();
     joiners.iter().for_each(|joiner| join_room(joiner, &link, Some(1_000_000_000)));
     until(&mut host, "experts on all other devices", |status| has_holders(status, holders)).await;

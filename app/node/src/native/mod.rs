@@ -7,6 +7,7 @@ mod net;
 mod public;
 mod relay_tls;
 mod store;
+pub mod study;
 mod time;
 mod tls;
 
