@@ -50,7 +50,7 @@ fn run(paper: &Paper) -> Result<()> {
         Paper::OdMoe { trace } => {
             print!("{}", od_moe::report());
             if let Some(path) = trace {
-                print!("\n{}", od_moe::of_trace(path)?);
+                print!("\n{}", od_moe::of_trace(&od_moe::read(path)?));
             }
         }
     }
