@@ -3,7 +3,8 @@
 //! - [`HeaderParser`] parses a header incrementally; [`join`] combines the headers of one or several files into a
 //!   [`Model`].
 //! - [`dequantize`] converts any tensor type to floats, slowly and exactly: the reference for the kernels.
-//! - [`quantize`] and [`GgufWriter`] write files; [`synthetic`] generates whole models from a seed.
+//! - [`quantize`] and [`GgufWriter`] write files, [`Requantized`] the same model in another type; [`synthetic`] generates
+//!   whole models from a seed.
 //!
 //! Files are untrusted: arithmetic is checked, counts are bounded before anything is allocated, and every error names
 //! the key, tensor or type at fault.
@@ -19,6 +20,7 @@ mod mixture;
 mod model;
 mod parser;
 mod quantize;
+mod requantize;
 pub mod synthetic;
 mod tensor_type;
 mod value;
@@ -32,6 +34,7 @@ pub use mixture::quantization;
 pub use model::{Model, SPLIT_COUNT_KEY, SPLIT_NO_KEY, SPLIT_TENSORS_KEY, join, split_count};
 pub use parser::{HeaderParser, MAX_HEADER_BYTES, MAX_NAME_BYTES, MAX_VALUE_BYTES};
 pub use quantize::quantize;
+pub use requantize::{Requantized, requantize_rows};
 pub use tensor_type::TensorType;
 pub use value::{Array, Value};
 pub use writer::{GgufWriter, WriteError};

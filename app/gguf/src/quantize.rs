@@ -1,5 +1,5 @@
-//! A simple quantizer that takes the scale from the extremes and rounds to nearest. It makes test models only;
-//! llama.cpp searches better scales for real ones.
+//! A simple quantizer that takes the scale from the extremes and rounds to nearest. It makes test models
+//! and shadow models, whose answers nobody reads; llama.cpp searches better scales for models that answer.
 
 use half::f16;
 

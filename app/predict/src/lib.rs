@@ -6,20 +6,29 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod alignment;
+mod device;
 mod history;
 mod next_router;
+mod on_demand;
 mod pool;
+mod random;
 mod recall;
 mod recorded;
 mod schedule;
+mod switch;
 mod trace;
 
+pub use alignment::{Alignment, NoAlignment};
+pub use device::{Device, token_times};
 pub use history::{GivenLast, MostFrequent, MostRecent};
 pub use next_router::NextRouter;
+pub use on_demand::{Guesses, OnDemandReport, ShadowTimes, on_demand};
 pub use pool::{Eviction, Pool, PoolReport, TooSmall, simulate};
 pub use recall::{Recall, recall};
 pub use recorded::Recorded;
 pub use schedule::Schedule;
+pub use switch::{Next, SHARE, Switch, TRIAL, Verdict};
 pub use trace::{MAX_TRACE_BYTES, Sequence, Trace, TraceError, TraceShape};
 
 use potluck_plan::{BlockIndex, ExpertId, Position};

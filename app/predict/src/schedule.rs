@@ -47,9 +47,10 @@ impl Schedule {
     }
 
     /// Milliseconds of a block if each of a token's experts was predicted with this probability: what was predicted is
-    /// waited for where loading is slower than equation 1 allows, and what was not is loaded then.
+    /// waited for where loading is slower than equation 1 allows, and what was not is loaded then. While one group is waited
+    /// for, the others load, so lateness is shared by all groups: they take turns every (loading + computing) milliseconds.
     pub fn block_millis(&self, recall: f64) -> f64 {
-        let late = (self.loading_millis() - self.max_load_millis()).max(0.0);
+        let late = (self.loading_millis() - self.max_load_millis()).max(0.0) / self.groups() as f64;
         let all_predicted = recall.clamp(0.0, 1.0).powi(self.used as i32);
         let stall = all_predicted * late + (1.0 - all_predicted) * self.load_millis.max(late);
         self.main_millis + self.computing_millis() + stall
@@ -68,6 +69,12 @@ mod tests {
         assert_eq!(PAPER.max_load_millis(), 4.0 * 3.0 + 3.0 * 2.0);
         assert_eq!(PAPER.block_millis(1.0), 5.0, "14 ms of loading fit into 18");
         assert_eq!(PAPER.block_millis(0.0), 19.0, "each block waits for its experts");
+    }
+
+    #[test]
+    fn groups_that_load_too_slowly_share_the_lateness() {
+        let slow = Schedule { load_millis: 38.0, ..PAPER };
+        assert_eq!(slow.block_millis(1.0), (38.0 + 2.0) / 4.0, "each of four groups loads and computes in turn");
     }
 
     #[test]

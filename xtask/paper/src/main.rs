@@ -4,11 +4,14 @@
 #![forbid(unsafe_code)]
 
 mod moex;
+mod od_moe;
 mod pool;
 mod table;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 /// Evaluates what papers project, beside their figures.
@@ -23,11 +26,33 @@ struct Options {
 enum Paper {
     /// MoEx: tables 1 and 3, equations 3 to 13
     Moex,
+    /// OD-MoE: equation 1; with a routing trace also recall, and what slots of experts load
+    OdMoe {
+        /// A routing trace (its format: app/predict/src/trace.rs)
+        #[arg(long, value_name = "FILE")]
+        trace: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
-    match Options::parse().paper {
-        Paper::Moex => print!("{}", moex::report()),
+    match run(&Options::parse().paper) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
     }
-    ExitCode::SUCCESS
+}
+
+fn run(paper: &Paper) -> Result<()> {
+    match paper {
+        Paper::Moex => print!("{}", moex::report()),
+        Paper::OdMoe { trace } => {
+            print!("{}", od_moe::report());
+            if let Some(path) = trace {
+                print!("\n{}", od_moe::of_trace(&od_moe::read(path)?));
+            }
+        }
+    }
+    Ok(())
 }

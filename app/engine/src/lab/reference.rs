@@ -1,7 +1,7 @@
-//! Runs a whole model on the CPU from dequantized weights. The GPU's results are compared with it, so it stays slow and
-//! simple.
+//! Runs a whole model on the CPU from dequantized weights. The GPU's results are compared with it, and routing is studied
+//! with it, so it stays slow and simple.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use potluck_model::{FeedForwardSpec, ModelSpec, RopePairs, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
@@ -18,7 +18,24 @@ pub struct Reference {
     tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
     keys: Vec<Vec<Vec<f32>>>,
     values: Vec<Vec<Vec<f32>>>,
+    routing: Routing,
 }
+
+/// What the routers said of the last token, for each block with experts; the likeliest expert comes first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Routing {
+    /// The experts that were used.
+    pub chosen: Vec<Vec<ExpertId>>,
+    /// The experts that a block's router would have chosen early: `early[n]` on the residual stream `n + 1` blocks before,
+    /// which is the embedding for the first blocks.
+    pub early: Vec<Vec<Vec<ExpertId>>>,
+}
+
+/// Chosen experts with their gate weights, largest first.
+type Choice = Vec<(u32, f32)>;
+
+/// How many blocks ahead [`Routing::early`] asks routers.
+pub const EARLIEST: usize = 4;
 
 impl Reference {
     /// Dequantizes every unit. Keys and values are stored exactly.
@@ -36,7 +53,28 @@ impl Reference {
             }
         }
         let blocks = spec.blocks.len();
-        Self { spec: spec.clone(), kv_type, tensors, keys: vec![Vec::new(); blocks], values: vec![Vec::new(); blocks] }
+        let none = vec![Vec::new(); blocks];
+        Self { spec: spec.clone(), kv_type, tensors, keys: none.clone(), values: none, routing: Routing::default() }
+    }
+
+    /// Forgets the conversation.
+    pub fn restart(&mut self) {
+        self.keys.iter_mut().chain(&mut self.values).for_each(Vec::clear);
+    }
+
+    /// Replaces keys and values with those of another model of the same sizes, as far as both have positions.
+    pub fn copy_kv_cache(&mut self, of: &Self) {
+        let rows = |to: &mut Vec<Vec<f32>>, from: &[Vec<f32>]| {
+            let both = to.len().min(from.len());
+            to[..both].clone_from_slice(&from[..both]);
+        };
+        self.keys.iter_mut().zip(&of.keys).for_each(|(to, from)| rows(to, from));
+        self.values.iter_mut().zip(&of.values).for_each(|(to, from)| rows(to, from));
+    }
+
+    /// What the routers said of the token appended last, unless it was skipped.
+    pub fn routing(&self) -> &Routing {
+        &self.routing
     }
 
     fn tensor(&self, unit: WeightUnit, role: TensorRole) -> &[f32] {
@@ -46,6 +84,11 @@ impl Reference {
     /// Appends a token whose logits nobody needs, and skips what only they depend on.
     pub fn skip(&mut self, token: u32) {
         self.blocks(token, false);
+    }
+
+    /// Appends a token whose logits nobody needs, but its routing.
+    pub fn route(&mut self, token: u32) {
+        self.blocks(token, true);
     }
 
     /// Appends a token and returns its logits.
@@ -62,11 +105,19 @@ impl Reference {
         let hidden = self.spec.hidden as usize;
         let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
         let mut x = table[token as usize * hidden..][..hidden].to_vec();
+        self.routing = Routing { chosen: Vec::new(), early: vec![Vec::new(); EARLIEST] };
+        let mut before = VecDeque::from(vec![x.clone(); EARLIEST]);
         for block in 0..self.spec.blocks.len() {
             let query = self.remember(block, &x);
             if wanted || block + 1 < self.spec.blocks.len() {
                 self.attend(block, &query, &mut x);
-                self.feed_forward(block, &mut x);
+                let early = before.iter().filter_map(|x| self.choose(block, x));
+                let early: Vec<_> = early.map(|(_, chosen)| ids(&chosen)).collect();
+                self.routing.early.iter_mut().zip(early).for_each(|(ahead, chosen)| ahead.push(chosen));
+                let chosen = self.feed_forward(block, &mut x);
+                self.routing.chosen.extend(chosen.map(|chosen| ids(&chosen)));
+                before.pop_back();
+                before.push_front(x.clone());
             }
         }
         x
@@ -141,23 +192,32 @@ impl Reference {
         kernels::matvec(self.tensor(unit, TensorRole::Down), &kernels::swiglu(&gate, &up))
     }
 
-    fn feed_forward(&self, block: usize, x: &mut [f32]) {
+    /// The input of a block's experts and the router's choice; `None` if the block has no experts.
+    fn choose(&self, block: usize, x: &[f32]) -> Option<(Vec<f32>, Choice)> {
+        let FeedForwardSpec::Experts { used, normalize, .. } = self.spec.blocks[block].feed_forward else {
+            return None;
+        };
+        let unit = WeightUnit::Router(BlockIndex(block as u16));
+        let normed = kernels::norm(x, self.tensor(unit, TensorRole::FeedForwardNorm), self.spec.norm_epsilon);
+        let scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
+        let chosen = kernels::router(&scores, used as usize, normalize);
+        Some((normed, chosen))
+    }
+
+    /// Adds the feed-forward output to the hidden vector and returns the experts that were chosen, if there are any.
+    fn feed_forward(&self, block: usize, x: &mut [f32]) -> Option<Choice> {
         let index = BlockIndex(block as u16);
-        let epsilon = self.spec.norm_epsilon;
-        let sum = match self.spec.blocks[block].feed_forward {
-            FeedForwardSpec::Dense { .. } => {
+        let routed = self.choose(block, x);
+        let sum = match &routed {
+            None => {
                 let unit = WeightUnit::Dense(index);
-                let normed = kernels::norm(x, self.tensor(unit, TensorRole::FeedForwardNorm), epsilon);
-                self.network(unit, &normed)
+                let gain = self.tensor(unit, TensorRole::FeedForwardNorm);
+                self.network(unit, &kernels::norm(x, gain, self.spec.norm_epsilon))
             }
-            FeedForwardSpec::Experts { used, normalize, .. } => {
-                let unit = WeightUnit::Router(index);
-                let normed = kernels::norm(x, self.tensor(unit, TensorRole::FeedForwardNorm), epsilon);
-                let scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
-                let chosen = kernels::router(&scores, used as usize, normalize);
+            Some((normed, chosen)) => {
                 let parts: Vec<Vec<f32>> = chosen
                     .iter()
-                    .map(|(id, _)| self.network(WeightUnit::Expert(index, ExpertId(*id as u16)), &normed))
+                    .map(|(id, _)| self.network(WeightUnit::Expert(index, ExpertId(*id as u16)), normed))
                     .collect();
                 let parts: Vec<&[f32]> = parts.iter().map(Vec::as_slice).collect();
                 let gates: Vec<f32> = chosen.iter().map(|(_, gate)| *gate).collect();
@@ -165,5 +225,10 @@ impl Reference {
             }
         };
         x.iter_mut().zip(sum).for_each(|(x, y)| *x += y);
+        routed.map(|(_, chosen)| chosen)
     }
+}
+
+fn ids(chosen: &[(u32, f32)]) -> Vec<ExpertId> {
+    chosen.iter().map(|(id, _)| ExpertId(*id as u16)).collect()
 }

@@ -8,6 +8,7 @@ mod net;
 mod public;
 mod relay_tls;
 mod store;
+pub mod study;
 mod time;
 mod tls;
 

@@ -4,6 +4,7 @@ mod bench;
 mod options;
 mod rounds;
 mod session;
+mod study;
 mod values;
 
 use std::path::Path;
@@ -62,6 +63,10 @@ async fn perform(command: Command) -> Result<(), String> {
             host(&model, &relay, keys.as_deref(), visible, options).await
         }
         Command::Join { link, contribute, options } => join(&link, contribute, options).await,
+        Command::Trace { model, prompts, out, trace, options } => {
+            study::trace(&model, &prompts, &out, &trace, &options).await
+        }
+        Command::Requantize { input, output, kind } => study::requantize(&input, &output, kind),
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, ValueEnum};
 use potluck_engine::Tier;
+use potluck_gguf::TensorType;
 use potluck_panel::{KvCacheType, Sharing};
 use potluck_planner::measures::Measure;
 use potluck_protocol::Hedging;
@@ -15,12 +16,15 @@ use super::bench::BenchOptions;
 use super::rounds::RoundOptions;
 use super::values::{parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
 use crate::native::{Delay, Fingerprint};
+use crate::native::study::{TraceOptions, parse_type};
 
 const USAGE: &str = "\
 potluck-node run MODEL.gguf --prompt TEXT    answer one prompt on this device, without a network
        potluck-node run MODEL.gguf --bench          measure the model on this device; prints a table and JSON
        potluck-node host MODEL --relay URL          open a room; MODEL is a file, a name on the relay, or a link
-       potluck-node join LINK                       contribute this GPU to a room";
+       potluck-node join LINK                       contribute this GPU to a room
+       potluck-node trace MODEL.gguf --prompts TEXTFILE --out FILE    record which experts its routers choose
+       potluck-node requantize IN.gguf OUT.gguf --type Q8_0           write the model with its matrices in another type";
 
 /// What to do.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +58,28 @@ pub enum Command {
         /// The common options.
         options: Options,
     },
+    /// Record what a model's routers choose.
+    Trace {
+        /// The file.
+        model: PathBuf,
+        /// Prompts, one a line.
+        prompts: PathBuf,
+        /// The routing trace.
+        out: PathBuf,
+        /// What to record beside the model.
+        trace: TraceOptions,
+        /// The common options.
+        options: Options,
+    },
+    /// Write a model with its matrices in another type.
+    Requantize {
+        /// The file.
+        input: PathBuf,
+        /// The new file.
+        output: PathBuf,
+        /// The type.
+        kind: TensorType,
+    },
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -61,6 +87,8 @@ enum Verb {
     Run,
     Host,
     Join,
+    Trace,
+    Requantize,
 }
 
 /// The arguments as they are written. Every option may come with every verb and in any order; the last one counts.
@@ -76,6 +104,8 @@ struct Arguments {
     verb: Option<Verb>,
     #[arg(hide = true)]
     target: Option<String>,
+    #[arg(hide = true)]
+    output: Option<PathBuf>,
     /// host: the relay's address
     #[arg(long, value_name = "URL")]
     relay: Option<String>,
@@ -88,6 +118,11 @@ struct Arguments {
     /// join: only chat, contribute nothing
     #[arg(long)]
     guest: bool,
+    /// requantize: F32, F16, Q8_0, Q6_K, Q4_K or Q4_0
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse_type)]
+    kind: Option<TensorType>,
+    #[command(flatten)]
+    trace: TraceOptions,
     #[command(flatten)]
     options: Options,
 }
@@ -219,7 +254,7 @@ pub enum UsageError {
 /// An argument is not valid or missing, or help was requested.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, UsageError> {
     let program = std::iter::once(OsString::from("potluck-node"));
-    let Arguments { verb, target, relay, room_keys, visible, guest, mut options } =
+    let Arguments { verb, target, output, relay, room_keys, visible, guest, kind, trace, mut options } =
         Arguments::try_parse_from(program.chain(arguments))?;
     if let Some(cache) = options.cache_type {
         options.benchmark.cache = cache;
@@ -242,7 +277,19 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         Some(Verb::Join) => {
             Ok(Command::Join { link: target("\"join\" needs a room's link.")?, contribute: !guest, options })
         }
-        None => Err(UsageError::Missing("Say what to do: run, host or join.")),
+        Some(Verb::Trace) => Ok(Command::Trace {
+            model: target("\"trace\" needs a model file.")?.into(),
+            prompts: trace.prompts.clone().ok_or(UsageError::Missing("\"trace\" needs prompts: --prompts FILE."))?,
+            out: trace.out.clone().ok_or(UsageError::Missing("\"trace\" needs a file to write: --out FILE."))?,
+            trace,
+            options,
+        }),
+        Some(Verb::Requantize) => Ok(Command::Requantize {
+            input: target("\"requantize\" needs a model file.")?.into(),
+            output: output.ok_or(UsageError::Missing("\"requantize\" needs a second file, to write."))?,
+            kind: kind.ok_or(UsageError::Missing("\"requantize\" needs a type: --type Q8_0."))?,
+        }),
+        None => Err(UsageError::Missing("Say what to do: run, host, join, trace or requantize.")),
     }
 }
 
@@ -254,6 +301,8 @@ pub fn help() -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use std::path::Path;
+
     use super::*;
     use potluck_panel::BenchWorkload;
 
@@ -305,11 +354,28 @@ mod tests {
     }
 
     #[test]
+    fn shadows_come_with_their_alignment() {
+        let line =
+            ["trace", "x.gguf", "--prompts", "p.txt", "--out", "t.bin", "--shadows", "y.gguf,y.gguf@T1KV4", "--cpu"];
+        let Command::Trace { model, trace, .. } = read(&line).unwrap() else { panic!("a trace") };
+        let alignments: Vec<String> = trace.shadows.iter().map(|shadow| shadow.alignment.to_string()).collect();
+        assert_eq!((model, alignments), (PathBuf::from("x.gguf"), vec!["unaligned".to_owned(), "T1 KV4".to_owned()]));
+        assert!(trace.cpu && trace.shadows.iter().all(|shadow| shadow.file == Path::new("y.gguf")));
+        let line = ["requantize", "x.gguf", "y.gguf", "--type", "q4_0"];
+        let Command::Requantize { output, kind, .. } = read(&line).unwrap() else { panic!("a new file") };
+        assert_eq!((output, kind), (PathBuf::from("y.gguf"), TensorType::Q4_0));
+    }
+
+    #[test]
     fn missing_and_wrong_arguments_are_explained() {
         let error = |line: &[&str]| read(line).unwrap_err().to_string();
         assert_eq!(error(&["run", "x.gguf"]), "\"run\" needs a prompt: --prompt TEXT.");
         assert_eq!(error(&["host", "x"]), "\"host\" needs the relay's address: --relay URL.");
-        assert_eq!(error(&[]), "Say what to do: run, host or join.");
+        assert_eq!(error(&[]), "Say what to do: run, host, join, trace or requantize.");
+        assert_eq!(error(&["trace", "x.gguf"]), "\"trace\" needs prompts: --prompts FILE.");
+        assert_eq!(error(&["requantize", "x.gguf"]), "\"requantize\" needs a second file, to write.");
+        assert!(error(&["requantize", "x", "y", "--type", "Q9"]).contains("use F32, F16, Q8_0"));
+        assert!(error(&["trace", "x", "--shadows", "y@often"]).contains("T4KV8"));
         assert!(error(&["join", "l", "--budget", "many"]).contains("a number of bytes, such as 900M or 4G"));
         assert!(error(&["join", "l", "--frobnicate"]).contains("frobnicate"));
     }
@@ -327,6 +393,8 @@ mod tests {
             "--gpu-index",
             "--relay-fingerprint",
             "--allow-private-links",
+            "--shadows",
+            "--type",
         ] {
             assert!(help.contains(option), "{option} is missing in\n{help}");
         }

@@ -1,0 +1,197 @@
+//! `potluck-node trace`: writes what a model's routers choose for some prompts to a routing trace.
+
+use std::path::{Path, PathBuf};
+
+use potluck_engine::Gpu;
+use potluck_gguf::quantization;
+use potluck_model::LocalTime;
+use potluck_predict::{Alignment, Recorded, Trace, TraceShape, recall};
+use potluck_protocol::{Message, Role};
+use potluck_swarm::Language;
+
+use super::runner::{Recording, Runner, shape_of};
+use super::{ModelFile, OnCpu, OnGpu, StudyError};
+use crate::language::ModelLanguage;
+
+/// Most prompts of a trace, far above what fits into one.
+const MAX_PROMPTS: usize = 10_000;
+
+/// Options of `trace`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct TraceOptions {
+    /// trace: prompts, one a line
+    #[arg(long, value_name = "FILE")]
+    pub prompts: Option<PathBuf>,
+    /// trace: the routing trace to write
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// trace: shadow models and when they are aligned: small.gguf, small.gguf@T1, small.gguf@T2KV4
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_shadow)]
+    pub shadows: Vec<ShadowChoice>,
+    /// trace: compute in single precision on the CPU; needed for KV alignment and the next blocks' routers
+    #[arg(long)]
+    pub cpu: bool,
+}
+
+/// A shadow model and its alignment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShadowChoice {
+    /// Its file.
+    pub file: PathBuf,
+    /// When it is aligned.
+    pub alignment: Alignment,
+}
+
+fn parse_shadow(text: &str) -> Result<ShadowChoice, String> {
+    let (file, alignment) = text.trim().rsplit_once('@').unwrap_or((text.trim(), "unaligned"));
+    let alignment = alignment.parse().map_err(|error: potluck_predict::NoAlignment| error.to_string())?;
+    Ok(ShadowChoice { file: file.into(), alignment })
+}
+
+/// What to trace.
+#[derive(Clone, Debug)]
+pub struct TraceChoice {
+    /// The base model.
+    pub model: PathBuf,
+    /// Shadow models.
+    pub shadows: Vec<ShadowChoice>,
+    /// Prompts.
+    pub prompts: Vec<String>,
+    /// Without the chat template.
+    pub raw: bool,
+    /// Most tokens of an answer.
+    pub max_tokens: u32,
+}
+
+/// Prompts of a text file, one a line; empty lines do not count.
+///
+/// # Errors
+/// The file cannot be read, or has no prompts.
+pub fn read_prompts(path: &Path) -> Result<Vec<String>, StudyError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| StudyError::Prompts(format!("{} cannot be read: {error}.", path.display())))?;
+    let prompts: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+    match prompts.len() {
+        0 => Err(StudyError::Prompts(format!("{} has no prompts: write one a line.", path.display()))),
+        many if many > MAX_PROMPTS => Err(StudyError::Prompts(format!("At most {MAX_PROMPTS} prompts are traced."))),
+        _ => Ok(prompts),
+    }
+}
+
+/// Traces a model, on a GPU or else on the CPU. `progress` gets a sentence for each prompt, and the recall of each channel in the end.
+///
+/// # Errors
+/// [`StudyError`].
+pub fn trace(choice: &TraceChoice, gpu: Option<&Gpu>, progress: impl Fn(String)) -> Result<Trace, StudyError> {
+    let base = ModelFile::open(&choice.model)?;
+    let mut files: Vec<&Path> = Vec::new();
+    let mut channels = Vec::new();
+    for shadow in &choice.shadows {
+        let known = files.iter().position(|file| *file == shadow.file);
+        channels.push((known.unwrap_or(files.len()), shadow.alignment));
+        if known.is_none() {
+            files.push(&shadow.file);
+        }
+    }
+    let shadows = files.into_iter().map(ModelFile::open).collect::<Result<Vec<_>, _>>()?;
+    let shape = shape_of(&base.spec()?.0).ok_or_else(|| StudyError::NoExperts(base.name.clone()))?;
+    shadows.iter().try_for_each(|shadow| check_shadow(&base, shadow))?;
+    let study = Study { choice, shape, base: &base, shadows: &shadows, channels: &channels, progress: &progress };
+    let trace = match gpu {
+        None => study.run(OnCpu::load)?,
+        Some(gpu) => {
+            let context = study.prompts()?.positions;
+            study.run(|file| OnGpu::load(gpu, file, context))?
+        }
+    };
+    for channel in &trace.channels[1..] {
+        if let Some(mut recorded) = Recorded::new(&trace, channel) {
+            progress(format!("{channel}: recall {:.2}%", 100.0 * recall(&trace, &mut recorded).overall()));
+        }
+    }
+    Ok(trace)
+}
+
+/// A shadow has the base's vocabulary and the shape of its blocks.
+fn check_shadow(base: &ModelFile, shadow: &ModelFile) -> Result<(), StudyError> {
+    let no_shadow = |why| StudyError::NoShadow { shadow: shadow.name.clone(), base: base.name.clone(), why };
+    let tokens = "tokenizer.ggml.tokens";
+    if base.model.metadata.get(tokens) != shadow.model.metadata.get(tokens) {
+        return Err(no_shadow("it has another vocabulary"));
+    }
+    let (base, shadow) = (base.spec()?.0, shadow.spec()?.0);
+    if base.blocks != shadow.blocks || base.hidden != shadow.hidden {
+        return Err(no_shadow("its blocks have other sizes"));
+    }
+    Ok(())
+}
+
+/// The prompts as the model reads them.
+struct Prompts {
+    language: ModelLanguage,
+    tokens: Vec<Vec<u32>>,
+    /// What the longest needs with its answer.
+    positions: u32,
+}
+
+struct Study<'a> {
+    choice: &'a TraceChoice,
+    shape: TraceShape,
+    base: &'a ModelFile,
+    shadows: &'a [ModelFile],
+    channels: &'a [(usize, Alignment)],
+    progress: &'a dyn Fn(String),
+}
+
+impl Study<'_> {
+    fn prompts(&self) -> Result<Prompts, StudyError> {
+        let context = self.base.spec()?.0.context;
+        let (language, _) = ModelLanguage::read(&self.base.model.metadata, context, LocalTime::from_unix(0))?;
+        let tokens = self.choice.prompts.iter().map(|prompt| {
+            let message = Message { role: Role::User, content: prompt.clone() };
+            let tokens = if self.choice.raw { language.tokenize(prompt) } else { language.render(&[message]) };
+            tokens.map_err(StudyError::Prompts)
+        });
+        let tokens = tokens.collect::<Result<Vec<_>, _>>()?;
+        let longest = tokens.iter().map(Vec::len).max().unwrap_or(0) as u32;
+        let positions = longest.saturating_add(self.choice.max_tokens);
+        if positions > context || tokens.iter().any(Vec::is_empty) {
+            let why = format!(
+                "Prompts need at least one token, and with their answers at most {context} (found {positions})."
+            );
+            return Err(StudyError::Prompts(why));
+        }
+        Ok(Prompts { language, tokens, positions })
+    }
+
+    fn run<R: Runner>(&self, load: impl Fn(&ModelFile) -> Result<R, StudyError>) -> Result<Trace, StudyError> {
+        let prompts = self.prompts()?;
+        let mut base = load(self.base)?;
+        let mut shadows = self.shadows.iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        let channels = self.channel_names(base.foresight());
+        let mut trace = Trace { shape: self.shape, channels, sequences: Vec::new() };
+        for (number, prompt) in (1..).zip(&prompts.tokens) {
+            let mut recording = Recording {
+                base: &mut base,
+                shadows: &mut shadows,
+                channels: self.channels,
+                max_tokens: self.choice.max_tokens,
+            };
+            let sequence = recording.record(prompt, |token| prompts.language.is_end(token))?;
+            let answer = sequence.tokens(self.shape) - sequence.prompt;
+            (self.progress)(format!("{number} of {}: {} + {answer} tokens", prompts.tokens.len(), prompt.len()));
+            trace.sequences.push(sequence);
+        }
+        Ok(trace)
+    }
+
+    fn channel_names(&self, foresight: usize) -> Vec<String> {
+        let quantized = |file: &ModelFile| quantization(&file.model.metadata, &file.model.tensors).unwrap_or_default();
+        let routers = (1..=foresight).map(|ahead| format!("router, {ahead} ahead"));
+        let shadows = self
+            .channels
+            .iter()
+            .map(|(shadow, alignment)| format!("{} {alignment}", quantized(&self.shadows[*shadow])));
+        std::iter::once(quantized(self.base)).chain(routers).chain(shadows).collect()
+    }
+}

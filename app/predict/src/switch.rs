@@ -1,0 +1,253 @@
+//! Turns prediction off where it does not pay, and bounds what trying costs.
+//!
+//! Nobody can see what a token would have taken without guesses, so a few tokens in a row load guesses, and their times are
+//! compared with those of the tokens around them. A trial takes at most [`TRIAL`] tokens and spends at most [`SHARE`] of
+//! the time so far. Prediction stays on only if its tokens were faster beyond doubt, and only as long as it costs no more
+//! than the same share. Otherwise it is tried again after a pause, because text and pool change.
+
+/// Share of the time so far that prediction may have cost: less than the 3% that is promised, because a token's cost is only
+/// known when it is there, and because a pool that guesses have changed may be slower for longer than is seen.
+pub const SHARE: f64 = 0.015;
+/// Tokens of a trial. With the pool's first tokens before it, prediction that does not pay is off within 200 tokens.
+pub const TRIAL: u32 = 144;
+/// Tokens whose times do not count: the pool fills.
+const WARM_UP: u32 = 16;
+/// Tokens without guesses, from then on, before the first trial.
+const FIRST: u32 = 32;
+/// Tokens with guesses in a row during a trial, and tokens without them whose times count, in between.
+const RUN: u32 = 4;
+/// Tokens after the last guess that pay for what it evicted: they count as its cost.
+const AFTERMATH: u32 = 4;
+/// Tokens with guesses, and as many without, that a verdict needs.
+const EVIDENCE: u32 = 16;
+/// Standard errors by which tokens with guesses must be faster, beside [`GAIN`]: it is looked at many times.
+const DOUBT: f64 = 2.5;
+/// The share of a token's time that guesses must save to be worth their while.
+const GAIN: f64 = 0.01;
+/// The guesses of a token may take the bus for this share of a token's time. A wrong one costs at most twice
+/// its load: it takes the bus, and what it evicted is loaded again. So a token takes at most twice as long.
+const BUS_SHARE: f64 = 0.5;
+/// While prediction is on, [`RUN`] of this many tokens are measured without it.
+const CHECK_EVERY: u32 = 64;
+/// Tokens of the first pause; each is twice as long as the last, up to [`LONGEST_PAUSE`].
+const PAUSE: u32 = 256;
+const LONGEST_PAUSE: u32 = 1 << 16;
+/// Half-life of a token's time, in tokens.
+const HALF_LIFE: f64 = 16.0;
+
+/// What is known of prediction here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is being tried.
+    Trying,
+    /// It pays.
+    On,
+    /// It did not pay.
+    Off,
+}
+
+/// How a token is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Next {
+    /// Experts are loaded when they are needed.
+    Without,
+    /// Guesses are loaded, for at most this many milliseconds of the bus.
+    With(f64),
+}
+
+/// Decides token by token whether guesses are loaded.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    verdict: Verdict,
+    next: Next,
+    /// Tokens since the verdict.
+    since: u32,
+    /// Tokens whose times do not count any more.
+    warm_up: u32,
+    pause: u32,
+    /// Milliseconds of all tokens.
+    elapsed: f64,
+    /// Milliseconds that prediction has cost; gains are not saved up.
+    cost: f64,
+    /// Times of tokens that no guess touched.
+    without: Recent,
+    trial: Trial,
+    /// Tokens of the present kind in a row.
+    run: u32,
+    /// Tokens that still pay for guesses.
+    aftermath: u32,
+}
+
+/// The mean of recent tokens' times.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    count: u32,
+    weight: f64,
+    mean: f64,
+}
+
+impl Recent {
+    fn add(&mut self, millis: f64) {
+        self.count = self.count.saturating_add(1);
+        self.weight = self.weight * 0.5f64.powf(1.0 / HALF_LIFE) + 1.0;
+        self.mean += (millis - self.mean) / self.weight;
+    }
+}
+
+/// Times of tokens of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sample {
+    count: u32,
+    sum: f64,
+    squares: f64,
+}
+
+impl Sample {
+    fn add(&mut self, millis: f64) {
+        self.count += 1;
+        self.sum += millis;
+        self.squares += millis * millis;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / f64::from(self.count.max(1))
+    }
+
+    /// The variance of the mean.
+    fn error(&self) -> f64 {
+        (self.squares / f64::from(self.count.max(1)) - self.mean() * self.mean()).max(0.0)
+            / f64::from(self.count.max(1))
+    }
+}
+
+/// What a trial has shown. Its tokens with and without guesses come in turn, so that both meet the same text.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trial {
+    with: Sample,
+    without: Sample,
+    /// Milliseconds by which tokens with guesses were slower.
+    excess: f64,
+}
+
+impl Trial {
+    /// By how much the next one may be slower, as if one before had taken twice a token's time.
+    fn expected(&self, token: f64) -> f64 {
+        (token + self.excess) / f64::from(self.with.count + 1)
+    }
+
+    /// Whether tokens with guesses are faster beyond doubt.
+    fn pays(&self) -> bool {
+        let (with, without) = (&self.with, &self.without);
+        let error = (with.error() + without.error()).sqrt();
+        with.count.min(without.count) >= EVIDENCE && with.mean() + DOUBT * error < (1.0 - GAIN) * without.mean()
+    }
+}
+
+impl Default for Switch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Switch {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self {
+            verdict: Verdict::Trying,
+            next: Next::Without,
+            since: 0,
+            warm_up: WARM_UP,
+            pause: PAUSE,
+            elapsed: 0.0,
+            cost: 0.0,
+            without: Recent::default(),
+            trial: Trial::default(),
+            run: 0,
+            aftermath: 0,
+        }
+    }
+
+    /// How to compute the next token.
+    pub fn next(&self) -> Next {
+        self.next
+    }
+
+    /// What is known.
+    pub fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    /// A token took this long, computed as [`Switch::next`] said. Times that are no numbers are ignored.
+    pub fn token(&mut self, millis: f64) {
+        if !millis.is_finite() || millis < 0.0 {
+            return;
+        }
+        self.elapsed += millis;
+        self.since = self.since.saturating_add(1);
+        self.run += 1;
+        let with = self.next != Next::Without;
+        let excess = millis - self.without.mean;
+        if with || self.aftermath > 0 {
+            self.cost = (self.cost + excess).max(0.0);
+        } else if self.warm_up > 0 {
+            self.warm_up -= 1;
+        } else {
+            self.without.add(millis);
+            if self.trial.with.count > 0 {
+                self.trial.without.add(millis);
+            }
+        }
+        if with {
+            self.trial.with.add(millis);
+            self.trial.excess += excess;
+        }
+        self.aftermath = if with { AFTERMATH } else { self.aftermath.saturating_sub(1) };
+        self.judge();
+        let next = self.decide();
+        if (next == Next::Without) != (self.next == Next::Without) {
+            self.run = 0;
+        }
+        self.next = next;
+    }
+
+    fn judge(&mut self) {
+        let too_much = self.cost > SHARE * self.elapsed;
+        match self.verdict {
+            Verdict::Trying if self.trial.pays() && !too_much => self.enter(Verdict::On),
+            Verdict::Trying if self.since >= WARM_UP + FIRST + TRIAL || (too_much && self.trial.with.count > 0) => {
+                self.enter(Verdict::Off);
+            }
+            Verdict::On if too_much => self.enter(Verdict::Off),
+            Verdict::Off if self.since >= self.pause => {
+                self.pause = (2 * self.pause).min(LONGEST_PAUSE);
+                self.trial = Trial::default();
+                self.enter(Verdict::Trying);
+            }
+            _ => {}
+        }
+    }
+
+    fn enter(&mut self, verdict: Verdict) {
+        self.verdict = verdict;
+        self.since = 0;
+    }
+
+    fn decide(&self) -> Next {
+        let token = self.without.mean;
+        match self.verdict {
+            Verdict::Off => Next::Without,
+            Verdict::On if self.since % CHECK_EVERY >= CHECK_EVERY - AFTERMATH - RUN => Next::Without,
+            Verdict::On => Next::With(BUS_SHARE * token),
+            Verdict::Trying => {
+                let with = self.next != Next::Without;
+                let in_turn = if with { self.run < RUN } else { self.run >= AFTERMATH + RUN };
+                let affordable = self.cost + self.trial.expected(token) <= SHARE * self.elapsed;
+                let go = in_turn && affordable && self.without.count >= FIRST;
+                if go { Next::With(BUS_SHARE * token) } else { Next::Without }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
