@@ -54,16 +54,13 @@ class Model:
 
 
 def start(architecture, seed, hidden=64, blocks=6, heads=4, kv_heads=2, head=32, ff=128, context=256, eps=1e-6, base=10000.0, vocabulary=320):
-    """The keys that nearly every architecture has; what is None is left out."""
+    """The keys that nearly every architecture has; what is None is left out, and lists have an entry for each block."""
     m = Model(architecture, seed, vocabulary)
     m.hidden, m.blocks, m.heads, m.kv_heads, m.ff = hidden, blocks, heads, kv_heads, ff
     m.head = head or hidden // heads
     m.keys("u32", vocab_size=vocabulary, block_count=blocks, context_length=context, embedding_length=hidden)
-    if ff:
-        m.key("feed_forward_length", "u32", ff)
-    m.key("attention.head_count", "u32", heads)
-    if kv_heads:
-        m.key("attention.head_count_kv", "u32", kv_heads)
+    for name, value in (("feed_forward_length", ff), ("attention.head_count", heads), ("attention.head_count_kv", kv_heads)):
+        m.key(name, "[i32]" if isinstance(value, list) else "u32", value)
     if head:
         m.keys("u32", attention__key_length=head, attention__value_length=head)
     m.key("attention.layer_norm_rms_epsilon", "f32", eps)

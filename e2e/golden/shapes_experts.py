@@ -224,11 +224,12 @@ def llama4():
 WITHOUT, WITH, VALUE, RANK = 32, 16, 24, 64
 
 
-def deepseek2_start(seed, blocks=6, groups=None, experts_of=(8, 2), split=True, **more):
+def deepseek2_start(seed, blocks=6, dense=1, groups=None, experts_of=(8, 2), split=True, **more):
     """`split`: keys and values have a matrix each and the cache holds what both are made from; older files do not."""
     m = start("deepseek2", seed, blocks=blocks, head=None, kv_heads=1 if split else 4, **more)
+    m.dense = dense
     experts(m, *experts_of, groups=groups)
-    m.keys("u32", leading_dense_block_count=1, attention__kv_lora_rank=RANK)
+    m.keys("u32", leading_dense_block_count=dense, attention__kv_lora_rank=RANK)
     if split:
         m.keys("u32", attention__key_length=RANK + WITH, attention__value_length=RANK, attention__key_length_mla=WITHOUT + WITH,
                attention__value_length_mla=VALUE)
@@ -244,19 +245,19 @@ def deepseek2_block(m, block, query_rank=0, split=True, **more):
     if query_rank:
         m.matrix(f"{name}_q_a", m.hidden, query_rank)
         m.norm(f"{name}_q_a_norm", query_rank)
-        m.matrix(f"{name}_q_b", query_rank, heads * (WITHOUT + WITH), gain=1.5)
+        m.matrix(f"{name}_q_b", query_rank, heads * (WITHOUT + WITH))
     else:
-        m.matrix(f"{name}_q", m.hidden, heads * (WITHOUT + WITH), gain=1.5)
-    m.matrix(f"{name}_kv_a_mqa", m.hidden, RANK + WITH, gain=1.5)
+        m.matrix(f"{name}_q", m.hidden, heads * (WITHOUT + WITH))
+    m.matrix(f"{name}_kv_a_mqa", m.hidden, RANK + WITH)
     m.norm(f"{name}_kv_a_norm", RANK)
     if split:
-        m.matrix(f"{name}_k_b", WITHOUT, RANK, heads, gain=1.5)
+        m.matrix(f"{name}_k_b", WITHOUT, RANK, heads)
         m.matrix(f"{name}_v_b", RANK, VALUE, heads)
     else:
-        m.matrix(f"{name}_kv_b", RANK, heads * (WITHOUT + VALUE), gain=1.5)
+        m.matrix(f"{name}_kv_b", RANK, heads * (WITHOUT + VALUE))
     m.matrix(f"{name}_output", heads * VALUE, m.hidden)
     block_norms(m, block, "ffn_norm")
-    if block < 1:
+    if block < m.dense:
         feed_forward(m, block)
     else:
         expert_block(m, block, 32, shared=64, **more)
@@ -265,7 +266,7 @@ def deepseek2_block(m, block, query_rank=0, split=True, **more):
 @model("deepseek2")
 def deepseek2():
     """As DeepSeek V3: a rank for queries, groups of experts, a selection bias, YaRN."""
-    m = deepseek2_start(2, groups=(4, 2), experts_of=(16, 4), context=640)
+    m = deepseek2_start(7, groups=(4, 2), experts_of=(16, 4), context=640)
     m.key("attention.q_lora_rank", "u32", 48)
     m.key("expert_weights_scale", "f32", 2.5)
     m.key("expert_weights_norm", "bool", True)
@@ -280,7 +281,7 @@ def deepseek2():
 @model("deepseek2-lite")
 def deepseek2_lite():
     """As DeepSeek V2 Lite: no rank for queries, which files of 27 blocks alone may do without."""
-    m = deepseek2_start(12, blocks=27, hidden=32, ff=64, context=640)
+    m = deepseek2_start(1, blocks=27, dense=21, hidden=32, ff=64, context=640)
     m.key("expert_weights_scale", "f32", 1.0)
     m.key("expert_gating_func", "u32", SOFTMAX)
     yarn(m, 40.0, 16, yarn_log_multiplier=0.0707)
@@ -292,7 +293,7 @@ def deepseek2_lite():
 @model("deepseek2-old")
 def deepseek2_old():
     """As files were before llama.cpp kept what keys and values are made from: GLM 4.7 Flash's router, no YaRN."""
-    m = deepseek2_start(1, split=False, base=1000000.0)
+    m = deepseek2_start(2, split=False, base=1000000.0)
     m.key("attention.q_lora_rank", "u32", 48)
     m.key("expert_weights_scale", "f32", 1.8)
     m.key("expert_weights_norm", "bool", True)
