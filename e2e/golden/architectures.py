@@ -2,8 +2,8 @@
 
 For every model of shapes.py, shapes_experts.py and shapes_hybrids.py it writes a GGUF file of random weights with PyPI `gguf`,
 runs llama.cpp on it teacher-forced, and keeps the answers beside the description that makes the same file again. With
-`--search` it tries seeds until one meets the conditions and prints it; with `--exact` it compares with exact.py and the
-prebuilt llama.cpp instead of writing.
+`--search` it tries seeds until one meets the conditions and prints it; with `--exact` it compares some with
+exact_architectures.py. Neither writes answers.
 """
 
 import json
@@ -267,7 +267,8 @@ def search(library, name, model):
 
 def measure(library, name, model):
     import exact_architectures
-    from llama_cpp import Library
+    if name not in exact_architectures.NAMES:
+        return
     path = FOLDER / f"{name}.gguf"
     write(path, model, model.seed)
     exact_architectures.compare(name, path, prompts_of(model), run(library, path, model, watch=False)[0])

@@ -176,7 +176,7 @@ def plain_block(m, block, **options):
 def mistral3():
     m = start("mistral3", 1, base=1000000.0, eps=1e-5)
     m.key("rope.dimension_count", "u32", m.head)
-    yarn(m, 16.0, 16, yarn_beta_fast=32.0, yarn_beta_slow=1.0, yarn_log_multiplier=1.0)
+    yarn(m, 16.0, 32, yarn_beta_fast=2.0, yarn_beta_slow=0.8, yarn_log_multiplier=1.0)
     m.key("attention.temperature_scale", "f32", 0.1)
     for block in range(m.blocks):
         plain_block(m, block)
