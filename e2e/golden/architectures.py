@@ -39,8 +39,12 @@ def reference_folder():
     source = OUT / "llama.cpp"
     unpack(source)
     header = source / "ggml" / "src" / "ggml-cpu" / "vec.h"
-    header.write_text(header.read_text().replace("#define GGML_GELU_FP16\n", ""))
-    plain = ["-DGGML_NATIVE=OFF", *(f"-DGGML_{name}=OFF" for name in ("SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C", "OPENMP", "LLAMAFILE"))]
+    text, table = header.read_text(), "#define GGML_GELU_FP16\n"
+    if table not in text:
+        raise SystemExit(f"{SOURCE} no longer says in {header.name} how it computes GELU; see reference_folder().")
+    header.write_text(text.replace(table, ""))
+    without = ("NATIVE", "SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C", "OPENMP", "LLAMAFILE")
+    plain = [f"-DGGML_{name}=OFF" for name in without]
     shared = ["-DGGML_BACKEND_DL=ON", "-DBUILD_SHARED_LIBS=ON", "-DCMAKE_BUILD_WITH_INSTALL_RPATH=ON", "-DCMAKE_INSTALL_RPATH=$ORIGIN"]
     build = OUT / "build"
     subprocess.run(["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-Wno-dev", *plain, *shared], check=True,
@@ -214,6 +218,10 @@ def lines(entries):
     return "[\n" + ",\n".join(f"  {text(entry)}" for entry in entries) + "\n ]"
 
 
+def prompt_lines(prompt):
+    return "  {\n" + ",\n".join(f"   {text(key)}:{text(value)}" for key, value in prompt.items()) + "\n  }"
+
+
 def document(model, seed, raw, reference, prompts):
     """JSON with one line for each key, tensor and list of answers."""
     fields = {
@@ -224,7 +232,7 @@ def document(model, seed, raw, reference, prompts):
         "file": text({"bytes": len(raw), "crc32": zlib.crc32(raw)}),
         "reference": text(reference),
         "tolerance": text(TOLERANCE),
-        "prompts": "[\n" + ",\n".join("  {\n" + ",\n".join(f"   {text(k)}:{text(v)}" for k, v in p.items()) + "\n  }" for p in prompts) + "\n ]",
+        "prompts": "[\n" + ",\n".join(map(prompt_lines, prompts)) + "\n ]",
     }
     return "{\n" + ",\n".join(f" {text(k)}: {v}" for k, v in fields.items()) + "\n}\n"
 

@@ -11,10 +11,10 @@ import math
 MODELS = {}
 
 
-def model(name):
-    """Registers a description under the name of its file."""
+def model(name, seed):
+    """Registers a description under the name of its file, with the seed of its weights."""
     def register(build):
-        MODELS[name] = build
+        MODELS[name] = lambda: build().with_seed(seed)
         return build
     return register
 
@@ -22,12 +22,16 @@ def model(name):
 class Model:
     """Metadata and tensors of a file, in its order."""
 
-    def __init__(self, architecture, seed, vocabulary=320):
-        self.architecture, self.seed, self.vocabulary = architecture, seed, vocabulary
+    def __init__(self, architecture, vocabulary=320):
+        self.architecture, self.vocabulary, self.seed = architecture, vocabulary, None
         self.metadata = [["general.architecture", "string", architecture]]
         self.tensors = []
         # Experts, how many are used, (groups, groups used), and what experts are chosen by where it is not the last score.
         self.experts, self.used, self.groups, self.selection = 0, 0, None, None
+
+    def with_seed(self, seed):
+        self.seed = seed
+        return self
 
     def key(self, name, kind, value):
         """A key of the architecture."""
@@ -53,9 +57,9 @@ class Model:
         self.tensors.append({"name": f"{name}.weight", "shape": [inputs, outputs, *experts], "mean": 0.0, "scale": scale})
 
 
-def start(architecture, seed, hidden=64, blocks=6, heads=4, kv_heads=2, head=32, ff=128, context=256, eps=1e-6, base=10000.0, vocabulary=320):
+def start(architecture, hidden=64, blocks=6, heads=4, kv_heads=2, head=32, ff=128, context=256, eps=1e-3, base=10000.0, vocabulary=320):
     """The keys that nearly every architecture has; what is None is left out, and lists have an entry for each block."""
-    m = Model(architecture, seed, vocabulary)
+    m = Model(architecture, vocabulary)
     m.hidden, m.blocks, m.heads, m.kv_heads, m.ff = hidden, blocks, heads, kv_heads, ff
     m.head = head or hidden // heads
     m.keys("u32", vocab_size=vocabulary, block_count=blocks, context_length=context, embedding_length=hidden)
@@ -76,7 +80,7 @@ def finish(m, tied=False, deviation=4.0, embedding=None):
     """
     m.metadata.append(["tokenizer.ggml.model", "string", "none"])
     embedding = embedding or (0.25 if tied else 1.0)
-    ends = Model(m.architecture, m.seed)
+    ends = Model(m.architecture)
     ends.tensors = [{"name": "token_embd.weight", "shape": [m.hidden, m.vocabulary], "mean": 0.0, "scale": round(embedding * math.sqrt(3), 4)}]
     gain = round(deviation / (embedding * math.sqrt(m.hidden)), 4) if tied else 1.0
     ends.vector("output_norm.weight", m.hidden, gain, round(0.3 * gain, 4))
@@ -126,9 +130,9 @@ def yarn(m, factor, original, **more):
     m.keys("f32", **{f"rope__scaling__{name}": value for name, value in more.items()})
 
 
-@model("gemma3")
+@model("gemma3", seed=1)
 def gemma3():
-    m = start("gemma3", 1, base=1000000.0)
+    m = start("gemma3", base=1000000.0)
     m.key("rope.scaling.type", "string", "linear")
     m.key("rope.scaling.factor", "f32", 8.0)
     m.key("attention.sliding_window", "u32", 16)
@@ -141,9 +145,9 @@ def gemma3():
     return finish(m, tied=True, embedding=0.125)
 
 
-@model("gemma2")
+@model("gemma2", seed=3)
 def gemma2():
-    m = start("gemma2", 2, base=None)
+    m = start("gemma2", base=None)
     # Low enough to bend attention; real files have 50 and 30.
     m.keys("f32", attn_logit_softcapping=5.0, final_logit_softcapping=10.0)
     m.key("attention.sliding_window", "u32", 16)
@@ -156,9 +160,9 @@ def gemma2():
     return finish(m, tied=True, embedding=0.125)
 
 
-@model("smollm3")
+@model("smollm3", seed=1)
 def smollm3():
-    m = start("smollm3", 1, blocks=8, base=5000000.0)
+    m = start("smollm3", blocks=8, base=5000000.0)
     for block in range(m.blocks):
         plain_block(m, block)
     return finish(m, tied=True)
@@ -172,9 +176,9 @@ def plain_block(m, block, **options):
     feed_forward(m, block)
 
 
-@model("mistral3")
+@model("mistral3", seed=1)
 def mistral3():
-    m = start("mistral3", 1, base=1000000.0, eps=1e-5)
+    m = start("mistral3", base=1000000.0)
     m.key("rope.dimension_count", "u32", m.head)
     yarn(m, 16.0, 32, yarn_beta_fast=2.0, yarn_beta_slow=0.8, yarn_log_multiplier=1.0)
     m.key("attention.temperature_scale", "f32", 0.1)
@@ -183,9 +187,9 @@ def mistral3():
     return finish(m)
 
 
-@model("granite")
+@model("granite", seed=1)
 def granite():
-    m = start("granite", 1, head=None, eps=1e-5, base=10000000.0)
+    m = start("granite", head=None, base=10000000.0)
     m.key("rope.dimension_count", "u32", m.head)
     m.keys("f32", attention__scale=0.125, embedding_scale=12.0, residual_scale=0.5, logit_scale=2.0)
     for block in range(m.blocks):
@@ -193,9 +197,9 @@ def granite():
     return finish(m, tied=True, deviation=8.0, embedding=0.03125)
 
 
-@model("olmo2")
+@model("olmo2", seed=2)
 def olmo2():
-    m = start("olmo2", 4, head=None, base=500000.0)
+    m = start("olmo2", head=None, base=500000.0)
     yarn(m, 8.0, 32, yarn_attn_factor=1.2079441541679836)
     m.key("attention.sliding_window", "u32", 16)
     m.key("attention.sliding_window_pattern", "[bool]", [block % 4 != 3 for block in range(m.blocks)])
@@ -207,10 +211,9 @@ def olmo2():
     return finish(m)
 
 
-@model("phi3")
-def phi3():
-    m = start("phi3", 1, head=None, heads=2, kv_heads=1, eps=1e-5)
-    m.key("rope.scaling.original_context_length", "u32", 32)
+def phi3_model(context, original):
+    m = start("phi3", context=context, head=None, heads=2, kv_heads=1)
+    m.key("rope.scaling.original_context_length", "u32", original)
     # Phi 4 mini turns three quarters of a head.
     rotated = 3 * m.head // 4
     m.key("rope.dimension_count", "u32", rotated)
@@ -226,9 +229,21 @@ def phi3():
     return finish(m)
 
 
-@model("exaone4")
+@model("phi3", seed=1)
+def phi3():
+    """A context longer than the original one: the long factors."""
+    return phi3_model(256, 32)
+
+
+@model("phi3-short", seed=1)
+def phi3_short():
+    """A context no longer than the original one: the short factors."""
+    return phi3_model(256, 512)
+
+
+@model("exaone4", seed=1)
 def exaone4():
-    m = start("exaone4", 1, head=None, heads=2, kv_heads=1, eps=1e-5, base=1000000.0)
+    m = start("exaone4", head=None, heads=2, kv_heads=1, base=1000000.0)
     m.vector("rope_freqs.weight", m.head // 2, 4.0, 3.0)
     for block in range(m.blocks):
         exaone4_block(m, block)
@@ -242,10 +257,10 @@ def exaone4_block(m, block):
     block_norms(m, block, "post_ffw_norm")
 
 
-@model("exaone4-32b")
+@model("exaone4-32b", seed=1)
 def exaone4_32b():
     """Windows, and blocks without RoPE, come with 64 blocks only."""
-    m = start("exaone4", 1, hidden=32, blocks=64, heads=2, kv_heads=1, head=None, ff=32, eps=1e-5, base=1000000.0, vocabulary=256)
+    m = start("exaone4", hidden=32, blocks=64, heads=2, kv_heads=1, head=None, ff=32, base=1000000.0, vocabulary=256)
     m.key("attention.sliding_window", "u32", 16)
     m.key("attention.sliding_window_pattern", "[bool]", [block % 4 != 3 for block in range(m.blocks)])
     for block in range(m.blocks):
@@ -253,9 +268,9 @@ def exaone4_32b():
     return finish(m)
 
 
-@model("glm4")
+@model("glm4", seed=2)
 def glm4():
-    m = start("glm4", 2, eps=1e-5)
+    m = start("glm4")
     m.key("rope.dimension_count", "u32", m.head // 2)
     for block in range(m.blocks):
         block_norms(m, block, "attn_norm")
@@ -266,9 +281,9 @@ def glm4():
     return finish(m)
 
 
-@model("ernie4_5")
+@model("ernie4_5", seed=1)
 def ernie4_5():
-    m = start("ernie4_5", 2, eps=1e-5, base=500000.0)
+    m = start("ernie4_5", base=500000.0)
     for block in range(m.blocks):
         plain_block(m, block)
     return finish(m, tied=True)

@@ -29,9 +29,9 @@ def expert_block(m, block, ff=64, router_gain=2.0, selection_bias=False, shared=
         feed_forward(m, block, shared, suffix="_shexp")
 
 
-@model("olmoe")
+@model("olmoe", seed=1)
 def olmoe():
-    m = start("olmoe", 18, heads=4, kv_heads=4, head=None, ff=64, eps=1e-5)
+    m = start("olmoe", heads=4, kv_heads=4, head=None, ff=64)
     experts(m)
     for block in range(m.blocks):
         block_norms(m, block, "attn_norm")
@@ -41,9 +41,9 @@ def olmoe():
     return finish(m)
 
 
-@model("granitemoe")
+@model("granitemoe", seed=13)
 def granitemoe():
-    m = start("granitemoe", 2, head=None, ff=64)
+    m = start("granitemoe", head=None, ff=64)
     m.key("rope.dimension_count", "u32", m.head)
     m.keys("f32", attention__scale=0.125, embedding_scale=12.0, residual_scale=0.5, logit_scale=2.0)
     m.key("expert_shared_feed_forward_length", "u32", 96)
@@ -56,9 +56,9 @@ def granitemoe():
     return finish(m, tied=True, deviation=8.0, embedding=0.03125)
 
 
-@model("qwen2moe")
+@model("qwen2moe", seed=3)
 def qwen2moe():
-    m = start("qwen2moe", 8, head=None, base=1000000.0)
+    m = start("qwen2moe", head=None, base=1000000.0)
     experts(m)
     m.keys("u32", expert_feed_forward_length=64, expert_shared_feed_forward_length=128)
     for block in range(m.blocks):
@@ -70,9 +70,9 @@ def qwen2moe():
     return finish(m)
 
 
-@model("ernie4_5-moe")
+@model("ernie4_5-moe", seed=4)
 def ernie4_5_moe():
-    m = start("ernie4_5-moe", 4, eps=1e-5, base=500000.0)
+    m = start("ernie4_5-moe", base=500000.0)
     experts(m)
     m.keys("u32", interleave_moe_layer_step=1, leading_dense_block_count=1, expert_feed_forward_length=64, expert_shared_count=2,
            expert_shared_feed_forward_length=128)
@@ -92,10 +92,10 @@ def qwen3vl_keys(m):
     m.key("n_deepstack_layers", "u32", 3)
 
 
-@model("qwen3vl")
+@model("qwen3vl", seed=1)
 def qwen3vl():
     """Dense, beside its sibling with experts."""
-    m = start("qwen3vl", 1, base=5000000.0)
+    m = start("qwen3vl", base=5000000.0)
     qwen3vl_keys(m)
     for block in range(m.blocks):
         block_norms(m, block, "attn_norm")
@@ -105,9 +105,9 @@ def qwen3vl():
     return finish(m, tied=True)
 
 
-@model("qwen3vlmoe")
+@model("qwen3vlmoe", seed=15)
 def qwen3vlmoe():
-    m = start("qwen3vlmoe", 18, base=5000000.0)
+    m = start("qwen3vlmoe", base=5000000.0)
     qwen3vl_keys(m)
     experts(m)
     m.key("expert_feed_forward_length", "u32", 64)
@@ -119,9 +119,9 @@ def qwen3vlmoe():
     return finish(m)
 
 
-@model("gpt-oss")
+@model("gpt-oss", seed=1)
 def gpt_oss():
-    m = start("gpt-oss", 1, ff=64, eps=1e-5, base=150000.0, context=512)
+    m = start("gpt-oss", ff=64, base=150000.0, context=512)
     yarn(m, 32.0, 16)
     m.key("attention.sliding_window", "u32", 16)
     experts(m)
@@ -137,10 +137,10 @@ def gpt_oss():
     return finish(m)
 
 
-@model("glm4moe")
+@model("glm4moe", seed=2)
 def glm4moe():
     """The last block predicts one token more, and takes no part here."""
-    m = start("glm4moe", 5, blocks=7, eps=1e-5, base=1000000.0)
+    m = start("glm4moe", blocks=7, base=1000000.0)
     m.key("rope.dimension_count", "u32", m.head // 2)
     experts(m, groups=(1, 1))
     m.keys("u32", expert_feed_forward_length=64, expert_shared_count=1, leading_dense_block_count=1, expert_gating_func=SIGMOID)
@@ -166,9 +166,9 @@ def next_block(m, block):
     block_norms(m, block, "nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm")
 
 
-@model("dots1")
+@model("dots1", seed=1)
 def dots1():
-    m = start("dots1", 2, kv_heads=4, base=10000000.0)
+    m = start("dots1", kv_heads=4, base=10000000.0)
     experts(m, groups=(1, 1))
     m.groups = None
     m.keys("u32", expert_feed_forward_length=64, expert_shared_count=2, leading_dense_block_count=1, expert_gating_func=SIGMOID)
@@ -185,9 +185,9 @@ def dots1():
     return finish(m)
 
 
-@model("minimax-m2")
+@model("minimax-m2", seed=1)
 def minimax_m2():
-    m = start("minimax-m2", 1, ff=64, base=5000000.0)
+    m = start("minimax-m2", ff=64, base=5000000.0)
     m.key("rope.dimension_count", "u32", m.head // 2)
     experts(m)
     m.keys("u32", expert_feed_forward_length=64, expert_gating_func=SIGMOID)
@@ -199,10 +199,10 @@ def minimax_m2():
     return finish(m)
 
 
-@model("llama4")
+@model("llama4", seed=1)
 def llama4():
     """As in Maverick every other block has experts, one of which is used; 64 positions cannot show the chunks of 8192."""
-    m = start("llama4", 1, blocks=8, head=None, eps=1e-5, base=500000.0)
+    m = start("llama4", blocks=8, head=None, base=500000.0)
     m.key("rope.dimension_count", "u32", m.head)
     experts(m, used=1)
     # Experts are chosen by logits, of which llama.cpp computes the probabilities as well.
@@ -224,9 +224,9 @@ def llama4():
 WITHOUT, WITH, VALUE, RANK = 32, 16, 24, 64
 
 
-def deepseek2_start(seed, blocks=6, dense=1, groups=None, experts_of=(8, 2), split=True, **more):
+def deepseek2_start(blocks=6, dense=1, groups=None, experts_of=(8, 2), split=True, **more):
     """`split`: keys and values have a matrix each and the cache holds what both are made from; older files do not."""
-    m = start("deepseek2", seed, blocks=blocks, head=None, kv_heads=1 if split else 4, **more)
+    m = start("deepseek2", blocks=blocks, head=None, kv_heads=1 if split else 4, **more)
     m.dense = dense
     experts(m, *experts_of, groups=groups)
     m.keys("u32", leading_dense_block_count=dense, attention__kv_lora_rank=RANK)
@@ -263,10 +263,10 @@ def deepseek2_block(m, block, query_rank=0, split=True, **more):
         expert_block(m, block, 32, shared=64, **more)
 
 
-@model("deepseek2")
+@model("deepseek2", seed=2)
 def deepseek2():
     """As DeepSeek V3: a rank for queries, groups of experts, a selection bias, YaRN."""
-    m = deepseek2_start(7, groups=(4, 2), experts_of=(16, 4), context=640)
+    m = deepseek2_start(groups=(4, 2), experts_of=(16, 4), context=640)
     m.key("attention.q_lora_rank", "u32", 48)
     m.key("expert_weights_scale", "f32", 2.5)
     m.key("expert_weights_norm", "bool", True)
@@ -278,10 +278,10 @@ def deepseek2():
     return finish(m)
 
 
-@model("deepseek2-lite")
+@model("deepseek2-lite", seed=2)
 def deepseek2_lite():
     """As DeepSeek V2 Lite: no rank for queries, which files of 27 blocks alone may do without."""
-    m = deepseek2_start(1, blocks=27, dense=21, hidden=32, ff=64, context=640)
+    m = deepseek2_start(blocks=27, dense=21, hidden=32, ff=64, context=640)
     m.key("expert_weights_scale", "f32", 1.0)
     m.key("expert_gating_func", "u32", SOFTMAX)
     yarn(m, 40.0, 16, yarn_log_multiplier=0.0707)
@@ -290,10 +290,10 @@ def deepseek2_lite():
     return finish(m)
 
 
-@model("deepseek2-old")
+@model("deepseek2-old", seed=3)
 def deepseek2_old():
     """As files were before llama.cpp kept what keys and values are made from: GLM 4.7 Flash's router, no YaRN."""
-    m = deepseek2_start(2, split=False, base=1000000.0)
+    m = deepseek2_start(split=False, base=1000000.0)
     m.key("attention.q_lora_rank", "u32", 48)
     m.key("expert_weights_scale", "f32", 1.8)
     m.key("expert_weights_norm", "bool", True)

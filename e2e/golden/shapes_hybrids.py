@@ -9,8 +9,8 @@ from shapes_experts import SIGMOID, expert_block, experts, next_block
 FULL, SLIDING = 64, 32
 
 
-def gemma4_start(seed, blocks, sliding, kv_heads, ff, per_layer, shared):
-    m = start("gemma4", seed, blocks=blocks, head=FULL, kv_heads=kv_heads, ff=ff, base=1000000.0)
+def gemma4_start(blocks, sliding, kv_heads, ff, per_layer, shared):
+    m = start("gemma4", blocks=blocks, head=FULL, kv_heads=kv_heads, ff=ff, base=1000000.0)
     m.keys("f32", rope__freq_base_swa=10000.0, final_logit_softcapping=30.0)
     m.keys("u32", rope__dimension_count=FULL, rope__dimension_count_swa=SLIDING, attention__key_length_swa=SLIDING,
            attention__value_length_swa=SLIDING, attention__sliding_window=16, attention__shared_kv_layers=shared,
@@ -36,13 +36,13 @@ def gemma4_attention(m, block, head, kv_heads, keys=True, values=True):
     block_norms(m, block, "post_attention_norm")
 
 
-@model("gemma4")
+@model("gemma4", seed=1)
 def gemma4():
     """As E2B: per-layer embeddings, and half of the blocks use the keys and values of two others, with a wider feed-forward."""
     blocks, shared, per_layer = 10, 5, 32
     sliding = [block % 5 != 4 for block in range(blocks)]
     widths = [128 if block < blocks - shared else 256 for block in range(blocks)]
-    m = gemma4_start(1, blocks, sliding, 2, widths, per_layer, shared)
+    m = gemma4_start(blocks, sliding, 2, widths, per_layer, shared)
     m.tensors.append({"name": "per_layer_token_embd.weight", "shape": [per_layer * blocks, m.vocabulary], "mean": 0.0,
                       "scale": round(math.sqrt(3 / per_layer), 4)})
     m.matrix("per_layer_model_proj", m.hidden, per_layer * blocks)
@@ -60,13 +60,13 @@ def gemma4():
     return finish(m, tied=True, embedding=0.125)
 
 
-@model("gemma4-moe")
+@model("gemma4-moe", seed=2)
 def gemma4_moe():
     """As 26B-A4B: experts beside a dense feed-forward; where nothing slides keys are values too, for fewer heads."""
     blocks = 6
     sliding = [block % 6 != 5 for block in range(blocks)]
     heads = [2 if slides else 1 for slides in sliding]
-    m = gemma4_start(1, blocks, sliding, heads, 128, 0, 0)
+    m = gemma4_start(blocks, sliding, heads, 128, 0, 0)
     experts(m)
     m.key("expert_feed_forward_length", "u32", 32)
     for block in range(blocks):
@@ -109,10 +109,10 @@ def lfm2_finish(m):
 ATTENDS = [2, 5, 8]
 
 
-@model("lfm2")
+@model("lfm2", seed=1)
 def lfm2():
     heads = [2 if block in ATTENDS else 0 for block in range(10)]
-    m = start("lfm2", 1, blocks=10, head=None, heads=2, kv_heads=heads, eps=1e-5, base=1000000.0)
+    m = start("lfm2", blocks=10, head=None, heads=2, kv_heads=heads, base=1000000.0)
     m.key("shortconv.l_cache", "u32", 3)
     for block in range(m.blocks):
         lfm2_block(m, block, heads[block])
@@ -120,10 +120,10 @@ def lfm2():
     return lfm2_finish(m)
 
 
-@model("lfm2moe")
+@model("lfm2moe", seed=2)
 def lfm2moe():
     heads = [1 if block in ATTENDS else 0 for block in range(10)]
-    m = start("lfm2moe", 3, blocks=10, head=None, heads=2, kv_heads=heads, eps=1e-5, base=1000000.0)
+    m = start("lfm2moe", blocks=10, head=None, heads=2, kv_heads=heads, base=1000000.0)
     experts(m)
     m.keys("u32", expert_feed_forward_length=32, leading_dense_block_count=2, expert_gating_func=SIGMOID, shortconv__l_cache=3)
     for block in range(m.blocks):
@@ -141,8 +141,8 @@ DELTA, KEY_HEADS, VALUE_HEADS, TAPS = 32, 2, 4, 4
 INTERVAL = 4
 
 
-def qwen35_start(architecture, seed, blocks, ff=128, sections=True):
-    m = start(architecture, seed, blocks=blocks, heads=2, kv_heads=1, head=64, ff=ff, base=10000000.0)
+def qwen35_start(architecture, blocks, ff=128, sections=True):
+    m = start(architecture, blocks=blocks, heads=2, kv_heads=1, head=64, ff=ff, base=10000000.0)
     m.keys("u32", rope__dimension_count=16, ssm__conv_kernel=TAPS, ssm__state_size=DELTA, ssm__group_count=KEY_HEADS,
            ssm__time_step_rank=VALUE_HEADS, ssm__inner_size=DELTA * VALUE_HEADS, full_attention_interval=INTERVAL)
     if sections:
@@ -190,10 +190,10 @@ def qwen35_mixer(m, block, attends, joined=False):
     block_norms(m, block, "post_attention_norm")
 
 
-@model("qwen35")
+@model("qwen35", seed=1)
 def qwen35():
     """The last block predicts one token more, and takes no part here."""
-    m = qwen35_start("qwen35", 1, 9)
+    m = qwen35_start("qwen35", 9)
     m.key("nextn_predict_layers", "u32", 1)
     for block in range(m.blocks):
         qwen35_mixer(m, block, (block + 1) % INTERVAL == 0 or block == 8)
@@ -212,9 +212,9 @@ def qwen35_expert_block(m, block):
     m.vector(f"blk.{block}.ffn_gate_inp_shexp.weight", m.hidden)
 
 
-@model("qwen35moe")
+@model("qwen35moe", seed=13)
 def qwen35moe():
-    m = qwen35_start("qwen35moe", 6, 8)
+    m = qwen35_start("qwen35moe", 8)
     qwen35_experts(m)
     for block in range(m.blocks):
         qwen35_mixer(m, block, (block + 1) % INTERVAL == 0)
@@ -222,9 +222,9 @@ def qwen35moe():
     return finish(m)
 
 
-@model("qwen3next")
+@model("qwen3next", seed=6)
 def qwen3next():
-    m = qwen35_start("qwen3next", 1, 8, sections=False)
+    m = qwen35_start("qwen3next", 8, sections=False)
     qwen35_experts(m)
     for block in range(m.blocks):
         qwen35_mixer(m, block, (block + 1) % INTERVAL == 0, joined=True)
@@ -254,11 +254,11 @@ def mamba2(m, block):
     m.matrix(f"{name}_out", inner, m.hidden)
 
 
-@model("granitehybrid")
+@model("granitehybrid", seed=1)
 def granitehybrid():
     """As Granite 4 Tiny: Mamba 2, now and then attention without positions, experts everywhere."""
     heads = [2 if block == 5 else 0 for block in range(8)]
-    m = start("granitehybrid", 7, blocks=8, head=None, kv_heads=heads, ff=32, eps=1e-5)
+    m = start("granitehybrid", blocks=8, head=None, kv_heads=heads, ff=32)
     m.keys("f32", attention__scale=0.25, embedding_scale=12.0, residual_scale=0.5, logit_scale=2.0)
     m.key("rope.dimension_count", "u32", m.head)
     m.key("rope.scaling.finetuned", "bool", False)
@@ -276,12 +276,12 @@ def granitehybrid():
     return finish(m, tied=True, deviation=8.0, embedding=0.03125)
 
 
-@model("nemotron_h_moe")
+@model("nemotron_h_moe", seed=2)
 def nemotron_h_moe():
     """As Nemotron 3 Nano: a block mixes (M), attends (*) or has experts (E), one of these."""
     pattern = "MEMEM*EMEM*E"
     heads = [2 if kind == "*" else 0 for kind in pattern]
-    m = start("nemotron_h_moe", 1, blocks=len(pattern), kv_heads=heads, ff=[64 if kind == "E" else 0 for kind in pattern], eps=1e-5)
+    m = start("nemotron_h_moe", blocks=len(pattern), kv_heads=heads, ff=[64 if kind == "E" else 0 for kind in pattern])
     m.key("attention.layer_norm_epsilon", "f32", 1e-5)
     mamba2_keys(m, heads=6, size=32, groups=2, state=32)
     experts(m, groups=(1, 1))
