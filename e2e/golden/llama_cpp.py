@@ -220,9 +220,10 @@ class Model:
             self.library.lib.llama_model_free(self.handle)
             self.handle = None
 
-    def context(self, length=512, cache="f32", batch=512, threads=2, flash=False):
-        """A KV cache of `length` positions whose values have type `cache`."""
-        context = Context(self, length, cache, batch, threads, flash)
+    def context(self, length=512, cache="f32", batch=512, threads=2, flash=False, watch=None):
+        """A KV cache of `length` positions whose values have type `cache`. `watch` is called with every tensor computed
+        (`ggml_backend_sched_eval_callback`)."""
+        context = Context(self, length, cache, batch, threads, flash, watch)
         self.contexts.append(context)
         return context
 
@@ -253,13 +254,15 @@ class Model:
 class Context:
     """A conversation: tokens decoded so far."""
 
-    def __init__(self, model, length, cache, batch, threads, flash):
+    def __init__(self, model, length, cache, batch, threads, flash, watch=None):
         self.model, self.lib, self.batch_size = model, model.library.lib, batch
         params = self.lib.llama_context_default_params()
         params.n_ctx, params.n_batch, params.n_ubatch = length, batch, batch
         params.n_threads = params.n_threads_batch = threads
         params.type_k = params.type_v = CACHE_TYPES[cache]
         params.flash_attn_type = 1 if flash else 0
+        if watch:
+            params.cb_eval = c.cast(watch, c.c_void_p)
         self.handle = self.lib.llama_init_from_model(model.handle, params)
         if not self.handle:
             raise RuntimeError("llama.cpp could not make a context.")

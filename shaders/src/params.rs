@@ -37,6 +37,32 @@ params! {
         cols: u32,
         /// 16-value chunks in a table row; the last one may be shorter.
         chunks: u32,
+        /// Factor of the values.
+        scale: f32,
+    }
+    /// RMSNorm in place of a part of each row.
+    NormPart {
+        /// Rows.
+        n: u32,
+        /// Quads of the part.
+        width: u32,
+        /// Quads from one row to the next.
+        stride: u32,
+        /// First quad of the part in a row.
+        offset: u32,
+        /// Epsilon, added to the mean square.
+        epsilon: f32,
+    }
+    /// The output of a half of a block, added to the hidden vectors.
+    Residual {
+        /// Rows.
+        n: u32,
+        /// Quads per row.
+        width: u32,
+        /// Factor of the output.
+        scale: f32,
+        /// Epsilon of the norm.
+        epsilon: f32,
     }
     /// RMSNorm of batch rows `first..first + n`, written to rows `0..n`.
     Norm {
@@ -149,6 +175,10 @@ params! {
         scale: f32,
         /// Splits that fit in the buffer of parts.
         splits: u32,
+        /// Positions that a query sees, for kernels with a window.
+        window: u32,
+        /// Soft cap of the scores, for kernels with one.
+        cap: f32,
     }
     /// Lists of (token, expert) pairs by expert.
     Groups {
@@ -175,6 +205,18 @@ params! {
         dims: u32,
         /// Epsilon of the query and key norms.
         epsilon: f32,
+        /// Factor of the rotated values.
+        magnitude: f32,
+        /// Growth of the queries: factor of the logarithm.
+        growth: f32,
+        /// Positions from one factor of the queries to the next; 0 for no growth.
+        step: u32,
+        /// With gains and factors in one binding: first value of the queries' gain.
+        q_gain: u32,
+        /// The same of the keys' gain.
+        k_gain: u32,
+        /// The same of the factors.
+        factors: u32,
     }
     /// Softmax attention.
     Attention {
@@ -186,6 +228,10 @@ params! {
         kv_heads: u32,
         /// Scale of the attention scores.
         scale: f32,
+        /// Positions that a query sees, for kernels with a window.
+        window: u32,
+        /// Soft cap of the scores, for kernels with one.
+        cap: f32,
     }
     /// SwiGLU.
     SwiGlu {
@@ -203,6 +249,36 @@ params! {
         /// 1: divide the chosen experts' weights by their sum.
         normalize: u32,
     }
+    /// Expert router by any rule.
+    Choose {
+        /// Batch rows.
+        n: u32,
+        /// Experts in the block.
+        experts: u32,
+        /// Experts per token.
+        used: u32,
+        /// 1: divide the chosen experts' probabilities by their sum.
+        normalize: u32,
+        /// Factor of the weights.
+        scale: f32,
+    }
+    /// Biases of the chosen experts.
+    ExpertBias {
+        /// (token, expert) pairs.
+        pairs: u32,
+        /// Values per pair.
+        width: u32,
+        /// Experts in the block.
+        experts: u32,
+        /// First slot in this binding.
+        slot_first: u32,
+        /// Slots in this binding.
+        slot_count: u32,
+        /// Values from one slot to the next.
+        stride: u32,
+        /// First value of the bias in its slot.
+        inside: u32,
+    }
     /// Weighted sum of expert outputs.
     Combine {
         /// Batch rows.
@@ -213,6 +289,17 @@ params! {
         experts: u32,
         /// Experts per token.
         used: u32,
+        /// Factor of the sum.
+        scale: f32,
+    }
+    /// Scale and soft cap of logits.
+    ScaleLogits {
+        /// Logits.
+        count: u32,
+        /// Their factor.
+        scale: f32,
+        /// Soft cap, 0 for none.
+        cap: f32,
     }
     /// Largest logit of each segment.
     Segments {

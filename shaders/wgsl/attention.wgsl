@@ -9,6 +9,11 @@ $PARAMS
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
 #include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
+#if SINKS
+// Per query head: a score without a value.
+@group(0) @binding(7) var<storage, read> sinks: array<f32>;
+#endif
+#include scores
 
 #if STRATEGY == Workgroup
 var<workgroup> query: array<vec4<f32>, $QUADS>;
@@ -32,19 +37,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let quad = local % $QUADSu;
     let part = local / $QUADSu;
     let partitions = 64u / $QUADSu;
+#if SINKS
+    var peak = sinks[head];
+    var total = 1.0;
+#else
     var peak = -1.0e30;
     var total = 0.0;
+#endif
     var acc = vec4<f32>(0.0);
     let count = position / $PAGEu + 1u;
+#if WINDOW
+    let oldest = window_start(position);
+    for (var p = oldest / $PAGEu; p < count; p++) {
+        let base = pages[at.z + p] * $PAGEu;
+        let valid = p * 64u + local <= position && p * 64u + local >= oldest;
+#else
     for (var p = 0u; p < count; p++) {
         let base = pages[at.z + p] * $PAGEu;
         let valid = p * 64u + local <= position;
+#endif
         var score = -1.0e30;
         if (valid) {
             let k = (base + local) * params.kv_heads + kv_head;
             var s = vec4<f32>(0.0);
             for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(k, i), s); }
             score = (s.x + s.y) + (s.z + s.w);
+#if CAP
+            score = capped(score);
+#endif
         }
         scores[local] = score;
         workgroupBarrier();
@@ -90,13 +110,26 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         query[i] = q[q_base + i] * params.scale;
         acc[i] = vec4<f32>(0.0);
     }
+#if SINKS
+    var peak = sinks[head];
+    var total = 1.0;
+#else
     var peak = -1.0e30;
     var total = 0.0;
+#endif
+#if WINDOW
+    for (var j = window_start(at.x); j <= at.x; j++) {
+#else
     for (var j = 0u; j <= at.x; j++) {
+#endif
         let cached = (pages[at.z + j / $PAGEu] * $PAGEu + j % $PAGEu) * params.kv_heads + kv_head;
         var s = vec4<f32>(0.0);
         for (var i = 0u; i < $QUADSu; i++) { s = fma(query[i], key(cached, i), s); }
+#if CAP
+        let score = capped((s.x + s.y) + (s.z + s.w));
+#else
         let score = (s.x + s.y) + (s.z + s.w);
+#endif
         if (score > peak) {
             let shrink = exp(peak - score);
             total = total * shrink;

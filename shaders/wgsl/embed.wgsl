@@ -1,4 +1,4 @@
-// Embedding lookup: one thread copies 16 values of one token's table row.
+// Embedding lookup: one thread copies 16 values of one token's table row, times a factor.
 $PARAMS
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> weights: array<u32>;
@@ -18,8 +18,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let w = fetch16((token - params.first) * params.row_bytes, chunk);
     let width = params.cols / 4u;
     let at = row * width + 4u * chunk;
-    y[at] = w.a;
-    if (4u * chunk + 1u < width) { y[at + 1u] = w.b; }
-    if (4u * chunk + 2u < width) { y[at + 2u] = w.c; }
-    if (4u * chunk + 3u < width) { y[at + 3u] = w.d; }
+    y[at] = w.a * params.scale;
+    if (4u * chunk + 1u < width) { y[at + 1u] = w.b * params.scale; }
+    if (4u * chunk + 2u < width) { y[at + 2u] = w.c * params.scale; }
+    if (4u * chunk + 3u < width) { y[at + 3u] = w.d * params.scale; }
 }

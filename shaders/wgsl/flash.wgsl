@@ -10,6 +10,11 @@ $PARAMS
 @group(0) @binding(3) var<storage, read> q: array<vec4<f32>>;
 #include kv_cache
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
+#if SINKS
+// Per query head: a score without a value.
+@group(0) @binding(7) var<storage, read> sinks: array<f32>;
+#endif
+#include scores
 
 // A position's quads plus one, so that threads reading different positions use different banks.
 const STRIDE = $QUADSu + 1u;
@@ -32,8 +37,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let row_$i = first + ty + 8u * $iu;
     let q_$i = (min(row_$i, last) * params.heads + head) * $QUADSu;
     let position_$i = rows[min(row_$i, last)].x;
+#if SINKS
+    var peak_$i = sinks[head];
+    var total_$i = 1.0;
+#else
     var peak_$i = -1.0e30;
     var total_$i = 0.0;
+#endif
 #repeat v $VT
     var acc_$i_$v = vec4<f32>(0.0);
 #end
@@ -43,18 +53,31 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let start = rows[begin].z;
         var end = begin;
         var reach = 0u;
+#if WINDOW
+        var low = 0xffffffffu;
+#endif
         while (end <= last) {
             let at = rows[end];
             if (at.z != start) { break; }
             reach = max(reach, at.x + 1u);
+#if WINDOW
+            low = min(low, window_start(at.x));
+#endif
             end += 1u;
         }
         // Keys that a query of this run sees; none for rows outside the run.
 #repeat i 4
         let seen_$i = select(0u, position_$i + 1u, row_$i >= begin && row_$i < end);
+#if WINDOW
+        let oldest_$i = window_start(position_$i);
+#endif
 #end
         begin = end;
+#if WINDOW
+        for (var base = low / $KEYSu * $KEYSu; base < reach; base += $KEYSu) {
+#else
         for (var base = 0u; base < reach; base += $KEYSu) {
+#endif
             let page = pages[start + base / $PAGEu] * $PAGEu + base % $PAGEu;
             workgroupBarrier();
             for (var i = local; i < $KEYSu * $QUADSu; i += $THREADSu) {
@@ -84,7 +107,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #repeat i 4
             var high_$i = -1.0e30;
 #repeat k $KT
-            score_$i_$k = select(-1.0e30, score_$i_$k * params.scale, base + tx + 8u * $ku < seen_$i);
+#if CAP
+            score_$i_$k = capped(score_$i_$k * params.scale);
+#else
+            score_$i_$k = score_$i_$k * params.scale;
+#endif
+            score_$i_$k = select(-1.0e30, score_$i_$k, base + tx + 8u * $ku < seen_$i);
+#if WINDOW
+            score_$i_$k = select(-1.0e30, score_$i_$k, base + tx + 8u * $ku >= oldest_$i);
+#endif
             high_$i = max(high_$i, score_$i_$k);
 #end
             highest[(ty + 8u * $iu) * 8u + tx] = high_$i;
@@ -100,8 +131,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             high_$i = peak_$i;
             for (var t = 0u; t < 8u; t++) { high_$i = max(high_$i, highest[(ty + 8u * $iu) * 8u + t]); }
 #repeat k $KT
+#if WINDOW
+            weights[(ty + 8u * $iu) * WEIGHTS + tx + 8u * $ku] = select(0.0, exp(score_$i_$k - high_$i),
+                base + tx + 8u * $ku < seen_$i && base + tx + 8u * $ku >= oldest_$i);
+#else
             weights[(ty + 8u * $iu) * WEIGHTS + tx + 8u * $ku] =
                 select(0.0, exp(score_$i_$k - high_$i), base + tx + 8u * $ku < seen_$i);
+#endif
 #end
             // Exactly one if the maximum did not rise: later tiles of other rows must not change this row.
             let shrink_$i = select(exp(peak_$i - high_$i), 1.0, peak_$i == high_$i);

@@ -38,11 +38,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if (!is_value) {
         let scale = head_scale(source);
         if (head < params.heads) {
-            a = (a * scale) * vec2<f32>(q_gain[first], q_gain[first + 1u]);
-            b = (b * scale) * vec2<f32>(q_gain[second], q_gain[second + 1u]);
+            a = (a * scale) * vec2<f32>(q_gain(first), q_gain(first + 1u));
+            b = (b * scale) * vec2<f32>(q_gain(second), q_gain(second + 1u));
         } else {
-            a = (a * scale) * vec2<f32>(k_gain[first], k_gain[first + 1u]);
-            b = (b * scale) * vec2<f32>(k_gain[second], k_gain[second + 1u]);
+            a = (a * scale) * vec2<f32>(k_gain(first), k_gain(first + 1u));
+            b = (b * scale) * vec2<f32>(k_gain(second), k_gain(second + 1u));
         }
     }
 #endif
@@ -60,10 +60,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     }
     if (head < params.heads) {
         let to = (row * params.heads + head) * params.head_dim;
-        q[to + first] = a.x;
-        q[to + first + 1u] = a.y;
-        q[to + second] = b.x;
-        q[to + second + 1u] = b.y;
+        let warmth = temperature(at.x);
+        q[to + first] = a.x * warmth;
+        q[to + first + 1u] = a.y * warmth;
+        q[to + second] = b.x * warmth;
+        q[to + second + 1u] = b.y * warmth;
         return;
     }
     let kv_head = (head - params.heads) % params.kv_heads;

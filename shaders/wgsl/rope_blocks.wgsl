@@ -19,8 +19,8 @@ fn norm_scale(source: u32, is_value: bool) -> f32 {
 fn normed(source: u32, head: u32, scale: f32, i: u32) -> f32 {
     let v = qkv[source + i];
 #if QK_NORM
-    if (head < params.heads) { return (v * scale) * q_gain[i]; }
-    if (head < params.heads + params.kv_heads) { return (v * scale) * k_gain[i]; }
+    if (head < params.heads) { return (v * scale) * q_gain(i); }
+    if (head < params.heads + params.kv_heads) { return (v * scale) * k_gain(i); }
 #endif
     return v;
 }
@@ -110,10 +110,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
                       turned(source, head, scale, at.x, first + 2u), turned(source, head, scale, at.x, first + 3u));
         if (head < params.heads) {
             let to = (row * params.heads + head) * params.head_dim + first;
-            q[to] = v.x;
-            q[to + 1u] = v.y;
-            q[to + 2u] = v.z;
-            q[to + 3u] = v.w;
+            let warmth = temperature(at.x);
+            q[to] = v.x * warmth;
+            q[to + 1u] = v.y * warmth;
+            q[to + 2u] = v.z * warmth;
+            q[to + 3u] = v.w * warmth;
         }
     }
     quads[local] = v;

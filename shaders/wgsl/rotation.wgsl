@@ -15,13 +15,26 @@ $PARAMS
 @group(0) @binding(5) var<storage, read_write> keys: array<u32>;
 @group(0) @binding(6) var<storage, read_write> values: array<u32>;
 #endif
-// Never both QK norm and factors: only eight storage bindings are guaranteed on every device.
+#if JOINED
+// Both gains and the factors in one binding: only eight storage bindings are guaranteed on every device.
+@group(0) @binding(7) var<storage, read> vectors: array<f32>;
+
+fn q_gain(i: u32) -> f32 { return vectors[params.q_gain + i]; }
+fn k_gain(i: u32) -> f32 { return vectors[params.k_gain + i]; }
+fn factor_of(pair: u32) -> f32 { return vectors[params.factors + pair]; }
+#else
 #if QK_NORM
-@group(0) @binding(7) var<storage, read> q_gain: array<f32>;
-@group(0) @binding(8) var<storage, read> k_gain: array<f32>;
+@group(0) @binding(7) var<storage, read> q_gains: array<f32>;
+@group(0) @binding(8) var<storage, read> k_gains: array<f32>;
+
+fn q_gain(i: u32) -> f32 { return q_gains[i]; }
+fn k_gain(i: u32) -> f32 { return k_gains[i]; }
 #endif
 #if FACTORS
 @group(0) @binding(7) var<storage, read> factors: array<f32>;
+
+fn factor_of(pair: u32) -> f32 { return factors[pair]; }
+#endif
 #endif
 
 #if QK_NORM
@@ -53,9 +66,15 @@ fn circle(phase: u32) -> vec2<f32> {
 fn rotate(v: vec2<f32>, pair: u32, position: u32) -> vec2<f32> {
     var turn = rope_table[pair];
 #if FACTORS
-    let factor = factors[pair];
+    let factor = factor_of(pair);
     if (factor != 1.0) { turn = u32(f32(turn) / factor); }
 #endif
     let cs = circle(turn * position);
-    return vec2<f32>(fma(v.x, cs.x, -(v.y * cs.y)), fma(v.x, cs.y, v.y * cs.x));
+    return params.magnitude * vec2<f32>(fma(v.x, cs.x, -(v.y * cs.y)), fma(v.x, cs.y, v.y * cs.x));
+}
+
+// The factor of a query, which may grow with its position.
+fn temperature(position: u32) -> f32 {
+    if (params.step == 0u) { return 1.0; }
+    return fma(log(f32(position / params.step) + 1.0), params.growth, 1.0);
 }

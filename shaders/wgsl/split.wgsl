@@ -12,6 +12,11 @@ $PARAMS
 @group(0) @binding(6) var<storage, read_write> y: array<vec4<f32>>;
 // Per row, head and split: the weighted values, then (maximum, sum, 0, 0).
 @group(0) @binding(7) var<storage, read_write> parts: array<vec4<f32>>;
+#if SINKS
+// Per query head: a score without a value, which belongs to the first split.
+@group(0) @binding(8) var<storage, read> sinks: array<f32>;
+#endif
+#include scores
 
 const SHARE = 8u;
 // Keys that the threads read at a time, and scores that one thread adds up in a tile of 128 positions.
@@ -64,10 +69,22 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let partitions = $THREADSu / $QUADSu;
     var peak = -1.0e30;
     var total = 0.0;
+#if SINKS
+    if (adds && group.y == 0u) {
+        peak = sinks[kv_head * each + min(first_head + own, each - 1u)];
+        total = select(0.0, 1.0, local % KEYS == 0u);
+    }
+#endif
 #repeat h $HEADS
     var acc_$h = vec4<f32>(0.0);
 #end
+#if WINDOW
+    let oldest = window_start(at.x);
+    // Whole tiles before the window are skipped; a split before it has no tile and a sum of zero.
+    for (var tile = max(oldest, first) / TILE * TILE; tile < end; tile += TILE) {
+#else
     for (var tile = first; tile < end; tile += TILE) {
+#endif
         let here = min(TILE, end - tile);
         let page = at.z + tile / $PAGEu;
         let both = vec2<u32>(pages[page], pages[min(page + 1u, at.z + at.x / $PAGEu)]);
@@ -105,7 +122,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             let begin = (($ru & 1u) * $HEADSu + own) * 288u + (local % KEYS) * 9u;
             let sum = ((partial[begin] + partial[begin + 1u]) + (partial[begin + 2u] + partial[begin + 3u]))
                 + ((partial[begin + 4u] + partial[begin + 5u]) + (partial[begin + 6u] + partial[begin + 7u]));
+#if CAP
+            score_$r = select(-1.0e30, capped(sum), $ru * KEYS + local % KEYS < here);
+#else
             score_$r = select(-1.0e30, sum, $ru * KEYS + local % KEYS < here);
+#endif
+#if WINDOW
+            score_$r = select(-1.0e30, score_$r, tile + $ru * KEYS + local % KEYS >= oldest);
+#endif
         }
 #end
         if (adds) { some[local] = max(max(score_0, score_1), max(score_2, score_3)); }
@@ -118,7 +142,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             var sum = 0.0;
 #repeat r 4
             {
+#if WINDOW
+                let weight = select(0.0, exp(score_$r - peak),
+                    $ru * KEYS + local % KEYS < here && tile + $ru * KEYS + local % KEYS >= oldest);
+#else
                 let weight = select(0.0, exp(score_$r - peak), $ru * KEYS + local % KEYS < here);
+#endif
                 weights[own * TILE + $ru * KEYS + local % KEYS] = weight;
                 sum += weight;
             }

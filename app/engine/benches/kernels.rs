@@ -7,7 +7,7 @@
 
 use futures::executor::block_on;
 use potluck_engine::{Engine, Gpu, GpuOptions, Settings, Tier};
-use potluck_model::{Architecture, ModelSpec, UnitMap};
+use potluck_model::{Architecture, ModelSpec, Scales, UnitMap};
 use potluck_shaders::{Format, Kernel, Operand, Tile, VectorStrategy};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         context: 1,
         norm_epsilon: 1e-5,
         tied_lm_head: true,
+        scales: Scales::default(),
         blocks: Vec::new(),
     };
     let engine = Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {}))?;

@@ -17,7 +17,7 @@ use futures::executor::block_on;
 use potluck_engine::{Engine, Gpu, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
-use potluck_model::{FeedForwardSpec, ModelSpec};
+use potluck_model::{DenseSpec, FeedForwardSpec, ModelSpec};
 use potluck_plan::{Input, KernelClass, LmHeadTokens, Task, Then};
 use potluck_shaders::{Format, Kernel, Operand, Tile};
 use support::{Bench, Model, forward, gpu_as, rows, top};
@@ -122,7 +122,7 @@ fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
         ("key, value", kv_type, spec.hidden),
         ("attention output", spec.hidden, query),
     ];
-    if let FeedForwardSpec::Dense { intermediate } = spec.blocks[0].feed_forward {
+    if let FeedForwardSpec::Dense(DenseSpec { intermediate, .. }) = spec.blocks[0].feed_forward {
         shapes.extend([("gate, up", intermediate, spec.hidden), ("down", spec.hidden, intermediate)]);
     }
     println!("TFLOP/s for {n} vectors{:>24}", Tile::SHARED.map(|tile| format!("{:>12}", format!("{tile:?}"))).concat());

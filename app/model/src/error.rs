@@ -3,6 +3,8 @@
 use potluck_gguf::{GgufError, TensorType};
 use thiserror::Error;
 
+use crate::Architecture;
+
 /// Why a model cannot run here: one sentence that names the tensor or key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ModelError {
@@ -10,11 +12,19 @@ pub enum ModelError {
     #[error(transparent)]
     Metadata(#[from] GgufError),
     /// `general.architecture` is not supported.
-    #[error("The architecture \"{0}\" is not supported; llama, qwen2, qwen3 and qwen3moe are.")]
+    #[error("The architecture \"{0}\" is not supported; {list} are.", list = Architecture::list())]
     UnsupportedArchitecture(String),
+    /// The model needs an operation that does not exist here.
+    #[error("Models of the architecture \"{architecture}\" need {operation}, which does not exist here yet.")]
+    MissingOperation {
+        /// `general.architecture`.
+        architecture: String,
+        /// The operation, with its article.
+        operation: &'static str,
+    },
     /// No kernel implements this RoPE scaling.
     #[error(
-        "The model's rotary scaling is of the type \"{0}\", which is not supported; only \"none\" and \"linear\" are."
+        "The model's rotary scaling is of the type \"{0}\", which is not supported; none, linear, yarn and longrope are."
     )]
     UnsupportedRopeScaling(String),
     /// A metadata value is invalid, or no kernel supports it.

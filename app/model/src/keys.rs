@@ -1,6 +1,6 @@
 //! The metadata of one architecture, with range checks.
 
-use potluck_gguf::Metadata;
+use potluck_gguf::{Array, Metadata, Value};
 
 use crate::{Architecture, ModelError};
 
@@ -25,6 +25,41 @@ impl<'a> Keys<'a> {
 
     pub(crate) fn optional_f32(&self, key: &str) -> Result<Option<f32>, ModelError> {
         Ok(self.metadata.optional(&self.key(key), Metadata::f32)?)
+    }
+
+    pub(crate) fn optional_bool(&self, key: &str) -> Result<Option<bool>, ModelError> {
+        Ok(self.metadata.optional(&self.key(key), Metadata::bool)?)
+    }
+
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.metadata.contains(&self.key(key))
+    }
+
+    /// A number that is not zero; files write 0 for "not set".
+    pub(crate) fn nonzero_u32(&self, key: &str) -> Result<Option<u32>, ModelError> {
+        Ok(self.optional_u32(key)?.filter(|&value| value != 0))
+    }
+
+    /// A finite number that is not zero; files write 0 for "not set".
+    pub(crate) fn nonzero_f32(&self, key: &str) -> Result<Option<f32>, ModelError> {
+        match self.optional_f32(key)?.filter(|&value| value != 0.0) {
+            Some(value) if !value.is_finite() => Err(self.bad(key, value, "it must be a number")),
+            value => Ok(value),
+        }
+    }
+
+    /// One flag per block: an array of flags, or a number `n` for "all but every `n`-th"; `default` if the key is absent.
+    pub(crate) fn pattern(&self, key: &str, blocks: usize, default: u32) -> Result<Vec<bool>, ModelError> {
+        let every = |n: u32| (0..blocks as u32).map(|block| n == 0 || block % n < n - 1).collect();
+        match self.metadata.get(&self.key(key)) {
+            None => Ok(every(default)),
+            Some(Value::Array(Array::Bool(flags))) if flags.len() >= blocks => Ok(flags[..blocks].to_vec()),
+            Some(Value::Array(_)) => {
+                let flags = self.metadata.u32_per_block(&self.key(key), blocks)?;
+                Ok(flags.into_iter().map(|flag| flag != 0).collect())
+            }
+            Some(_) => Ok(every(self.u32(key)?)),
+        }
     }
 
     pub(crate) fn optional_str(&self, key: &str) -> Result<Option<&'a str>, ModelError> {

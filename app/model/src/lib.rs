@@ -19,19 +19,21 @@
 //! let empty = potluck_gguf::join([potluck_gguf::Header {
 //!     version: 3,
 //!     alignment: 32,
-//!     metadata: [("general.architecture".to_string(), "bert".into())].into_iter().collect(),
+//!     metadata: [("general.architecture".to_string(), "gpt2".into())].into_iter().collect(),
 //!     tensors: Vec::new(),
 //!     data_offset: 0,
 //! }])?;
-//! assert_eq!(ModelSpec::from_gguf(&empty), Err(ModelError::UnsupportedArchitecture("bert".to_string())));
+//! assert_eq!(ModelSpec::from_gguf(&empty), Err(ModelError::UnsupportedArchitecture("gpt2".to_string())));
 //! assert!(first_prompt(&empty).is_err());
 //! # Ok::<(), potluck_gguf::GgufError>(())
 //! ```
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod architecture;
 mod error;
 mod keys;
+mod parts;
 mod profile;
 mod read;
 mod sampling;
@@ -43,11 +45,14 @@ mod tensors;
 mod tokenizer;
 mod units;
 
+pub use architecture::Architecture;
 pub use error::ModelError;
+pub use parts::Part;
 pub use profile::Profile;
 pub use sampling::Sampling;
 pub use spec::{
-    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, ModelSpec, RopePairs, RopeSpec, TokenMixerSpec,
+    Activation, AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, ModelSpec, Norms, QkNorm,
+    RopeFactors, RopePairs, RopeSpec, RouterSpec, Scales, Scoring, SharedSpec, Temperature, TokenMixerSpec, Yarn,
 };
 pub use stop::{StopStrings, StopTokens, Streamed};
 pub use template::{ChatTemplate, LocalTime, Message, RenderOptions, TemplateError, ToolCall};

@@ -19,20 +19,18 @@ impl ModelSpec {
         let blocks = blocks.map(|(index, block)| {
             let attention = self.attention(usize::from(index.0));
             let row = u64::from(attention.kv_heads) * 4 * u64::from(kv_cache.head_words(attention.head_dim));
-            let feed_forward = match block.feed_forward {
-                FeedForwardSpec::Dense { .. } => {
-                    FeedForwardShape::Dense { bytes: units.bytes(WeightUnit::Dense(index)) }
-                }
-                FeedForwardSpec::Experts { count, used, .. } => {
+            let feed_forward = match &block.feed_forward {
+                FeedForwardSpec::Dense(_) => FeedForwardShape::Dense { bytes: units.bytes(WeightUnit::Dense(index)) },
+                FeedForwardSpec::Experts(experts) => {
                     // The cast cannot truncate: reading the file checks expert ids and counts.
-                    let ids = (0..count as u16).map(ExpertId);
+                    let ids = (0..experts.count as u16).map(ExpertId);
                     let largest = ids.map(|expert| units.bytes(WeightUnit::Expert(index, expert))).max();
                     FeedForwardShape::Experts {
                         router: units.bytes(WeightUnit::Router(index)),
                         expert: largest.unwrap_or(Bytes::ZERO),
-                        count: count as u16,
-                        used: used as u16,
-                        shared: Bytes::ZERO,
+                        count: experts.count as u16,
+                        used: experts.used as u16,
+                        shared: units.bytes(WeightUnit::SharedExpert(index)),
                     }
                 }
             };

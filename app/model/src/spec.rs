@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Architecture;
+
 /// A model, read from the metadata and tensor directory of its GGUF file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelSpec {
@@ -19,38 +21,48 @@ pub struct ModelSpec {
     pub norm_epsilon: f32,
     /// The file has no `output.weight`, so the LM head uses the embedding table.
     pub tied_lm_head: bool,
+    /// Factors outside and between the blocks.
+    pub scales: Scales,
     /// Blocks in order; each may differ.
     pub blocks: Vec<BlockSpec>,
 }
 
-/// Supported architectures, spelled as in `general.architecture`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Architecture {
-    /// `llama`, with or without experts (Mixtral).
-    Llama,
-    /// `qwen2`: biases on query, key and value.
-    Qwen2,
-    /// `qwen3`: norms on query and key heads.
-    Qwen3,
-    /// `qwen3moe`.
-    Qwen3Moe,
+/// Constant factors of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scales {
+    /// Of the embedding (Gemma: the root of the width).
+    pub embedding: f32,
+    /// Of what each half of a block adds to the hidden vector.
+    pub residual: f32,
+    /// Of the logits.
+    pub logits: f32,
+    /// Soft cap of the logits: `cap · tanh(logit / cap)`; 0 for none.
+    pub logit_cap: f32,
 }
 
-impl Architecture {
-    /// Looks up an architecture by its name in `general.architecture`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Qwen3Moe].into_iter().find(|known| known.name() == name)
+impl Default for Scales {
+    /// No scaling at all.
+    fn default() -> Self {
+        Self { embedding: 1.0, residual: 1.0, logits: 1.0, logit_cap: 0.0 }
     }
+}
 
-    /// The name in `general.architecture`, which also prefixes the model's keys.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Llama => "llama",
-            Self::Qwen2 => "qwen2",
-            Self::Qwen3 => "qwen3",
-            Self::Qwen3Moe => "qwen3moe",
-        }
-    }
+/// Where a half of a block normalizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Norms {
+    /// Its input.
+    pub before: bool,
+    /// Its output, before that is added to the hidden vector.
+    pub after: bool,
+}
+
+impl Norms {
+    /// Only the input.
+    pub const BEFORE: Self = Self { before: true, after: false };
+    /// Only the output.
+    pub const AFTER: Self = Self { before: false, after: true };
+    /// Both.
+    pub const BOTH: Self = Self { before: true, after: true };
 }
 
 /// One block: a token mixer and a feed-forward half.
@@ -78,12 +90,55 @@ pub struct AttentionSpec {
     pub kv_heads: u32,
     /// Width of a key or value head.
     pub head_dim: u32,
-    /// Apply RMSNorm to each query and key head before RoPE.
-    pub qk_norm: bool,
+    /// Norms of the input and the output.
+    pub norms: Norms,
+    /// Norm of queries and keys before RoPE.
+    pub qk_norm: QkNorm,
     /// Query, key and value have biases.
     pub qkv_bias: bool,
+    /// The output projection has a bias.
+    pub output_bias: bool,
     /// Rotary position embedding.
     pub rope: RopeSpec,
+    /// Factor of the scores.
+    pub scale: f32,
+    /// Soft cap of the scores: `cap · tanh(score / cap)`; 0 for none.
+    pub score_cap: f32,
+    /// Positions that a query sees, its own included; `None` for all. The cache still holds every position.
+    pub window: Option<u32>,
+    /// Each head has a learned score that takes part in the softmax without a value.
+    pub sinks: bool,
+}
+
+impl AttentionSpec {
+    /// Plain attention: a norm before it, no biases, scores divided by the root of the head's width.
+    pub fn new(heads: u32, kv_heads: u32, head_dim: u32, rope: RopeSpec) -> Self {
+        Self {
+            heads,
+            kv_heads,
+            head_dim,
+            norms: Norms::BEFORE,
+            qk_norm: QkNorm::None,
+            qkv_bias: false,
+            output_bias: false,
+            rope,
+            scale: 1.0 / (head_dim as f32).sqrt(),
+            score_cap: 0.0,
+            window: None,
+            sinks: false,
+        }
+    }
+}
+
+/// RMSNorm of queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum QkNorm {
+    /// None.
+    None,
+    /// Each head by itself; all heads share a gain.
+    Head,
+    /// All heads of a position together.
+    Row,
 }
 
 /// Rotary position embedding.
@@ -97,8 +152,102 @@ pub struct RopeSpec {
     pub pairs: RopePairs,
     /// Divisor of the positions (linear scaling), 1 for none.
     pub linear_scale: f32,
-    /// The block has a tensor of frequency divisors (`rope_freqs.weight`, Llama 3).
-    pub factors: bool,
+    /// YaRN, which scales low frequencies by `linear_scale` and keeps high ones.
+    pub yarn: Option<Yarn>,
+    /// Tensors of frequency divisors.
+    pub factors: RopeFactors,
+    /// Factor of the rotated values (YaRN, LongRoPE).
+    pub magnitude: f32,
+    /// Growth of the queries with the position.
+    pub temperature: Option<Temperature>,
+}
+
+impl RopeSpec {
+    /// Unscaled rotation of the first `dims` values of a head.
+    pub fn new(dims: u32, base: f32, pairs: RopePairs) -> Self {
+        Self {
+            dims,
+            base,
+            pairs,
+            linear_scale: 1.0,
+            yarn: None,
+            factors: RopeFactors::None,
+            magnitude: 1.0,
+            temperature: None,
+        }
+    }
+
+    /// No rotation.
+    pub fn none(&self) -> Self {
+        Self { dims: 0, yarn: None, factors: RopeFactors::None, magnitude: 1.0, ..self.clone() }
+    }
+
+    /// The rotation of each pair per position in radians, before any factors.
+    pub fn frequencies(&self) -> Vec<f64> {
+        let (base, dims) = (f64::from(self.base), f64::from(self.dims));
+        let pairs = (0..self.dims / 2).map(f64::from);
+        pairs
+            .map(|pair| {
+                let frequency = base.powf(-2.0 * pair / dims);
+                let scaled = frequency / f64::from(self.linear_scale);
+                match self.yarn {
+                    None => scaled,
+                    Some(yarn) => {
+                        let kept = yarn.kept(pair, dims, base);
+                        scaled * (1.0 - kept) + frequency * kept
+                    }
+                }
+            })
+            .collect()
+    }
+}
+
+/// YaRN (Peng et al. 2023): which frequencies keep their training speed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Yarn {
+    /// Context the model was first trained for.
+    pub original: u32,
+    /// Pairs that turn more often than this over the original context keep their speed.
+    pub fast: f32,
+    /// Pairs that turn less often than this are scaled fully.
+    pub slow: f32,
+}
+
+impl Yarn {
+    /// How much of a pair's unscaled frequency remains, from 0 to 1 (section 3.2 of the paper, rounded as llama.cpp
+    /// does).
+    fn kept(self, pair: f64, dims: f64, base: f64) -> f64 {
+        let pair_of = |turns: f32| {
+            dims * (f64::from(self.original) / (f64::from(turns) * std::f64::consts::TAU)).ln() / (2.0 * base.ln())
+        };
+        let low = pair_of(self.fast).floor().max(0.0);
+        let high = pair_of(self.slow).ceil().min(dims - 1.0);
+        1.0 - ((pair - low) / (high - low).max(0.001)).clamp(0.0, 1.0)
+    }
+}
+
+/// Where divisors of the rotary frequencies come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RopeFactors {
+    /// There are none.
+    None,
+    /// One tensor (`rope_freqs.weight`, Llama 3).
+    Fixed,
+    /// Two tensors (LongRoPE): `rope_factors_long.weight` if the context is longer than the original one, otherwise
+    /// `rope_factors_short.weight`.
+    ByContext {
+        /// The context the model was first trained for.
+        original: u32,
+    },
+}
+
+/// Growth of the queries with the position: `1 + scale · ln(1 + floor(position / step))`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Temperature {
+    /// The factor of the logarithm.
+    pub scale: f32,
+    /// Positions from one value to the next.
+    pub step: u32,
 }
 
 /// Which dimensions of a head rotate together.
@@ -110,25 +259,108 @@ pub enum RopePairs {
     Halves,
 }
 
-/// The feed-forward half of a block; all are SwiGLU.
+/// The feed-forward half of a block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum FeedForwardSpec {
     /// One network.
-    Dense {
-        /// Inner width.
-        intermediate: u32,
-    },
-    /// A softmax router with experts.
-    Experts {
-        /// Number of experts.
-        count: u32,
-        /// Experts per token (top-k).
-        used: u32,
-        /// Inner width of an expert.
-        intermediate: u32,
-        /// Divide the chosen experts' weights by their sum.
-        normalize: bool,
-    },
+    Dense(DenseSpec),
+    /// A router with experts.
+    Experts(ExpertsSpec),
+}
+
+/// What a network does between its products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Activation {
+    /// `silu(gate) · up`.
+    SwiGlu,
+    /// `gelu(gate) · up`, with the tangent approximation.
+    GeGlu,
+    /// SwiGLU of gpt-oss: gate at most 7, up within ±7, `gate · sigmoid(1.702 · gate) · (up + 1)`.
+    ClampedSwiGlu,
+}
+
+/// One network for all tokens.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DenseSpec {
+    /// Inner width.
+    pub intermediate: u32,
+    /// Activation.
+    pub activation: Activation,
+    /// Norms of the input and the output.
+    pub norms: Norms,
+}
+
+impl DenseSpec {
+    /// SwiGLU with a norm before it.
+    pub fn new(intermediate: u32) -> Self {
+        Self { intermediate, activation: Activation::SwiGlu, norms: Norms::BEFORE }
+    }
+}
+
+/// Experts, their router and what runs beside them. A norm comes before the router.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExpertsSpec {
+    /// Number of experts.
+    pub count: u32,
+    /// Experts per token (top-k).
+    pub used: u32,
+    /// Inner width of an expert.
+    pub intermediate: u32,
+    /// Activation of experts and the shared expert.
+    pub activation: Activation,
+    /// The experts' matrices have biases.
+    pub biases: bool,
+    /// How experts are chosen and weighted.
+    pub router: RouterSpec,
+    /// A network beside the experts that every token passes.
+    pub shared: Option<SharedSpec>,
+}
+
+impl ExpertsSpec {
+    /// SwiGLU experts behind a softmax router.
+    pub fn new(count: u32, used: u32, intermediate: u32, normalize: bool) -> Self {
+        let router = RouterSpec { normalize, ..RouterSpec::default() };
+        Self { count, used, intermediate, activation: Activation::SwiGlu, biases: false, router, shared: None }
+    }
+}
+
+/// How a router chooses experts and weighs their outputs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RouterSpec {
+    /// What makes probabilities of the scores.
+    pub scoring: Scoring,
+    /// Divide the chosen experts' probabilities by their sum. With a softmax, that is a softmax of the chosen.
+    pub normalize: bool,
+    /// Factor of the weights.
+    pub scale: f32,
+    /// The scores have a bias.
+    pub bias: bool,
+    /// Probabilities have a bias that counts for the choice only (DeepSeek-V3).
+    pub selection_bias: bool,
+}
+
+impl Default for RouterSpec {
+    fn default() -> Self {
+        Self { scoring: Scoring::Softmax, normalize: true, scale: 1.0, bias: false, selection_bias: false }
+    }
+}
+
+/// What makes probabilities of a router's scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scoring {
+    /// Softmax over all experts.
+    Softmax,
+    /// Each score's sigmoid.
+    Sigmoid,
+}
+
+/// A network beside the experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedSpec {
+    /// Inner width.
+    pub intermediate: u32,
+    /// Its output is multiplied by the sigmoid of a score of its own (Qwen 2).
+    pub gated: bool,
 }
 
 impl ModelSpec {
@@ -136,5 +368,13 @@ impl ModelSpec {
     pub fn attention(&self, block: usize) -> &AttentionSpec {
         let TokenMixerSpec::Attention(attention) = &self.blocks[block].token_mixer;
         attention
+    }
+
+    /// The experts of a block; `None` for a dense block, or if there is no such block.
+    pub fn experts(&self, block: usize) -> Option<&ExpertsSpec> {
+        match &self.blocks.get(block)?.feed_forward {
+            FeedForwardSpec::Experts(experts) => Some(experts),
+            FeedForwardSpec::Dense(_) => None,
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use potluck_gguf::{Model, TensorInfo, TensorType};
 
-use crate::{FileRange, ModelError, TensorRole, UnitTensor};
+use crate::{FileRange, ModelError, Part, TensorRole, UnitTensor};
 
 /// The file's tensors, and which of them are already taken.
 pub(crate) struct Tensors<'a> {
@@ -37,10 +37,45 @@ impl<'a> Tensors<'a> {
         Ok(unit_tensor(role, tensor, cols, rows))
     }
 
-    /// The embedding table; its row count is the vocabulary size.
-    pub(crate) fn table(&mut self, role: TensorRole, name: &str, cols: u32) -> Result<UnitTensor, ModelError> {
+    /// Rows of a matrix, 0 if the file does not have it.
+    pub(crate) fn rows(&self, name: &str) -> u32 {
         let rows = self.file.tensor(name).map_or(0, TensorInfo::rows);
-        self.matrix(role, name, cols, u32::try_from(rows).unwrap_or(u32::MAX))
+        u32::try_from(rows).unwrap_or(u32::MAX)
+    }
+
+    /// Rows `first..first + part.rows` of a matrix of `rows` rows, which several parts share.
+    pub(crate) fn shared_rows(
+        &mut self,
+        part: Part,
+        name: &str,
+        first: u32,
+        rows: u32,
+    ) -> Result<UnitTensor, ModelError> {
+        let mut all = self.matrix(part.role, name, part.cols, rows)?;
+        // A matrix is a whole number of equal rows.
+        let row = all.range.len / u64::from(rows);
+        all.range.offset += u64::from(first) * row;
+        all.range.len = u64::from(part.rows) * row;
+        Ok(UnitTensor { rows: part.rows, ..all })
+    }
+
+    /// Values `first..first + part.cols` of an `F32` vector of `len` values, which several parts share.
+    pub(crate) fn shared_vector(
+        &mut self,
+        part: Part,
+        name: &str,
+        first: u32,
+        len: u32,
+    ) -> Result<UnitTensor, ModelError> {
+        let mut all = self.vector(part.role, name, len)?;
+        all.range.offset += u64::from(first) * 4;
+        all.range.len = u64::from(part.cols) * 4;
+        Ok(UnitTensor { cols: part.cols, ..all })
+    }
+
+    /// A matrix of one row, which files store as a vector of any weight type.
+    pub(crate) fn row(&mut self, role: TensorRole, name: &str, cols: u32) -> Result<UnitTensor, ModelError> {
+        self.matrix(role, name, cols, 1)
     }
 
     /// An `F32` vector.
@@ -52,6 +87,29 @@ impl<'a> Tensors<'a> {
         check(tensor, "columns", tensor.cols(), len)?;
         check(tensor, "rows", tensor.rows() * tensor.matrices(), 1)?;
         Ok(unit_tensor(role, tensor, len, 1))
+    }
+
+    /// The biases of all experts of a block, rows of one `F32` tensor.
+    pub(crate) fn expert_vectors(
+        &mut self,
+        role: TensorRole,
+        name: &str,
+        len: u32,
+        count: u16,
+    ) -> Result<Vec<UnitTensor>, ModelError> {
+        let tensor = self.take(name)?;
+        if tensor.kind != TensorType::F32 {
+            return Err(ModelError::NotF32 { name: name.to_string(), kind: tensor.kind });
+        }
+        check(tensor, "columns", tensor.cols(), len)?;
+        check(tensor, "rows", tensor.rows() * tensor.matrices(), u32::from(count))?;
+        let bytes = u64::from(len) * 4;
+        Ok((0..u64::from(count))
+            .map(|e| {
+                let range = FileRange { file: tensor.file, offset: tensor.offset + e * bytes, len: bytes };
+                UnitTensor { role, kind: tensor.kind, cols: len, rows: 1, range }
+            })
+            .collect())
     }
 
     /// The matrices of all experts of a block: stacked in one tensor `blk.N.ffn_KIND_exps.weight`, or in old files one
@@ -82,12 +140,38 @@ impl<'a> Tensors<'a> {
             .collect())
     }
 
-    /// The first tensor that was not taken and is not known to be harmless.
-    pub(crate) fn left_over(&self) -> Option<&'a str> {
+    /// The matrices of all experts of a block, one of the two halves of a tensor `blk.N.ffn_gate_up_exps.weight`.
+    pub(crate) fn expert_halves(
+        &mut self,
+        role: TensorRole,
+        name: &str,
+        cols: u32,
+        rows: u32,
+        count: u16,
+    ) -> Result<Vec<UnitTensor>, ModelError> {
+        let tensor = self.take(name)?;
+        check_weight_type(tensor)?;
+        check(tensor, "columns", tensor.cols(), cols)?;
+        check(tensor, "rows", tensor.rows(), 2 * rows)?;
+        check(tensor, "experts", tensor.matrices(), u32::from(count))?;
+        let len = tensor.bytes / u64::from(count) / 2;
+        let half = u64::from(role == TensorRole::Up);
+        Ok((0..u64::from(count))
+            .map(|e| {
+                let range = FileRange { file: tensor.file, offset: tensor.offset + (2 * e + half) * len, len };
+                UnitTensor { role, kind: tensor.kind, cols, rows, range }
+            })
+            .collect())
+    }
+
+    /// The first tensor that was not taken and is not known to be harmless: of no use to any engine, or with a prefix
+    /// that the architecture leaves out.
+    pub(crate) fn left_over(&self, left_out: &[String]) -> Option<&'a str> {
         // Old converters wrote RoPE frequencies to the file; every engine recomputes them.
         let harmless = |name: &str| name.ends_with("attn_rot_embd.weight") || name.ends_with("rotary_emb.inv_freq");
         let names = self.file.tensors.iter().map(|tensor| tensor.name.as_str());
-        names.into_iter().find(|name| !self.taken.contains(name) && !harmless(name))
+        let left_out = |name: &str| left_out.iter().any(|prefix| name.starts_with(prefix));
+        names.into_iter().find(|name| !self.taken.contains(name) && !harmless(name) && !left_out(name))
     }
 
     fn take(&mut self, name: &str) -> Result<&'a TensorInfo, ModelError> {

@@ -47,6 +47,39 @@ pub enum TensorRole {
     Up,
     /// `ffn_down`, likewise.
     Down,
+    /// `rope_factors_long.weight`, included in every token mixer; [`TensorRole::RopeFactors`] are then the short ones.
+    RopeFactorsLong,
+    /// `blk.N.attn_output.bias`.
+    AttentionOutputBias,
+    /// `blk.N.attn_sinks.weight`: a score per query head.
+    Sinks,
+    /// `blk.N.post_attention_norm.weight`.
+    AttentionPostNorm,
+    /// `blk.N.post_ffw_norm.weight`.
+    FeedForwardPostNorm,
+    /// `blk.N.ffn_gate_inp.bias`.
+    RouterBias,
+    /// `blk.N.exp_probs_b.bias`.
+    SelectionBias,
+    /// `blk.N.ffn_gate_inp_shexp.weight`: the row that scores the shared expert.
+    SharedRouter,
+    /// Bias of an expert's gate.
+    GateBias,
+    /// Bias of an expert's up.
+    UpBias,
+    /// Bias of an expert's down.
+    DownBias,
+}
+
+impl TensorRole {
+    /// True for tensors that are added or multiplied elementwise, which the kernels read as 32-bit floats.
+    pub fn is_vector(self) -> bool {
+        use TensorRole::*;
+        !matches!(
+            self,
+            TokenEmbedding | Output | Query | Key | Value | AttentionOutput | Router | Gate | Up | Down | SharedRouter
+        )
+    }
 }
 
 /// A range of bytes in one of the model's files.

@@ -5,7 +5,8 @@ use std::ops::{Deref, DerefMut};
 
 use potluck_gguf::{Model, TensorInfo, TensorType};
 use potluck_model::{
-    Architecture, FeedForwardSpec, FileRange, ModelError, ModelSpec, Profile, RopePairs, TensorRole, UnitMap,
+    Architecture, DenseSpec, ExpertsSpec, FeedForwardSpec, FileRange, ModelError, ModelSpec, Norms, Profile, QkNorm,
+    RopePairs, RopeSpec, TensorRole, UnitMap, Yarn,
 };
 use potluck_plan::{BlockIndex, Bytes, ExpertId, FeedForwardShape, KvCacheType, ModelId, WeightUnit};
 use potluck_testkit::GgufFile;
@@ -124,9 +125,10 @@ fn a_dense_llama_is_read() {
     assert_eq!((spec.hidden, spec.vocabulary, spec.context, spec.tied_lm_head), (64, 100, 512, true));
     let attention = spec.attention(1);
     assert_eq!((attention.heads, attention.kv_heads, attention.head_dim), (4, 2, 16));
-    assert!(!attention.qk_norm && !attention.qkv_bias && attention.rope.factors);
+    assert_eq!((attention.qk_norm, attention.qkv_bias), (QkNorm::None, false));
+    assert_eq!(attention.rope.factors, potluck_model::RopeFactors::Fixed);
     assert_eq!((attention.rope.dims, attention.rope.base, attention.rope.pairs), (16, 5e5, RopePairs::Adjacent));
-    assert_eq!(spec.blocks[0].feed_forward, FeedForwardSpec::Dense { intermediate: 96 });
+    assert_eq!(spec.blocks[0].feed_forward, FeedForwardSpec::Dense(DenseSpec::new(96)));
 
     use TensorRole::*;
     assert_eq!(roles(&units, WeightUnit::LmHead), [OutputNorm, TokenEmbedding]);
@@ -154,9 +156,9 @@ fn experts_are_slices_of_stacked_tensors_or_tensors_of_their_own() {
     }
     let base = stacked.get("blk.1.ffn_up_exps.weight").offset;
     let (spec, units) = stacked.read().unwrap();
-    let experts = FeedForwardSpec::Experts { count: 4, used: 2, intermediate: 96, normalize: true };
+    let experts = FeedForwardSpec::Experts(ExpertsSpec::new(4, 2, 96, true));
     assert_eq!(spec.blocks[1].feed_forward, experts);
-    assert!(spec.attention(0).qk_norm);
+    assert_eq!(spec.attention(0).qk_norm, QkNorm::Head);
     assert_eq!(spec.attention(0).rope.pairs, RopePairs::Halves);
     let unit = units.tensors(WeightUnit::Expert(block(1), ExpertId(3)));
     let len = 64 * 96 / 32 * 34;
@@ -206,8 +208,11 @@ fn what_the_architectures_differ_in() {
     let mut wide = File::dense("llama");
     wide.set("attention.key_length", 32u32);
     assert_eq!(wide.error(), "tensor blk.0.attn_q.weight has 64 rows, 128 were expected");
-    let gemma = File::dense("gemma3").error();
-    assert_eq!(gemma, "The architecture \"gemma3\" is not supported; llama, qwen2, qwen3 and qwen3moe are.");
+    let unknown = File::dense("gpt2").error();
+    assert!(unknown.starts_with("The architecture \"gpt2\" is not supported; llama, qwen2, "), "{unknown}");
+    let recurrent = File::dense("mamba2").error();
+    let sentence = "Models of the architecture \"mamba2\" need a state space (Mamba), which is recurrent, which does not exist here yet.";
+    assert_eq!(recurrent, sentence);
 }
 
 #[test]
@@ -242,7 +247,7 @@ fn a_wrong_tensor_is_named() {
 }
 
 #[test]
-fn rope_scaling_is_linear_or_refused_by_name() {
+fn rope_scaling_is_known_or_refused_by_name() {
     let scaled = |kind: Option<&str>, factor: f32| {
         let mut file = File::dense("llama");
         file.set("rope.scaling.factor", factor);
@@ -255,8 +260,79 @@ fn rope_scaling_is_linear_or_refused_by_name() {
     assert_eq!(scaled(None, 2.0), Ok(2.0));
     assert_eq!(scaled(Some("none"), 2.0), Ok(1.0));
     assert_eq!(scaled(None, 0.0), Ok(1.0));
-    assert_eq!(scaled(Some("yarn"), 4.0), Err(ModelError::UnsupportedRopeScaling("yarn".into())));
+    assert_eq!(scaled(Some("su"), 4.0), Err(ModelError::UnsupportedRopeScaling("su".into())));
     assert!(scaled(Some("linear"), f32::NAN).is_err());
+}
+
+#[test]
+fn yarn_keeps_fast_pairs_and_slows_down_slow_ones() {
+    let mut file = File::dense("llama");
+    file.set("rope.scaling.type", "yarn");
+    file.set("rope.scaling.factor", 8.0f32);
+    file.set("rope.scaling.original_context_length", 64u32);
+    let (spec, _) = file.read().unwrap();
+    let rope = &spec.attention(0).rope;
+    assert_eq!(rope.yarn, Some(Yarn { original: 64, fast: 32.0, slow: 1.0 }));
+    assert!((rope.magnitude - 1.207_944).abs() < 1e-5, "1 + ln(8) / 10 was expected, not {}", rope.magnitude);
+    let (scaled, plain) = (rope.frequencies(), RopeSpec::new(16, 10_000.0, RopePairs::Adjacent).frequencies());
+    let ratios: Vec<f64> = plain.iter().zip(&scaled).map(|(plain, scaled)| plain / scaled).collect();
+    assert!((ratios[0] - 1.0).abs() < 1e-9, "the fastest pair keeps its speed: {ratios:?}");
+    assert!((ratios[7] - 8.0).abs() < 1e-9, "the slowest pair is slowed down: {ratios:?}");
+    assert!(ratios.windows(2).all(|pair| pair[0] <= pair[1]), "{ratios:?}");
+}
+
+#[test]
+fn stacked_tensors_become_the_parts_they_hold() {
+    let mut file = File::dense("phi3");
+    file.tensors.retain(|tensor| {
+        !["attn_q.", "attn_k.", "attn_v.", "ffn_gate.", "ffn_up."].iter().any(|part| tensor.name.contains(part))
+    });
+    for block in 0..2 {
+        file.matrix(&format!("blk.{block}.attn_qkv.weight"), &[HIDDEN, 2 * HIDDEN]);
+        file.matrix(&format!("blk.{block}.ffn_up.weight"), &[HIDDEN, 2 * WIDTH]);
+    }
+    let row = HIDDEN / 32 * 34;
+    let offset = |file: &mut File, name: &str| file.get(name).offset;
+    let (qkv, up) = (offset(&mut file, "blk.1.attn_qkv.weight"), offset(&mut file, "blk.1.ffn_up.weight"));
+    let (_, units) = file.read().unwrap();
+    let range = |unit, role| {
+        let tensor = units.tensors(unit).iter().find(|tensor| tensor.role == role).unwrap();
+        (tensor.range.offset, tensor.range.len)
+    };
+    let mixer = WeightUnit::TokenMixer(block(1));
+    assert_eq!(range(mixer, TensorRole::Query), (qkv, 64 * row));
+    assert_eq!(range(mixer, TensorRole::Key), (qkv + 64 * row, 32 * row));
+    assert_eq!(range(mixer, TensorRole::Value), (qkv + 96 * row, 32 * row));
+    let dense = WeightUnit::Dense(block(1));
+    assert_eq!(range(dense, TensorRole::Gate), (up, WIDTH * row));
+    assert_eq!(range(dense, TensorRole::Up), (up + WIDTH * row, WIDTH * row));
+}
+
+#[test]
+fn a_window_of_some_blocks_does_not_limit_the_context() {
+    let mut file = File::dense("olmo2");
+    file.tensors
+        .retain(|tensor| !tensor.name.ends_with("attn_norm.weight") && !tensor.name.ends_with("ffn_norm.weight"));
+    for block in 0..2 {
+        let name = |part: &str| format!("blk.{block}.{part}.weight");
+        file.vector(&name("attn_q_norm"), &[HIDDEN]);
+        file.vector(&name("attn_k_norm"), &[HIDDEN / 2]);
+        file.vector(&name("post_attention_norm"), &[HIDDEN]);
+        file.vector(&name("post_ffw_norm"), &[HIDDEN]);
+    }
+    file.set("attention.sliding_window", 100u32);
+    file.set("attention.sliding_window_pattern", 2u32);
+    let (spec, units) = file.read().unwrap();
+    assert_eq!(spec.context, 512);
+    assert_eq!([0, 1].map(|block| spec.attention(block).window), [Some(100), None]);
+    assert_eq!((spec.attention(0).norms, spec.attention(0).qk_norm), (Norms::AFTER, QkNorm::Row));
+    assert_eq!(roles(&units, WeightUnit::Dense(block(0))), {
+        use TensorRole::*;
+        [Gate, Up, Down, FeedForwardPostNorm]
+    });
+    let mut llama = File::dense("llama");
+    llama.set("attention.sliding_window", 100u32);
+    assert_eq!(llama.read().unwrap().0.context, 100, "nobody knows which of its blocks have the window");
 }
 
 #[test]

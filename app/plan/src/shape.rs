@@ -22,8 +22,7 @@ pub enum FeedForwardShape {
         count: u16,
         /// How many experts a token uses.
         used: u16,
-        /// Weight bytes of the shared expert. Zero for every architecture that is read today; see
-        /// [`WeightUnit::SharedExpert`].
+        /// Weight bytes of the shared expert, zero without one; see [`WeightUnit::SharedExpert`].
         shared: Bytes,
     },
 }

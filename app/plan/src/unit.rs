@@ -18,8 +18,8 @@ pub enum WeightUnit {
     Router(BlockIndex),
     /// The feed-forward norm and network of a block without experts.
     Dense(BlockIndex),
-    /// The shared expert of a block with experts. No architecture that is read today has one: the unit, its place in
-    /// caches and archives and its cost in plans are there for those that do (Qwen2-MoE, DeepSeek).
+    /// The shared expert of a block with experts, which every token passes (Qwen2-MoE, GLM 4.5). It lies where the router
+    /// lies.
     SharedExpert(BlockIndex),
     /// One expert of a block: its slices of the stacked gate, up and down tensors.
     Expert(BlockIndex, ExpertId),

@@ -4,14 +4,25 @@ use std::collections::BTreeSet;
 
 use potluck_plan::KvCacheType;
 
-use super::{Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+use super::{Addition, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
 use crate::{Format, KernelVariant, Lanes, Tile};
+
+/// Extras of attention: none, those that models have, and all.
+const EXTRAS: [Extras; 5] = [
+    Extras::NONE,
+    Extras { window: true, cap: false, sinks: false },
+    Extras { window: false, cap: true, sinks: false },
+    Extras { window: false, cap: false, sinks: true },
+    Extras { window: true, cap: true, sinks: true },
+];
 
 impl Kernel {
     /// Every variant in use, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
-        let mut all = vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream];
+        let mut all =
+            vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
+        all.extend([Glu::Gelu, Glu::Clamped].map(Self::Glu));
         for format in Format::ALL {
             all.push(Self::Embed(format));
             for job in Job::ALL {
@@ -47,22 +58,33 @@ impl Kernel {
         }
         for strategy in strategies {
             all.extend([Self::Norm(strategy), Self::Router(strategy), Self::Top(strategy), Self::Groups(strategy)]);
+            all.push(Self::NormPart(strategy));
+            let additions = [Addition::Scaled, Addition::Normed, Addition::Gated];
+            all.extend(additions.map(|addition| Self::Residual { strategy, addition }));
+            for (sigmoid, biased) in [(false, false), (false, true), (true, false), (true, true)] {
+                all.push(Self::Choose { strategy, sigmoid, biased });
+            }
         }
         all.extend(quads.iter().map(|&quads| Self::Merge { quads }));
         for kv_type in KvCacheType::ALL {
             let quads: Vec<u16> = quads.iter().copied().filter(|&quads| kv_type.takes(u32::from(quads) * 4)).collect();
             for pairs in [Pairs::Adjacent, Pairs::Halves] {
-                // Both together would exceed the storage bindings every device has; no model needs both.
-                for (qk_norm, factors) in [(false, false), (false, true), (true, false)] {
+                for (qk_norm, factors) in [(false, false), (false, true), (true, false), (true, true)] {
                     all.push(Self::Rope { kv_type, pairs, qk_norm, factors });
                 }
             }
             let splits: BTreeSet<Kernel> =
                 quads.iter().flat_map(|&quads| [1, 2, 4].map(|heads| Self::split(kv_type, quads, heads))).collect();
-            all.extend(splits);
-            all.extend(quads.iter().map(|&quads| Self::FlashAttention { kv_type, quads }));
+            let mut attention: Vec<Kernel> = splits.into_iter().collect();
+            let extras = Extras::NONE;
+            attention.extend(quads.iter().map(|&quads| Self::FlashAttention { kv_type, quads, extras }));
             for strategy in strategies {
-                all.extend(quads.iter().map(|&quads| Self::Attention { kv_type, strategy, quads }));
+                attention.extend(quads.iter().map(|&quads| Self::Attention { kv_type, strategy, quads, extras }));
+            }
+            // Extras, cache types and head widths are independent: one type covers every combination of extras.
+            let combinations: &[Extras] = if kv_type == KvCacheType::F32 { &EXTRAS } else { &EXTRAS[..1] };
+            for &extras in combinations {
+                all.extend(attention.iter().map(|kernel| kernel.with_extras(extras)));
             }
         }
         all

@@ -79,6 +79,42 @@ impl Job {
     }
 }
 
+/// What attention does besides the softmax of scaled scores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Extras {
+    /// A query sees only the last positions.
+    pub window: bool,
+    /// Scores have a soft cap.
+    pub cap: bool,
+    /// Each head has a score without a value.
+    pub sinks: bool,
+}
+
+impl Extras {
+    /// Nothing.
+    pub const NONE: Self = Self { window: false, cap: false, sinks: false };
+}
+
+/// Activations that are not [`Kernel::SwiGlu`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Glu {
+    /// `gelu(gate) · up`, with the tangent approximation.
+    Gelu,
+    /// gpt-oss: `gate · sigmoid(1.702 · gate) · (up + 1)` of clamped values.
+    Clamped,
+}
+
+/// What the output of a half of a block goes through before it is added to the hidden vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Addition {
+    /// Nothing but a constant factor.
+    Scaled,
+    /// RMSNorm.
+    Normed,
+    /// The sigmoid of each row's score as a factor.
+    Gated,
+}
+
 /// Which values of a head RoPE rotates together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pairs {
@@ -135,6 +171,8 @@ pub enum Kernel {
         quads: u16,
         /// Query heads per workgroup, which share a key head: 1, 2 or 4.
         heads: u8,
+        /// With sinks, they are the last binding.
+        extras: Extras,
     },
     /// Merges the splits of a context: rows, parts, out.
     Merge {
@@ -152,7 +190,7 @@ pub enum Kernel {
     },
     /// Groups (token, expert) pairs by expert: slots, chosen, tiles, pairs.
     Groups(Strategy),
-    /// RoPE: rows, qkv, RoPE table, q, keys, values; then both gains; then factors.
+    /// RoPE: rows, qkv, RoPE table, q, keys, values; then both gains; then factors; or one binding for all of these.
     Rope {
         /// Type of the KV cache.
         kv_type: KvCacheType,
@@ -171,6 +209,8 @@ pub enum Kernel {
         strategy: Strategy,
         /// Quads (4 values) per head, at most 64.
         quads: u16,
+        /// With sinks, they are the last binding.
+        extras: Extras,
     },
     /// Flash attention for a prompt chunk: rows, pages, q, keys, values, out.
     FlashAttention {
@@ -178,11 +218,37 @@ pub enum Kernel {
         kv_type: KvCacheType,
         /// Quads (4 values) per head, at most 64.
         quads: u16,
+        /// With sinks, they are the last binding.
+        extras: Extras,
+    },
+    /// RMSNorm in place of a part of each row: rows, gain.
+    NormPart(Strategy),
+    /// Adds an output to the hidden vectors: in, out; then gain or scores.
+    Residual {
+        /// How the work is divided.
+        strategy: Strategy,
+        /// What the output goes through.
+        addition: Addition,
     },
     /// SwiGLU: gate, up.
     SwiGlu,
+    /// Another activation: gate, up.
+    Glu(Glu),
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
+    /// Expert router by any rule: scores, chosen, gates; then the bias of the choice.
+    Choose {
+        /// How the work is divided.
+        strategy: Strategy,
+        /// Probabilities are sigmoids instead of a softmax.
+        sigmoid: bool,
+        /// Probabilities have a bias for the choice.
+        biased: bool,
+    },
+    /// Biases of the chosen experts: biases, vectors, slots, chosen.
+    ExpertBias,
+    /// Scale and soft cap: logits.
+    ScaleLogits,
     /// Adds the weighted sum of expert outputs: chosen, gates, parts, out.
     Combine,
     /// Largest logit of each segment: logits, best.
@@ -208,7 +274,10 @@ impl Kernel {
         match self {
             Self::MatVec { strategy: VectorStrategy::PerThread | VectorStrategy::Broadcast, .. }
             | Self::Norm(Strategy::PerThread)
+            | Self::NormPart(Strategy::PerThread)
+            | Self::Residual { strategy: Strategy::PerThread, .. }
             | Self::Router(Strategy::PerThread)
+            | Self::Choose { strategy: Strategy::PerThread, .. }
             | Self::Top(Strategy::PerThread)
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
@@ -224,7 +293,26 @@ impl Kernel {
     /// threads have registers for.
     pub fn split(kv_type: KvCacheType, quads: u16, queries: u32) -> Kernel {
         let most = if quads > 32 { 2 } else { 4 };
-        Self::Split { kv_type, quads, heads: queries.next_power_of_two().min(most) as u8 }
+        let heads = queries.next_power_of_two().min(most) as u8;
+        Self::Split { kv_type, quads, heads, extras: Extras::NONE }
+    }
+
+    /// An attention kernel with extras; any other kernel unchanged.
+    pub fn with_extras(self, extras: Extras) -> Kernel {
+        match self {
+            Self::Split { kv_type, quads, heads, .. } => Self::Split { kv_type, quads, heads, extras },
+            Self::Attention { kv_type, strategy, quads, .. } => Self::Attention { kv_type, strategy, quads, extras },
+            Self::FlashAttention { kv_type, quads, .. } => Self::FlashAttention { kv_type, quads, extras },
+            other => other,
+        }
+    }
+
+    /// What an attention kernel does besides the softmax.
+    pub fn extras(self) -> Extras {
+        match self {
+            Self::Split { extras, .. } | Self::Attention { extras, .. } | Self::FlashAttention { extras, .. } => extras,
+            _ => Extras::NONE,
+        }
     }
 
     /// The fused kernel in its portable variant.
@@ -338,11 +426,19 @@ impl Kernel {
                 Job::NormedBias => vec![Read, Read, Write, Read, Read],
                 Job::GatedExpert | Job::ExpertDown => vec![Read, Read, Write, Read, Read],
             },
-            Self::Split { .. } => vec![Read, Read, Read, Read, Read, Write, Write],
+            Self::Split { extras, .. } => {
+                let mut all = vec![Read, Read, Read, Read, Read, Write, Write];
+                all.extend(extras.sinks.then_some(Read));
+                all
+            }
             Self::Merge { .. } => vec![Read, Read, Write],
             Self::Groups(_) => vec![Read, Read, Write, Write],
             Self::Rope { qk_norm, factors, .. } => {
                 let mut all = vec![Read, Read, Read, Write, Write, Write];
+                if qk_norm && factors {
+                    all.push(Read);
+                    return all;
+                }
                 if qk_norm {
                     all.extend([Read, Read]);
                 }
@@ -351,9 +447,19 @@ impl Kernel {
                 }
                 all
             }
-            Self::Attention { .. } | Self::FlashAttention { .. } => vec![Read, Read, Read, Read, Read, Write],
-            Self::SwiGlu => vec![Read, Write],
-            Self::Router(_) => vec![Read, Write, Write],
+            Self::Attention { extras, .. } | Self::FlashAttention { extras, .. } => {
+                let mut all = vec![Read, Read, Read, Read, Read, Write];
+                all.extend(extras.sinks.then_some(Read));
+                all
+            }
+            Self::NormPart(_) => vec![Write, Read],
+            Self::Residual { addition: Addition::Scaled, .. } => vec![Read, Write],
+            Self::Residual { .. } => vec![Read, Write, Read],
+            Self::SwiGlu | Self::Glu(_) => vec![Read, Write],
+            Self::Router(_) | Self::Choose { biased: false, .. } => vec![Read, Write, Write],
+            Self::Choose { .. } => vec![Read, Write, Write, Read],
+            Self::ExpertBias => vec![Read, Write, Read, Read],
+            Self::ScaleLogits => vec![Write],
             Self::Combine => vec![Read, Read, Read, Write],
             Self::Segments => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],
@@ -367,6 +473,13 @@ impl Kernel {
         match self {
             Self::Norm(Strategy::Workgroup) => Some(Self::Norm(Strategy::PerThread)),
             Self::Router(Strategy::Workgroup) => Some(Self::Router(Strategy::PerThread)),
+            Self::Choose { strategy: Strategy::Workgroup, sigmoid, biased } => {
+                Some(Self::Choose { strategy: Strategy::PerThread, sigmoid, biased })
+            }
+            Self::NormPart(Strategy::Workgroup) => Some(Self::NormPart(Strategy::PerThread)),
+            Self::Residual { strategy: Strategy::Workgroup, addition } => {
+                Some(Self::Residual { strategy: Strategy::PerThread, addition })
+            }
             Self::Top(Strategy::Workgroup) => Some(Self::Top(Strategy::PerThread)),
             Self::Groups(Strategy::Workgroup) => Some(Self::Groups(Strategy::PerThread)),
             Self::MatVec { format, strategy: VectorStrategy::Workgroup | VectorStrategy::Broadcast, rows, operand } => {
@@ -383,14 +496,15 @@ impl Kernel {
                 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::Workgroup, rows, operand })
             }
-            Self::Split { kv_type, quads, .. } => {
-                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads })
+            Self::Split { kv_type, quads, extras, .. } => {
+                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
             Self::Merge { quads } => {
-                Some(Self::Attention { kv_type: KvCacheType::F32, strategy: Strategy::Workgroup, quads })
+                let (kv_type, extras) = (KvCacheType::F32, Extras::NONE);
+                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
-            Self::Attention { kv_type, strategy: Strategy::Workgroup, quads } => {
-                Some(Self::Attention { kv_type, strategy: Strategy::PerThread, quads })
+            Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras } => {
+                Some(Self::Attention { kv_type, strategy: Strategy::PerThread, quads, extras })
             }
             Self::MatMul { format, operand, tile } if tile.kind() != TileKind::PerThread => {
                 Some(Self::MatMul { format, operand, tile: Tile::per_thread(format) })
@@ -399,8 +513,8 @@ impl Kernel {
                 let rows = if operand == Operand::Expert { 1 } else { 8 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::PerThread, rows, operand })
             }
-            Self::FlashAttention { kv_type, quads } => {
-                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads })
+            Self::FlashAttention { kv_type, quads, extras } => {
+                Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
             _ => None,
         }

@@ -1,7 +1,14 @@
 //! Kernel names for reports.
 
-use super::{Kernel, Operand, Strategy, VectorStrategy};
+use super::{Extras, Kernel, Operand, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
+
+impl Extras {
+    fn name(self) -> String {
+        let all = [(self.window, " window"), (self.cap, " cap"), (self.sinks, " sinks")];
+        all.iter().filter(|(on, _)| *on).map(|(_, name)| *name).collect()
+    }
+}
 
 impl Kernel {
     /// A short name for reports, like `matvec Q4_K workgroup ×4`.
@@ -36,8 +43,8 @@ impl Kernel {
                 let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };
                 format!("fused {} {job:?} ×{rows}{how}", format.name())
             }
-            Self::Split { kv_type, quads, heads } => {
-                format!("attention split {kv_type:?} {} ×{heads}", u32::from(quads) * 4)
+            Self::Split { kv_type, quads, heads, extras } => {
+                format!("attention split {kv_type:?} {} ×{heads}{}", u32::from(quads) * 4, extras.name())
             }
             Self::Merge { quads } => format!("attention merge {}", u32::from(quads) * 4),
             Self::Groups(strategy) => format!("groups {}", how(strategy)),
@@ -46,12 +53,27 @@ impl Kernel {
                 if qk_norm { " norm" } else { "" },
                 if factors { " factors" } else { "" }
             ),
-            Self::Attention { kv_type, strategy, quads } => {
-                format!("attention {kv_type:?} {} {}", how(strategy), u32::from(quads) * 4)
+            Self::Attention { kv_type, strategy, quads, extras } => {
+                format!("attention {kv_type:?} {} {}{}", how(strategy), u32::from(quads) * 4, extras.name())
             }
-            Self::FlashAttention { kv_type, quads } => format!("flash attention {kv_type:?} {}", u32::from(quads) * 4),
+            Self::FlashAttention { kv_type, quads, extras } => {
+                format!("flash attention {kv_type:?} {}{}", u32::from(quads) * 4, extras.name())
+            }
+            Self::NormPart(strategy) => format!("norm of a part {}", how(strategy)),
+            Self::Residual { strategy, addition } => {
+                format!("residual {} {}", format!("{addition:?}").to_lowercase(), how(strategy))
+            }
             Self::SwiGlu => "swiglu".into(),
+            Self::Glu(glu) => format!("glu {}", format!("{glu:?}").to_lowercase()),
             Self::Router(strategy) => format!("router {}", how(strategy)),
+            Self::Choose { strategy, sigmoid, biased } => format!(
+                "router by {}{} {}",
+                if sigmoid { "sigmoid" } else { "softmax" },
+                if biased { " with bias" } else { "" },
+                how(strategy)
+            ),
+            Self::ExpertBias => "bias of experts".into(),
+            Self::ScaleLogits => "scale of logits".into(),
             Self::Combine => "combine".into(),
             Self::Segments => "segments".into(),
             Self::Top(strategy) => format!("top {}", how(strategy)),

@@ -2,7 +2,7 @@
 
 use potluck_plan::KvCacheType;
 
-use super::{Job, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Addition, Job, Kernel, Operand, Strategy, VectorStrategy};
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
 use crate::{Format, KernelVariant, MAX_EXPERTS, TileKind};
@@ -38,6 +38,13 @@ fn template(name: &str) -> Option<&'static str> {
         "merge" => include_str!("../../wgsl/merge.wgsl"),
         "groups_per_thread" => include_str!("../../wgsl/groups_per_thread.wgsl"),
         "groups" => include_str!("../../wgsl/groups.wgsl"),
+        "scores" => include_str!("../../wgsl/scores.wgsl"),
+        "norm_part" => include_str!("../../wgsl/norm_part.wgsl"),
+        "residual" => include_str!("../../wgsl/residual.wgsl"),
+        "glu" => include_str!("../../wgsl/glu.wgsl"),
+        "choose" => include_str!("../../wgsl/choose.wgsl"),
+        "expert_bias" => include_str!("../../wgsl/expert_bias.wgsl"),
+        "scale_logits" => include_str!("../../wgsl/scale_logits.wgsl"),
         "rope" => include_str!("../../wgsl/rope.wgsl"),
         "rope_blocks" => include_str!("../../wgsl/rope_blocks.wgsl"),
         "attention" => include_str!("../../wgsl/attention.wgsl"),
@@ -77,6 +84,12 @@ impl Kernel {
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
             Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
             Self::SwiGlu => ("swiglu", params::SwiGlu::WGSL),
+            Self::NormPart(_) => ("norm_part", params::NormPart::WGSL),
+            Self::Residual { .. } => ("residual", params::Residual::WGSL),
+            Self::Glu(_) => ("glu", params::SwiGlu::WGSL),
+            Self::Choose { .. } => ("choose", params::Choose::WGSL),
+            Self::ExpertBias => ("expert_bias", params::ExpertBias::WGSL),
+            Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
             Self::Router(_) => ("router", params::Router::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
             Self::Segments => ("segments", params::Segments::WGSL),
@@ -102,11 +115,17 @@ impl Kernel {
         }
         if let Self::Split { kv_type, quads, .. }
         | Self::Attention { kv_type, quads, .. }
-        | Self::FlashAttention { kv_type, quads } = self
+        | Self::FlashAttention { kv_type, quads, .. } = self
         {
             let head_dim = u32::from(quads) * 4;
             define("HEAD_WORDS", kv_type.head_words(head_dim).to_string());
             define("SCALE_WORDS", kv_type.scale_words(head_dim).to_string());
+        }
+        let extras = self.extras();
+        for (name, on) in [("WINDOW", extras.window), ("CAP", extras.cap), ("SINKS", extras.sinks)] {
+            if on {
+                define(name, String::new());
+            }
         }
         if matches!(
             self,
@@ -123,7 +142,24 @@ impl Kernel {
         }
         match self {
             Self::Embed(format) => define("FORMAT", format.name().into()),
-            Self::Norm(strategy) | Self::Top(strategy) => define("STRATEGY", format!("{strategy:?}")),
+            Self::Norm(strategy) | Self::NormPart(strategy) | Self::Top(strategy) => {
+                define("STRATEGY", format!("{strategy:?}"));
+            }
+            Self::Residual { strategy, addition } => {
+                define("STRATEGY", format!("{strategy:?}"));
+                match addition {
+                    Addition::Scaled => {}
+                    Addition::Normed => define("NORM", String::new()),
+                    Addition::Gated => define("GATE", String::new()),
+                }
+            }
+            Self::Glu(glu) => define("GLU", format!("{glu:?}")),
+            Self::Choose { strategy, sigmoid, biased } => {
+                define("STRATEGY", format!("{strategy:?}"));
+                define("EXPERTS", MAX_EXPERTS.to_string());
+                let flags = [("SIGMOID", sigmoid), ("BIASED", biased)];
+                flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
+            }
             Self::Router(strategy) => {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("EXPERTS", MAX_EXPERTS.to_string());
@@ -239,6 +275,9 @@ impl Kernel {
                 if factors {
                     define("FACTORS", String::new());
                 }
+                if qk_norm && factors {
+                    define("JOINED", String::new());
+                }
             }
             Self::Attention { strategy, quads, .. } => {
                 define("STRATEGY", format!("{strategy:?}"));
@@ -256,7 +295,7 @@ impl Kernel {
                     define(name, value.to_string());
                 }
             }
-            Self::SwiGlu | Self::Combine | Self::Segments | Self::Stream => {}
+            Self::SwiGlu | Self::Combine | Self::Segments | Self::Stream | Self::ExpertBias | Self::ScaleLogits => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

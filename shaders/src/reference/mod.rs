@@ -36,12 +36,25 @@ pub fn rope_table(dims: u32, base: f32, linear_scale: f32) -> Vec<u32> {
         .collect()
 }
 
+/// The table of given frequencies, in radians per position.
+pub fn rope_table_of(frequencies: &[f64]) -> Vec<u32> {
+    frequencies.iter().map(|frequency| (frequency / std::f64::consts::TAU * 4_294_967_296.0).round() as u32).collect()
+}
+
 /// Rotates the first `dims` values of a head in place.
 pub fn rotate(head: &mut [f32], position: u32, base: f32, scale: f32, dims: usize, pairs: Pairs, factors: &[f32]) {
-    for pair in 0..dims / 2 {
+    let frequency = |pair: usize| f64::from(base).powf(-2.0 * pair as f64 / dims as f64) / f64::from(scale);
+    let frequencies: Vec<f64> = (0..dims / 2).map(frequency).collect();
+    rotate_by(head, position, &frequencies, 1.0, pairs, factors);
+}
+
+/// Rotates a head's pairs by given frequencies, in radians per position, and multiplies them by a magnitude.
+pub fn rotate_by(head: &mut [f32], position: u32, frequencies: &[f64], magnitude: f32, pairs: Pairs, factors: &[f32]) {
+    let dims = 2 * frequencies.len();
+    for (pair, frequency) in frequencies.iter().enumerate() {
         let factor = factors.get(pair).map_or(1.0, |&f| f64::from(f));
-        let frequency = f64::from(base).powf(-2.0 * pair as f64 / dims as f64) / f64::from(scale) / factor;
-        let (sin, cos) = (f64::from(position) * frequency).sin_cos();
+        let (sin, cos) = (f64::from(position) * frequency / factor).sin_cos();
+        let (sin, cos) = (sin * f64::from(magnitude), cos * f64::from(magnitude));
         let (i, j) = match pairs {
             Pairs::Adjacent => (2 * pair, 2 * pair + 1),
             Pairs::Halves => (pair, pair + dims / 2),
@@ -52,13 +65,41 @@ pub fn rotate(head: &mut [f32], position: u32, base: f32, scale: f32, dims: usiz
     }
 }
 
+/// What happens to attention scores before their softmax.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores {
+    /// Their factor.
+    pub scale: f64,
+    /// Their soft cap, 0 for none.
+    pub cap: f64,
+    /// A score without a value.
+    pub sink: Option<f32>,
+}
+
+impl Scores {
+    /// Scores divided by the root of the head's width.
+    pub fn of(head_dim: usize) -> Self {
+        Self { scale: 1.0 / (head_dim as f64).sqrt(), cap: 0.0, sink: None }
+    }
+}
+
+/// `cap · tanh(value / cap)`, or the value if there is no cap.
+pub fn soft_cap(value: f64, cap: f64) -> f64 {
+    if cap > 0.0 { cap * (value / cap).tanh() } else { value }
+}
+
 /// Attention of one query head over keys and values (one slice per position).
 pub fn attention(query: &[f32], keys: &[&[f32]], values: &[&[f32]]) -> Vec<f32> {
-    let scale = 1.0 / (query.len() as f64).sqrt();
-    let scores: Vec<f64> = keys.iter().map(|key| dot(query, key) * scale).collect();
-    let max = scores.iter().copied().fold(f64::MIN, f64::max);
+    attention_with(query, keys, values, Scores::of(query.len()))
+}
+
+/// The same with other scores.
+pub fn attention_with(query: &[f32], keys: &[&[f32]], values: &[&[f32]], how: Scores) -> Vec<f32> {
+    let scores: Vec<f64> = keys.iter().map(|key| soft_cap(dot(query, key) * how.scale, how.cap)).collect();
+    let sink = how.sink.map(f64::from);
+    let max = scores.iter().copied().chain(sink).fold(f64::MIN, f64::max);
     let weights: Vec<f64> = scores.iter().map(|score| (score - max).exp()).collect();
-    let total: f64 = weights.iter().sum();
+    let total: f64 = weights.iter().sum::<f64>() + sink.map_or(0.0, |sink| (sink - max).exp());
     let mut sum = vec![0.0; query.len()];
     for (value, weight) in values.iter().zip(&weights) {
         for (sum, &v) in sum.iter_mut().zip(*value) {
@@ -77,6 +118,55 @@ pub fn swiglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
             (g / (1.0 + (-g).exp()) * f64::from(u)) as f32
         })
         .collect()
+}
+
+/// `gelu(gate) · up`, with the tangent approximation.
+pub fn geglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
+    let gelu = |g: f64| 0.5 * g * (1.0 + (0.797_884_560_802_865_4 * (g + 0.044_715 * g * g * g)).tanh());
+    gate.iter().zip(up).map(|(&g, &u)| (gelu(f64::from(g)) * f64::from(u)) as f32).collect()
+}
+
+/// SwiGLU of gpt-oss.
+pub fn clamped_swiglu(gate: &[f32], up: &[f32]) -> Vec<f32> {
+    gate.iter()
+        .zip(up)
+        .map(|(&g, &u)| {
+            let (g, u) = (f64::from(g).min(7.0), f64::from(u).clamp(-7.0, 7.0));
+            (g / (1.0 + (-1.702 * g).exp()) * (u + 1.0)) as f32
+        })
+        .collect()
+}
+
+/// A rule by which experts are chosen and weighted.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    /// Experts per token.
+    pub used: usize,
+    /// Probabilities are sigmoids instead of a softmax.
+    pub sigmoid: bool,
+    /// Added to the probabilities for the choice only; empty for none.
+    pub bias: &'a [f32],
+    /// Divide the chosen probabilities by their sum.
+    pub normalize: bool,
+    /// Factor of the weights.
+    pub scale: f32,
+}
+
+/// The best experts and their weights by any rule, largest first; ties go to the lowest id.
+pub fn choose(scores: &[f32], rule: Choice<'_>) -> Vec<(u32, f32)> {
+    let max = scores.iter().copied().fold(f32::MIN, f32::max);
+    let exp = |score: f32| f64::from(score - max).exp();
+    let sum: f64 = scores.iter().map(|&score| exp(score)).sum();
+    let probability = |score: f32| {
+        if rule.sigmoid { 1.0 / (1.0 + f64::from(-score).exp()) } else { exp(score) / sum }
+    };
+    let probabilities: Vec<f64> = scores.iter().map(|&score| probability(score)).collect();
+    let merit = |(e, p): (usize, &f64)| (p + rule.bias.get(e).map_or(0.0, |&b| f64::from(b))) as f32;
+    let merits: Vec<f32> = probabilities.iter().enumerate().map(merit).collect();
+    let best = top(&merits, rule.used);
+    let total: f64 = best.iter().map(|(e, _)| probabilities[*e as usize]).sum();
+    let divisor = if rule.normalize { total.max(6.103_515_625e-5) } else { 1.0 };
+    best.into_iter().map(|(e, _)| (e, (probabilities[e as usize] / divisor * f64::from(rule.scale)) as f32)).collect()
 }
 
 /// The `used` best experts and their weights, largest first; ties go to the lowest id.

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use potluck_model::{FeedForwardSpec, ModelSpec, RopePairs, TensorRole, UnitMap};
+use potluck_model::{
+    Activation, FeedForwardSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec, Scoring, TensorRole, UnitMap,
+};
 use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
 use potluck_shaders::{Format, Pairs};
@@ -15,6 +17,8 @@ pub type Source<'a> = dyn Fn(WeightUnit, usize) -> Vec<u8> + 'a;
 pub struct Reference {
     spec: ModelSpec,
     kv_type: KvCacheType,
+    /// The context that an engine would reserve, which decides between short and long rotary factors.
+    context: u32,
     tensors: BTreeMap<(WeightUnit, TensorRole), Vec<f32>>,
     keys: Vec<Vec<Vec<f32>>>,
     values: Vec<Vec<Vec<f32>>>,
@@ -53,8 +57,16 @@ impl Reference {
             }
         }
         let blocks = spec.blocks.len();
-        let none = vec![Vec::new(); blocks];
-        Self { spec: spec.clone(), kv_type, tensors, keys: none.clone(), values: none, routing: Routing::default() }
+        let context = spec.context;
+        Self {
+            spec: spec.clone(),
+            kv_type,
+            context,
+            tensors,
+            keys: vec![Vec::new(); blocks],
+            values: vec![Vec::new(); blocks],
+            routing: Routing::default(),
+        }
     }
 
     /// Forgets the conversation.
@@ -97,14 +109,18 @@ impl Reference {
         let role = if self.spec.tied_lm_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
         let gain = self.tensor(WeightUnit::LmHead, TensorRole::OutputNorm);
         let normed = kernels::norm(&x, gain, self.spec.norm_epsilon);
-        kernels::matvec(self.tensor(WeightUnit::LmHead, role), &normed)
+        let logits = kernels::matvec(self.tensor(WeightUnit::LmHead, role), &normed);
+        let scales = self.spec.scales;
+        let scaled = |logit| f64::from(logit) * f64::from(scales.logits);
+        logits.into_iter().map(|logit| kernels::soft_cap(scaled(logit), f64::from(scales.logit_cap)) as f32).collect()
     }
 
     /// The output of the last block. If `wanted` is false, only its keys and values are valid.
     fn blocks(&mut self, token: u32, wanted: bool) -> Vec<f32> {
         let hidden = self.spec.hidden as usize;
         let table = self.tensor(WeightUnit::Embedding, TensorRole::TokenEmbedding);
-        let mut x = table[token as usize * hidden..][..hidden].to_vec();
+        let scale = self.spec.scales.embedding;
+        let mut x: Vec<f32> = table[token as usize * hidden..][..hidden].iter().map(|v| v * scale).collect();
         self.routing = Routing { chosen: Vec::new(), early: vec![Vec::new(); EARLIEST] };
         let mut before = VecDeque::from(vec![x.clone(); EARLIEST]);
         for block in 0..self.spec.blocks.len() {
@@ -128,33 +144,36 @@ impl Reference {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
         let epsilon = self.spec.norm_epsilon;
-        let normed = kernels::norm(x, self.tensor(unit, TensorRole::AttentionNorm), epsilon);
+        let normed = self.before(unit, TensorRole::AttentionNorm, a.norms.before, x);
         let project = |matrix, bias| {
-            let mut y = kernels::matvec(self.tensor(unit, matrix), &normed);
-            if a.qkv_bias {
-                y.iter_mut().zip(self.tensor(unit, bias)).for_each(|(y, b)| *y += b);
-            }
-            y
+            let y = kernels::matvec(self.tensor(unit, matrix), &normed);
+            if a.qkv_bias { plus(y, self.tensor(unit, bias)) } else { y }
         };
         let mut query = project(TensorRole::Query, TensorRole::QueryBias);
         let mut key = project(TensorRole::Key, TensorRole::KeyBias);
         let value = project(TensorRole::Value, TensorRole::ValueBias);
         let dim = a.head_dim as usize;
         let position = self.keys[block].len() as u32;
-        let none = Vec::new();
-        let factors = if a.rope.factors { &self.tensors[&(unit, TensorRole::RopeFactors)] } else { &none };
+        let (frequencies, factors) = (a.rope.frequencies(), self.factors(unit, &a.rope));
         let pairs = match a.rope.pairs {
             RopePairs::Adjacent => Pairs::Adjacent,
             RopePairs::Halves => Pairs::Halves,
         };
         for (heads, gain) in [(&mut query, TensorRole::QueryNorm), (&mut key, TensorRole::KeyNorm)] {
-            for head in heads.chunks_exact_mut(dim) {
-                if a.qk_norm {
-                    head.copy_from_slice(&kernels::norm(head, &self.tensors[&(unit, gain)], epsilon));
-                }
-                let (base, scale, dims) = (a.rope.base, a.rope.linear_scale, a.rope.dims as usize);
-                kernels::rotate(head, position, base, scale, dims, pairs, factors);
+            if a.qk_norm == QkNorm::Row {
+                *heads = kernels::norm(heads, self.tensor(unit, gain), epsilon);
             }
+            for head in heads.chunks_exact_mut(dim) {
+                if a.qk_norm == QkNorm::Head {
+                    head.copy_from_slice(&kernels::norm(head, self.tensor(unit, gain), epsilon));
+                }
+                kernels::rotate_by(head, position, &frequencies, a.rope.magnitude, pairs, factors);
+            }
+        }
+        if let Some(temperature) = a.rope.temperature {
+            let steps = (position / temperature.step) as f32;
+            let warmth = 1.0 + temperature.scale * (steps + 1.0).ln();
+            query.iter_mut().for_each(|v| *v *= warmth);
         }
         let stored = |heads: &[f32]| -> Vec<f32> {
             let head = |head| kernels::load(self.kv_type, &kernels::store(self.kv_type, head), dim);
@@ -171,64 +190,126 @@ impl Reference {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block);
         let dim = a.head_dim as usize;
+        let seen = a.window.map_or(usize::MAX, |window| window as usize);
+        let first = self.keys[block].len().saturating_sub(seen);
         let mut attended = Vec::with_capacity(query.len());
         for (head, query) in query.chunks_exact(dim).enumerate() {
             let kv = head / (a.heads / a.kv_heads) as usize;
             let of = |cache: &'_ [Vec<f32>]| -> Vec<Vec<f32>> {
-                cache.iter().map(|row| row[kv * dim..(kv + 1) * dim].to_vec()).collect()
+                cache[first..].iter().map(|row| row[kv * dim..(kv + 1) * dim].to_vec()).collect()
             };
             let (keys, values) = (of(&self.keys[block]), of(&self.values[block]));
             let keys: Vec<&[f32]> = keys.iter().map(Vec::as_slice).collect();
             let values: Vec<&[f32]> = values.iter().map(Vec::as_slice).collect();
-            attended.extend(kernels::attention(query, &keys, &values));
+            let sink = a.sinks.then(|| self.tensor(unit, TensorRole::Sinks)[head]);
+            let how = kernels::Scores { scale: f64::from(a.scale), cap: f64::from(a.score_cap), sink };
+            attended.extend(kernels::attention_with(query, &keys, &values, how));
         }
-        let out = kernels::matvec(self.tensor(unit, TensorRole::AttentionOutput), &attended);
-        x.iter_mut().zip(out).for_each(|(x, y)| *x += y);
+        let mut out = kernels::matvec(self.tensor(unit, TensorRole::AttentionOutput), &attended);
+        if a.output_bias {
+            out = plus(out, self.tensor(unit, TensorRole::AttentionOutputBias));
+        }
+        self.add(unit, a.norms.after.then_some(TensorRole::AttentionPostNorm), &out, x);
     }
 
-    fn network(&self, unit: WeightUnit, normed: &[f32]) -> Vec<f32> {
-        let gate = kernels::matvec(self.tensor(unit, TensorRole::Gate), normed);
-        let up = kernels::matvec(self.tensor(unit, TensorRole::Up), normed);
-        kernels::matvec(self.tensor(unit, TensorRole::Down), &kernels::swiglu(&gate, &up))
+    /// The input of a half of a block: normalized, or as it is.
+    fn before(&self, unit: WeightUnit, gain: TensorRole, normalizes: bool, x: &[f32]) -> Vec<f32> {
+        if normalizes { kernels::norm(x, self.tensor(unit, gain), self.spec.norm_epsilon) } else { x.to_vec() }
+    }
+
+    /// Adds the output of a half of a block to the hidden vector.
+    fn add(&self, unit: WeightUnit, norm: Option<TensorRole>, out: &[f32], x: &mut [f32]) {
+        let normed = norm.map(|gain| kernels::norm(out, self.tensor(unit, gain), self.spec.norm_epsilon));
+        let scale = self.spec.scales.residual;
+        x.iter_mut().zip(normed.as_deref().unwrap_or(out)).for_each(|(x, y)| *x += scale * y);
+    }
+
+    /// A block's rotary factors; empty if it has none.
+    fn factors(&self, unit: WeightUnit, rope: &RopeSpec) -> &[f32] {
+        let role = match rope.factors {
+            RopeFactors::None => return &[],
+            _ if rope.dims == 0 => return &[],
+            RopeFactors::ByContext { original } if self.context > original => TensorRole::RopeFactorsLong,
+            RopeFactors::Fixed | RopeFactors::ByContext { .. } => TensorRole::RopeFactors,
+        };
+        self.tensor(unit, role)
+    }
+
+    fn network(&self, unit: WeightUnit, activation: Activation, biases: bool, normed: &[f32]) -> Vec<f32> {
+        let product = |matrix, bias, x: &[f32]| {
+            let y = kernels::matvec(self.tensor(unit, matrix), x);
+            if biases { plus(y, self.tensor(unit, bias)) } else { y }
+        };
+        let gate = product(TensorRole::Gate, TensorRole::GateBias, normed);
+        let up = product(TensorRole::Up, TensorRole::UpBias, normed);
+        let inner = match activation {
+            Activation::SwiGlu => kernels::swiglu(&gate, &up),
+            Activation::GeGlu => kernels::geglu(&gate, &up),
+            Activation::ClampedSwiGlu => kernels::clamped_swiglu(&gate, &up),
+        };
+        product(TensorRole::Down, TensorRole::DownBias, &inner)
     }
 
     /// The input of a block's experts and the router's choice; `None` if the block has no experts.
     fn choose(&self, block: usize, x: &[f32]) -> Option<(Vec<f32>, Choice)> {
-        let FeedForwardSpec::Experts { used, normalize, .. } = self.spec.blocks[block].feed_forward else {
-            return None;
-        };
+        let FeedForwardSpec::Experts(experts) = &self.spec.blocks[block].feed_forward else { return None };
         let unit = WeightUnit::Router(BlockIndex(block as u16));
-        let normed = kernels::norm(x, self.tensor(unit, TensorRole::FeedForwardNorm), self.spec.norm_epsilon);
-        let scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
-        let chosen = kernels::router(&scores, used as usize, normalize);
-        Some((normed, chosen))
+        let router = &experts.router;
+        let normed = self.before(unit, TensorRole::FeedForwardNorm, true, x);
+        let mut scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
+        if router.bias {
+            scores = plus(scores, self.tensor(unit, TensorRole::RouterBias));
+        }
+        let rule = kernels::Choice {
+            used: experts.used as usize,
+            sigmoid: router.scoring == Scoring::Sigmoid,
+            bias: if router.selection_bias { self.tensor(unit, TensorRole::SelectionBias) } else { &[] },
+            normalize: router.normalize,
+            scale: router.scale,
+        };
+        Some((normed, kernels::choose(&scores, rule)))
     }
 
     /// Adds the feed-forward output to the hidden vector and returns the experts that were chosen, if there are any.
     fn feed_forward(&self, block: usize, x: &mut [f32]) -> Option<Choice> {
         let index = BlockIndex(block as u16);
-        let routed = self.choose(block, x);
-        let sum = match &routed {
-            None => {
+        match &self.spec.blocks[block].feed_forward {
+            FeedForwardSpec::Dense(dense) => {
                 let unit = WeightUnit::Dense(index);
-                let gain = self.tensor(unit, TensorRole::FeedForwardNorm);
-                self.network(unit, &kernels::norm(x, gain, self.spec.norm_epsilon))
+                let normed = self.before(unit, TensorRole::FeedForwardNorm, dense.norms.before, x);
+                let out = self.network(unit, dense.activation, false, &normed);
+                self.add(unit, dense.norms.after.then_some(TensorRole::FeedForwardPostNorm), &out, x);
+                None
             }
-            Some((normed, chosen)) => {
-                let parts: Vec<Vec<f32>> = chosen
-                    .iter()
-                    .map(|(id, _)| self.network(WeightUnit::Expert(index, ExpertId(*id as u16)), normed))
-                    .collect();
+            FeedForwardSpec::Experts(experts) => {
+                let (normed, chosen) = self.choose(block, x)?;
+                let network = |unit, biases| self.network(unit, experts.activation, biases, &normed);
+                if let Some(shared) = experts.shared {
+                    let unit = WeightUnit::SharedExpert(index);
+                    let mut out = network(unit, false);
+                    if shared.gated {
+                        let score = kernels::dot(self.tensor(unit, TensorRole::SharedRouter), &normed);
+                        let gate = (1.0 / (1.0 + (-score).exp())) as f32;
+                        out.iter_mut().for_each(|v| *v *= gate);
+                    }
+                    self.add(unit, None, &out, x);
+                }
+                let expert = |id: u32| network(WeightUnit::Expert(index, ExpertId(id as u16)), experts.biases);
+                let parts: Vec<Vec<f32>> = chosen.iter().map(|(id, _)| expert(*id)).collect();
                 let parts: Vec<&[f32]> = parts.iter().map(Vec::as_slice).collect();
                 let gates: Vec<f32> = chosen.iter().map(|(_, gate)| *gate).collect();
-                kernels::combine(&parts, &gates)
+                self.add(WeightUnit::Router(index), None, &kernels::combine(&parts, &gates), x);
+                Some(chosen)
             }
-        };
-        x.iter_mut().zip(sum).for_each(|(x, y)| *x += y);
-        routed.map(|(_, chosen)| chosen)
+        }
     }
 }
 
 fn ids(chosen: &[(u32, f32)]) -> Vec<ExpertId> {
     chosen.iter().map(|(id, _)| ExpertId(*id as u16)).collect()
+}
+
+fn plus(mut values: Vec<f32>, bias: &[f32]) -> Vec<f32> {
+    values.iter_mut().zip(bias).for_each(|(value, bias)| *value += bias);
+    values
 }

@@ -54,7 +54,7 @@ impl Core {
                 }
                 self.routing(*block)?;
                 self.need(WeightUnit::TokenMixer(*block))?;
-                self.need(WeightUnit::Router(*block))
+                self.need_router(*block)
             }
             Then::LmHead(request) => {
                 self.need(WeightUnit::LmHead)?;
@@ -96,12 +96,21 @@ impl Core {
             if self.expert_count(block) == 0 {
                 self.need(WeightUnit::Dense(block))?;
             } else {
-                self.need(WeightUnit::Router(block))?;
+                self.need_router(block)?;
                 (0..self.expert_count(block) as u16)
                     .try_for_each(|e| self.need(WeightUnit::Expert(block, potluck_plan::ExpertId(e))))?;
             }
         }
         Ok(())
+    }
+
+    /// Requires a block's router, and the shared expert that runs beside it.
+    fn need_router(&self, block: BlockIndex) -> Result<(), EngineError> {
+        self.need(WeightUnit::Router(block))?;
+        match self.spec.experts(usize::from(block.0)).and_then(|experts| experts.shared) {
+            Some(_) => self.need(WeightUnit::SharedExpert(block)),
+            None => Ok(()),
+        }
     }
 
     fn check_rows(&self, class: KernelClass, rows: usize) -> Result<(), EngineError> {

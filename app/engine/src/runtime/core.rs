@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use potluck_model::{ModelSpec, TensorRole, TokenMixerSpec, UnitMap};
+use potluck_model::{ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
 use potluck_shaders::{CODEBOOK_BYTES, Format, Kernel, NO_SLOT, reference};
 
@@ -197,7 +197,7 @@ impl Core {
         let mut encoder = self.gpu.device.create_command_encoder(&Default::default());
         for block in changed {
             let (Some(from), Some(to)) = (old.experts.get(block), new.experts.get(block)) else { continue };
-            for (matrix_from, matrix_to) in [(&from.gate, &to.gate), (&from.up, &to.up), (&from.down, &to.down)] {
+            for ((_, matrix_from), (_, matrix_to)) in from.all().zip(to.all()) {
                 for (expert, &slot_to) in &to.slots {
                     let Some(&slot_from) = from.slots.get(expert) else { continue };
                     let (key_from, at_from) = matrix_from.slot(slot_from);
@@ -218,9 +218,8 @@ impl Core {
             self.gpu.queue.write_buffer(&tables.buffer, offset, bytemuck::cast_slice(values));
         };
         for (block, &offset) in &self.layout.rope_table {
-            let TokenMixerSpec::Attention(attention) = &self.spec.blocks[usize::from(block.0)].token_mixer;
-            let rope = &attention.rope;
-            let rope_table = reference::rope_table(rope.dims, rope.base, rope.linear_scale);
+            let rope = &self.spec.attention(usize::from(block.0)).rope;
+            let rope_table = reference::rope_table_of(&rope.frequencies());
             if !rope_table.is_empty() {
                 write(offset, &rope_table);
             }
@@ -237,10 +236,7 @@ impl Core {
 
     /// Number of experts in a block, 0 if it has none.
     pub fn expert_count(&self, block: BlockIndex) -> u32 {
-        match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
-            Some(potluck_model::FeedForwardSpec::Experts { count, .. }) => *count,
-            _ => 0,
-        }
+        self.spec.experts(usize::from(block.0)).map_or(0, |experts| experts.count)
     }
 
     /// The weight format with the most held bytes; `Q4_K` if nothing is held.

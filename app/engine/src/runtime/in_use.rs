@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{RopePairs, TensorRole};
+use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, QkNorm, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Format, Job, Kernel, KernelVariant, Operand, Pairs, Tile, TileKind};
+use potluck_shaders::{Addition, Format, Job, Kernel, KernelVariant, Operand, Tile, TileKind};
 
 use crate::runtime::core::Core;
+use crate::runtime::encode::{activation, extras, pairs};
 use crate::runtime::layout::ExpertPlaces;
 use crate::runtime::tensors::Shape;
 use crate::runtime::tuning_table::Shape as Tunable;
@@ -20,35 +21,38 @@ impl Core {
                 WeightUnit::Embedding => all.extend(self.formats(unit).map(|(_, format)| Kernel::Embed(format))),
                 WeightUnit::LmHead => {
                     all.extend([self.profile.norm(), Kernel::Segments, self.profile.top()]);
+                    all.extend(self.scales_logits().then_some(Kernel::ScaleLogits));
                     let matrices = self.formats(unit).filter(|(role, _)| *role != TensorRole::OutputNorm);
                     for (_, format) in matrices {
                         self.decode_kernels(format, Some(Job::Normed), Operand::Plain, &mut all);
                     }
                 }
                 WeightUnit::TokenMixer(block) => self.token_mixer_kernels(unit, usize::from(block.0), &mut all),
-                WeightUnit::Dense(_) | WeightUnit::SharedExpert(_) => {
-                    all.extend([self.profile.norm(), Kernel::SwiGlu]);
-                    self.matrix_kernels(unit, Operand::Plain, &mut all);
-                }
-                WeightUnit::Router(_) => {
-                    all.extend([self.profile.norm(), self.profile.router(), Kernel::Combine]);
-                    self.matrix_kernels(unit, Operand::Plain, &mut all);
+                WeightUnit::Dense(block) => self.dense_kernels(unit, usize::from(block.0), &mut all),
+                WeightUnit::Router(block) | WeightUnit::SharedExpert(block) => {
+                    self.router_kernels(unit, usize::from(block.0), &mut all);
                 }
                 WeightUnit::Expert(..) => {}
             }
         }
-        for places in self.layout.experts.values() {
-            self.expert_kernels(places, &mut all);
+        for (block, places) in &self.layout.experts {
+            if let Some(experts) = self.spec.experts(usize::from(block.0)) {
+                self.expert_kernels(experts, places, &mut all);
+            }
         }
         all
     }
 
     /// Kernels of a block's experts.
-    fn expert_kernels(&self, places: &ExpertPlaces, all: &mut BTreeSet<Kernel>) {
-        all.insert(Kernel::SwiGlu);
-        for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertDown)] {
-            all.extend(self.profile.fused(matrix.shape.format, job, 1));
-            all.extend(self.profile.variants(matrix.shape.format, job));
+    fn expert_kernels(&self, experts: &ExpertsSpec, places: &ExpertPlaces, all: &mut BTreeSet<Kernel>) {
+        all.insert(activation(experts.activation));
+        if experts.biases {
+            all.insert(Kernel::ExpertBias);
+        } else if experts.activation == Activation::SwiGlu {
+            for (matrix, job) in [(&places.gate, Job::GatedExpert), (&places.down, Job::ExpertDown)] {
+                all.extend(self.profile.fused(matrix.shape.format, job, 1));
+                all.extend(self.profile.variants(matrix.shape.format, job));
+            }
         }
         for matrix in [&places.gate, &places.up, &places.down] {
             let format = matrix.shape.format;
@@ -114,27 +118,68 @@ impl Core {
         })
     }
 
-    /// Kernels of a unit's matrices; its norms and biases are vectors.
-    fn matrix_kernels(&self, unit: WeightUnit, operand: Operand, all: &mut BTreeSet<Kernel>) {
-        use TensorRole::{AttentionOutput, Down, Gate, Key, Query, Router, Up, Value};
-        for (role, shape) in self.matrices(unit) {
-            let format = shape.format;
-            let (operand, job) = match role {
-                Query | Key | Value if operand == Operand::Bias => (operand, Some(Job::NormedBias)),
-                Query | Key | Value => (operand, Some(Job::Normed)),
-                AttentionOutput | Down => (Operand::Plain, Some(Job::Added)),
-                Gate | Up => (Operand::Plain, Some(Job::Gated)),
-                Router => (Operand::Plain, Some(Job::Normed)),
-                _ => continue,
-            };
-            self.decode_kernels(format, job, operand, all);
-            all.extend(self.profile.every_prefill(
-                format,
-                operand,
-                (shape.rows, shape.cols),
-                self.layout.prefill_tokens,
-            ));
+    /// Kernels of a unit's matrices; its norms and biases are vectors. `how` tells the operand and the fused job of each.
+    fn matrix_kernels(
+        &self,
+        unit: WeightUnit,
+        how: impl Fn(TensorRole) -> (Operand, Option<Job>),
+        all: &mut BTreeSet<Kernel>,
+    ) {
+        for (role, shape) in self.matrices(unit).filter(|(role, _)| !role.is_vector()) {
+            let (operand, job) = how(role);
+            self.decode_kernels(shape.format, job, operand, all);
+            let size = (shape.rows, shape.cols);
+            all.extend(self.profile.every_prefill(shape.format, operand, size, self.layout.prefill_tokens));
         }
+    }
+
+    /// Kernel of an output that is not added to the hidden vectors by its product.
+    fn addition_kernel(&self, normed: bool) -> Option<Kernel> {
+        match normed {
+            true => Some(self.profile.residual(Addition::Normed)),
+            false if self.spec.scales.residual != 1.0 => Some(self.profile.residual(Addition::Scaled)),
+            false => None,
+        }
+    }
+
+    fn dense_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
+        let FeedForwardSpec::Dense(dense) = &self.spec.blocks[block].feed_forward else { return };
+        let addition = self.addition_kernel(dense.norms.after);
+        let added = addition.is_none().then_some(Job::Added);
+        let fuses = dense.norms.before && dense.activation == Activation::SwiGlu;
+        all.extend(dense.norms.before.then(|| self.profile.norm()));
+        all.insert(activation(dense.activation));
+        all.extend(addition);
+        let how = |role| match role {
+            TensorRole::Down => (Operand::Plain, added),
+            _ => (Operand::Plain, fuses.then_some(Job::Gated)),
+        };
+        self.matrix_kernels(unit, how, all);
+    }
+
+    /// Kernels of a router or a shared expert.
+    fn router_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
+        let Some(experts) = self.spec.experts(block) else { return };
+        if let (WeightUnit::SharedExpert(_), Some(shared)) = (unit, experts.shared) {
+            let gated = shared.gated.then(|| self.profile.residual(Addition::Gated));
+            let addition = gated.or_else(|| self.addition_kernel(false));
+            let added = addition.is_none().then_some(Job::Added);
+            let fuses = experts.activation == Activation::SwiGlu;
+            all.insert(activation(experts.activation));
+            all.extend(addition);
+            let how = |role| match role {
+                TensorRole::Down => (Operand::Plain, added),
+                TensorRole::SharedRouter => (Operand::Plain, None),
+                _ => (Operand::Plain, fuses.then_some(Job::Gated)),
+            };
+            return self.matrix_kernels(unit, how, all);
+        }
+        all.extend([self.profile.norm(), self.profile.router(&experts.router), Kernel::Combine]);
+        let how = |_| match experts.router.bias {
+            true => (Operand::Bias, None),
+            false => (Operand::Plain, Some(Job::Normed)),
+        };
+        self.matrix_kernels(unit, how, all);
     }
 
     /// Decode kernels of a matrix: the fused kernel if it computes correctly on this device.
@@ -149,16 +194,23 @@ impl Core {
     fn token_mixer_kernels(&self, unit: WeightUnit, block: usize, all: &mut BTreeSet<Kernel>) {
         let a = self.spec.attention(block);
         let kv_type = self.settings.kv_cache;
-        let pairs = match a.rope.pairs {
-            RopePairs::Adjacent => Pairs::Adjacent,
-            RopePairs::Halves => Pairs::Halves,
+        let (qk_norm, factors) = (a.qk_norm == QkNorm::Head, self.rope_factors(a).is_some());
+        all.extend(a.norms.before.then(|| self.profile.norm()));
+        all.extend((a.qk_norm == QkNorm::Row).then(|| self.profile.norm_part()));
+        all.insert(Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors });
+        let (quads, extras) = ((a.head_dim / 4) as u16, extras(a));
+        all.insert(self.profile.attention(kv_type, quads, extras));
+        all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1), extras).into_iter().flatten());
+        all.extend(self.profile.flash_attention(kv_type, quads, extras));
+        let addition = self.addition_kernel(a.norms.after);
+        let added = (addition.is_none() && !a.output_bias).then_some(Job::Added);
+        all.extend(addition);
+        let job = if a.qkv_bias { Job::NormedBias } else { Job::Normed };
+        let operand = |bias| if bias { Operand::Bias } else { Operand::Plain };
+        let how = |role| match role {
+            TensorRole::AttentionOutput => (operand(a.output_bias), added),
+            _ => (operand(a.qkv_bias), a.norms.before.then_some(job)),
         };
-        all.insert(self.profile.norm());
-        all.insert(Kernel::Rope { kv_type, pairs, qk_norm: a.qk_norm, factors: a.rope.factors });
-        let quads = (a.head_dim / 4) as u16;
-        all.insert(self.profile.attention(kv_type, quads));
-        all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1)).into_iter().flatten());
-        all.extend(self.profile.flash_attention(kv_type, quads));
-        self.matrix_kernels(unit, if a.qkv_bias { Operand::Bias } else { Operand::Plain }, all);
+        self.matrix_kernels(unit, how, all);
     }
 }

@@ -155,6 +155,8 @@ pub(crate) struct ExpertPlaces {
     pub gate: ExpertMatrix,
     pub up: ExpertMatrix,
     pub down: ExpertMatrix,
+    /// Biases of gate, up and down, which share slots.
+    pub biases: Option<[ExpertMatrix; 3]>,
     /// Byte offset of the slot table in `Scratch::Tables`.
     pub table: u64,
 }
@@ -310,6 +312,7 @@ pub fn fixed_overhead(spec: &ModelSpec, settings: &Settings) -> Bytes {
                 WeightUnit::TokenMixer(block),
                 WeightUnit::Dense(block),
                 WeightUnit::Router(block),
+                WeightUnit::SharedExpert(block),
                 WeightUnit::Expert(block, ExpertId(0)),
             ]
         }))
@@ -357,6 +360,15 @@ impl Key {
             ) => Purpose::Parameters,
             Self::Scratch(_) => Purpose::Scratch,
         }
+    }
+}
+
+impl ExpertPlaces {
+    /// Every matrix and bias with its role.
+    pub fn all(&self) -> impl Iterator<Item = (TensorRole, &ExpertMatrix)> {
+        use TensorRole::{Down, DownBias, Gate, GateBias, Up, UpBias};
+        let biases = self.biases.iter().flat_map(|biases| [GateBias, UpBias, DownBias].into_iter().zip(biases));
+        [(Gate, &self.gate), (Up, &self.up), (Down, &self.down)].into_iter().chain(biases)
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use potluck_shaders::{Access, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind, VectorStrategy};
+use potluck_model::{RouterSpec, Scoring};
+use potluck_shaders::{
+    Access, Addition, Extras, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind, VectorStrategy,
+};
 
 use crate::runtime::gpu::Tier;
 use crate::runtime::settings::Settings;
@@ -172,9 +175,23 @@ impl Profile {
         self.either(Kernel::Norm)
     }
 
-    /// Expert selection by the router.
-    pub fn router(&self) -> Kernel {
-        self.either(Kernel::Router)
+    /// RMSNorm in place of a part of each row.
+    pub fn norm_part(&self) -> Kernel {
+        self.either(Kernel::NormPart)
+    }
+
+    /// Addition of an output to the hidden vectors.
+    pub fn residual(&self, addition: Addition) -> Kernel {
+        self.either(|strategy| Kernel::Residual { strategy, addition })
+    }
+
+    /// Expert selection by a router: the plain softmax has a kernel of its own.
+    pub fn router(&self, router: &RouterSpec) -> Kernel {
+        let (sigmoid, biased) = (router.scoring == Scoring::Sigmoid, router.selection_bias);
+        if !sigmoid && !biased && router.scale == 1.0 {
+            return self.either(Kernel::Router);
+        }
+        self.either(|strategy| Kernel::Choose { strategy, sigmoid, biased })
     }
 
     /// Grouping of (token, expert) pairs by expert.
@@ -188,19 +205,25 @@ impl Profile {
     }
 
     /// Attention.
-    pub fn attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Kernel {
-        self.either(|strategy| Kernel::Attention { kv_type, strategy, quads })
+    pub fn attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16, extras: Extras) -> Kernel {
+        self.either(|strategy| Kernel::Attention { kv_type, strategy, quads, extras })
     }
 
     /// Attention of a prefill chunk; `None` if the device attends to each batch row separately.
-    pub fn flash_attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16) -> Option<Kernel> {
-        let kernel = Kernel::FlashAttention { kv_type, quads };
+    pub fn flash_attention(&self, kv_type: potluck_plan::KvCacheType, quads: u16, extras: Extras) -> Option<Kernel> {
+        let kernel = Kernel::FlashAttention { kv_type, quads, extras };
         self.allows(&[kernel]).then_some(kernel)
     }
 
     /// Decode attention over splits of the context, and the merge of the splits, if a workgroup can share work.
-    pub fn split(&self, kv_type: potluck_plan::KvCacheType, quads: u16, queries: u32) -> Option<[Kernel; 2]> {
-        let kernels = [Kernel::split(kv_type, quads, queries), Kernel::Merge { quads }];
+    pub fn split(
+        &self,
+        kv_type: potluck_plan::KvCacheType,
+        quads: u16,
+        queries: u32,
+        extras: Extras,
+    ) -> Option<[Kernel; 2]> {
+        let kernels = [Kernel::split(kv_type, quads, queries).with_extras(extras), Kernel::Merge { quads }];
         self.allows(&kernels).then_some(kernels)
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitMap};
+use potluck_model::{ModelSpec, TensorRole, UnitMap};
 use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
 use potluck_shaders::CODEBOOK_BYTES;
 
@@ -14,7 +14,7 @@ use crate::runtime::layout::{
 use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{
-    AttentionBlocks, Widths, align, page_count, readback_sizes, scratch_sizes, tokens_at_once,
+    AttentionBlocks, Widths, align, page_count, readback_sizes, rope_table_bytes, scratch_sizes, tokens_at_once,
 };
 use crate::runtime::slots::divide;
 use crate::runtime::tensors::{self, Shape};
@@ -32,8 +32,26 @@ pub(crate) struct Planner<'a> {
     pool_slots: Vec<u32>,
 }
 
-/// Shapes of an expert's gate, up and down matrices.
-type ExpertShapes = [Shape; 3];
+/// Shapes of an expert's gate, up and down matrices, and of their biases.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ExpertShapes {
+    matrices: [Shape; 3],
+    biases: Option<[Shape; 3]>,
+}
+
+/// The slots of an expert's matrices and biases.
+#[derive(Clone)]
+struct ExpertSlots {
+    matrices: [ExpertMatrix; 3],
+    biases: Option<[ExpertMatrix; 3]>,
+}
+
+impl ExpertSlots {
+    fn places(self, slots: BTreeMap<ExpertId, u32>) -> ExpertPlaces {
+        let [gate, up, down] = self.matrices;
+        ExpertPlaces { slots, gate, up, down, biases: self.biases, table: 0 }
+    }
+}
 
 impl<'a> Planner<'a> {
     pub fn new(spec: &'a ModelSpec, units: &'a UnitMap, limits: &wgpu::Limits) -> Self {
@@ -45,13 +63,13 @@ impl<'a> Planner<'a> {
 
     /// Places a unit's tensors one after another and splits those larger than one binding.
     pub fn unit(&mut self, unit: WeightUnit) -> Result<(), LayoutError> {
-        let roles = tensors::roles(self.spec, unit)?;
+        let parts = tensors::parts(self.spec, unit)?;
         let tensors = self.units.tensors(unit);
         if tensors.is_empty() {
             return Err(LayoutError::UnknownUnit(unit));
         }
-        if let Some(&role) = roles.iter().find(|role| !tensors.iter().any(|tensor| tensor.role == **role)) {
-            return Err(LayoutError::MissingTensor { unit, role });
+        if let Some(part) = parts.iter().find(|part| !tensors.iter().any(|tensor| tensor.role == part.role)) {
+            return Err(LayoutError::MissingTensor { unit, role: part.role });
         }
         let mut part = 0;
         for (index, tensor) in tensors.iter().enumerate() {
@@ -104,8 +122,8 @@ impl<'a> Planner<'a> {
         }
         for (block, slots) in by_block {
             let shapes = self.expert_shapes(block, slots.keys().copied())?;
-            let [gate, up, down] = self.expert_matrices(SlotsOf::Block(block), slots.len() as u32, shapes)?;
-            self.experts.insert(block, ExpertPlaces { slots, gate, up, down, table: 0 });
+            let places = self.expert_matrices(SlotsOf::Block(block), slots.len() as u32, shapes)?;
+            self.experts.insert(block, places.places(slots));
         }
         Ok(())
     }
@@ -118,9 +136,8 @@ impl<'a> Planner<'a> {
         }
         let mut classes: Vec<(ExpertShapes, u32)> = Vec::new();
         for &block in &pool.blocks {
-            let count = match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
-                Some(&FeedForwardSpec::Experts { count, .. }) => count,
-                _ => return Err(LayoutError::NoExperts(block)),
+            let Some(count) = self.spec.experts(usize::from(block.0)).map(|experts| experts.count) else {
+                return Err(LayoutError::NoExperts(block));
             };
             let shapes = self.expert_shapes(block, (0..count as u16).map(ExpertId))?;
             let class = classes.iter().position(|(known, _)| *known == shapes).unwrap_or_else(|| {
@@ -137,22 +154,31 @@ impl<'a> Planner<'a> {
             let matrices = self.expert_matrices(SlotsOf::Pool(class as u16), self.pool_slots[class], shapes)?;
             let blocks = self.classes.iter().filter(|(_, of)| usize::from(**of) == class).map(|(block, _)| *block);
             for block in blocks.collect::<Vec<_>>() {
-                let [gate, up, down] = matrices.clone();
-                self.experts.insert(block, ExpertPlaces { slots: BTreeMap::new(), gate, up, down, table: 0 });
+                self.experts.insert(block, matrices.clone().places(BTreeMap::new()));
             }
         }
         Ok(())
     }
 
     /// Places `count` slots for experts of these shapes.
-    fn expert_matrices(
-        &mut self,
-        of: SlotsOf,
-        count: u32,
-        [gate, up, down]: ExpertShapes,
-    ) -> Result<[ExpertMatrix; 3], LayoutError> {
+    fn expert_matrices(&mut self, of: SlotsOf, count: u32, shapes: ExpertShapes) -> Result<ExpertSlots, LayoutError> {
+        let [gate, up, down] = shapes.matrices;
         let (gate, up) = self.gate_and_up(of, count, gate, up)?;
-        Ok([gate, up, self.expert_matrix(of, count, TensorRole::Down, down)?])
+        let matrices = [gate, up, self.expert_matrix(of, count, TensorRole::Down, down)?];
+        let biases = shapes.biases.map(|biases| self.expert_biases(of, count, biases)).transpose()?;
+        Ok(ExpertSlots { matrices, biases })
+    }
+
+    /// Places the three biases of each expert in shared slots.
+    fn expert_biases(&mut self, of: SlotsOf, count: u32, biases: [Shape; 3]) -> Result<[ExpertMatrix; 3], LayoutError> {
+        let stride = biases.iter().map(|shape| align(shape.bytes())).sum();
+        let chunks = self.expert_chunks(of, count, TensorRole::GateBias, stride)?;
+        let mut inside = 0;
+        Ok(biases.map(|shape| {
+            let matrix = ExpertMatrix { shape, stride, inside, chunks: chunks.clone() };
+            inside += align(shape.bytes());
+            matrix
+        }))
     }
 
     /// The common shapes of the matrices of some experts of a block.
@@ -162,7 +188,13 @@ impl<'a> Planner<'a> {
         experts: impl Iterator<Item = ExpertId> + Clone,
     ) -> Result<ExpertShapes, LayoutError> {
         let of = |role| self.expert_shape(block, experts.clone(), role);
-        Ok([of(TensorRole::Gate)?, of(TensorRole::Up)?, of(TensorRole::Down)?])
+        let matrices = [of(TensorRole::Gate)?, of(TensorRole::Up)?, of(TensorRole::Down)?];
+        let biased = self.spec.experts(usize::from(block.0)).is_some_and(|experts| experts.biases);
+        let biases = match biased {
+            true => Some([of(TensorRole::GateBias)?, of(TensorRole::UpBias)?, of(TensorRole::DownBias)?]),
+            false => None,
+        };
+        Ok(ExpertShapes { matrices, biases })
     }
 
     /// The common shape of one matrix of all experts.
@@ -175,7 +207,7 @@ impl<'a> Planner<'a> {
         let mut found: Option<Shape> = None;
         for expert in experts {
             let unit = WeightUnit::Expert(block, expert);
-            tensors::roles(self.spec, unit)?;
+            tensors::parts(self.spec, unit)?;
             let tensor = self.units.tensors(unit).iter().find(|tensor| tensor.role == role);
             let shape = tensors::shape(self.spec, unit, tensor.ok_or(LayoutError::MissingTensor { unit, role })?)?;
             if found.is_some_and(|other| other != shape) {
@@ -306,7 +338,7 @@ impl<'a> Planner<'a> {
         let mut rope_table = BTreeMap::new();
         for (index, attention) in self.spec.attention_blocks().enumerate() {
             rope_table.insert(BlockIndex(index as u16), at);
-            at += align(u64::from(attention.rope.dims) * 2);
+            at += rope_table_bytes(attention);
         }
         for places in self.experts.values_mut() {
             places.table = at;

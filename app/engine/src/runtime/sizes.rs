@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_model::{FeedForwardSpec, ModelSpec};
+use potluck_model::{AttentionSpec, FeedForwardSpec, ModelSpec};
 use potluck_plan::KV_PAGE_TOKENS;
 use potluck_plan::WeightUnit;
 use potluck_shaders::{SEGMENT, Tile};
@@ -23,6 +23,7 @@ pub(crate) struct Widths {
     pub heads: u64,
     pub dense: u64,
     pub expert: u64,
+    pub shared: u64,
     pub used: u64,
     pub experts: u64,
 }
@@ -30,19 +31,20 @@ pub(crate) struct Widths {
 impl Widths {
     pub fn of(spec: &ModelSpec) -> Widths {
         let hidden = u64::from(spec.hidden);
-        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, used: 0, experts: 0 };
+        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, shared: 0, used: 0, experts: 0 };
         for (index, block) in spec.blocks.iter().enumerate() {
             let a = spec.attention(index);
             let dim = u64::from(a.head_dim);
             w.query = w.query.max(u64::from(a.heads) * dim);
             w.heads = w.heads.max(u64::from(a.heads));
             w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
-            match block.feed_forward {
-                FeedForwardSpec::Dense { intermediate } => w.dense = w.dense.max(u64::from(intermediate)),
-                FeedForwardSpec::Experts { count, used, intermediate, .. } => {
-                    w.expert = w.expert.max(u64::from(intermediate));
-                    w.used = w.used.max(u64::from(used));
-                    w.experts = w.experts.max(u64::from(count));
+            match &block.feed_forward {
+                FeedForwardSpec::Dense(dense) => w.dense = w.dense.max(u64::from(dense.intermediate)),
+                FeedForwardSpec::Experts(experts) => {
+                    w.expert = w.expert.max(u64::from(experts.intermediate));
+                    w.used = w.used.max(u64::from(experts.used));
+                    w.experts = w.experts.max(u64::from(experts.count));
+                    w.shared = w.shared.max(experts.shared.map_or(0, |shared| u64::from(shared.intermediate)));
                 }
             }
         }
@@ -78,6 +80,11 @@ pub(crate) fn tile_count(vectors: u32, pairs: u64, experts: u64) -> u64 {
     pairs / u64::from(vectors) + experts.min(pairs)
 }
 
+/// Bytes of a block's rotary table. A block that does not rotate has some too, because a binding is never empty.
+pub(crate) fn rope_table_bytes(attention: &AttentionSpec) -> u64 {
+    align((u64::from(attention.rope.dims) * 2).max(4))
+}
+
 /// Size of every scratch buffer in bytes.
 pub(crate) fn scratch_sizes(
     spec: &ModelSpec,
@@ -92,12 +99,13 @@ pub(crate) fn scratch_sizes(
     let routes = w.experts > 0 && any(|unit| matches!(unit, WeightUnit::Router(_) | WeightUnit::Expert(..)));
     let head = held.contains(&WeightUnit::LmHead);
     let pairs = if routes { rows * w.used } else { 0 };
-    let inner = (pairs * w.expert).max(if dense { rows * w.dense } else { 0 });
+    let alone = if dense { w.dense } else { 0 }.max(if routes { w.shared } else { 0 });
+    let inner = (pairs * w.expert).max(rows * alone);
     let mixed = if mixes { rows } else { 0 };
     let decode_rows = potluck_plan::Work::DECODE_TOKENS as u64;
     let logits = if head { u64::from(lm_head_tokens(settings)) } else { 0 };
     let vocabulary = u64::from(spec.vocabulary);
-    let rope_table: u64 = spec.attention_blocks().map(|a| align(u64::from(a.rope.dims) * 2)).sum();
+    let rope_table: u64 = spec.attention_blocks().map(rope_table_bytes).sum();
     let tables = rope_table + spec.blocks.len() as u64 * align(w.experts * 4);
     let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
@@ -154,11 +162,11 @@ pub(crate) fn readback_sizes(spec: &ModelSpec, held: &BTreeSet<WeightUnit>, sett
 }
 
 pub(crate) trait AttentionBlocks {
-    fn attention_blocks(&self) -> impl Iterator<Item = &potluck_model::AttentionSpec>;
+    fn attention_blocks(&self) -> impl Iterator<Item = &AttentionSpec>;
 }
 
 impl AttentionBlocks for ModelSpec {
-    fn attention_blocks(&self) -> impl Iterator<Item = &potluck_model::AttentionSpec> {
+    fn attention_blocks(&self) -> impl Iterator<Item = &AttentionSpec> {
         (0..self.blocks.len()).map(|index| self.attention(index))
     }
 }

@@ -261,11 +261,7 @@ impl Core {
         if let WeightUnit::Expert(block, expert) = unit {
             let places = self.layout.experts.get(&block).ok_or(EngineError::NotHeld(unit))?;
             let slot = self.expert_slot(&self.layout, (block, expert)).ok_or(EngineError::NotHeld(unit))?;
-            let matrix = match tensor.role {
-                potluck_model::TensorRole::Gate => &places.gate,
-                potluck_model::TensorRole::Up => &places.up,
-                _ => &places.down,
-            };
+            let matrix = places.all().find(|(role, _)| *role == tensor.role).map(|(_, matrix)| matrix).ok_or(bad)?;
             let (key, at) = matrix.slot(slot);
             copies.push((piece.staging_offset, key, at + piece.tensor_offset, piece.len.next_multiple_of(4)));
             return Ok(());

@@ -1,6 +1,6 @@
 //! What each unit must contain: formats, shapes and sizes, checked against the model's description.
 
-use potluck_model::{FeedForwardSpec, ModelSpec, TensorRole, UnitTensor};
+use potluck_model::{ExpertsSpec, ModelSpec, Part, UnitTensor};
 use potluck_plan::{KvCacheType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
@@ -31,87 +31,9 @@ impl Shape {
     }
 }
 
-/// True for tensors that are added or multiplied elementwise, which the kernels read as 32-bit floats.
-fn is_vector(role: TensorRole) -> bool {
-    use TensorRole::*;
-    matches!(
-        role,
-        OutputNorm
-            | AttentionNorm
-            | QueryBias
-            | KeyBias
-            | ValueBias
-            | QueryNorm
-            | KeyNorm
-            | RopeFactors
-            | FeedForwardNorm
-    )
-}
-
-/// Tensor roles that a unit must contain.
-pub fn roles(spec: &ModelSpec, unit: WeightUnit) -> Result<Vec<TensorRole>, LayoutError> {
-    use TensorRole::*;
-    let block = match unit.block() {
-        None => None,
-        Some(block) => Some(spec.blocks.get(usize::from(block.0)).ok_or(LayoutError::UnknownUnit(unit))?),
-    };
-    Ok(match (unit, block) {
-        (WeightUnit::Embedding, _) => vec![TokenEmbedding],
-        (WeightUnit::LmHead, _) => vec![OutputNorm, if spec.tied_lm_head { TokenEmbedding } else { Output }],
-        (WeightUnit::TokenMixer(index), Some(_)) => {
-            let attention = spec.attention(usize::from(index.0));
-            let mut roles = vec![AttentionNorm, Query, Key, Value, AttentionOutput];
-            if attention.qkv_bias {
-                roles.extend([QueryBias, KeyBias, ValueBias]);
-            }
-            if attention.qk_norm {
-                roles.extend([QueryNorm, KeyNorm]);
-            }
-            if attention.rope.factors {
-                roles.push(RopeFactors);
-            }
-            roles
-        }
-        (WeightUnit::Dense(_), Some(block)) if matches!(block.feed_forward, FeedForwardSpec::Dense { .. }) => {
-            vec![FeedForwardNorm, Gate, Up, Down]
-        }
-        (WeightUnit::Router(_), Some(block)) if matches!(block.feed_forward, FeedForwardSpec::Experts { .. }) => {
-            vec![FeedForwardNorm, Router]
-        }
-        (WeightUnit::Expert(_, expert), Some(block)) => match block.feed_forward {
-            FeedForwardSpec::Experts { count, .. } if u32::from(expert.0) < count => vec![Gate, Up, Down],
-            _ => return Err(LayoutError::UnknownUnit(unit)),
-        },
-        _ => return Err(LayoutError::UnknownUnit(unit)),
-    })
-}
-
-/// Rows and values per row that a tensor must have.
-fn expected(spec: &ModelSpec, unit: WeightUnit, role: TensorRole) -> (u32, u32) {
-    use TensorRole::*;
-    let block = unit.block().map(|block| usize::from(block.0));
-    let attention = block.map(|block| spec.attention(block));
-    let (heads, kv, dim, rope) = attention.map_or((0, 0, 0, 0), |a| (a.heads, a.kv_heads, a.head_dim, a.rope.dims));
-    let (intermediate, experts) = match block.map(|block| &spec.blocks[block].feed_forward) {
-        Some(FeedForwardSpec::Dense { intermediate }) => (*intermediate, 0),
-        Some(FeedForwardSpec::Experts { intermediate, count, .. }) => (*intermediate, *count),
-        None => (0, 0),
-    };
-    let hidden = spec.hidden;
-    match role {
-        TokenEmbedding | Output => (spec.vocabulary, hidden),
-        OutputNorm | AttentionNorm | FeedForwardNorm => (1, hidden),
-        Query => (heads * dim, hidden),
-        Key | Value => (kv * dim, hidden),
-        AttentionOutput => (hidden, heads * dim),
-        QueryBias => (1, heads * dim),
-        KeyBias | ValueBias => (1, kv * dim),
-        QueryNorm | KeyNorm => (1, dim),
-        RopeFactors => (1, rope / 2),
-        Router => (experts, hidden),
-        Gate | Up => (intermediate, hidden),
-        Down => (hidden, intermediate),
-    }
+/// Tensors that a unit must contain.
+pub fn parts(spec: &ModelSpec, unit: WeightUnit) -> Result<Vec<Part>, LayoutError> {
+    spec.parts(unit).ok_or(LayoutError::UnknownUnit(unit))
 }
 
 /// Validates a tensor and returns how the kernels read it.
@@ -119,15 +41,16 @@ pub fn shape(spec: &ModelSpec, unit: WeightUnit, tensor: &UnitTensor) -> Result<
     let role = tensor.role;
     let unsupported = LayoutError::UnsupportedType { unit, role, kind: tensor.kind };
     let format = Format::of(tensor.kind).ok_or(unsupported.clone())?;
-    if is_vector(role) && format != Format::F32 {
+    if role.is_vector() && format != Format::F32 {
         return Err(unsupported);
     }
     let (rows, cols) = (tensor.rows, tensor.cols);
     let bad = || LayoutError::BadTensor { unit, role, rows, cols, bytes: tensor.range.len };
-    if (rows, cols) != expected(spec, unit, role) || rows == 0 {
+    let expected = parts(spec, unit)?.into_iter().find(|part| part.role == role);
+    if expected != Some(Part { role, rows, cols }) || rows == 0 {
         return Err(bad());
     }
-    let row_bytes = if is_vector(role) { cols.checked_mul(4) } else { format.row_bytes(cols) }.ok_or_else(bad)?;
+    let row_bytes = if role.is_vector() { cols.checked_mul(4) } else { format.row_bytes(cols) }.ok_or_else(bad)?;
     let shape = Shape { format, rows, cols, row_bytes };
     if shape.bytes() != tensor.range.len {
         return Err(bad());
@@ -161,10 +84,7 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         if !dims.is_multiple_of(4) || dims > a.head_dim {
             return no(format!("Block {index} rotates {dims} of {} values of a head.", a.head_dim));
         }
-        if a.qk_norm && a.rope.factors {
-            return no(format!("Block {index} has both norms of its heads and rotary factors, which no kernel takes."));
-        }
-        if let FeedForwardSpec::Experts { count, used, .. } = spec.blocks[index].feed_forward
+        if let Some(&ExpertsSpec { count, used, .. }) = spec.experts(index)
             && (used == 0 || used > count || count > MAX_EXPERTS)
         {
             return no(format!("Block {index} uses {used} of {count} experts; up to {MAX_EXPERTS} work."));

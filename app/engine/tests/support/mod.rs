@@ -8,8 +8,8 @@ use std::rc::Rc;
 use potluck_engine::{Engine, Gpu, GpuOptions, Piece, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::{
-    Architecture, AttentionSpec, BlockSpec, FeedForwardSpec, FileRange, ModelSpec, RopePairs, RopeSpec, TensorRole,
-    TokenMixerSpec, UnitMap, UnitTensor,
+    Architecture, AttentionSpec, BlockSpec, DenseSpec, ExpertsSpec, FeedForwardSpec, FileRange, ModelSpec, QkNorm,
+    RopeFactors, RopePairs, RopeSpec, Scales, TensorRole, TokenMixerSpec, UnitMap, UnitTensor,
 };
 use potluck_plan::{
     BatchToken, BlockIndex, BlockRange, Candidates, Computed, ConversationId, ExpertId, Input, KernelClass,
@@ -136,26 +136,21 @@ impl Recipe {
 
     pub fn build(&self) -> Model {
         let a = self.architecture;
+        let pairs = if a == Architecture::Llama { RopePairs::Adjacent } else { RopePairs::Halves };
+        let factors = if self.factors { RopeFactors::Fixed } else { RopeFactors::None };
+        let rope = RopeSpec { factors, ..RopeSpec::new(32, 10000.0, pairs) };
+        let norms_heads = matches!(a, Architecture::Qwen3 | Architecture::Qwen3Moe);
         let attention = AttentionSpec {
-            heads: 8,
-            kv_heads: 2,
-            head_dim: 32,
-            qk_norm: matches!(a, Architecture::Qwen3 | Architecture::Qwen3Moe),
+            qk_norm: if norms_heads { QkNorm::Head } else { QkNorm::None },
             qkv_bias: a == Architecture::Qwen2,
-            rope: RopeSpec {
-                dims: 32,
-                base: 10000.0,
-                pairs: if a == Architecture::Llama { RopePairs::Adjacent } else { RopePairs::Halves },
-                linear_scale: 1.0,
-                factors: self.factors,
-            },
+            ..AttentionSpec::new(8, 2, 32, rope)
         };
         let feed_forward = if self.experts {
-            FeedForwardSpec::Experts { count: 8, used: 3, intermediate: 256, normalize: self.normalize }
+            FeedForwardSpec::Experts(ExpertsSpec::new(8, 3, 256, self.normalize))
         } else {
-            FeedForwardSpec::Dense { intermediate: self.intermediate }
+            FeedForwardSpec::Dense(DenseSpec::new(self.intermediate))
         };
-        let block = BlockSpec { token_mixer: TokenMixerSpec::Attention(attention.clone()), feed_forward };
+        let block = BlockSpec { token_mixer: TokenMixerSpec::Attention(attention), feed_forward };
         let spec = ModelSpec {
             architecture: a,
             name: "random".into(),
@@ -164,10 +159,11 @@ impl Recipe {
             context: 4096,
             norm_epsilon: 1e-5,
             tied_lm_head: self.tied,
+            scales: Scales::default(),
             blocks: vec![block; self.blocks],
         };
         let mut writer = Writer { random: Random(self.seed), file: vec![0xaa; 32], units: UnitMap::default() };
-        writer.model(self, &spec, &attention);
+        writer.model(self, &spec);
         Model { spec, units: writer.units, file: writer.file }
     }
 }
@@ -203,61 +199,51 @@ impl Writer {
         }
     }
 
-    fn model(&mut self, recipe: &Recipe, spec: &ModelSpec, a: &AttentionSpec) {
-        use TensorRole::*;
-        let (hidden, kind, f32) = (spec.hidden, recipe.kind, TensorType::F32);
-        let table = self.tensor(TokenEmbedding, recipe.table, spec.vocabulary, hidden);
-        self.units.insert(WeightUnit::Embedding, vec![table.clone()]);
-        let norm = self.tensor(OutputNorm, f32, 1, hidden);
-        let output = if spec.tied_lm_head { table } else { self.tensor(Output, kind, spec.vocabulary, hidden) };
-        self.units.insert(WeightUnit::LmHead, vec![norm, output]);
-        let (q, kv) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
-        for b in 0..spec.blocks.len() as u16 {
-            let index = BlockIndex(b);
-            let mut token_mixer = vec![
-                self.tensor(AttentionNorm, f32, 1, hidden),
-                self.tensor(Query, kind, q, hidden),
-                self.tensor(Key, kind, kv, hidden),
-                self.tensor(Value, kind, kv, hidden),
-                self.tensor(AttentionOutput, kind, hidden, q),
-            ];
-            if a.qkv_bias {
-                token_mixer
-                    .extend([(QueryBias, q), (KeyBias, kv), (ValueBias, kv)].map(|(r, n)| self.tensor(r, f32, 1, n)));
-            }
-            if a.qk_norm {
-                token_mixer.extend([QueryNorm, KeyNorm].map(|r| self.tensor(r, f32, 1, a.head_dim)));
-            }
-            if a.rope.factors {
-                token_mixer.push(self.tensor(RopeFactors, f32, 1, a.rope.dims / 2));
-            }
-            self.units.insert(WeightUnit::TokenMixer(index), token_mixer);
-            let norm = self.tensor(FeedForwardNorm, f32, 1, hidden);
-            let down = recipe.odd_down.filter(|_| b % 2 == 1).unwrap_or(kind);
-            match spec.blocks[usize::from(b)].feed_forward {
-                FeedForwardSpec::Dense { intermediate } => {
-                    let mut tensors = vec![norm];
-                    tensors.extend(self.network((kind, down), hidden, intermediate));
-                    self.units.insert(WeightUnit::Dense(index), tensors);
+    /// Writes every unit as the model's description lists its tensors.
+    fn model(&mut self, recipe: &Recipe, spec: &ModelSpec) {
+        let table = self.unit(recipe, spec, WeightUnit::Embedding)[0].clone();
+        let mut head = self.unit(recipe, spec, WeightUnit::LmHead);
+        if spec.tied_lm_head {
+            head[1] = table;
+            self.units.insert(WeightUnit::LmHead, head);
+        }
+        for (index, block) in (0..).map(BlockIndex).zip(&spec.blocks) {
+            self.unit(recipe, spec, WeightUnit::TokenMixer(index));
+            match &block.feed_forward {
+                FeedForwardSpec::Dense(_) => {
+                    self.unit(recipe, spec, WeightUnit::Dense(index));
                 }
-                FeedForwardSpec::Experts { count, intermediate, .. } => {
-                    let router = self.tensor(Router, f32, count, hidden);
-                    self.units.insert(WeightUnit::Router(index), vec![norm, router]);
-                    for e in 0..count as u16 {
-                        let tensors = self.network((kind, down), hidden, intermediate);
-                        self.units.insert(WeightUnit::Expert(index, ExpertId(e)), tensors);
+                FeedForwardSpec::Experts(experts) => {
+                    self.unit(recipe, spec, WeightUnit::Router(index));
+                    for expert in 0..experts.count as u16 {
+                        self.unit(recipe, spec, WeightUnit::Expert(index, ExpertId(expert)));
                     }
                 }
             }
         }
     }
 
-    fn network(&mut self, (kind, down): (TensorType, TensorType), hidden: u32, inner: u32) -> Vec<UnitTensor> {
-        vec![
-            self.tensor(TensorRole::Gate, kind, inner, hidden),
-            self.tensor(TensorRole::Up, kind, inner, hidden),
-            self.tensor(TensorRole::Down, down, hidden, inner),
-        ]
+    fn unit(&mut self, recipe: &Recipe, spec: &ModelSpec, unit: WeightUnit) -> Vec<UnitTensor> {
+        let odd = unit.block().is_some_and(|block| block.0 % 2 == 1);
+        let kind = |role: TensorRole| match role {
+            TensorRole::TokenEmbedding => recipe.table,
+            TensorRole::Down if odd => recipe.odd_down.unwrap_or(recipe.kind),
+            TensorRole::Router => TensorType::F32,
+            role if role.is_vector() => TensorType::F32,
+            _ => recipe.kind,
+        };
+        // A tied head's table is written with the embedding.
+        let tied = |part: &potluck_model::Part| unit == WeightUnit::LmHead && part.role == TensorRole::TokenEmbedding;
+        let parts = spec.parts(unit).unwrap();
+        let tensors: Vec<UnitTensor> = parts
+            .iter()
+            .map(|part| {
+                let rows = if tied(part) { 0 } else { part.rows };
+                self.tensor(part.role, kind(part.role), rows, part.cols)
+            })
+            .collect();
+        self.units.insert(unit, tensors.clone());
+        tensors
     }
 }
 

@@ -7,6 +7,15 @@ use super::cases::{case, floats};
 use super::data::{Cache, Random, raw, zeros};
 use super::{Case, Expected};
 
+/// Factor of rotated values, and growth of the queries with the position.
+const MAGNITUDE: f32 = 1.25;
+const GROWTH: f32 = 0.1;
+const STEP: u32 = 50;
+
+/// What extras of attention are tested with.
+pub const WINDOW: u32 = 70;
+pub const CAP: f32 = 2.0;
+
 pub fn rope(
     kernel: Kernel,
     kv_type: KvCacheType,
@@ -25,6 +34,8 @@ pub fn rope(
     let (q_gain, k_gain) = (random.floats(dim), random.floats(dim));
     let divisors: Vec<f32> = (0..dims / 2).map(|i| if i < 4 { 1.0 } else { 2.0 + i as f32 / 3.0 }).collect();
     let none: [f32; 0] = [];
+    let frequency = |pair: usize| 10_000f64.powf(-2.0 * pair as f64 / dims as f64) / 2.0;
+    let frequencies: Vec<f64> = (0..dims / 2).map(frequency).collect();
     let divisors_used = if factors { &divisors[..] } else { &none[..] };
     let mut expected = if output == 0 { vec![0.0f32; 3 * heads * dim] } else { vec![0.0f32; 128 * kv_heads * dim] };
     for row in 0..3 {
@@ -38,7 +49,11 @@ pub fn rope(
                 if qk_norm {
                     values = reference::norm(&values, if kind == 0 { &q_gain } else { &k_gain }, 1e-5);
                 }
-                reference::rotate(&mut values, positions[row], 10_000.0, 2.0, dims, pairs, divisors_used);
+                reference::rotate_by(&mut values, positions[row], &frequencies, MAGNITUDE, pairs, divisors_used);
+            }
+            if kind == 0 {
+                let warmth = 1.0 + GROWTH * (1.0 + (positions[row] / STEP) as f32).ln();
+                values.iter_mut().for_each(|v| *v *= warmth);
             }
             let at = if kind == 0 {
                 (row * heads + head) * dim
@@ -50,14 +65,14 @@ pub fn rope(
     }
     let rows: Vec<[u32; 4]> = (0..3).map(|row| [positions[row], cache_rows[row], 0, 0]).collect();
     let cache = 128 * kv_heads * kv_type.head_words(dim as u32) as usize;
-    let rope_table = reference::rope_table(dims as u32, 10_000.0, 2.0);
+    let rope_table = reference::rope_table_of(&frequencies);
     let mut bindings =
         vec![raw(&rows), raw(&qkv), raw(&rope_table), zeros(3 * heads * dim), zeros(cache), zeros(cache)];
-    if qk_norm {
-        bindings.extend([raw(&q_gain), raw(&k_gain)]);
-    }
-    if factors {
-        bindings.push(raw(&divisors));
+    match (qk_norm, factors) {
+        (true, true) => bindings.push([raw(&[q_gain, k_gain].concat()), raw(&divisors)].concat()),
+        (true, false) => bindings.extend([raw(&q_gain), raw(&k_gain)]),
+        (false, true) => bindings.push(raw(&divisors)),
+        (false, false) => {}
     }
     let params = params::Rope {
         n: 3,
@@ -66,6 +81,12 @@ pub fn rope(
         head_dim: dim as u32,
         dims: dims as u32,
         epsilon: 1e-5,
+        magnitude: MAGNITUDE,
+        growth: GROWTH,
+        step: STEP,
+        q_gain: 0,
+        k_gain: dim as u32,
+        factors: 2 * dim as u32,
     };
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)
@@ -89,6 +110,8 @@ pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy
     let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * kv_heads * dim));
     let (keys, values) = (cache(), cache());
     let q: Vec<f32> = random.floats(n * heads * dim).into_iter().map(|v| v * 3.0).collect();
+    let sinks = random.floats(heads);
+    let extras = kernel.extras();
     let mut expected = Vec::new();
     for row in 0..n {
         for head in 0..heads {
@@ -97,12 +120,18 @@ pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy
                 ((page * KV_PAGE_TOKENS + j % KV_PAGE_TOKENS) as usize * kv_heads + head / (heads / kv_heads)) * dim
             };
             let of = |cache: &'_ [f32]| -> Vec<Vec<f32>> {
-                (0..=positions[row]).map(|j| cache[at(j)..at(j) + dim].to_vec()).collect()
+                let first = if extras.window { (positions[row] + 1).saturating_sub(WINDOW) } else { 0 };
+                (first..=positions[row]).map(|j| cache[at(j)..at(j) + dim].to_vec()).collect()
             };
             let (k, v) = (of(&keys.values), of(&values.values));
             let k: Vec<&[f32]> = k.iter().map(Vec::as_slice).collect();
             let v: Vec<&[f32]> = v.iter().map(Vec::as_slice).collect();
-            expected.extend(reference::attention(&q[(row * heads + head) * dim..][..dim], &k, &v));
+            let how = reference::Scores {
+                cap: if extras.cap { f64::from(CAP) } else { 0.0 },
+                sink: extras.sinks.then_some(sinks[head]),
+                ..reference::Scores::of(dim)
+            };
+            expected.extend(reference::attention_with(&q[(row * heads + head) * dim..][..dim], &k, &v, how));
         }
     }
     let rows: Vec<[u32; 4]> = (0..n).map(|row| [positions[row], 0, starts[row], 0]).collect();
@@ -111,12 +140,15 @@ pub fn attention(kernel: Kernel, kv_type: KvCacheType, strategy: Option<Strategy
         heads: heads as u32,
         kv_heads: kv_heads as u32,
         scale: 1.0 / (dim as f32).sqrt(),
+        window: WINDOW,
+        cap: CAP,
     };
     let size = match strategy {
         None => (heads as u32, (n as u32).div_ceil(Kernel::FLASH_QUERIES)),
         Some(Strategy::Workgroup) => (heads as u32, n as u32),
         Some(Strategy::PerThread) => (((n * heads) as u32).div_ceil(kernel.threads()), 1),
     };
-    let bindings = vec![raw(&rows), raw(&tables), raw(&q), keys.bytes, values.bytes, zeros(expected.len())];
+    let mut bindings = vec![raw(&rows), raw(&tables), raw(&q), keys.bytes, values.bytes, zeros(expected.len())];
+    bindings.extend(extras.sinks.then(|| raw(&sinks)));
     case(kernel, bindings, params, size, 5, floats(expected))
 }

@@ -1,14 +1,14 @@
 //! Test cases for each kernel: odd shapes, ties, several pages, missing experts.
 
-use potluck_shaders::{Format, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
+use potluck_shaders::{Format, Glu, Kernel, NO_SLOT, Operand, SEGMENT, Strategy, params, reference};
 
 use super::data::{Matrices, Random, raw, zeros};
-use super::{Case, Expected, attention, fused};
+use super::{Case, Expected, attention, fused, general};
 use crate::lab::microbench::Probe;
 use crate::runtime::sizes::tile_count;
 
 /// Allowed difference between 32-bit and 64-bit sums.
-const TOLERANCE: f64 = 1e-4;
+pub(super) const TOLERANCE: f64 = 1e-4;
 
 /// The cases of a kernel; none for the kernel that only measures bandwidth.
 pub fn of(kernel: Kernel) -> Vec<Case> {
@@ -28,17 +28,24 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
             vec![matrix(kernel, format, m, operand)]
         }
         Kernel::Fused { format, rows, job, .. } => vec![fused::of(kernel, format, &m.long(format), (rows, job))],
-        Kernel::Split { kv_type, quads, heads } => fused::split(kernel, kv_type, quads, heads),
+        Kernel::Split { kv_type, quads, heads, .. } => fused::split(kernel, kv_type, quads, heads),
         Kernel::Merge { quads } => vec![fused::merge(kernel, quads)],
         Kernel::Groups(_) => vec![groups(kernel, 2), groups(kernel, 3)],
         Kernel::Rope { kv_type, pairs, qk_norm, factors } => {
             (0..3).map(|output| attention::rope(kernel, kv_type, pairs, (qk_norm, factors), output)).collect()
         }
-        Kernel::Attention { kv_type, strategy, quads } => {
+        Kernel::Attention { kv_type, strategy, quads, .. } => {
             vec![attention::attention(kernel, kv_type, Some(strategy), quads)]
         }
-        Kernel::FlashAttention { kv_type, quads } => vec![attention::attention(kernel, kv_type, None, quads)],
-        Kernel::SwiGlu => vec![swiglu(kernel)],
+        Kernel::FlashAttention { kv_type, quads, .. } => vec![attention::attention(kernel, kv_type, None, quads)],
+        Kernel::NormPart(strategy) => vec![general::norm_part(kernel, strategy)],
+        Kernel::Residual { strategy, addition } => vec![general::residual(kernel, strategy, addition)],
+        Kernel::Choose { strategy, sigmoid, biased } => {
+            (0..4).map(|i| general::choose(kernel, strategy, (sigmoid, biased), i % 2 == 0, i / 2)).collect()
+        }
+        Kernel::ExpertBias => vec![general::expert_bias(kernel)],
+        Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],
+        Kernel::SwiGlu | Kernel::Glu(_) => vec![glu(kernel)],
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
         Kernel::Combine => vec![combine(kernel)],
         Kernel::Segments => vec![segments(kernel)],
@@ -64,7 +71,7 @@ pub(super) fn floats(values: Vec<f32>) -> Expected {
 }
 
 /// Workgroups for kernels that use one thread (per-thread) or one workgroup per row.
-fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
+pub(super) fn by_row(kernel: Kernel, strategy: Strategy, rows: u32) -> (u32, u32) {
     if strategy == Strategy::Workgroup { (rows, 1) } else { (rows.div_ceil(kernel.threads()), 1) }
 }
 
@@ -81,8 +88,15 @@ fn embed(kernel: Kernel, format: Format, m: &Matrices<'_>) -> Case {
         }
     }
     let chunks = w.cols.div_ceil(16);
-    let params =
-        params::Embed { n: 5, first: 5, rows: w.rows, row_bytes: w.bytes.len() as u32 / w.rows, cols: w.cols, chunks };
+    let params = params::Embed {
+        n: 5,
+        first: 5,
+        rows: w.rows,
+        row_bytes: w.bytes.len() as u32 / w.rows,
+        cols: w.cols,
+        chunks,
+        scale: 1.0,
+    };
     let y = raw(&vec![0.25f32; expected.len()]);
     let x = (5 * chunks).div_ceil(kernel.threads());
     case(kernel, vec![w.bytes, raw(&tokens), y], params, (x, 1), 2, floats(expected))
@@ -228,13 +242,17 @@ fn groups(kernel: Kernel, output: usize) -> Case {
     case(kernel, bindings, params, (1, 1), output, Expected::Words(if output == 2 { tiles } else { list }))
 }
 
-fn swiglu(kernel: Kernel) -> Case {
+fn glu(kernel: Kernel) -> Case {
     let mut random = Random(8);
     let mut gate = random.floats(300);
     // Extremes on both sides, where an exponential would overflow.
     gate[..4].copy_from_slice(&[-200.0, 200.0, -90.0, 0.0]);
     let up = random.floats(300);
-    let expected = reference::swiglu(&gate, &up);
+    let expected = match kernel {
+        Kernel::Glu(Glu::Gelu) => reference::geglu(&gate, &up),
+        Kernel::Glu(Glu::Clamped) => reference::clamped_swiglu(&gate, &up),
+        _ => reference::swiglu(&gate, &up),
+    };
     let bindings = vec![raw(&gate), raw(&up)];
     let x = 75u32.div_ceil(kernel.threads());
     case(kernel, bindings, params::SwiGlu { quads: 75 }, (x, 1), 1, floats(expected))
@@ -269,11 +287,11 @@ fn combine(kernel: Kernel) -> Case {
     for (pair, &expert) in chosen.iter().enumerate() {
         if expert < 6 {
             for i in 0..width {
-                expected[pair / used * width + i] += gates[pair] * parts[pair * width + i];
+                expected[pair / used * width + i] += 0.5 * gates[pair] * parts[pair * width + i];
             }
         }
     }
-    let params = params::Combine { n: n as u32, width: width as u32 / 4, experts: 6, used: used as u32 };
+    let params = params::Combine { n: n as u32, width: width as u32 / 4, experts: 6, used: used as u32, scale: 0.5 };
     let bindings = vec![raw(&chosen), raw(&gates), raw(&parts), raw(&before)];
     let x = (n * width / 4).div_ceil(kernel.threads() as usize) as u32;
     case(kernel, bindings, params, (x, 1), 3, floats(expected))

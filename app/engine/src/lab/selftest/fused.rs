@@ -2,10 +2,11 @@
 
 use potluck_plan::KvCacheType;
 use potluck_shaders::{
-    FAR_SPLIT, Format, Job, Kernel, NEAR, NO_SLOT, SPLIT, params, reference, split_count, split_start,
+    Extras, FAR_SPLIT, Format, Job, Kernel, NEAR, NO_SLOT, SPLIT, params, reference, split_count, split_start,
 };
 
 use super::Case;
+use super::attention::CAP;
 use super::cases::{SLOTS, case, floats};
 use super::data::{Cache, Matrices, Random, Weights, raw, zeros};
 
@@ -202,9 +203,13 @@ struct Attention {
     values: Cache,
     q: Vec<f32>,
     dim: usize,
+    sinks: Vec<f32>,
+    extras: Extras,
 }
 
 const KEY_HEADS: usize = 2;
+/// Window of the split kernels' cases: longer than a split of the far rows, and no multiple of a tile.
+const SPLIT_WINDOW: u32 = 700;
 /// Position of the third row.
 const FAR: u32 = NEAR + FAR_SPLIT + 199;
 
@@ -213,7 +218,7 @@ fn splits() -> usize {
 }
 
 impl Attention {
-    fn new(kv_type: KvCacheType, quads: u16, queries: usize) -> Self {
+    fn new(kv_type: KvCacheType, quads: u16, queries: usize, extras: Extras) -> Self {
         let mut random = Random(16);
         let dim = usize::from(quads) * 4;
         let heads = KEY_HEADS * queries;
@@ -223,12 +228,20 @@ impl Attention {
         let mut cache = || Cache::new(kv_type, dim, &random.floats(5 * 64 * KEY_HEADS * dim));
         let (keys, values) = (cache(), cache());
         let q = random.floats(3 * heads * dim);
-        Self { heads, queries, positions, tables, keys, values, q, dim }
+        let sinks = random.floats(heads);
+        Self { heads, queries, positions, tables, keys, values, q, dim, sinks, extras }
     }
 
     fn params(&self) -> params::Split {
         let scale = 1.0 / (self.dim as f32).sqrt();
-        params::Split { heads: self.heads as u32, kv_heads: KEY_HEADS as u32, scale, splits: splits() as u32 }
+        params::Split {
+            heads: self.heads as u32,
+            kv_heads: KEY_HEADS as u32,
+            scale,
+            splits: splits() as u32,
+            window: SPLIT_WINDOW,
+            cap: CAP,
+        }
     }
 
     fn rows(&self) -> Vec<u8> {
@@ -246,14 +259,21 @@ impl Attention {
         let q = &self.q[(row * self.heads + head) * self.dim..][..self.dim];
         let scale = 1.0 / (self.dim as f64).sqrt();
         let dot = |k: &[f32]| q.iter().zip(k).map(|(q, k)| f64::from(*q) * f64::from(*k)).sum::<f64>() * scale;
-        positions.map(|position| dot(self.cached(&self.keys.values, head, position))).collect()
+        let cap = if self.extras.cap { f64::from(CAP) } else { 0.0 };
+        let score = |position| reference::soft_cap(dot(self.cached(&self.keys.values, head, position)), cap);
+        positions.map(score).collect()
     }
 
     /// Maximum, sum and weighted values over some positions.
     fn part(&self, row: usize, head: usize, positions: std::ops::Range<u32>) -> (f64, f64, Vec<f64>) {
+        let is_first = positions.start == 0;
+        let seen = if self.extras.window { (self.positions[row] + 1).saturating_sub(SPLIT_WINDOW) } else { 0 };
+        let positions = positions.start.max(seen).min(positions.end)..positions.end;
         let scores = self.scores(row, head, positions.clone());
-        let max = scores.iter().copied().fold(f64::MIN, f64::max);
-        let mut total = 0.0;
+        let sink = (self.extras.sinks && is_first).then(|| f64::from(self.sinks[head]));
+        // The kernel's smallest maximum, for a split that sees nothing.
+        let max = scores.iter().copied().chain(sink).fold(-1.0e30, f64::max);
+        let mut total = sink.map_or(0.0, |sink| (sink - max).exp());
         let mut weighted = vec![0.0; self.dim];
         for (position, score) in positions.zip(scores) {
             let weight = (score - max).exp();
@@ -300,9 +320,9 @@ impl Attention {
 pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8) -> Vec<Case> {
     // Query heads that do not fill the last workgroup: 1, 3 or 6 per key head.
     let queries = usize::from(heads) + usize::from(heads) / 2;
-    let a = Attention::new(kv_type, quads, queries);
+    let a = Attention::new(kv_type, quads, queries, kernel.extras());
     let (attended, parts) = (a.attended(false), a.parts());
-    let bindings = vec![
+    let mut bindings = vec![
         a.rows(),
         raw(&a.tables),
         raw(&a.q),
@@ -311,6 +331,7 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8) -> Vec
         zeros(attended.len()),
         zeros(parts.len()),
     ];
+    bindings.extend(a.extras.sinks.then(|| raw(&a.sinks)));
     // A grid with the splits in y, which `fold` would not produce.
     let size = ((KEY_HEADS * queries.div_ceil(usize::from(heads))) as u32, 3);
     [(5, attended), (6, parts)]
@@ -324,7 +345,7 @@ pub fn split(kernel: Kernel, kv_type: KvCacheType, quads: u16, heads: u8) -> Vec
 
 /// The case of rows with several splits.
 pub fn merge(kernel: Kernel, quads: u16) -> Case {
-    let a = Attention::new(KvCacheType::F32, quads, 1);
+    let a = Attention::new(KvCacheType::F32, quads, 1, Extras::NONE);
     let bindings = vec![a.rows(), raw(&a.parts()), zeros(3 * a.heads * a.dim)];
     case(kernel, bindings, a.params(), (a.heads as u32, 3), 2, floats(a.attended(true)))
 }

@@ -4,6 +4,7 @@ mod attention;
 mod cases;
 mod data;
 mod fused;
+mod general;
 #[cfg(test)]
 mod outside;
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use futures::executor::block_on;
-use potluck_model::{Architecture, ModelSpec, UnitMap};
+use potluck_model::{Architecture, ModelSpec, Scales, UnitMap};
 use potluck_plan::KvCacheType;
 use potluck_shaders::{Format, Job, Kernel, KernelVariant, Lanes, Operand, Tile, VectorStrategy, params};
 
@@ -40,6 +40,7 @@ fn engine() -> Engine {
         context: 1,
         norm_epsilon: 1e-5,
         tied_lm_head: true,
+        scales: Scales::default(),
         blocks: Vec::new(),
     };
     Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {})).unwrap()
@@ -232,7 +233,7 @@ fn a_scale_that_is_no_number_counts_as_zero_and_spoils_nothing_else() {
         let chunks = (cols as u32).div_ceil(16);
         let row_bytes = (cols / values * size) as u32;
         let kernel = Kernel::Embed(format);
-        let params = params::Embed { n: 4, first: 0, rows: 4, row_bytes, cols: cols as u32, chunks };
+        let params = params::Embed { n: 4, first: 0, rows: 4, row_bytes, cols: cols as u32, chunks, scale: 1.0 };
         let probe = Probe {
             kernel,
             bindings: vec![bytes, raw(&[0u32, 1, 2, 3]), raw(&vec![f32::NAN; 4 * cols])],
@@ -275,8 +276,16 @@ fn keys_and_values_are_stored_as_outside_software_would() {
             let kernel =
                 Kernel::Rope { kv_type, pairs: potluck_shaders::Pairs::Halves, qk_norm: false, factors: false };
             let dim_u32 = dim as u32;
-            let params =
-                params::Rope { n: n as u32, heads: 1, kv_heads: 1, head_dim: dim_u32, dims: dim_u32, epsilon: 1e-5 };
+            let params = params::Rope {
+                n: n as u32,
+                heads: 1,
+                kv_heads: 1,
+                head_dim: dim_u32,
+                dims: dim_u32,
+                epsilon: 1e-5,
+                magnitude: 1.0,
+                ..Default::default()
+            };
             let bytes = 4 * kv_type.head_words(dim_u32) as usize;
             let threads = (3 * n) as u32 * Kernel::rope_threads(kv_type, dim_u32);
             let probe = |output| Probe {

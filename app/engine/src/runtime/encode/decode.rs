@@ -4,9 +4,10 @@ use potluck_plan::BlockIndex;
 use potluck_shaders::{Kernel, Operand, params};
 
 use super::fused::Vectors;
-use super::{Batch, Pairing, Product};
+use super::{Batch, Pairing, Product, extras};
 use crate::runtime::core::Core;
 use crate::runtime::layout::{Key, Place, Scratch};
+use crate::runtime::memory::Slice;
 use crate::runtime::recorder::{Recorder, Size};
 use crate::runtime::sizes::split_count;
 
@@ -26,21 +27,29 @@ impl Core {
     }
 
     /// Attention of the batch in scratch, over splits of the context or query by query.
-    pub(super) fn decode_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
+    pub(super) fn decode_attention(
+        &mut self,
+        rec: &mut Recorder,
+        block: BlockIndex,
+        batch: Batch,
+        sinks: Option<&Slice>,
+    ) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
         // Query heads per key head, and workgroups that share them.
         let queries = a.heads / a.kv_heads.max(1);
-        let Some([split, merge]) = self.profile.split(kv_type, (a.head_dim / 4) as u16, queries) else {
-            return self.rowwise_attention(rec, block, batch);
+        let Some([split, merge]) = self.profile.split(kv_type, (a.head_dim / 4) as u16, queries, extras(&a)) else {
+            return self.rowwise_attention(rec, block, batch, sinks);
         };
         let Kernel::Split { heads: at_once, .. } = split else { return };
         let groups = a.kv_heads * queries.div_ceil(u32::from(at_once));
         let params = params::Split {
             heads: a.heads,
             kv_heads: a.kv_heads,
-            scale: 1.0 / (a.head_dim as f32).sqrt(),
+            scale: a.scale,
             splits: split_count(&self.settings),
+            window: a.window.unwrap_or(0),
+            cap: a.score_cap,
         };
         let params = bytemuck::bytes_of(&params);
         let keys = self.memory.whole(Key::Keys(block));
@@ -48,7 +57,8 @@ impl Core {
         let [rows, pages, query, attended, parts] =
             [Scratch::Rows, Scratch::KvPages, Scratch::Query, Scratch::Attended, Scratch::Splits]
                 .map(|scratch| self.scratch(scratch));
-        let bindings = [&rows, &pages, &query, &keys, &values, &attended, &parts];
+        let mut bindings = vec![&rows, &pages, &query, &keys, &values, &attended, &parts];
+        bindings.extend(sinks);
         let size = Size::Splits { x: groups, z: batch.n };
         rec.dispatch_sized(&mut self.tools(), split, &bindings, params, size);
         rec.cost_of_reach(2 * u64::from(batch.n * groups) * self.head_bytes(&a));
@@ -71,8 +81,11 @@ impl Core {
             let kernel = kernel(self, matrix.shape.format);
             self.expert_product(rec, pairing, batch, (kernel, matrix, false), (&normed, y), which);
         }
-        self.swiglu(rec, batch.n * pairing.used * places.gate.shape.rows / 4);
+        let pairs = batch.n * pairing.used;
+        self.expert_biases(rec, pairing, &[(0, &gate), (1, &up)], pairs);
+        self.activate(rec, pairing.activation, pairs * places.gate.shape.rows / 4);
         let kernel = kernel(self, places.down.shape.format);
         self.expert_product(rec, pairing, batch, (kernel, &places.down, true), (&up, &parts), which);
+        self.expert_biases(rec, pairing, &[(2, &parts)], pairs);
     }
 }

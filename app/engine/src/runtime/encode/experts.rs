@@ -1,9 +1,9 @@
 //! The feed-forward half of a block with experts: routing, the chosen experts, and their weighted sum. Each part is the
 //! same whether the experts are here or elsewhere, so that the bits are too.
 
-use potluck_model::{FeedForwardSpec, TensorRole};
+use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, SharedSpec, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Kernel, params};
+use potluck_shaders::{Addition, Kernel, params};
 
 use super::{Batch, Pairing, Product};
 use crate::runtime::core::Core;
@@ -15,14 +15,21 @@ use crate::runtime::recorder::Recorder;
 impl Core {
     /// Experts used per token, experts of the block, and whether the weights are normalized.
     pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32, bool), EngineError> {
+        let experts = self.expert_spec(block)?;
+        Ok((experts.used, experts.count, experts.router.normalize))
+    }
+
+    /// The description of a block's experts.
+    fn expert_spec(&self, block: BlockIndex) -> Result<&ExpertsSpec, EngineError> {
         match self.spec.blocks.get(usize::from(block.0)).map(|block| &block.feed_forward) {
-            Some(&FeedForwardSpec::Experts { count, used, normalize, .. }) => Ok((used, count, normalize)),
-            Some(_) => Err(EngineError::NoExperts(block)),
+            Some(FeedForwardSpec::Experts(experts)) => Ok(experts),
+            Some(FeedForwardSpec::Dense(_)) => Err(EngineError::NoExperts(block)),
             None => Err(EngineError::NoSuchBlock(block)),
         }
     }
 
-    /// Norm and expert selection: the normed vectors, the chosen experts and their weights.
+    /// Norm and expert selection: the normed vectors, the chosen experts and their weights. A shared expert's output is
+    /// added to the hidden vectors here, so that it does not matter where the others run.
     pub fn route(
         &mut self,
         rec: &mut Recorder,
@@ -31,26 +38,122 @@ impl Core {
         batch: Batch,
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::Router(block);
-        let (used, experts, normalize) = self.routing(block)?;
+        let experts = self.expert_spec(block)?.clone();
         let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
         self.norm(rec, &gain, 0, batch.n);
         let place = self.place(layout, unit, TensorRole::Router)?;
-        if batch.class == KernelClass::Prefill || !self.fused_scores(rec, place, &gain, batch.n) {
+        let fuses = batch.class == KernelClass::Decode && !experts.router.bias;
+        if !fuses || !self.fused_scores(rec, place, &gain, batch.n) {
+            let bias = match experts.router.bias {
+                true => Some(self.vector(layout, unit, TensorRole::RouterBias)?),
+                false => None,
+            };
             let (normed, scores) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Scores));
-            let to = Product { x: &normed, y: &scores, y_stride: experts, y_offset: 0, add: false, bias: None };
+            let to = Product { x: &normed, y: &scores, y_stride: experts.count, y_offset: 0, add: false, bias };
             self.product(rec, place, batch, to);
         }
-        self.choose(rec, params::Router { n: batch.n, experts, used, normalize: u32::from(normalize) });
-        Ok(())
+        self.choose(rec, layout, block, &experts, batch.n)?;
+        match experts.shared {
+            Some(shared) => self.shared_expert(rec, layout, block, (experts.activation, shared), &gain, batch),
+            None => Ok(()),
+        }
     }
 
     /// Selects the best experts from each token's scores.
-    pub(super) fn choose(&mut self, rec: &mut Recorder, params: params::Router) {
+    fn choose(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        spec: &ExpertsSpec,
+        n: u32,
+    ) -> Result<(), EngineError> {
+        let (experts, used, router) = (spec.count, spec.used, &spec.router);
         let scores = self.scratch(Scratch::Scores);
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
-        let kernel = self.profile.router();
-        let groups = if kernel.fallback().is_some() { params.n } else { Self::groups(kernel, params.n) };
-        rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
+        let kernel = self.profile.router(router);
+        let normalize = u32::from(router.normalize);
+        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
+        let Kernel::Choose { .. } = kernel else {
+            let params = params::Router { n, experts, used, normalize };
+            rec.dispatch(&mut self.tools(), kernel, &[&scores, &chosen, &gates], &params, groups, 1);
+            return Ok(());
+        };
+        let params = params::Choose { n, experts, used, normalize, scale: router.scale };
+        let bias = match router.selection_bias {
+            true => Some(self.vector(layout, WeightUnit::Router(block), TensorRole::SelectionBias)?),
+            false => None,
+        };
+        let mut bindings = vec![&scores, &chosen, &gates];
+        bindings.extend(&bias);
+        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, 1);
+        Ok(())
+    }
+
+    /// The network beside the experts, from the normed vectors, added to the hidden ones.
+    fn shared_expert(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        (activation, shared): (Activation, SharedSpec),
+        gain: &Slice,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let unit = WeightUnit::SharedExpert(block);
+        let normed = self.scratch(Scratch::Normed);
+        let fuses = batch.class == KernelClass::Decode && activation == Activation::SwiGlu;
+        if !fuses || !self.fused_gate(rec, layout, unit, gain, batch.n)? {
+            self.gate_and_up(rec, layout, unit, activation, &normed, batch)?;
+        }
+        let (up, parts) = (self.scratch(Scratch::Up), self.scratch(Scratch::Parts));
+        let width = self.spec.hidden;
+        let down = self.place(layout, unit, TensorRole::Down)?;
+        let direct = !shared.gated && self.spec.scales.residual == 1.0;
+        let hidden = self.scratch(Scratch::Hidden);
+        let y = if direct { &hidden } else { &parts };
+        let to = Product { x: &up, y, y_stride: width, y_offset: 0, add: direct, bias: None };
+        self.product(rec, down, batch, to);
+        if shared.gated {
+            let scores = self.scratch(Scratch::Scores);
+            let place = self.place(layout, unit, TensorRole::SharedRouter)?;
+            let to = Product { x: &normed, y: &scores, y_stride: 1, y_offset: 0, add: false, bias: None };
+            self.product(rec, place, batch, to);
+            self.residual(rec, (Addition::Gated, Some(&scores)), &parts, batch.n);
+        } else if !direct {
+            self.residual(rec, (Addition::Scaled, None), &parts, batch.n);
+        }
+        Ok(())
+    }
+
+    /// Adds biases of the chosen experts (0: gate, 1: up, 2: down) to the vectors of their pairs.
+    pub(super) fn expert_biases(
+        &mut self,
+        rec: &mut Recorder,
+        pairing: &Pairing<'_>,
+        which: &[(usize, &Slice)],
+        pairs: u32,
+    ) {
+        let Some(biases) = &pairing.places.biases else { return };
+        let (slots, chosen) = (self.slot_table(pairing), self.scratch(Scratch::Chosen));
+        for &(index, y) in which {
+            let bias = &biases[index];
+            for &(slot_first, slot_count, key) in &bias.chunks {
+                let params = params::ExpertBias {
+                    pairs,
+                    width: bias.shape.cols,
+                    experts: pairing.experts,
+                    slot_first,
+                    slot_count,
+                    stride: (bias.stride / 4) as u32,
+                    inside: (bias.inside / 4) as u32,
+                };
+                let values = self.memory.whole(key);
+                let kernel = Kernel::ExpertBias;
+                let groups = Self::groups(kernel, pairs * params.width);
+                rec.dispatch(&mut self.tools(), kernel, &[&values, y, &slots, &chosen], &params, groups, 1);
+            }
+        }
     }
 
     /// Outputs of the experts held here, from `Scratch::Normed` and `Scratch::Chosen` into `Scratch::Parts`: one vector
@@ -62,10 +165,10 @@ impl Core {
         block: BlockIndex,
         batch: Batch,
     ) -> Result<(), EngineError> {
-        let (used, experts, _) = self.routing(block)?;
+        let &ExpertsSpec { used, count: experts, activation, .. } = self.expert_spec(block)?;
         let first = WeightUnit::Expert(block, potluck_plan::ExpertId(0));
         let places = layout.experts.get(&block).ok_or(EngineError::NotResident(first))?;
-        let pairing = Pairing { places, used, experts };
+        let pairing = Pairing { places, used, experts, activation };
         match batch.class {
             KernelClass::Decode => self.decode_experts(rec, &pairing, batch),
             KernelClass::Prefill => self.prefill_experts(rec, &pairing, batch),
@@ -79,7 +182,7 @@ impl Core {
         let (chosen, gates) = (self.scratch(Scratch::Chosen), self.scratch(Scratch::Gates));
         let (parts, hidden) = (self.scratch(Scratch::Parts), self.scratch(Scratch::Hidden));
         let width = self.spec.hidden / 4;
-        let params = params::Combine { n, width, experts, used };
+        let params = params::Combine { n, width, experts, used, scale: self.spec.scales.residual };
         let kernel = Kernel::Combine;
         let groups = Self::groups(kernel, n * width);
         rec.dispatch(&mut self.tools(), kernel, &[&chosen, &gates, &parts, &hidden], &params, groups, 1);

@@ -1,7 +1,7 @@
 //! Decode with few dispatches: fuses products with the norm before them and the activation, bias or sum after them. If
 //! the separate kernels must be used instead, a function that returns a `bool` returns false and records nothing.
 
-use potluck_model::{AttentionSpec, TensorRole};
+use potluck_model::{Activation, AttentionSpec, TensorRole};
 use potluck_plan::WeightUnit;
 use potluck_shaders::{Job, Kernel, params};
 
@@ -33,7 +33,7 @@ pub(super) struct Vectors<'a> {
 }
 
 /// Byte range of one binding that covers some pieces: first byte and one past the last.
-fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) {
+pub(super) fn span(pieces: impl Iterator<Item = Segment> + Clone) -> (u64, u64) {
     let first = pieces.clone().map(|segment| segment.offset).min().unwrap_or(0);
     (first, pieces.map(|segment| segment.offset + segment.bytes).max().unwrap_or(0))
 }
@@ -222,6 +222,9 @@ impl Core {
     /// Networks of the chosen experts, from the normed vectors into `Scratch::Parts`.
     pub(super) fn fused_experts(&mut self, rec: &mut Recorder, pairing: &Pairing<'_>, n: u32) -> bool {
         let (gate, up, down) = (&pairing.places.gate, &pairing.places.up, &pairing.places.down);
+        if pairing.activation != Activation::SwiGlu || pairing.places.biases.is_some() {
+            return false;
+        }
         let together = gate.shape == up.shape && gate.chunks == up.chunks;
         let gated = self.profile.fused(gate.shape.format, Job::GatedExpert, 1);
         let product = self.profile.fused(down.shape.format, Job::ExpertDown, 1);

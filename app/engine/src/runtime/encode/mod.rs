@@ -1,12 +1,12 @@
 //! The kernels of each half of a block, in order. `decode` and `prefill` contain what differs by kernel class.
 
-use potluck_model::{AttentionSpec, RopePairs, TensorRole};
+use potluck_model::{Activation, AttentionSpec, FeedForwardSpec, QkNorm, RopeFactors, RopePairs, TensorRole};
 use potluck_plan::{BlockIndex, KernelClass, WeightUnit};
-use potluck_shaders::{Kernel, Pairs, SEGMENT, params};
+use potluck_shaders::{Addition, Extras, Glu, Kernel, Pairs, SEGMENT, params};
 
 use crate::runtime::core::Core;
-use crate::runtime::error::EngineError;
-use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratch};
+use crate::runtime::error::{EngineError, LayoutError};
+use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratch, Segment};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 
@@ -37,6 +37,51 @@ struct Pairing<'a> {
     places: &'a ExpertPlaces,
     used: u32,
     experts: u32,
+    activation: Activation,
+}
+
+/// The last product of a half of a block, whose result goes into the hidden vectors.
+struct Output<'a> {
+    unit: WeightUnit,
+    matrix: TensorRole,
+    bias: Option<TensorRole>,
+    /// Norm of the result.
+    norm: Option<TensorRole>,
+    x: &'a Slice,
+}
+
+/// What attention does besides the softmax.
+pub(crate) fn extras(a: &AttentionSpec) -> Extras {
+    Extras { window: a.window.is_some(), cap: a.score_cap > 0.0, sinks: a.sinks }
+}
+
+/// Which values of a head rotate together.
+pub(crate) fn pairs(a: &AttentionSpec) -> Pairs {
+    match a.rope.pairs {
+        RopePairs::Adjacent => Pairs::Adjacent,
+        RopePairs::Halves => Pairs::Halves,
+    }
+}
+
+/// The kernel of an activation.
+pub(crate) fn activation(activation: Activation) -> Kernel {
+    match activation {
+        Activation::SwiGlu => Kernel::SwiGlu,
+        Activation::GeGlu => Kernel::Glu(Glu::Gelu),
+        Activation::ClampedSwiGlu => Kernel::Glu(Glu::Clamped),
+    }
+}
+
+/// Uniform of the attention kernels that take whole contexts.
+fn attention_params(a: &AttentionSpec, n: u32) -> params::Attention {
+    params::Attention {
+        n,
+        heads: a.heads,
+        kv_heads: a.kv_heads,
+        scale: a.scale,
+        window: a.window.unwrap_or(0),
+        cap: a.score_cap,
+    }
 }
 
 impl Core {
@@ -118,6 +163,7 @@ impl Core {
                 row_bytes: place.shape.row_bytes,
                 cols: place.shape.cols,
                 chunks: place.shape.chunks(),
+                scale: self.spec.scales.embedding,
             };
             let weights = self.memory.slice(segment.key, segment.offset, segment.bytes);
             let x = Self::groups(kernel, n * params.chunks);
@@ -126,7 +172,47 @@ impl Core {
         Ok(())
     }
 
-    /// Norm, attention and output projection, added to the hidden vectors.
+    /// The last product of a half of a block, added to the hidden vectors: at once if nothing comes between.
+    fn add_output(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        out: Output<'_>,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let place = self.place(layout, out.unit, out.matrix)?;
+        let bias = out.bias.map(|bias| self.vector(layout, out.unit, bias)).transpose()?;
+        let width = self.spec.hidden;
+        let direct = out.norm.is_none() && self.spec.scales.residual == 1.0;
+        let y = self.scratch(if direct { Scratch::Hidden } else { Scratch::Normed });
+        let to = Product { x: out.x, y: &y, y_stride: width, y_offset: 0, add: direct, bias };
+        self.product(rec, place, batch, to);
+        if direct {
+            return Ok(());
+        }
+        match out.norm {
+            Some(norm) => {
+                let gain = self.vector(layout, out.unit, norm)?;
+                self.residual(rec, (Addition::Normed, Some(&gain)), &y, batch.n);
+            }
+            None => self.residual(rec, (Addition::Scaled, None), &y, batch.n),
+        }
+        Ok(())
+    }
+
+    /// Adds `n` vectors to the hidden ones, by way of a norm's gain or of scores.
+    fn residual(&mut self, rec: &mut Recorder, (how, operand): (Addition, Option<&Slice>), x: &Slice, n: u32) {
+        let (width, scale, epsilon) = (self.spec.hidden / 4, self.spec.scales.residual, self.spec.norm_epsilon);
+        let params = params::Residual { n, width, scale, epsilon };
+        let kernel = self.profile.residual(how);
+        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
+        let hidden = self.scratch(Scratch::Hidden);
+        let mut bindings = vec![x, &hidden];
+        bindings.extend(operand);
+        rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, 1);
+    }
+
+    /// Attention with its norms and projections, added to the hidden vectors.
     pub fn token_mixer(
         &mut self,
         rec: &mut Recorder,
@@ -136,72 +222,171 @@ impl Core {
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::TokenMixer(block);
         let a = self.spec.attention(usize::from(block.0)).clone();
+        self.project(rec, layout, unit, &a, batch)?;
+        if a.qk_norm == QkNorm::Row {
+            self.norm_part(rec, &self.vector(layout, unit, TensorRole::QueryNorm)?, &a, (0, a.heads), batch.n);
+            self.norm_part(rec, &self.vector(layout, unit, TensorRole::KeyNorm)?, &a, (a.heads, a.kv_heads), batch.n);
+        }
+        self.rope(rec, layout, block, &a, batch)?;
+        let sinks = match a.sinks {
+            true => Some(self.vector(layout, unit, TensorRole::Sinks)?),
+            false => None,
+        };
+        match batch.class {
+            KernelClass::Decode => self.decode_attention(rec, block, batch, sinks.as_ref()),
+            KernelClass::Prefill => self.prefill_attention(rec, block, batch, sinks.as_ref()),
+        }
+        let attended = self.scratch(Scratch::Attended);
+        let out = Output {
+            unit,
+            matrix: TensorRole::AttentionOutput,
+            bias: a.output_bias.then_some(TensorRole::AttentionOutputBias),
+            norm: a.norms.after.then_some(TensorRole::AttentionPostNorm),
+            x: &attended,
+        };
+        self.add_output(rec, layout, out, batch)
+    }
+
+    /// Queries, keys and values of the hidden vectors into `Scratch::Qkv`.
+    fn project(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        unit: WeightUnit,
+        a: &AttentionSpec,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
         let width = (a.heads + 2 * a.kv_heads) * a.head_dim;
-        let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
-        let qkv = self.scratch(Scratch::Qkv);
         let parts = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
             (TensorRole::Key, TensorRole::KeyBias, a.heads * a.head_dim),
             (TensorRole::Value, TensorRole::ValueBias, (a.heads + a.kv_heads) * a.head_dim),
         ];
-        let fused = batch.class == KernelClass::Decode
-            && self.fused_projection(rec, layout, unit, &parts, &gain, (&a, batch.n))?;
-        if !fused {
-            self.norm(rec, &gain, 0, batch.n);
-            let normed = self.scratch(Scratch::Normed);
-            for (role, bias, y_offset) in parts {
-                let place = self.place(layout, unit, role)?;
-                let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
-                let to = Product { x: &normed, y: &qkv, y_stride: width, y_offset, add: false, bias };
-                self.product(rec, place, batch, to);
+        if a.norms.before {
+            let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
+            if batch.class == KernelClass::Decode
+                && self.fused_projection(rec, layout, unit, &parts, &gain, (a, batch.n))?
+            {
+                return Ok(());
             }
+            self.norm(rec, &gain, 0, batch.n);
         }
+        let x = self.scratch(if a.norms.before { Scratch::Normed } else { Scratch::Hidden });
+        let qkv = self.scratch(Scratch::Qkv);
+        for (role, bias, y_offset) in parts {
+            let place = self.place(layout, unit, role)?;
+            let bias = if a.qkv_bias { Some(self.vector(layout, unit, bias)?) } else { None };
+            let to = Product { x: &x, y: &qkv, y_stride: width, y_offset, add: false, bias };
+            self.product(rec, place, batch, to);
+        }
+        Ok(())
+    }
 
-        let kv_type = self.settings.kv_cache;
-        let keys = self.memory.whole(Key::Keys(block));
-        let values = self.memory.whole(Key::Values(block));
-        let rows = self.scratch(Scratch::Rows);
-        let query = self.scratch(Scratch::Query);
-        let rope_table = self.memory.slice(
-            Key::Scratch(Scratch::Tables),
-            layout.rope_table[&block],
-            (u64::from(a.rope.dims) * 2).max(4),
-        );
-        let mut bindings = vec![rows.clone(), qkv, rope_table, query.clone(), keys.clone(), values.clone()];
-        if a.qk_norm {
-            bindings.push(self.vector(layout, unit, TensorRole::QueryNorm)?);
-            bindings.push(self.vector(layout, unit, TensorRole::KeyNorm)?);
-        }
-        if a.rope.factors {
-            bindings.push(self.vector(layout, unit, TensorRole::RopeFactors)?);
-        }
-        let pairs = match a.rope.pairs {
-            RopePairs::Adjacent => Pairs::Adjacent,
-            RopePairs::Halves => Pairs::Halves,
+    /// RMSNorm in place of all values of some heads of each position in `Scratch::Qkv`.
+    fn norm_part(&mut self, rec: &mut Recorder, gain: &Slice, a: &AttentionSpec, (first, count): (u32, u32), n: u32) {
+        let quads = a.head_dim / 4;
+        let params = params::NormPart {
+            n,
+            width: count * quads,
+            stride: (a.heads + 2 * a.kv_heads) * quads,
+            offset: first * quads,
+            epsilon: self.spec.norm_epsilon,
         };
-        let kernel = Kernel::Rope { kv_type, pairs, qk_norm: a.qk_norm, factors: a.rope.factors };
-        let params = params::Rope {
+        let kernel = self.profile.norm_part();
+        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
+        let qkv = self.scratch(Scratch::Qkv);
+        rec.dispatch(&mut self.tools(), kernel, &[&qkv, gain], &params, groups, 1);
+    }
+
+    /// The tensor with a block's rotary factors for the reserved context.
+    pub(crate) fn rope_factors(&self, a: &AttentionSpec) -> Option<TensorRole> {
+        match a.rope.factors {
+            RopeFactors::None => None,
+            _ if a.rope.dims == 0 => None,
+            RopeFactors::ByContext { original } if self.settings.context > original => {
+                Some(TensorRole::RopeFactorsLong)
+            }
+            RopeFactors::Fixed | RopeFactors::ByContext { .. } => Some(TensorRole::RopeFactors),
+        }
+    }
+
+    /// Rotates queries and keys, and stores keys and values.
+    fn rope(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        block: BlockIndex,
+        a: &AttentionSpec,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let unit = WeightUnit::TokenMixer(block);
+        let kv_type = self.settings.kv_cache;
+        let tables = Key::Scratch(Scratch::Tables);
+        let mut bindings = vec![
+            self.scratch(Scratch::Rows),
+            self.scratch(Scratch::Qkv),
+            self.memory.slice(tables, layout.rope_table[&block], (u64::from(a.rope.dims) * 2).max(4)),
+            self.scratch(Scratch::Query),
+            self.memory.whole(Key::Keys(block)),
+            self.memory.whole(Key::Values(block)),
+        ];
+        let qk_norm = a.qk_norm == QkNorm::Head;
+        let factors = self.rope_factors(a);
+        let temperature = a.rope.temperature;
+        let mut params = params::Rope {
             n: batch.n,
             heads: a.heads,
             kv_heads: a.kv_heads,
             head_dim: a.head_dim,
             dims: a.rope.dims,
             epsilon: self.spec.norm_epsilon,
+            magnitude: a.rope.magnitude,
+            growth: temperature.map_or(0.0, |temperature| temperature.scale),
+            step: temperature.map_or(0, |temperature| temperature.step),
+            ..Default::default()
         };
+        match (qk_norm, factors) {
+            (true, Some(factors)) => {
+                let roles = [TensorRole::QueryNorm, TensorRole::KeyNorm, factors];
+                let (joined, at) = self.joined(layout, unit, roles)?;
+                bindings.push(joined);
+                [params.q_gain, params.k_gain, params.factors] = at;
+            }
+            (true, None) => {
+                bindings.push(self.vector(layout, unit, TensorRole::QueryNorm)?);
+                bindings.push(self.vector(layout, unit, TensorRole::KeyNorm)?);
+            }
+            (false, Some(factors)) => bindings.push(self.vector(layout, unit, factors)?),
+            (false, None) => {}
+        }
+        let kernel = Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors: factors.is_some() };
         let threads = batch.n * (a.heads + 2 * a.kv_heads) * Kernel::rope_threads(kv_type, a.head_dim);
         let bound: Vec<&Slice> = bindings.iter().collect();
         rec.dispatch(&mut self.tools(), kernel, &bound, &params, Self::groups(kernel, threads), 1);
-
-        match batch.class {
-            KernelClass::Decode => self.decode_attention(rec, block, batch),
-            KernelClass::Prefill => self.prefill_attention(rec, block, batch),
-        }
-        let attended = self.scratch(Scratch::Attended);
-        let hidden = self.scratch(Scratch::Hidden);
-        let place = self.place(layout, unit, TensorRole::AttentionOutput)?;
-        let to = Product { x: &attended, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
-        self.product(rec, place, batch, to);
         Ok(())
+    }
+
+    /// One binding that covers several vectors of a unit, and the first value of each in it.
+    fn joined<const N: usize>(
+        &self,
+        layout: &Layout,
+        unit: WeightUnit,
+        roles: [TensorRole; N],
+    ) -> Result<(Slice, [u32; N]), EngineError> {
+        let mut segments: Vec<Segment> = Vec::with_capacity(N);
+        for role in roles {
+            segments.push(self.place(layout, unit, role)?.segments[0]);
+        }
+        let key = segments[0].key;
+        if segments.iter().any(|segment| segment.key != key) {
+            let text = format!("The vectors of {unit:?} lie in several buffers, which one binding cannot cover.");
+            return Err(LayoutError::UnsupportedShape(text).into());
+        }
+        let (from, to) = fused::span(segments.iter().copied());
+        let mut at = [0; N];
+        // The casts cannot truncate: vectors lie next to each other.
+        at.iter_mut().zip(&segments).for_each(|(at, segment)| *at = ((segment.offset - from) / 4) as u32);
+        Ok((self.memory.slice(key, from, to - from), at))
     }
 
     /// Bytes of one head's keys or values at one position.
@@ -210,28 +395,24 @@ impl Core {
     }
 
     /// Attends with each query of the batch separately over the pages of its conversation.
-    fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
+    fn rowwise_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch, sinks: Option<&Slice>) {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
         let keys = self.memory.whole(Key::Keys(block));
         let values = self.memory.whole(Key::Values(block));
         let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
-        let kernel = self.profile.attention(kv_type, (a.head_dim / 4) as u16);
-        let params = params::Attention {
-            n: batch.n,
-            heads: a.heads,
-            kv_heads: a.kv_heads,
-            scale: 1.0 / (a.head_dim as f32).sqrt(),
-        };
+        let kernel = self.profile.attention(kv_type, (a.head_dim / 4) as u16, extras(&a));
+        let params = attention_params(&a, batch.n);
         let (pages, attended) = (self.scratch(Scratch::KvPages), self.scratch(Scratch::Attended));
         let (x, z) =
             if kernel.fallback().is_some() { (a.heads, batch.n) } else { (Self::groups(kernel, batch.n * a.heads), 1) };
-        let bindings = [&rows, &pages, &query, &keys, &values, &attended];
+        let mut bindings = vec![&rows, &pages, &query, &keys, &values, &attended];
+        bindings.extend(sinks);
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, x, z);
         rec.cost_of_reach(2 * u64::from(batch.n * a.heads) * self.head_bytes(&a));
     }
 
-    /// Norm and dense feed-forward network, added to the hidden vectors.
+    /// A dense feed-forward network with its norms, added to the hidden vectors.
     pub fn dense(
         &mut self,
         rec: &mut Recorder,
@@ -240,30 +421,56 @@ impl Core {
         batch: Batch,
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::Dense(block);
-        let gain = self.vector(layout, unit, TensorRole::FeedForwardNorm)?;
-        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
-        let fused = batch.class == KernelClass::Decode && self.fused_gate(rec, layout, unit, &gain, batch.n)?;
+        let FeedForwardSpec::Dense(dense) = self.spec.blocks[usize::from(block.0)].feed_forward.clone() else {
+            return Err(EngineError::NoSuchBlock(block));
+        };
+        let gain = match dense.norms.before {
+            true => Some(self.vector(layout, unit, TensorRole::FeedForwardNorm)?),
+            false => None,
+        };
+        let fuses = batch.class == KernelClass::Decode && dense.activation == Activation::SwiGlu;
+        let fused = match &gain {
+            Some(gain) if fuses => self.fused_gate(rec, layout, unit, gain, batch.n)?,
+            _ => false,
+        };
         if !fused {
-            self.norm(rec, &gain, 0, batch.n);
-            let normed = self.scratch(Scratch::Normed);
-            let mut inner = 0;
-            for (role, y) in [(TensorRole::Gate, &gate), (TensorRole::Up, &up)] {
-                let place = self.place(layout, unit, role)?;
-                inner = place.shape.rows;
-                let to = Product { x: &normed, y, y_stride: inner, y_offset: 0, add: false, bias: None };
-                self.product(rec, place, batch, to);
+            if let Some(gain) = &gain {
+                self.norm(rec, gain, 0, batch.n);
             }
-            self.swiglu(rec, batch.n * inner / 4);
+            let x = self.scratch(if gain.is_some() { Scratch::Normed } else { Scratch::Hidden });
+            self.gate_and_up(rec, layout, unit, dense.activation, &x, batch)?;
         }
-        let hidden = self.scratch(Scratch::Hidden);
-        let place = self.place(layout, unit, TensorRole::Down)?;
-        let to = Product { x: &up, y: &hidden, y_stride: self.spec.hidden, y_offset: 0, add: true, bias: None };
-        self.product(rec, place, batch, to);
+        let up = self.scratch(Scratch::Up);
+        let norm = dense.norms.after.then_some(TensorRole::FeedForwardPostNorm);
+        let out = Output { unit, matrix: TensorRole::Down, bias: None, norm, x: &up };
+        self.add_output(rec, layout, out, batch)
+    }
+
+    /// `activation(gate) · up` of some vectors into `Scratch::Up`, in separate steps.
+    fn gate_and_up(
+        &mut self,
+        rec: &mut Recorder,
+        layout: &Layout,
+        unit: WeightUnit,
+        activation: Activation,
+        x: &Slice,
+        batch: Batch,
+    ) -> Result<(), EngineError> {
+        let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
+        let mut inner = 0;
+        for (role, y) in [(TensorRole::Gate, &gate), (TensorRole::Up, &up)] {
+            let place = self.place(layout, unit, role)?;
+            inner = place.shape.rows;
+            let to = Product { x, y, y_stride: inner, y_offset: 0, add: false, bias: None };
+            self.product(rec, place, batch, to);
+        }
+        self.activate(rec, activation, batch.n * inner / 4);
         Ok(())
     }
 
-    fn swiglu(&mut self, rec: &mut Recorder, quads: u32) {
-        let kernel = Kernel::SwiGlu;
+    /// The activation of `Scratch::Gate`, times `Scratch::Up`, in place.
+    fn activate(&mut self, rec: &mut Recorder, how: Activation, quads: u32) {
+        let kernel = activation(how);
         let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
         let groups = Self::groups(kernel, quads);
         rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::SwiGlu { quads }, groups, 1);
@@ -275,15 +482,27 @@ impl Core {
         let gain = self.vector(layout, unit, TensorRole::OutputNorm)?;
         let role = if self.spec.tied_lm_head { TensorRole::TokenEmbedding } else { TensorRole::Output };
         let place = self.place(layout, unit, role)?;
-        if self.fused_logits(rec, place, &gain, (first, n)) {
-            return Ok(());
+        if !self.fused_logits(rec, place, &gain, (first, n)) {
+            self.norm(rec, &gain, first, n);
+            let (normed, logits) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Logits));
+            let to =
+                Product { x: &normed, y: &logits, y_stride: self.spec.vocabulary, y_offset: 0, add: false, bias: None };
+            self.product(rec, place, Batch { n, class: KernelClass::Decode }, to);
         }
-        self.norm(rec, &gain, first, n);
-        let (normed, logits) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Logits));
-        let to =
-            Product { x: &normed, y: &logits, y_stride: self.spec.vocabulary, y_offset: 0, add: false, bias: None };
-        self.product(rec, place, Batch { n, class: KernelClass::Decode }, to);
+        if self.scales_logits() {
+            let scales = self.spec.scales;
+            let params =
+                params::ScaleLogits { count: n * self.spec.vocabulary, scale: scales.logits, cap: scales.logit_cap };
+            let logits = self.scratch(Scratch::Logits);
+            let groups = Self::groups(Kernel::ScaleLogits, params.count);
+            rec.dispatch(&mut self.tools(), Kernel::ScaleLogits, &[&logits], &params, groups, 1);
+        }
         Ok(())
+    }
+
+    /// Whether logits have a factor or a soft cap.
+    pub(crate) fn scales_logits(&self) -> bool {
+        self.spec.scales.logits != 1.0 || self.spec.scales.logit_cap > 0.0
     }
 
     /// Best `count` candidates of the `n` rows in `Scratch::Logits` into rows `first..first + n` of

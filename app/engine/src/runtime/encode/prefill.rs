@@ -3,7 +3,7 @@
 use potluck_plan::BlockIndex;
 use potluck_shaders::{Kernel, Operand, params};
 
-use super::{Batch, Pairing, Product};
+use super::{Batch, Pairing, Product, attention_params, extras};
 use crate::runtime::core::Core;
 use crate::runtime::layout::{ExpertMatrix, Key, Place, Scratch};
 use crate::runtime::memory::Slice;
@@ -20,14 +20,20 @@ impl Core {
     }
 
     /// Attention of the batch in scratch: in tiles, or token by token where barriers are prohibitively slow.
-    pub(super) fn prefill_attention(&mut self, rec: &mut Recorder, block: BlockIndex, batch: Batch) {
+    pub(super) fn prefill_attention(
+        &mut self,
+        rec: &mut Recorder,
+        block: BlockIndex,
+        batch: Batch,
+        sinks: Option<&Slice>,
+    ) {
         let a = self.spec.attention(usize::from(block.0)).clone();
-        let (heads, kv_heads, head_dim) = (a.heads, a.kv_heads, a.head_dim);
-        let Some(kernel) = self.profile.flash_attention(self.settings.kv_cache, (head_dim / 4) as u16) else {
-            return self.rowwise_attention(rec, block, batch);
+        let (kv_type, quads) = (self.settings.kv_cache, (a.head_dim / 4) as u16);
+        let Some(kernel) = self.profile.flash_attention(kv_type, quads, extras(&a)) else {
+            return self.rowwise_attention(rec, block, batch, sinks);
         };
-        let params = params::Attention { n: batch.n, heads, kv_heads, scale: 1.0 / (head_dim as f32).sqrt() };
-        let bindings = [
+        let params = attention_params(&a, batch.n);
+        let mut bindings = vec![
             self.scratch(Scratch::Rows),
             self.scratch(Scratch::KvPages),
             self.scratch(Scratch::Query),
@@ -36,8 +42,10 @@ impl Core {
             self.scratch(Scratch::Attended),
         ];
         let tiles = batch.n.div_ceil(Kernel::FLASH_QUERIES);
-        rec.dispatch(&mut self.tools(), kernel, &bindings.each_ref(), &params, heads, tiles);
-        rec.cost_of_reach(2 * u64::from(tiles * heads) * self.head_bytes(&a));
+        bindings.extend(sinks.cloned());
+        let bound: Vec<&Slice> = bindings.iter().collect();
+        rec.dispatch(&mut self.tools(), kernel, &bound, &params, a.heads, tiles);
+        rec.cost_of_reach(2 * u64::from(tiles * a.heads) * self.head_bytes(&a));
     }
 
     /// Feed-forward networks of the chosen experts into `Scratch::Parts`.
@@ -53,8 +61,10 @@ impl Core {
         let (gates, ups) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
         self.prefill_expert_product(rec, pairing, (batch, tiles), (gate.0, gate.1, false), (&normed, &gates));
         self.prefill_expert_product(rec, pairing, (batch, tiles), (up.0, up.1, false), (&normed, &ups));
-        self.swiglu(rec, pairs * places.gate.shape.rows / 4);
+        self.expert_biases(rec, pairing, &[(0, &gates), (1, &ups)], pairs);
+        self.activate(rec, pairing.activation, pairs * places.gate.shape.rows / 4);
         self.prefill_expert_product(rec, pairing, (batch, tiles), (down.0, down.1, true), (&ups, &parts));
+        self.expert_biases(rec, pairing, &[(2, &parts)], pairs);
     }
 
     /// Groups the pairs by expert into tiles of `vectors` pairs; returns the maximum number of tiles.

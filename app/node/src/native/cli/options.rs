@@ -15,8 +15,8 @@ use thiserror::Error;
 use super::bench::BenchOptions;
 use super::rounds::RoundOptions;
 use super::values::{parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
-use crate::native::{Delay, Fingerprint};
 use crate::native::study::{TraceOptions, parse_type};
+use crate::native::{Delay, Fingerprint};
 
 const USAGE: &str = "\
 potluck-node run MODEL.gguf --prompt TEXT    answer one prompt on this device, without a network

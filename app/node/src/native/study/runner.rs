@@ -112,9 +112,9 @@ struct Answer {
 
 /// The sizes of a model's routing, if all blocks with experts agree.
 pub fn shape_of(spec: &ModelSpec) -> Option<TraceShape> {
-    let sizes = spec.blocks.iter().filter_map(|block| match block.feed_forward {
-        FeedForwardSpec::Experts { count, used, .. } => Some((count, used)),
-        FeedForwardSpec::Dense { .. } => None,
+    let sizes = spec.blocks.iter().filter_map(|block| match &block.feed_forward {
+        FeedForwardSpec::Experts(experts) => Some((experts.count, experts.used)),
+        FeedForwardSpec::Dense(_) => None,
     });
     let sizes: Vec<(u32, u32)> = sizes.collect();
     let &(experts, used) = sizes.first()?;

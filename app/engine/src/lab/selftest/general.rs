@@ -1,0 +1,124 @@
+//! Test cases of operations that only some architectures have.
+
+use potluck_shaders::{Addition, Kernel, NO_SLOT, Strategy, params, reference};
+
+use super::cases::{SLOTS, by_row, case, floats};
+use super::data::{Random, raw, zeros};
+use super::{Case, Expected};
+
+pub fn norm_part(kernel: Kernel, strategy: Strategy) -> Case {
+    let mut random = Random(21);
+    let (n, stride, offset, width) = (3usize, 120usize, 8usize, 92usize);
+    let x = random.floats(n * stride);
+    let gain = random.floats(width);
+    let mut expected = x.clone();
+    for row in expected.chunks_exact_mut(stride) {
+        let part = &mut row[offset..offset + width];
+        part.copy_from_slice(&reference::norm(part, &gain, 1e-5));
+    }
+    let quads = |values: usize| values as u32 / 4;
+    let params = params::NormPart {
+        n: n as u32,
+        width: quads(width),
+        stride: quads(stride),
+        offset: quads(offset),
+        epsilon: 1e-5,
+    };
+    case(kernel, vec![raw(&x), raw(&gain)], params, by_row(kernel, strategy, n as u32), 0, floats(expected))
+}
+
+pub fn residual(kernel: Kernel, strategy: Strategy, addition: Addition) -> Case {
+    let mut random = Random(22);
+    let (n, width, scale) = (3usize, 300usize, 0.25f32);
+    let (x, before) = (random.floats(n * width), random.floats(n * width));
+    let (gain, scores) = (random.floats(width), random.floats(n));
+    let mut expected = before.clone();
+    for (row, (y, x)) in expected.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate() {
+        let gate = 1.0 / (1.0 + (-scores[row]).exp());
+        let added = match addition {
+            Addition::Scaled => x.to_vec(),
+            Addition::Normed => reference::norm(x, &gain, 1e-5),
+            Addition::Gated => x.iter().map(|v| v * gate).collect(),
+        };
+        y.iter_mut().zip(added).for_each(|(y, v)| *y += scale * v);
+    }
+    let params = params::Residual { n: n as u32, width: width as u32 / 4, scale, epsilon: 1e-5 };
+    let mut bindings = vec![raw(&x), raw(&before)];
+    match addition {
+        Addition::Scaled => {}
+        Addition::Normed => bindings.push(raw(&gain)),
+        Addition::Gated => bindings.push(raw(&scores)),
+    }
+    case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1, floats(expected))
+}
+
+/// Tests the chosen experts, or their weights.
+pub fn choose(
+    kernel: Kernel,
+    strategy: Strategy,
+    (sigmoid, biased): (bool, bool),
+    normalize: bool,
+    what: usize,
+) -> Case {
+    let mut random = Random(23);
+    let (n, experts, used) = (3usize, 131usize, 5usize);
+    // Scores of a row differ by 1/32 at least, in no order, so that rounding never decides.
+    let scores: Vec<f32> = (0..n * experts).map(|i| ((i * 37) % experts) as f32 / 32.0 - 2.0).collect();
+    // Biases that change the choice but make no ties: multiples of 1/8 plus a small share of the place.
+    let bias: Vec<f32> = (0..experts).map(|e| (random.next() % 3) as f32 / 8.0 + e as f32 / 4096.0).collect();
+    let rule = reference::Choice { used, sigmoid, bias: if biased { &bias } else { &[] }, normalize, scale: 2.5 };
+    let routes: Vec<(u32, f32)> = scores.chunks_exact(experts).flat_map(|row| reference::choose(row, rule)).collect();
+    let params = params::Choose {
+        n: n as u32,
+        experts: experts as u32,
+        used: used as u32,
+        normalize: u32::from(normalize),
+        scale: rule.scale,
+    };
+    let expected = if what == 0 {
+        Expected::Words(routes.iter().map(|(id, _)| *id).collect())
+    } else {
+        floats(routes.iter().map(|(_, gate)| *gate).collect())
+    };
+    let mut bindings = vec![raw(&scores), zeros(n * used), zeros(n * used)];
+    bindings.extend(biased.then(|| raw(&bias)));
+    case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1 + what, expected)
+}
+
+pub fn expert_bias(kernel: Kernel) -> Case {
+    let mut random = Random(24);
+    let (width, inside, stride) = (37usize, 64usize, 128usize);
+    // Slots 1 to 3 are in this binding.
+    let biases = random.floats(3 * stride);
+    let chosen = [0u32, 3, 1, 4, 2, 0, NO_SLOT, 3];
+    let before = random.floats(chosen.len() * width);
+    let mut expected = before.clone();
+    for (pair, y) in expected.chunks_exact_mut(width).enumerate() {
+        let slot = SLOTS.get(chosen[pair] as usize).copied().unwrap_or(NO_SLOT);
+        if slot != NO_SLOT && slot >= 1 {
+            let bias = &biases[(slot as usize - 1) * stride + inside..][..width];
+            y.iter_mut().zip(bias).for_each(|(y, b)| *y += b);
+        }
+    }
+    let params = params::ExpertBias {
+        pairs: chosen.len() as u32,
+        width: width as u32,
+        experts: 6,
+        slot_first: 1,
+        slot_count: 3,
+        stride: stride as u32,
+        inside: inside as u32,
+    };
+    let x = (before.len() as u32).div_ceil(kernel.threads());
+    let bindings = vec![raw(&biases), raw(&before), raw(&SLOTS), raw(&chosen)];
+    case(kernel, bindings, params, (x, 1), 1, floats(expected))
+}
+
+pub fn scale_logits(kernel: Kernel, cap: f32) -> Case {
+    let mut random = Random(25);
+    let logits: Vec<f32> = random.floats(1001).into_iter().map(|v| v * 40.0).collect();
+    let scaled = |v: f32| reference::soft_cap(f64::from(v) * 0.5, f64::from(cap)) as f32;
+    let expected = logits.iter().map(|&v| scaled(v)).collect();
+    let params = params::ScaleLogits { count: 1001, scale: 0.5, cap };
+    case(kernel, vec![raw(&logits)], params, (1001u32.div_ceil(kernel.threads()), 1), 0, floats(expected))
+}

@@ -1,0 +1,277 @@
+//! Compares every architecture with llama.cpp's answers on the same weights (`e2e/golden/architectures`), on this
+//! machine's adapter: on one engine, cut into three stages on three, and with all experts on another engine.
+//!
+//! The files are made by outside software. Each is made again here from its recipe, so it must have the same bytes.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use potluck_engine::{Gpu, Settings, Tier};
+use potluck_gguf::{join, parse};
+use potluck_model::{Architecture, FeedForwardSpec, ModelSpec};
+use potluck_plan::{
+    BlockIndex, Candidates, ExpertOutputs, Input, KernelClass, KvCacheType, LmHeadTokens, Outcome, Task, Then,
+    WeightUnit,
+};
+use serde_json::Value;
+use support::{Bench, Model, Random, forward, gpu_as, load, rows, top};
+
+/// Bytes to which GGUF aligns its tensors.
+const ALIGNMENT: usize = 32;
+/// Longest context of the engines; longer than the original context of every scaled model, as for the reference.
+const CONTEXT: u32 = 128;
+
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| crc >> 1 ^ if crc & 1 == 1 { 0xedb8_8320 } else { 0 })
+    })
+}
+
+fn text(out: &mut Vec<u8>, text: &str) {
+    out.extend((text.len() as u64).to_le_bytes());
+    out.extend(text.as_bytes());
+}
+
+/// A metadata value of a type that the recipes use, without its type.
+fn plain_value(out: &mut Vec<u8>, kind: &str, value: &Value) {
+    match kind {
+        "u32" => out.extend((value.as_u64().unwrap() as u32).to_le_bytes()),
+        "i32" => out.extend((value.as_i64().unwrap() as i32).to_le_bytes()),
+        "f32" => out.extend((value.as_f64().unwrap() as f32).to_le_bytes()),
+        "bool" => out.push(u8::from(value.as_bool().unwrap())),
+        "string" => text(out, value.as_str().unwrap()),
+        other => panic!("the recipes have no type {other}"),
+    }
+}
+
+/// GGUF's number of a type.
+fn type_id(kind: &str) -> u32 {
+    match kind {
+        "u32" => 4,
+        "i32" => 5,
+        "f32" => 6,
+        "bool" => 7,
+        "string" => 8,
+        _ => 9,
+    }
+}
+
+fn value(out: &mut Vec<u8>, kind: &str, value: &Value) {
+    out.extend(type_id(kind).to_le_bytes());
+    let Some(element) = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']')) else {
+        return plain_value(out, kind, value);
+    };
+    let elements = value.as_array().unwrap();
+    out.extend(type_id(element).to_le_bytes());
+    out.extend((elements.len() as u64).to_le_bytes());
+    elements.iter().for_each(|value| plain_value(out, element, value));
+}
+
+/// The values of a tensor: uniform around its mean, from the seed and its name.
+fn values(seed: u64, tensor: &Value) -> Vec<u8> {
+    let number = |key: &str| tensor[key].as_f64().unwrap() as f32;
+    let (name, mean, scale) = (tensor["name"].as_str().unwrap(), number("mean"), number("scale"));
+    let shape = tensor["shape"].as_array().unwrap();
+    let count: u64 = shape.iter().map(|size| size.as_u64().unwrap()).product();
+    let state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(crc32(name.as_bytes())));
+    let mut random = Random(state);
+    let unit = |random: &mut Random| (random.next() >> 40) as f32 / (1u64 << 24) as f32;
+    (0..count).flat_map(|_| (mean + scale * (2.0 * unit(&mut random) - 1.0)).to_le_bytes()).collect()
+}
+
+/// The GGUF file of a recipe, as PyPI `gguf` lays it out.
+fn file(recipe: &Value) -> Vec<u8> {
+    let (metadata, tensors) = (recipe["metadata"].as_array().unwrap(), recipe["tensors"].as_array().unwrap());
+    let mut out = Vec::from(*b"GGUF");
+    out.extend(3u32.to_le_bytes());
+    out.extend((tensors.len() as u64).to_le_bytes());
+    out.extend((metadata.len() as u64).to_le_bytes());
+    for entry in metadata {
+        text(&mut out, entry[0].as_str().unwrap());
+        value(&mut out, entry[1].as_str().unwrap(), &entry[2]);
+    }
+    let seed = recipe["seed"].as_u64().unwrap();
+    let data: Vec<Vec<u8>> = tensors.iter().map(|tensor| values(seed, tensor)).collect();
+    let mut offset = 0u64;
+    for (tensor, data) in tensors.iter().zip(&data) {
+        text(&mut out, tensor["name"].as_str().unwrap());
+        let shape = tensor["shape"].as_array().unwrap();
+        out.extend((shape.len() as u32).to_le_bytes());
+        shape.iter().for_each(|size| out.extend(size.as_u64().unwrap().to_le_bytes()));
+        out.extend(0u32.to_le_bytes());
+        out.extend(offset.to_le_bytes());
+        offset += data.len().next_multiple_of(ALIGNMENT) as u64;
+    }
+    for data in [&Vec::new()].into_iter().chain(&data) {
+        out.extend(data);
+        out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+    }
+    out
+}
+
+/// How a model is spread over engines.
+#[derive(Clone, Copy, Debug)]
+enum Spread<'a> {
+    /// Cut into stages at these blocks.
+    Stages(&'a [u16]),
+    /// All experts on a second engine.
+    ExpertsElsewhere,
+}
+
+/// The units of a range of blocks, with the embedding before the first and the head after the last.
+fn units_of(model: &Model, blocks: (u16, u16)) -> BTreeSet<WeightUnit> {
+    let last = model.spec.blocks.len() as u16;
+    let belongs = |unit: &WeightUnit| match (unit, unit.block()) {
+        (WeightUnit::Embedding, _) => blocks.0 == 0,
+        (WeightUnit::LmHead, _) => blocks.1 == last,
+        (_, Some(BlockIndex(block))) => (blocks.0..blocks.1).contains(&block),
+        _ => false,
+    };
+    model.all_units().into_iter().filter(belongs).collect()
+}
+
+/// Engines that compute a model together.
+struct Engines {
+    stages: Vec<(Bench, (u16, u16))>,
+    /// The engine with the experts, and the blocks that have some.
+    experts: Option<(Bench, Vec<u16>)>,
+}
+
+impl Engines {
+    fn new(gpu: &Gpu, model: &Model, spread: Spread<'_>) -> Self {
+        let bench = |units: &BTreeSet<WeightUnit>| {
+            let settings = Settings { context: CONTEXT, kv_cache: KvCacheType::F32, ..Settings::default() };
+            let bench = Bench::empty(gpu, &model.spec, &model.units, settings);
+            bench.engine.reserve(units).unwrap();
+            load(&bench.engine, &model.units, &|unit, tensor| model.bytes(unit, tensor));
+            bench
+        };
+        let last = model.spec.blocks.len() as u16;
+        let is_expert = |unit: &WeightUnit| matches!(unit, WeightUnit::Expert(..));
+        match spread {
+            Spread::Stages(cuts) => {
+                let stages = cuts.windows(2).map(|cut| (cut[0], cut[1]));
+                let stages = stages.map(|blocks| (bench(&units_of(model, blocks)), blocks)).collect();
+                Self { stages, experts: None }
+            }
+            Spread::ExpertsElsewhere => {
+                let (away, here) = model.all_units().into_iter().partition(is_expert);
+                let routed = (0..last).filter(|&block| model.spec.experts(usize::from(block)).is_some()).collect();
+                Self { stages: vec![(bench(&here), (0, last))], experts: Some((bench(&away), routed)) }
+            }
+        }
+    }
+
+    fn candidates(&mut self, ids: &[u32], from: usize, to: usize, class: KernelClass) -> Vec<Candidates> {
+        let mut input = Input::Tokens(ids[from..to].to_vec());
+        let batch = || rows(from as u32..to as u32);
+        let (last, before) = self.stages.split_last_mut().unwrap();
+        for (bench, blocks) in before {
+            input = Input::Hidden(bench.hidden(forward(batch(), class, input, *blocks, Then::Hidden)));
+        }
+        let mut first = last.1.0;
+        if let Some((holder, blocks)) = &mut self.experts {
+            for &block in blocks.iter() {
+                let then = Then::Route(BlockIndex(block));
+                let outcome = last.0.run(forward(batch(), class, input, (first, block), then));
+                let Outcome::Routed { residual, normed, routes } = outcome else { panic!("{outcome:?}") };
+                let chosen = routes.iter().map(|route| route.experts.iter().map(|(expert, _)| *expert).collect());
+                let (experts, block) = (chosen.collect(), BlockIndex(block));
+                let outputs = holder.hidden(Task::Experts { block, class, normed, experts });
+                input = Input::Experts(ExpertOutputs { block, residual, routes, outputs });
+                first = block.0 + 1;
+            }
+        }
+        last.0.candidates(forward(batch(), class, input, (first, last.1.1), top(LmHeadTokens::All, 1)))
+    }
+}
+
+/// Checks one file's answers by the rule of `e2e/golden/README.md`.
+fn judge(path: &Path, golden: &Value, model: &Model, tier: Tier, spread: Spread<'_>) {
+    let tolerance = golden["tolerance"].as_f64().unwrap();
+    let mut engines = Engines::new(&gpu_as(Some(tier)), model, spread);
+    let name = path.file_stem().unwrap().to_string_lossy();
+    let (mut checked, mut worst) = (0, 0.0f64);
+    for prompt in golden["prompts"].as_array().unwrap() {
+        let numbers = |key: &str| prompt[key].as_array().unwrap().clone();
+        let ids: Vec<u32> = numbers("ids").iter().map(|id| id.as_u64().unwrap() as u32).collect();
+        let (argmax, margin, logits) = (numbers("argmax"), numbers("margin"), numbers("logits"));
+        // A chunk, a few tokens at a time, then single tokens: every kind of kernel computes some positions.
+        let mut parts = vec![(0, 37, KernelClass::Prefill), (37, 53, KernelClass::Decode)];
+        parts.extend((53..ids.len()).map(|at| (at, at + 1, KernelClass::Decode)));
+        for (from, to, class) in parts {
+            for (position, best) in (from..to).zip(engines.candidates(&ids, from, to, class)) {
+                let same = u64::from(best.ids[0]) == argmax[position].as_u64().unwrap();
+                let clear = margin[position].as_f64().unwrap() >= tolerance;
+                let far = (f64::from(best.logits[0]) - logits[position][0].as_f64().unwrap()).abs();
+                let expected = (&argmax[position], &logits[position][0]);
+                assert!(
+                    same || !clear,
+                    "{name} {tier:?} {spread:?} position {position}: {best:?}, expected {expected:?}"
+                );
+                assert!(!same || far < tolerance, "{name} {tier:?} {spread:?} position {position}: off by {far}");
+                worst = worst.max(if same { far } else { 0.0 });
+                checked += usize::from(clear);
+            }
+        }
+    }
+    println!("{name} {tier:?} {spread:?}: {checked} positions, logits off by up to {worst:.2e}");
+    assert!(checked >= 60, "{name}: only {checked} positions count");
+}
+
+fn recipes() -> Vec<PathBuf> {
+    let folder = format!("{}/../../e2e/golden/architectures", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(folder).expect("the golden answers are there");
+    let mut files: Vec<PathBuf> = files.map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+    files.sort();
+    files
+}
+
+/// Architectures whose golden answers are those of `golden.rs`, which the Rust writer makes.
+const WRITTEN_HERE: [Architecture; 4] =
+    [Architecture::Llama, Architecture::Qwen2, Architecture::Qwen3, Architecture::Qwen3Moe];
+
+#[test]
+fn every_architecture_answers_as_llama_cpp_does() {
+    let wanted = std::env::var("POTLUCK_ARCHITECTURES").ok();
+    let mut judged: BTreeSet<&str> = WRITTEN_HERE.iter().map(|known| known.name()).collect();
+    for path in recipes() {
+        let golden: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let bytes = file(&golden);
+        let sum = u64::from(crc32(&bytes));
+        assert_eq!(bytes.len() as u64, golden["file"]["bytes"].as_u64().unwrap(), "{path:?}: another file");
+        assert_eq!(sum, golden["file"]["crc32"].as_u64().unwrap(), "{path:?}: other bytes");
+        let read = ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap());
+        let (spec, units) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                let name = golden["metadata"][0][2].as_str().unwrap_or_default();
+                assert!(Architecture::from_name(name).is_none(), "{path:?}: {error}");
+                println!("{path:?} is refused: {error}");
+                continue;
+            }
+        };
+        judged.insert(spec.architecture.name());
+        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
+        if wanted.as_ref().is_some_and(|wanted| !wanted.split(',').any(|wanted| wanted == name)) {
+            continue;
+        }
+        let last = spec.blocks.len() as u16;
+        let model = Model { spec, units, file: bytes };
+        for tier in [Tier::Software, Tier::Full] {
+            judge(&path, &golden, &model, tier, Spread::Stages(&[0, last]));
+        }
+        // The cuts fall between blocks of every kind.
+        judge(&path, &golden, &model, Tier::Full, Spread::Stages(&[0, last / 3, last - 1, last]));
+        if model.spec.blocks.iter().any(|block| matches!(block.feed_forward, FeedForwardSpec::Experts(_))) {
+            judge(&path, &golden, &model, Tier::Full, Spread::ExpertsElsewhere);
+        }
+    }
+    let names = Architecture::ALL.iter().map(|known| known.name());
+    let unjudged: Vec<&str> = names.filter(|name| !judged.contains(name)).collect();
+    assert!(unjudged.is_empty(), "architectures without golden answers: {unjudged:?}");
+}

@@ -1,0 +1,237 @@
+//! Architectures: one file each turns metadata keys into a [`ModelSpec`]. `standard` holds what most of them share.
+
+use potluck_plan::WeightUnit;
+use serde::{Deserialize, Serialize};
+
+use crate::keys::Keys;
+use crate::tensors::Tensors;
+use crate::{ModelError, ModelSpec, TensorRole};
+
+mod standard;
+
+mod dots1;
+mod ernie4_5;
+mod exaone4;
+mod gemma2;
+mod gemma3;
+mod glm4;
+mod glm4moe;
+mod gpt_oss;
+mod granite;
+mod llama;
+mod minimax_m2;
+mod mistral3;
+mod olmo2;
+mod olmoe;
+mod phi3;
+mod qwen2;
+mod qwen2moe;
+mod qwen3;
+mod smollm3;
+
+/// A file's metadata and tensor directory, as an architecture reads them.
+pub(crate) struct Source<'a> {
+    pub(crate) keys: Keys<'a>,
+    pub(crate) tensors: &'a Tensors<'a>,
+}
+
+/// What an architecture makes of a file.
+pub(crate) struct Description {
+    pub(crate) spec: ModelSpec,
+    /// Names of tensors that differ from the usual ones, without `blk.N.`.
+    pub(crate) names: Vec<(TensorRole, &'static str)>,
+    /// Prefixes of tensors that are deliberately not used.
+    pub(crate) left_out: Vec<String>,
+}
+
+impl Description {
+    /// The full name of a tensor.
+    pub(crate) fn tensor_name(&self, unit: WeightUnit, role: TensorRole) -> String {
+        let own = self.names.iter().find(|(of, _)| *of == role).map(|(_, name)| *name);
+        let name = own.unwrap_or_else(|| usual_name(unit, role));
+        match unit.block() {
+            Some(block) if !is_global(role) => format!("blk.{}.{name}", block.0),
+            _ => name.to_string(),
+        }
+    }
+}
+
+/// Tensors that exist once in a file.
+fn is_global(role: TensorRole) -> bool {
+    use TensorRole::*;
+    matches!(role, TokenEmbedding | OutputNorm | Output | RopeFactors | RopeFactorsLong)
+}
+
+/// A tensor's name in GGUF files, without `blk.N.`.
+fn usual_name(unit: WeightUnit, role: TensorRole) -> &'static str {
+    use TensorRole::*;
+    match (role, unit) {
+        (Gate, WeightUnit::Expert(..)) => "ffn_gate_exps.weight",
+        (Up, WeightUnit::Expert(..)) => "ffn_up_exps.weight",
+        (Down, WeightUnit::Expert(..)) => "ffn_down_exps.weight",
+        (Gate, WeightUnit::SharedExpert(_)) => "ffn_gate_shexp.weight",
+        (Up, WeightUnit::SharedExpert(_)) => "ffn_up_shexp.weight",
+        (Down, WeightUnit::SharedExpert(_)) => "ffn_down_shexp.weight",
+        (Gate, _) => "ffn_gate.weight",
+        (Up, _) => "ffn_up.weight",
+        (Down, _) => "ffn_down.weight",
+        (TokenEmbedding, _) => "token_embd.weight",
+        (OutputNorm, _) => "output_norm.weight",
+        (Output, _) => "output.weight",
+        (AttentionNorm, _) => "attn_norm.weight",
+        (Query, _) => "attn_q.weight",
+        (Key, _) => "attn_k.weight",
+        (Value, _) => "attn_v.weight",
+        (AttentionOutput, _) => "attn_output.weight",
+        (QueryBias, _) => "attn_q.bias",
+        (KeyBias, _) => "attn_k.bias",
+        (ValueBias, _) => "attn_v.bias",
+        (QueryNorm, _) => "attn_q_norm.weight",
+        (KeyNorm, _) => "attn_k_norm.weight",
+        (RopeFactors, _) => "rope_freqs.weight",
+        (RopeFactorsLong, _) => "rope_factors_long.weight",
+        (AttentionOutputBias, _) => "attn_output.bias",
+        (Sinks, _) => "attn_sinks.weight",
+        (AttentionPostNorm, _) => "post_attention_norm.weight",
+        (FeedForwardNorm, _) => "ffn_norm.weight",
+        (FeedForwardPostNorm, _) => "post_ffw_norm.weight",
+        (Router, _) => "ffn_gate_inp.weight",
+        (RouterBias, _) => "ffn_gate_inp.bias",
+        (SelectionBias, _) => "exp_probs_b.bias",
+        (SharedRouter, _) => "ffn_gate_inp_shexp.weight",
+        (GateBias, _) => "ffn_gate_exps.bias",
+        (UpBias, _) => "ffn_up_exps.bias",
+        (DownBias, _) => "ffn_down_exps.bias",
+    }
+}
+
+macro_rules! architectures {
+    ($($(#[$about:meta])* $variant:ident = $name:literal => $describe:path,)*) => {
+        /// Supported architectures, spelled as in `general.architecture`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Architecture { $($(#[$about])* $variant,)* }
+
+        impl Architecture {
+            /// All of them.
+            pub const ALL: &[Architecture] = &[$(Self::$variant),*];
+
+            /// The name in `general.architecture`, which also prefixes the model's keys.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Reads what a file of this architecture describes.
+            pub(crate) fn describe(self, source: &Source<'_>) -> Result<Description, ModelError> {
+                match self { $(Self::$variant => $describe(source),)* }
+            }
+        }
+    };
+}
+
+architectures! {
+    /// `llama`, with or without experts (Mixtral).
+    Llama = "llama" => llama::describe,
+    /// `qwen2`: biases on query, key and value.
+    Qwen2 = "qwen2" => qwen2::describe,
+    /// `qwen3`: norms on query and key heads.
+    Qwen3 = "qwen3" => qwen3::describe,
+    /// `qwen3moe`.
+    Qwen3Moe = "qwen3moe" => qwen3::describe,
+    /// The text part of `qwen3vl`: text gives all sections of its rotation the same position.
+    Qwen3Vl = "qwen3vl" => qwen3::describe_text,
+    /// The text part of `qwen3vlmoe`.
+    Qwen3VlMoe = "qwen3vlmoe" => qwen3::describe_text,
+    /// `gemma2`: windows in every second block, soft caps, norms before and after.
+    Gemma2 = "gemma2" => gemma2::describe,
+    /// `gemma3`: windows in five of six blocks, with a rotation of their own.
+    Gemma3 = "gemma3" => gemma3::describe,
+    /// `smollm3`: every fourth block does not rotate.
+    SmolLm3 = "smollm3" => smollm3::describe,
+    /// `mistral3`: YaRN, and queries that grow with the position.
+    Mistral3 = "mistral3" => mistral3::describe,
+    /// `granite`: four scales.
+    Granite = "granite" => granite::describe,
+    /// `granitemoe`.
+    GraniteMoe = "granitemoe" => granite::describe,
+    /// `olmo2` (and OLMo 3): norms after each half, and over whole queries and keys.
+    Olmo2 = "olmo2" => olmo2::describe,
+    /// `phi3`: stacked query, key and value; LongRoPE.
+    Phi3 = "phi3" => phi3::describe,
+    /// `exaone4`: norms after each half; only blocks with a window rotate.
+    Exaone4 = "exaone4" => exaone4::describe,
+    /// `glm4`: norms before and after, and a rotation of half of each head.
+    Glm4 = "glm4" => glm4::describe,
+    /// `ernie4_5`.
+    Ernie45 = "ernie4_5" => ernie4_5::describe,
+    /// `ernie4_5-moe`.
+    Ernie45Moe = "ernie4_5-moe" => ernie4_5::describe_experts,
+    /// `olmoe`.
+    Olmoe = "olmoe" => olmoe::describe,
+    /// `qwen2moe`: a gated shared expert.
+    Qwen2Moe = "qwen2moe" => qwen2moe::describe,
+    /// `gpt-oss`: sinks, clamped SwiGLU, biases everywhere.
+    GptOss = "gpt-oss" => gpt_oss::describe,
+    /// `glm4moe`: GLM 4.5 and later.
+    Glm4Moe = "glm4moe" => glm4moe::describe,
+    /// `dots1`.
+    Dots1 = "dots1" => dots1::describe,
+    /// `minimax-m2`.
+    MiniMaxM2 = "minimax-m2" => minimax_m2::describe,
+}
+
+/// Architectures that are known but need an operation that does not exist.
+const MISSING: &[(&[&str], &str)] = &[
+    (&["qwen3next", "qwen35", "qwen35moe", "kimi-linear"], "gated delta networks, whose state is recurrent"),
+    (&["lfm2", "lfm2moe"], "short convolutions, whose state is recurrent"),
+    (
+        &["mamba", "mamba2", "jamba", "falcon-h1", "granitehybrid", "nemotron_h", "nemotron_h_moe", "plamo2"],
+        "a state space (Mamba), which is recurrent",
+    ),
+    (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
+    (&["deepseek2", "deepseek32", "glm-dsa", "minicpm3", "plm"], "multi-head latent attention"),
+    (&["gemma3n", "gemma4"], "embeddings per block and keys shared between blocks"),
+    (&["llama4"], "experts that weigh their input, and attention in chunks"),
+    (
+        &[
+            "bert",
+            "nomic-bert",
+            "nomic-bert-moe",
+            "jina-bert-v2",
+            "jina-bert-v3",
+            "modern-bert",
+            "eurobert",
+            "neo-bert",
+            "gemma-embedding",
+            "llama-embed",
+        ],
+        "an output of embeddings instead of text",
+    ),
+    (&["t5", "t5encoder"], "an encoder beside the decoder"),
+    (&["clip", "wavtokenizer-dec"], "image or sound as their input or output"),
+    (&["dream", "llada", "llada-moe", "rnd1"], "text written by diffusion"),
+];
+
+impl Architecture {
+    /// Looks up an architecture by its name in `general.architecture`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|known| known.name() == name)
+    }
+
+    /// The same, or why it cannot run.
+    pub(crate) fn of(name: &str) -> Result<Self, ModelError> {
+        let missing = || MISSING.iter().find(|(names, _)| names.contains(&name));
+        Self::from_name(name).ok_or_else(|| match missing() {
+            Some((_, operation)) => ModelError::MissingOperation { architecture: name.to_string(), operation },
+            None => ModelError::UnsupportedArchitecture(name.to_string()),
+        })
+    }
+
+    /// The names of all as the end of a sentence: `a, b and c`.
+    pub(crate) fn list() -> String {
+        let names: Vec<&str> = Self::ALL.iter().map(|known| known.name()).collect();
+        match names.split_last() {
+            Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+            None => String::new(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The tensors of each weight unit, by one walk over a model's description. The reader takes them from a file, the
+//! engine checks and places them, and tests write them.
+
+use potluck_plan::WeightUnit;
+
+use crate::spec::RopeFactors as Factors;
+use crate::{AttentionSpec, FeedForwardSpec, ModelSpec, QkNorm, TensorRole};
+
+/// A tensor that a unit must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Its role.
+    pub role: TensorRole,
+    /// Rows, 1 for a vector.
+    pub rows: u32,
+    /// Values per row.
+    pub cols: u32,
+}
+
+fn matrix(role: TensorRole, rows: u32, cols: u32) -> Part {
+    Part { role, rows, cols }
+}
+
+fn vector(role: TensorRole, cols: u32) -> Part {
+    Part { role, rows: 1, cols }
+}
+
+fn network(hidden: u32, intermediate: u32) -> [Part; 3] {
+    use TensorRole::*;
+    [matrix(Gate, intermediate, hidden), matrix(Up, intermediate, hidden), matrix(Down, hidden, intermediate)]
+}
+
+impl ModelSpec {
+    /// The tensors of a unit in the order of its bytes; `None` if the model has no such unit.
+    pub fn parts(&self, unit: WeightUnit) -> Option<Vec<Part>> {
+        use TensorRole::*;
+        let hidden = self.hidden;
+        let block = match unit.block() {
+            None => None,
+            Some(block) => Some(self.blocks.get(usize::from(block.0))?),
+        };
+        let feed_forward = block.map(|block| &block.feed_forward);
+        Some(match (unit, feed_forward) {
+            (WeightUnit::Embedding, _) => vec![matrix(TokenEmbedding, self.vocabulary, hidden)],
+            (WeightUnit::LmHead, _) => {
+                let role = if self.tied_lm_head { TokenEmbedding } else { Output };
+                vec![vector(OutputNorm, hidden), matrix(role, self.vocabulary, hidden)]
+            }
+            (WeightUnit::TokenMixer(index), Some(_)) => attention(self.attention(usize::from(index.0)), hidden),
+            (WeightUnit::Dense(_), Some(FeedForwardSpec::Dense(dense))) => {
+                let mut parts = Vec::new();
+                parts.extend(dense.norms.before.then(|| vector(FeedForwardNorm, hidden)));
+                parts.extend(network(hidden, dense.intermediate));
+                parts.extend(dense.norms.after.then(|| vector(FeedForwardPostNorm, hidden)));
+                parts
+            }
+            (WeightUnit::Router(_), Some(FeedForwardSpec::Experts(experts))) => {
+                let router = &experts.router;
+                let mut parts = vec![vector(FeedForwardNorm, hidden), matrix(Router, experts.count, hidden)];
+                parts.extend(router.bias.then(|| vector(RouterBias, experts.count)));
+                parts.extend(router.selection_bias.then(|| vector(SelectionBias, experts.count)));
+                parts
+            }
+            (WeightUnit::SharedExpert(_), Some(FeedForwardSpec::Experts(experts))) => {
+                let shared = experts.shared?;
+                let mut parts = network(hidden, shared.intermediate).to_vec();
+                parts.extend(shared.gated.then(|| matrix(SharedRouter, 1, hidden)));
+                parts
+            }
+            (WeightUnit::Expert(_, expert), Some(FeedForwardSpec::Experts(experts)))
+                if u32::from(expert.0) < experts.count =>
+            {
+                let inner = experts.intermediate;
+                let mut parts = network(hidden, inner).to_vec();
+                if experts.biases {
+                    parts.extend([vector(GateBias, inner), vector(UpBias, inner), vector(DownBias, hidden)]);
+                }
+                parts
+            }
+            _ => return None,
+        })
+    }
+}
+
+fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
+    use TensorRole::*;
+    let (queries, keys) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
+    let mut parts = Vec::new();
+    parts.extend(a.norms.before.then(|| vector(AttentionNorm, hidden)));
+    parts.extend([
+        matrix(Query, queries, hidden),
+        matrix(Key, keys, hidden),
+        matrix(Value, keys, hidden),
+        matrix(AttentionOutput, hidden, queries),
+    ]);
+    if a.qkv_bias {
+        parts.extend([vector(QueryBias, queries), vector(KeyBias, keys), vector(ValueBias, keys)]);
+    }
+    match a.qk_norm {
+        QkNorm::None => {}
+        QkNorm::Head => parts.extend([vector(QueryNorm, a.head_dim), vector(KeyNorm, a.head_dim)]),
+        QkNorm::Row => parts.extend([vector(QueryNorm, queries), vector(KeyNorm, keys)]),
+    }
+    match a.rope.factors {
+        Factors::None => {}
+        Factors::Fixed => parts.push(vector(RopeFactors, a.rope.dims / 2)),
+        Factors::ByContext { .. } => {
+            parts.extend([vector(RopeFactors, a.rope.dims / 2), vector(RopeFactorsLong, a.rope.dims / 2)]);
+        }
+    }
+    parts.extend(a.output_bias.then(|| vector(AttentionOutputBias, hidden)));
+    parts.extend(a.sinks.then(|| vector(Sinks, a.heads)));
+    parts.extend(a.norms.after.then(|| vector(AttentionPostNorm, hidden)));
+    parts
+}
