@@ -9,7 +9,7 @@
 //! ```
 
 /// Version of frames and of everything around them; a peer of another version is asked to reload.
-pub const VERSION: u16 = 10;
+pub const VERSION: u16 = 11;
 
 /// Bytes that sealing adds to a message.
 pub const OVERHEAD: usize = HEADER + COUNTER + TAG;

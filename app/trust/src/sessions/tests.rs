@@ -270,7 +270,7 @@ fn messages_of_other_versions_and_rubbish_are_ignored_or_told() {
     member.sessions.received(guest, &old, room.now);
     let answer = Action::Send(guest, Kind::Again.header().to_vec());
     assert_eq!(member.sessions.take_actions(), [answer], "the guest learns the host's version");
-    for rubbish in [&[][..], &[9], &VERSION.to_le_bytes(), &[10, 0, 77], &[10, 0, 1], &[10, 0, 2, 1], &[10, 0, 3]] {
+    for rubbish in [&[][..], &[9], &VERSION.to_le_bytes(), &[11, 0, 77], &[11, 0, 1], &[11, 0, 2, 1], &[11, 0, 3]] {
         member.sessions.received(guest, rubbish, room.now);
     }
     assert_eq!(member.sessions.take_actions(), []);
