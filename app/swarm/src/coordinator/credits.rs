@@ -10,7 +10,7 @@ use crate::members::Members;
 
 /// Devices that are remembered, those that left included. Beyond this many, the one with the fewest tokens is forgotten.
 const MAX_DEVICES: usize = 128;
-/// Stages and holders whose reports are remembered. More are not counted.
+/// Pairs of a stage and a holder whose reports are remembered. Beyond this many, those that left are forgotten.
 const MAX_PAIRS: usize = 4_096;
 
 #[derive(Default)]
@@ -93,16 +93,18 @@ impl Credits {
             gpu_millis: now.0 - opened.0,
             bytes: Bytes(self.passed.saturating_mul(expert_bytes(shape))),
         };
-        let is_holder = |peer: PeerId| plan.pooled().any(|(.., holders)| holders.contains(&ExpertHolder::Peer(peer)));
+        let holders: BTreeSet<&ExpertHolder> = plan.pooled().flat_map(|(.., holders)| holders).collect();
+        let is_holder = |peer: PeerId| holders.contains(&ExpertHolder::Peer(peer));
         for (caller, member) in members.known.iter().filter(|(peer, _)| plan.has_stage(**peer)) {
             let known = |report: &&HolderReport| report.peer != *caller && is_holder(report.peer);
             for report in member.status.holders.iter().filter(known) {
-                let pair = (*caller, report.peer);
-                if self.reported.len() < MAX_PAIRS || self.reported.contains_key(&pair) {
-                    let new = self.reported.entry(pair).or_default().take(report.work, most);
-                    self.add(report.peer, new, members);
-                }
+                let new = self.reported.entry((*caller, report.peer)).or_default().take(report.work, most);
+                self.add(report.peer, new, members);
             }
+        }
+        if self.reported.len() > MAX_PAIRS {
+            let is_here = |peer: &PeerId| members.known.contains_key(peer);
+            self.reported.retain(|(caller, holder), _| is_here(caller) && is_here(holder));
         }
     }
 
