@@ -173,7 +173,7 @@ impl Engines {
             input = Input::Hidden(bench.hidden(forward(batch(), class, input, *blocks, Then::Hidden)));
         }
         let mut first = last.1.0;
-        for (holder, blocks) in &mut self.experts {
+        if let Some((holder, blocks)) = &mut self.experts {
             for &block in blocks.iter() {
                 let then = Then::Route(BlockIndex(block));
                 let outcome = last.0.run(forward(batch(), class, input, (first, block), then));
