@@ -88,7 +88,8 @@ def ernie4_5_moe():
 
 
 def qwen3vl_keys(m):
-    m.key("rope.dimension_sections", "[i32]", [m.head // 4, m.head // 8, m.head // 8, 0])
+    # Every pair lies in a section. llama.cpp does not rotate the others in text, Transformers rotates them by the position.
+    m.key("rope.dimension_sections", "[i32]", [6, 5, 5, 0])
     m.key("n_deepstack_layers", "u32", 3)
 
 
