@@ -197,10 +197,19 @@ pub fn question(request: u32, text: &str, max_tokens: u32) -> PromptRequest {
 }
 
 /// The tokens of an answer. `at` receives their number after each piece of text.
-pub async fn answer(session: &mut Session, prompt: PromptRequest, mut at: impl FnMut(usize)) -> Vec<u32> {
+pub async fn answer(session: &mut Session, prompt: PromptRequest, at: impl FnMut(usize)) -> Vec<u32> {
+    answer_and_recoveries(session, prompt, at).await.0
+}
+
+/// The tokens of an answer, and why it had to wait for another plan.
+pub async fn answer_and_recoveries(
+    session: &mut Session,
+    prompt: PromptRequest,
+    mut at: impl FnMut(usize),
+) -> (Vec<u32>, Vec<String>) {
     let request = prompt.request;
     session.page(ToNode::Prompt(prompt));
-    let mut all = Vec::new();
+    let (mut all, mut recoveries) = (Vec::new(), Vec::new());
     loop {
         let ToPage::Answer { request: of, event } = session.next().await.unwrap() else { continue };
         assert_eq!(of, request);
@@ -210,7 +219,8 @@ pub async fn answer(session: &mut Session, prompt: PromptRequest, mut at: impl F
                 at(all.len());
             }
             AnswerPart::End { stop: AnswerStop::Failed(sentence), .. } => panic!("the answer failed: {sentence}"),
-            AnswerPart::End { .. } => return all,
+            AnswerPart::Recovering(reason) => recoveries.push(reason),
+            AnswerPart::End { .. } => return (all, recoveries),
             _ => {}
         }
     }
