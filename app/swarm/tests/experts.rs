@@ -3,7 +3,7 @@
 
 use potluck_plan::{PeerId, Plan, PlanEpoch};
 use potluck_protocol::{AnswerStop, Hedging, MemberStatus, PlanStatus, Sharing};
-use potluck_swarm::sim::{Fault, LogNormal, SimDevice, SimModel, World, Wrong, undisturbed, undisturbed_sampled};
+use potluck_swarm::sim::{Fault, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
 
@@ -139,52 +139,18 @@ fn experts_are_spread_over_devices_that_come_later() {
     assert_eq!((holders(&world).len(), fewest(&world)), (1, 2), "the other one has copies of all: {:?}", plan(&world));
 }
 
-/// Each room has questions of two askers, greedy and sampled, while a holder is killed every two seconds.
-fn room_under_fire(seed: u64) -> u32 {
-    let (replicas, hedging) = match seed % 6 {
-        0 => (1, Hedging::Off),
-        1 => (1, Hedging::Copies(2)),
-        2 => (2, Hedging::Off),
-        3 | 4 => (2, Hedging::Copies(2)),
-        _ => (2, Hedging::Adaptive),
-    };
-    let tail = LogNormal { median: 5.0, sigma: 0.5 };
-    let helpers: Vec<SimDevice> = (0..7).map(|_| SimDevice { hesitation: Some(tail), ..helper() }).collect();
-    let (mut world, asker) = pooled(seed, replicas, hedging, &helpers);
-    let other = world.add(SimDevice::default(), 120.0);
-    world.prompt(asker, 1, TEXT, 30, 2_500.0);
-    world.ask_sampled(other, 1, TEXT, 30, seed, 2_600.0);
-    let hash = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    // Four of seven: the others can hold everything once.
-    for kill in 0..4u64 {
-        let victim = 1 + ((hash >> 20) + kill * (1 + (hash >> 40) % 6)) as usize % 7;
-        let at = 3_000.0 + 2_000.0 * kill as f64 + (hash >> 8) as f64 % 500.0;
-        let fault = match (hash >> (30 + 3 * kill)) % 8 {
-            0 => Fault::Freeze(victim, 1_500.0),
-            1 => Fault::Cut(victim, 1_200.0),
-            2 => Fault::Reload(victim, 700.0),
-            3 => Fault::DeviceLost(victim),
-            _ => Fault::Kill(victim),
-        };
-        world.fault(fault, at);
-    }
-    world.run(300_000.0, |world| ended(world, asker, 1) && ended(world, other, 1));
-    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
-    let log = format!("seed {seed}, {replicas} replicas, {hedging:?}");
-    assert_eq!(world.violation(), None, "{log}");
-    let greedy = world.answer(asker, 1).unwrap();
-    assert_eq!((&greedy.end, &greedy.tokens), (&Some(AnswerStop::Length), &expected(30)), "{log}");
-    let sampled = world.answer(other, 1).unwrap();
-    let song = undisturbed_sampled(&model(), &prompt, 30, seed);
-    assert_eq!((&sampled.end, &sampled.tokens), (&Some(AnswerStop::Length), &song), "{log}");
-    greedy.recoveries + sampled.recoveries
-}
-
 #[test]
 fn a_thousand_rooms_with_pooled_experts_survive_holders_that_are_killed() {
+    let pooled = scenario("pooled-experts").unwrap();
     let mut recoveries = [0; 2];
     for seed in 0..1_000 {
-        recoveries[usize::from(seed % 6 > 1)] += room_under_fire(seed);
+        let run = (pooled.run)(seed);
+        // The rooms of two seeds in six have one holder of each expert, the others two.
+        recoveries[usize::from(seed % 6 > 1)] += run.recoveries;
+        if let Some(failure) = run.failure {
+            let log = run.event_log.join("\n");
+            panic!("{failure}\n{log}\nreplay: cargo xtask simulate pooled-experts --seed {seed}");
+        }
     }
     println!(
         "recoveries of a third of the rooms with one holder an expert: {}, of the others: {}",

@@ -18,6 +18,7 @@ mod network;
 mod oracle;
 mod peer;
 mod perform;
+mod pooled;
 mod random;
 mod relay;
 mod scenario;

@@ -3,7 +3,7 @@
 use potluck_panel::Timeline;
 
 use super::world::World;
-use super::{churn, scenarios};
+use super::{churn, pooled, scenarios};
 
 /// Outcome of a scenario.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Scenario {
 }
 
 /// All scenarios.
-pub const SCENARIOS: [Scenario; 10] = [
+pub const SCENARIOS: [Scenario; 11] = [
     Scenario { name: "two-devices", about: "a model too large for one device, on two", run: scenarios::two_devices },
     Scenario {
         name: "phone-joins",
@@ -79,6 +79,11 @@ pub const SCENARIOS: [Scenario; 10] = [
         name: "latency-slope",
         about: "time per token against latency, for several plans",
         run: scenarios::latency_slope,
+    },
+    Scenario {
+        name: "pooled-experts",
+        about: "a holder of experts is killed, frozen, cut off or reloaded every two seconds",
+        run: pooled::pooled_experts,
     },
     Scenario { name: "churn", about: "devices, lines, faults and questions drawn from the seed", run: churn::churn },
 ];

@@ -1,0 +1,79 @@
+//! Rooms with pooled experts whose holders are killed, frozen, cut off and reloaded, one every two seconds. A greedy and a
+//! sampled answer must be those of one device.
+
+use potluck_protocol::{AnswerStop, Hedging, Sharing};
+
+use super::device::{LogNormal, SimDevice};
+use super::engine::SimModel;
+use super::fault::Fault;
+use super::oracle::{undisturbed, undisturbed_sampled};
+use super::scenario::Run;
+use super::world::World;
+
+const TEXT: &str = "how do bees find home?";
+const TOKENS: u32 = 30;
+const HOLDERS: u64 = 7;
+/// Of [`HOLDERS`]: the others can hold every expert once.
+const FAULTS: u64 = 4;
+/// An answer that has not ended by then hangs.
+const LIMIT_MILLIS: f64 = 300_000.0;
+
+/// One room drawn from a seed.
+pub(crate) fn pooled_experts(seed: u64) -> Run {
+    let hedging = match seed % 6 {
+        0 | 2 => Hedging::Off,
+        1 | 3 | 4 => Hedging::Copies(2),
+        _ => Hedging::Adaptive,
+    };
+    let replicas = if seed % 6 < 2 { 1 } else { 2 };
+    let model = SimModel { blocks: 3, experts: 8, kv_bytes: 0 };
+    // The host has room for everything but 19 experts, a holder for twelve and not for a block.
+    let mut world = World::new(seed, model.clone(), Sharing::Fastest, SimDevice::with_budget(530));
+    world.pool_experts(replicas, hedging);
+    let hesitation = Some(LogNormal { median: 5.0, sigma: 0.5 });
+    for holder in 0..HOLDERS {
+        world.add(SimDevice { hesitation, ..SimDevice::with_budget(250) }, 10.0 * holder as f64);
+    }
+    let greedy = world.add(SimDevice::default(), 100.0);
+    let sampled = world.add(SimDevice::default(), 120.0);
+    world.prompt(greedy, 1, TEXT, TOKENS, 2_500.0);
+    world.ask_sampled(sampled, 1, TEXT, TOKENS, seed, 2_600.0);
+    let mut event_log = vec![format!("{replicas} replicas, {hedging:?}")];
+    for (at, fault) in faults(seed) {
+        event_log.push(format!("{at:7.0} ms {fault:?}"));
+        world.fault(fault, at);
+    }
+    let ended = |world: &World, asker| world.answer(asker, 1).is_some_and(|answer| answer.end.is_some());
+    world.run(LIMIT_MILLIS, |world| ended(world, greedy) && ended(world, sampled));
+    let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
+    let count = TOKENS as usize;
+    let expected =
+        [(greedy, undisturbed(&model, &prompt, count)), (sampled, undisturbed_sampled(&model, &prompt, count, seed))];
+    let wrong = expected.iter().find_map(|(asker, tokens)| judge(&world, *asker, tokens));
+    Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong))
+}
+
+fn faults(seed: u64) -> impl Iterator<Item = (f64, Fault)> {
+    let hash = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..FAULTS).map(move |number| {
+        let victim = 1 + (((hash >> 20) + number * (1 + (hash >> 40) % 6)) % HOLDERS) as usize;
+        let at = 3_000.0 + 2_000.0 * number as f64 + (hash >> 8) as f64 % 500.0;
+        let fault = match (hash >> (30 + 3 * number)) % 8 {
+            0 => Fault::Freeze(victim, 1_500.0),
+            1 => Fault::Cut(victim, 1_200.0),
+            2 => Fault::Reload(victim, 700.0),
+            3 => Fault::DeviceLost(victim),
+            _ => Fault::Kill(victim),
+        };
+        (at, fault)
+    })
+}
+
+fn judge(world: &World, asker: usize, expected: &[u32]) -> Option<String> {
+    let Some(answer) = world.answer(asker, 1) else { return Some(format!("device {asker} has no answer")) };
+    match &answer.end {
+        Some(AnswerStop::Length) if answer.tokens == expected => None,
+        Some(AnswerStop::Length) => Some(format!("{:?} instead of {expected:?}", answer.tokens)),
+        other => Some(format!("the answer of device {asker} ended with {other:?}: {:?}", answer.sentences)),
+    }
+}
