@@ -9,6 +9,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use potluck_engine::reference::Reference;
 use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::{join, parse};
 use potluck_model::{Architecture, FeedForwardSpec, ModelSpec};
@@ -189,6 +190,19 @@ impl Engines {
     }
 }
 
+/// Checks the reference on the CPU by the first prompt. It takes no part in the other comparisons.
+fn judge_reference(name: &str, golden: &Value, model: &Model) {
+    let source = |unit, tensor| model.bytes(unit, tensor);
+    let mut reference = Reference::new(&model.spec, &model.units, &source).with_context(CONTEXT);
+    let prompt = &golden["prompts"][0];
+    for (position, id) in prompt["ids"].as_array().unwrap().iter().enumerate() {
+        let logits = reference.next(id.as_u64().unwrap() as u32);
+        let best = prompt["argmax"][position].as_u64().unwrap() as usize;
+        let far = (f64::from(logits[best]) - prompt["logits"][position][0].as_f64().unwrap()).abs();
+        assert!(far < golden["tolerance"].as_f64().unwrap(), "{name} on the CPU, position {position}: off by {far}");
+    }
+}
+
 /// Checks one file's answers by the rule of `e2e/golden/README.md`.
 fn judge(path: &Path, golden: &Value, model: &Model, tier: Tier, spread: Spread<'_>) {
     let tolerance = golden["tolerance"].as_f64().unwrap();
@@ -262,6 +276,7 @@ fn every_architecture_answers_as_llama_cpp_does() {
         }
         let last = spec.blocks.len() as u16;
         let model = Model { spec, units, file: bytes };
+        judge_reference(&name, &golden, &model);
         for tier in [Tier::Software, Tier::Full] {
             judge(&path, &golden, &model, tier, Spread::Stages(&[0, last]));
         }
@@ -274,4 +289,36 @@ fn every_architecture_answers_as_llama_cpp_does() {
     let names = Architecture::ALL.iter().map(|known| known.name());
     let unjudged: Vec<&str> = names.filter(|name| !judged.contains(name)).collect();
     assert!(unjudged.is_empty(), "architectures without golden answers: {unjudged:?}");
+}
+
+/// Hidden vectors of 60 tokens after all blocks, computed in the given parts.
+fn hidden(gpu: &Gpu, model: &Model, parts: &[(usize, usize, KernelClass)]) -> Vec<u32> {
+    let last = model.spec.blocks.len() as u16;
+    let mut engines = Engines::new(gpu, model, Spread::Stages(&[0, last]));
+    let bench = &mut engines.stages[0].0;
+    let mut random = Random(3);
+    let ids: Vec<u32> = (0..60).map(|_| random.below(model.spec.vocabulary)).collect();
+    let part = |&(from, to, class): &(usize, usize, KernelClass)| {
+        let input = Input::Tokens(ids[from..to].to_vec());
+        bench.hidden(forward(rows(from as u32..to as u32), class, input, (0, last), Then::Hidden))
+    };
+    parts.iter().flat_map(part).map(f32::to_bits).collect()
+}
+
+#[test]
+fn windows_caps_and_sinks_do_not_depend_on_the_batch() {
+    use KernelClass::{Decode, Prefill};
+    for name in ["gemma2", "gpt-oss", "glm4moe"] {
+        let path = recipes().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == name)).unwrap();
+        let bytes = file(&serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap());
+        let (spec, units) = ModelSpec::from_gguf(&join([parse(&bytes).unwrap()]).unwrap()).unwrap();
+        let model = Model { spec, units, file: bytes };
+        for tier in [Tier::Software, Tier::Full] {
+            let gpu = gpu_as(Some(tier));
+            let whole = hidden(&gpu, &model, &[(0, 45, Prefill), (45, 60, Decode)]);
+            let mut parts = vec![(0, 20, Prefill), (20, 37, Prefill), (37, 45, Prefill)];
+            parts.extend((45..60).map(|at| (at, at + 1, Decode)));
+            assert!(hidden(&gpu, &model, &parts) == whole, "{name} {tier:?}: other parts give other bits");
+        }
+    }
 }

@@ -89,6 +89,11 @@ impl Reference {
         &self.routing
     }
 
+    /// For an engine that reserves another context than the model's longest.
+    pub fn with_context(self, context: u32) -> Self {
+        Self { context, ..self }
+    }
+
     fn tensor(&self, unit: WeightUnit, role: TensorRole) -> &[f32] {
         &self.tensors[&(unit, role)]
     }
