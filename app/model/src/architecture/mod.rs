@@ -27,6 +27,7 @@ mod phi3;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
+mod seed_oss;
 mod smollm3;
 
 /// A file's metadata and tensor directory, as an architecture reads them.
@@ -147,6 +148,8 @@ architectures! {
     Gemma3 = "gemma3" => gemma3::describe,
     /// `smollm3`: every fourth block does not rotate.
     SmolLm3 = "smollm3" => smollm3::describe,
+    /// `seed_oss`.
+    SeedOss = "seed_oss" => seed_oss::describe,
     /// `mistral3`: YaRN, and queries that grow with the position.
     Mistral3 = "mistral3" => mistral3::describe,
     /// `granite`: four scales.
