@@ -187,6 +187,25 @@ def mistral3():
     return finish(m)
 
 
+@model("internlm2", seed=1)
+def internlm2():
+    m = start("internlm2", heads=2, kv_heads=1, head=None, base=1000000.0)
+    for block in range(m.blocks):
+        plain_block(m, block)
+    return finish(m)
+
+
+@model("seed_oss", seed=1)
+def seed_oss():
+    m = start("seed_oss", base=1000000.0)
+    for block in range(m.blocks):
+        block_norms(m, block, "attn_norm")
+        attention(m, block, biases=True)
+        block_norms(m, block, "post_attention_norm")
+        feed_forward(m, block)
+    return finish(m)
+
+
 @model("granite", seed=1)
 def granite():
     m = start("granite", head=None, base=10000000.0)

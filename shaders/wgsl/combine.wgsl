@@ -20,5 +20,5 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             sum = fma(vec4<f32>(gates[pair]), parts[pair * params.width + quad], sum);
         }
     }
-    y[index] += sum * params.scale;
+    y[index] = fma(sum, vec4<f32>(params.scale), y[index]);
 }

@@ -52,9 +52,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 #endif
     for (var i = lane; i < params.width; i += step) {
 #if NORM
-        y[at + i] += (x[at + i] * scale) * gain[i];
+        y[at + i] = fma(x[at + i] * scale, gain[i], y[at + i]);
 #else
-        y[at + i] += x[at + i] * scale;
+        y[at + i] = fma(x[at + i], vec4<f32>(scale), y[at + i]);
 #endif
     }
 }

@@ -1,11 +1,12 @@
 //! GLM 4.5 and its successors with experts.
 
-use super::glm4::rope_pairs;
+use super::glm4::without_sections;
 use super::{Description, Source};
 use crate::{ModelError, QkNorm, RopePairs, Scoring, TensorRole};
 
 pub(super) fn describe(source: &Source<'_>) -> Result<Description, ModelError> {
-    let mut model = source.standard(rope_pairs(source, RopePairs::Halves)?)?;
+    without_sections(source)?;
+    let mut model = source.standard(RopePairs::Halves)?;
     for (number, attention) in model.attentions() {
         if source.has_in(number, "attn_q_norm.weight") {
             attention.qk_norm = QkNorm::Head;

@@ -18,6 +18,7 @@ mod glm4;
 mod glm4moe;
 mod gpt_oss;
 mod granite;
+mod internlm2;
 mod llama;
 mod minimax_m2;
 mod mistral3;
@@ -27,6 +28,7 @@ mod phi3;
 mod qwen2;
 mod qwen2moe;
 mod qwen3;
+mod seed_oss;
 mod smollm3;
 
 /// A file's metadata and tensor directory, as an architecture reads them.
@@ -147,6 +149,10 @@ architectures! {
     Gemma3 = "gemma3" => gemma3::describe,
     /// `smollm3`: every fourth block does not rotate.
     SmolLm3 = "smollm3" => smollm3::describe,
+    /// `internlm2`.
+    InternLm2 = "internlm2" => internlm2::describe,
+    /// `seed_oss`.
+    SeedOss = "seed_oss" => seed_oss::describe,
     /// `mistral3`: YaRN, and queries that grow with the position.
     Mistral3 = "mistral3" => mistral3::describe,
     /// `granite`: four scales.
