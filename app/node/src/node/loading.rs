@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::future::Abortable;
+use potluck_engine::EngineError;
 use potluck_gguf::Metadata;
 use potluck_model::LocalTime;
 use potluck_panel::NoticeLevel;
@@ -79,7 +80,13 @@ impl Node {
         self.platform.spawn.spawn(Box::pin(async move {
             match Abortable::new(task.run(), registration).await {
                 Ok(Ok(())) => inputs.event(Event::Loaded(epoch)),
-                Ok(Err(error)) => inputs.event(Event::LoadFailed(epoch, error.fault())),
+                Ok(Err(error)) => {
+                    if matches!(error, LoadError::Engine(EngineError::Lost)) {
+                        // The loss explains itself, and gives up what this load was for.
+                        inputs.send(Input::DeviceLost);
+                    }
+                    inputs.event(Event::LoadFailed(epoch, error.fault()));
+                }
                 // A newer load replaced it and reports for itself.
                 Err(_) => {}
             }
