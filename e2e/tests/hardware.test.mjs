@@ -32,7 +32,9 @@ async function losesItsGpu(device, host_, calm) {
   const again = await until(host_.page, isUpOn(2));
   assert.ok(again.plan.epoch > before, 'the lost device has its part by a new plan');
   assert.deepEqual((await ask(host_.page, TEXT, PROMPT)).tokens, calm.tokens, 'and it computes alike with it');
-  assert.equal((await notices(device)).length, 1, `one sentence tells it all: ${await notices(device)}`);
+  // The host may have been told of another device: one that was about to take a part when it lost its GPU.
+  const own = (await notices(device)).filter((sentence) => !sentence.includes('cannot take its part'));
+  assert.equal(own.length, 1, `one sentence tells it all: ${own}`);
   assertQuiet(host_, device);
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use potluck_plan::{PeerId, Plan, PlanEpoch};
-use potluck_protocol::{AnswerStop, Hedging, MemberStatus, PlanStatus, Sharing};
+use potluck_protocol::{Hedging, MemberStatus, PlanStatus, Sharing};
 use potluck_swarm::sim::{Fault, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
