@@ -19,7 +19,7 @@ case ${shape:-large} in
 1 off 3 300M 20,0.5
 2 2 3 300M 20,0.5
 2 adaptive 3 300M 20,0.5"}
-    file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --experts-used 4 --vocabulary 512 --context 4096 --seed 8" ;;
+    file="--arch qwen3moe --type Q4_K --hidden 512 --blocks 4 --heads 8 --kv-heads 2 --head-dim 64 --intermediate 256 --experts 32 --used 4 --vocabulary 512 --context 4096 --seed 8" ;;
   *) echo "shape is large or small" >&2; exit 2 ;;
 esac
 port=${PORT:-9918} cache=${CACHE:-$work}
@@ -32,7 +32,7 @@ ls -l models/experts.gguf
 
 "$bin/potluck-relay" --local --port "$port" --models models --page page --data data > relay.log 2>&1 &
 until curl -sf "http://localhost:$port/models" | grep -q '"phase":"ready"'; do sleep 0.2; done
-text=$(yes once | head -n "$words" | tr '\n' ' ')
+text=$(printf 'once %.0s' $(seq 1 "$words"))
 
 while read -r replicas hedging holders budget delay; do
   echo "== replicas $replicas, hedging $hedging, $holders holders of $budget, delay $delay ms, load $(cut -d' ' -f1 /proc/loadavg)"
