@@ -6,7 +6,7 @@
 # holders, what each of them lends, and how late its messages leave (`--delay`). Prints a line of JSON for each round.
 set -euo pipefail
 bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=${2:?usage: experts.sh BINARIES WORK}
-# With the first number a prompt of some 16, with the others some 128 and 512 tokens.
+# `words=16` gives a prompt of about 16 words; longer ones likewise.
 words=${words:-16} tokens=${tokens:-64} rounds=${rounds:-3} conversations=${conversations:-1} share=${share:-experts}
 case ${shape:-large} in
   large) host=${host:-6G} file="--shape qwen3-30b-a3b" cases=${cases:-"1 off 8 2500M 0

@@ -11,7 +11,7 @@ use thiserror::Error;
 /// Timers wake up to this much late; the rest of a delay is spent asking for the time.
 const TIMER_GRAIN: Duration = Duration::from_millis(2);
 
-/// How late messages leave: log-normal, as moex.txt assumes of networks (5.1).
+/// How late messages leave: log-normal, as moex.txt (4.1) assumes of workers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Delay {
     median_millis: f64,

@@ -62,13 +62,13 @@ fn fixed(text: &'static str) -> Signal<String> {
 
 /// What it costs to spread a model's experts; in general while the model is not known.
 fn experts_cost(model: Option<&Model>) -> String {
-    let held = "Other devices hold them, most on two, so nobody's leaving is felt.";
+    let held = "Other devices hold them, most of them twice, so answers go on when one leaves.";
     match model.map(|model| (model.experts, model.blocks)) {
         Some((None | Some(0), _)) => "This model has no experts: it gets the fastest plan.".to_owned(),
         Some((Some(_), Some(blocks))) if blocks > 1 => {
-            format!("{held} Each of its {blocks} blocks costs every token a round trip.")
+            format!("{held} Up to {blocks} round trips per token.")
         }
-        _ => format!("For models with experts. {held} Each block costs every token a round trip."),
+        _ => format!("For models with experts. {held} Up to one round trip per block and token."),
     }
 }
 

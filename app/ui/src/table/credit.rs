@@ -60,7 +60,7 @@ pub fn CreditCard() -> impl IntoView {
         <Show when=move || credits.with(|credits| !credits.is_empty())>
             <details class="card fold credits">
                 <summary>"Who computed how much"</summary>
-                <p class="hint">"Counted by the host since it opened the room."</p>
+                <p class="hint">"Counted by the host since its tab was last loaded."</p>
                 <ul class="holders" aria-label="Who computed how much">
                     {move || credits.get().into_iter().map(row).collect_view()}
                 </ul>

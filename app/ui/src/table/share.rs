@@ -41,13 +41,13 @@ pub fn ShareSwitches() -> impl IntoView {
             {switch(
                 Sharing::Everyone,
                 "Everyone takes part",
-                "Off: the fastest plan; other devices stay as spares",
+                "Every device gets work. Each one adds a network hop.",
             )}
             <Show when=move || has_experts.get()>
                 {switch(
                     Sharing::Experts,
                     "Spread the experts",
-                    "Most lie on two devices, so nobody's leaving is felt. Each block costs a round trip.",
+                    "Most are on two devices, so answers go on when one leaves. Up to one round trip per block and token.",
                 )}
             </Show>
         </Show>

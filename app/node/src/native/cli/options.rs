@@ -163,10 +163,10 @@ pub struct Options {
     /// host, run: how work is shared: fastest, everyone or experts
     #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
-    /// host: on how many devices each expert lies where experts are spread
+    /// host: copies of each expert that are kept up where experts are spread
     #[arg(long, value_name = "N", default_value_t = HostCommand::REPLICAS, value_parser = clap::value_parser!(u8).range(1..))]
     pub replicas: u8,
-    /// host: how holders of experts are asked: off, adaptive, or so many at once
+    /// host: how many holders of an expert are asked: off (one), adaptive, or a number at once (at most 3)
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
     pub hedging: Hedging,
     /// The name that others see
@@ -190,11 +190,10 @@ pub struct Options {
     /// For measurements: how many times the device runs its work, to act as a slower one
     #[arg(long, hide = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub slow: u32,
-    /// For measurements: how many milliseconds late this device's messages leave, with a comma also the standard
-    /// deviation of their logarithm
+    /// For measurements: delay of this device's messages, MEDIAN_MS, or MEDIAN_MS,SIGMA of a log-normal delay
     #[arg(long, hide = true, value_name = "MILLIS")]
     pub delay: Option<Delay>,
-    /// What is asked how often.
+    /// How often the prompt is asked, and from how many conversations.
     #[command(flatten)]
     pub rounds: RoundOptions,
     /// For measurements and tests: treat the device as this tier, whatever it reports

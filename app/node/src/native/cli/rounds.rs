@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use potluck_panel::{AnswerPart, AnswerStop, PlanStatus, PromptRequest, RequestId, Status, Timings, ToNode, ToPage};
+use potluck_text::texts;
 use serde_json::json;
 
 use super::{Options, Session};
@@ -16,7 +17,7 @@ pub struct RoundOptions {
     /// For measurements: from how many conversations at once
     #[arg(long, hide = true, value_name = "N", default_value_t = 1)]
     pub conversations: u32,
-    /// For measurements: wait until so many devices hold experts for others
+    /// For measurements: wait until this many devices hold experts for others
     #[arg(long, hide = true, value_name = "N", default_value_t = 0)]
     pub holders: usize,
 }
@@ -91,6 +92,9 @@ impl Session {
                     return Err(sentence);
                 }
                 ToPage::Answer { event: AnswerPart::End { timings, .. }, .. } => all.push(timings),
+                ToPage::Answer { event: AnswerPart::Unknown, .. } => {
+                    return Err(texts().answer.question_lost.to_owned());
+                }
                 _ => {}
             }
         }
