@@ -120,12 +120,12 @@ async fn join_room(
 ) -> Result<Response, ApiError> {
     // A page of another site may not open connections in the name of its visitor.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse().ok());
-    if !host.is_some_and(|host| is_same_origin(&headers, &host)) {
+    let Some(host) = host.filter(|host| is_same_origin(&headers, host)) else {
         return Err(ApiError::ForeignOrigin);
-    }
+    };
     let upgrade = upgrade.map_err(|_| ApiError::NotWebSocket)?;
     let share = shared.quotas.share(client.address);
-    let arrival = Arrival { share, activity: client.activity, lease: client.lease, room };
+    let arrival = Arrival { share, activity: client.activity, lease: client.lease, room, host: host.to_string() };
     let max_bytes = shared.limits.max_message_bytes();
     let upgrade = upgrade.max_message_size(max_bytes).max_frame_size(max_bytes).read_buffer_size(READ_BYTES);
     Ok(upgrade.on_upgrade(move |socket| serve_socket(socket, arrival, shared.rooms.clone())))

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{Keys, Member, Running, config, start};
 use potluck_relay::limits::{Limits, Rate};
-use potluck_relay_api::{Binary, Control, Departure, EntryProof, Eviction, Refusal, Request};
+use potluck_relay_api::{Binary, Control, Departure, EntryProof, Eviction, Refusal, Request, nonce_at};
 use tokio_tungstenite::tungstenite::Message;
 
 async fn relay(test: &str, limits: Limits) -> Running {
@@ -60,6 +60,20 @@ async fn a_proof_of_another_connection_is_refused() {
     for proof in [link, owner] {
         assert_eq!(relay.refused(&keys.id(), |_| proof).await, Refusal::BadProof);
     }
+}
+
+/// Before, an evil relay could pass on a challenge of another one and take the seat.
+#[tokio::test]
+async fn a_proof_for_another_relay_is_refused() {
+    let (relay, evil) = (relay("relay", Limits::default()).await, relay("evil-relay", Limits::default()).await);
+    let keys = Keys::new(1);
+    let _host = relay.own(&keys).await;
+    let (mut member, raw) = relay.raw_challenge(&keys.id()).await;
+    member.enter(keys.link(&nonce_at(&evil.address.to_string(), &raw))).await;
+    assert_eq!(member.refused().await, Refusal::BadProof);
+    let (mut member, raw) = relay.raw_challenge(&keys.id()).await;
+    member.enter(keys.link(&nonce_at(&relay.address.to_string(), &raw))).await;
+    member.welcomed().await;
 }
 
 #[tokio::test]

@@ -58,6 +58,12 @@ impl Relay {
         if path.contains("://") { path.to_owned() } else { format!("{}{path}", self.origin) }
     }
 
+    /// Name and port, as in its address.
+    pub fn host(&self) -> &str {
+        let host = self.origin.split_once("://").map_or(self.origin.as_str(), |(_, host)| host);
+        host.split('/').next().unwrap_or(host)
+    }
+
     /// The WebSocket address of a room.
     pub fn room_url(&self, room: &str) -> String {
         let socket = match self.origin.strip_prefix("https://") {

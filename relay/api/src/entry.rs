@@ -2,7 +2,8 @@
 //!
 //! A room belongs to an Ed25519 key, and its id is a hash of that key: only the key's owner can create the room or, after a
 //! restart of the relay, create it again. The owner registers a **join key**, derived from the secret in the link: who has
-//! the link signs with it. Every signature covers the [`Nonce`] of its connection, so it is worth nothing in another one.
+//! the link signs with it. Every signature covers the [`Nonce`] of its connection and the relay's name, so it is worth nothing
+//! in another connection, or at another relay.
 
 use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,8 @@ use crate::{Nonce, PublicKey, Signature};
 
 /// The key derivation context of room ids.
 const ROOM_ID_CONTEXT: &str = "potluck 2026-11 room id from owner key";
+/// The key derivation context of nonces at a relay.
+const NONCE_CONTEXT: &str = "potluck 2026-11 entry nonce at relay";
 /// Bytes of hash in a room id: no second key for the same id can be found.
 const ROOM_ID_BYTES: usize = 16;
 /// Characters of a room id, `a–z` and `2–7`.
@@ -67,7 +70,18 @@ pub enum SignedEntry<'a> {
     Link,
 }
 
-/// The bytes that are signed to enter `room` over the connection with this nonce.
+/// The nonce of a connection to the relay that answers as `host` (`name` or `name:port`): what entries sign. So nothing that
+/// was signed for one relay lets another one enter a third.
+pub fn nonce_at(host: &str, nonce: &Nonce) -> Nonce {
+    let host = host.to_ascii_lowercase();
+    // Browsers leave out the usual port, other clients may not.
+    let host = host.strip_suffix(":443").or_else(|| host.strip_suffix(":80")).unwrap_or(&host);
+    let mut hasher = blake3::Hasher::new_derive_key(NONCE_CONTEXT);
+    hasher.update(&nonce.0).update(host.as_bytes());
+    crate::Binary(*hasher.finalize().as_bytes())
+}
+
+/// The bytes that are signed to enter `room` over a connection with this nonce, which is one of [`nonce_at`].
 pub fn entry_message(room: &str, nonce: &Nonce, entry: SignedEntry<'_>) -> Vec<u8> {
     let kind: &[u8] = match entry {
         SignedEntry::Owner { .. } => b"owner",
@@ -109,6 +123,18 @@ mod tests {
             entry_message("abcd", &nonce, owner),
             format!("potluck relay entry v2\0abcd\0owner\0{n}{j}\u{1}Küche").as_bytes()
         );
+    }
+
+    #[test]
+    fn a_nonce_is_worth_something_at_one_relay() {
+        let nonce = Binary([1; 32]);
+        let at = |host: &str| nonce_at(host, &nonce);
+        assert_eq!(at("Potluck.example:443"), at("potluck.example"));
+        assert_eq!(at("[::1]:80"), at("[::1]"));
+        for other in ["evil.example", "potluck.example:8443", "potluck.example:4430", "sub.potluck.example"] {
+            assert_ne!(at("potluck.example"), at(other), "{other}");
+        }
+        assert_ne!(at("potluck.example"), nonce_at("potluck.example", &Binary([2; 32])));
     }
 
     #[test]

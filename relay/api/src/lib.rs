@@ -39,7 +39,7 @@ mod reason;
 mod route;
 
 pub use binary::{Binary, Nonce, PublicKey, Signature};
-pub use entry::{EntryProof, ROOM_ID_CHARS, SignedEntry, entry_message, room_id};
+pub use entry::{EntryProof, ROOM_ID_CHARS, SignedEntry, entry_message, nonce_at, room_id};
 pub use message::{Control, MemberLimits, Request, VERSION};
 pub use parts::{MAX_PARTS, join_parts, split_parts};
 pub use reason::{BadFrame, Departure, Eviction, Refusal};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{BadFrame, Departure, EntryProof, Eviction, Nonce, Refusal, Route};
 
 /// Version of these messages, sent in [`Control::Challenge`] and [`Control::Welcome`].
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// A text message from the relay to a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,7 +178,7 @@ mod tests {
     fn an_entry_keeps_its_json() {
         assert_json(
             &Control::Challenge { version: VERSION, nonce: crate::Binary([0; 32]) },
-            &format!(r#"{{"type":"challenge","version":2,"nonce":"{}"}}"#, "A".repeat(43)),
+            &format!(r#"{{"type":"challenge","version":3,"nonce":"{}"}}"#, "A".repeat(43)),
         );
         let enter = Request::Enter { proof: EntryProof::Visitor };
         assert_eq!(serde_json::to_string(&enter).unwrap(), r#"{"type":"enter","proof":{"as":"visitor"}}"#);
@@ -195,7 +195,7 @@ mod tests {
         assert_json(
             &welcome,
             concat!(
-                r#"{"type":"welcome","version":2,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
+                r#"{"type":"welcome","version":3,"room":"k3v9","route":17,"owner":15,"members":[15,16],"limits":{"frame_bytes":1,"#,
                 r#""window_bytes":0,"frames_per_second":0,"parts_per_second":0,"bytes_per_second":0,"ping_seconds":0,"silence_seconds":0,"#,
                 r#""members":64}}"#
             ),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use potluck_relay_api::{
-    Binary, Control, EntryProof, Nonce, PublicKey, Request, Signature, SignedEntry, entry_message, room_id,
+    Binary, Control, EntryProof, Nonce, PublicKey, Request, Signature, SignedEntry, entry_message, nonce_at, room_id,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -167,7 +167,7 @@ impl Member {
         let Control::Challenge { nonce, .. } = reader.control().await? else {
             return Err(io::Error::other("no challenge"));
         };
-        let enter = serde_json::to_vec(&Request::Enter { proof: proof(&nonce) })?;
+        let enter = serde_json::to_vec(&Request::Enter { proof: proof(&nonce_at(&relay.to_string(), &nonce)) })?;
         writer.write_all(&message(1, &enter)).await?;
         match reader.control().await? {
             Control::Welcome { route, limits, .. } => {

@@ -8,7 +8,7 @@ use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
 use potluck_relay_api::{
-    BadFrame, Control, Departure, EntryProof, Eviction, Refusal, Request, Route, VERSION, split_parts,
+    BadFrame, Control, Departure, EntryProof, Eviction, Refusal, Request, Route, VERSION, nonce_at, split_parts,
 };
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -34,6 +34,8 @@ pub struct Arrival {
     pub lease: Option<Arc<Lease>>,
     /// The room id from the path, not checked yet.
     pub room: String,
+    /// The name under which it called the relay.
+    pub host: String,
 }
 
 /// Serves one connection until it ends.
@@ -84,6 +86,7 @@ async fn enter(
     let nonce = id::nonce().ok_or(Left::Refused(Refusal::RelayFull))?;
     sink.send(control_text(&Control::Challenge { version: VERSION, nonce })).await.map_err(|_| Left::Gone)?;
     let proof = proof(stream, &arrival.activity).await?;
+    let nonce = nonce_at(&arrival.host, &nonce);
     let (room, route, outbox) =
         rooms.join(&id, &nonce, &proof, &arrival.share, Instant::now()).map_err(Left::Refused)?;
     Ok(Seat { room, route, outbox, _lease: lease })

@@ -14,7 +14,7 @@ use potluck_relay::net::proxy::Proxies;
 use potluck_relay::{Config, Relay};
 use potluck_relay_api::{
     Binary, Control, EntryProof, Eviction, MemberLimits, Nonce, PublicKey, Refusal, Request, Route, Signature,
-    SignedEntry, VERSION, entry_message, join_parts, room_id,
+    SignedEntry, VERSION, entry_message, join_parts, nonce_at, room_id,
 };
 use ring::signature::{Ed25519KeyPair, KeyPair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -118,7 +118,7 @@ impl Running {
         let stream = self.tcp_from(from).await;
         let url = format!("ws://{}/rooms/{room}", self.address);
         let (socket, _) = timeout(TIMEOUT, client_async(url, stream)).await.unwrap().unwrap();
-        Member::new(socket)
+        Member::new(socket, self.address.to_string())
     }
 
     /// A TCP connection from an address of this machine: all of 127.0.0.0/8 is.
@@ -134,6 +134,13 @@ impl Running {
     pub async fn challenged(&self, room: &str) -> (Member, Nonce) {
         let mut member = self.connect(room).await;
         let nonce = member.challenge().await;
+        (member, nonce)
+    }
+
+    /// Connects to a room and reads the challenge: its nonce as it came.
+    pub async fn raw_challenge(&self, room: &str) -> (Member, Nonce) {
+        let mut member = self.connect(room).await;
+        let Control::Challenge { nonce, .. } = member.control().await else { panic!("a challenge") };
         (member, nonce)
     }
 
@@ -289,6 +296,8 @@ fn unchunk(mut bytes: &[u8]) -> Vec<u8> {
 
 /// A member's side of a connection. It keeps its windows, as a member has to.
 pub struct Member {
+    /// The relay's name.
+    host: String,
     pub socket: WebSocketStream<TcpStream>,
     pub route: Route,
     pub owner: Option<Route>,
@@ -301,8 +310,9 @@ pub struct Member {
 }
 
 impl Member {
-    fn new(socket: WebSocketStream<TcpStream>) -> Self {
+    fn new(socket: WebSocketStream<TcpStream>, host: String) -> Self {
         Self {
+            host,
             socket,
             route: Route(0),
             owner: None,
@@ -345,9 +355,10 @@ impl Member {
         }
     }
 
+    /// The nonce that an entry signs here.
     pub async fn challenge(&mut self) -> Nonce {
         match self.control().await {
-            Control::Challenge { version: VERSION, nonce } => nonce,
+            Control::Challenge { version: VERSION, nonce } => nonce_at(&self.host, &nonce),
             other => panic!("a challenge, not {other:?}"),
         }
     }

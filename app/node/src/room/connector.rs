@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use futures::StreamExt;
 use futures::stream::{LocalBoxStream, SelectAll, once};
-use potluck_relay_api::{Binary, EntryProof, Eviction, Nonce, Refusal, SignedEntry, VERSION, entry_message};
+use potluck_relay_api::{Binary, EntryProof, Eviction, Nonce, Refusal, SignedEntry, VERSION, entry_message, nonce_at};
 use potluck_swarm::Event;
 use potluck_trust::RoomRole;
 
@@ -118,7 +118,9 @@ impl Connector {
             Control::Challenge { .. } | Control::Welcome { .. } if self.room.is_connected() => {
                 return Some(Ended::Lost);
             }
-            Control::Challenge { version, nonce } if version == VERSION => self.enter(&nonce, relay.as_ref()),
+            Control::Challenge { version, nonce } if version == VERSION => {
+                self.enter(&nonce_at(self.options.relay.host(), &nonce), relay.as_ref())
+            }
             Control::Challenge { .. } | Control::Welcome { version: ..VERSION, .. } => {
                 let sentence = "The relay runs another version of Potluck. Reload the page, or update the relay.";
                 return Some(Ended::Refused(sentence.to_owned()));

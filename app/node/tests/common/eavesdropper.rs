@@ -42,11 +42,12 @@ impl Eavesdropper {
     pub async fn listen(self: Rc<Self>, origin: &str) -> String {
         let relay = origin.trim_start_matches("http://").to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let own = format!("http://{}", listener.local_addr().unwrap());
+        let host = listener.local_addr().unwrap().to_string();
+        let own = format!("http://{host}");
         tokio::task::spawn_local(async move {
             while let Ok((device, _)) = listener.accept().await {
-                let (relay, eavesdropper) = (relay.clone(), self.clone());
-                tokio::task::spawn_local(async move { eavesdropper.carry(device, &relay).await });
+                let (relay, host, eavesdropper) = (relay.clone(), host.clone(), self.clone());
+                tokio::task::spawn_local(async move { eavesdropper.carry(device, &relay, &host).await });
             }
         });
         own
@@ -57,7 +58,8 @@ impl Eavesdropper {
         self.seen.borrow().iter().any(|message| message.windows(bytes.len()).any(|window| window == bytes))
     }
 
-    async fn carry(self: Rc<Self>, mut device: TcpStream, relay: &str) {
+    /// Entries are signed for the name that devices called, so a relay behind this one has to answer as `host`.
+    async fn carry(self: Rc<Self>, mut device: TcpStream, relay: &str, host: &str) {
         let mut start = [0; 11];
         while device.peek(&mut start).await.is_ok_and(|read| read > 0 && read < start.len()) {
             tokio::task::yield_now().await;
@@ -79,7 +81,7 @@ impl Eavesdropper {
             },
         );
         let device = accepted.await.unwrap();
-        let url = format!("ws://{relay}{}", path.borrow());
+        let url = format!("ws://{host}{}", path.borrow());
         let (relay, _) = client_async(url, to_relay).await.unwrap();
         self.forward(device, relay).await;
     }
