@@ -38,7 +38,7 @@ pub fn platform(cache: PathBuf, network: &Network) -> Platform {
     }
 }
 
-fn random(bytes: &mut [u8]) {
+pub(crate) fn random(bytes: &mut [u8]) {
     // A system without randomness cannot run TLS or anything else either.
     getrandom::fill(bytes).expect("the operating system gives random bytes");
 }

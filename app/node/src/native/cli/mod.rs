@@ -3,6 +3,7 @@
 mod bench;
 mod options;
 mod rounds;
+mod secret_file;
 mod session;
 mod study;
 mod values;
@@ -10,7 +11,7 @@ mod values;
 use std::path::Path;
 use std::process::ExitCode;
 
-use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, RoomKeys, ToNode};
+use potluck_panel::{Bytes, ContributeChoice, DeviceKind, HostChoice, ModelSource, ToNode};
 use potluck_swarm::HostCommand;
 
 pub use options::{Command, Options, UsageError, help, parse};
@@ -112,7 +113,7 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
     } else {
         (ModelSource::Relay { name: model.to_owned() }, Vec::new())
     };
-    let mut session = Session::start(relay, &options);
+    let mut session = Session::of_this_device(relay, &options)?;
     let choice = HostChoice {
         model: source,
         budget: options.budget,
@@ -120,47 +121,24 @@ async fn host(model: &str, relay: &str, keys: Option<&Path>, visible: bool, opti
         cache: options.cache_type,
         sharing: options.share,
         visible,
-        resume: keys.map(read_room_keys).transpose()?.flatten(),
+        resume: keys.map(secret_file::read_room_keys).transpose()?.flatten(),
         doors: Default::default(),
     };
     session.send(Input::Page(ToNode::Host(choice), files));
     let link = session.link().await?;
     if let (Some(path), Some(room)) = (keys, &session.room_keys) {
-        keep_room_keys(path, room)?;
+        secret_file::keep_room_keys(path, room)?;
     }
     let link = format!("{}{link}", relay.trim_end_matches('/'));
     println!("{}", with_fingerprint(link, options.relay_fingerprint));
     session.stay(&options).await
 }
 
-/// The keys of a room that was hosted before; `None` if the file does not exist yet.
-fn read_room_keys(path: &Path) -> Result<Option<RoomKeys>, String> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| {
-            format!("{} does not hold the keys of a room ({error}). Delete it for a new room.", path.display())
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(format!("{} cannot be read: {error}.", path.display())),
-    }
-}
-
-/// Writes them to a file that only this user can read: who has it can open the room.
-fn keep_room_keys(path: &Path, keys: &RoomKeys) -> Result<(), String> {
-    let write = || {
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        std::io::Write::write_all(&mut options.open(path)?, serde_json::to_string(keys)?.as_bytes())
-    };
-    write().map_err(|error: std::io::Error| format!("{} cannot be written: {error}.", path.display()))
-}
-
 async fn join(link: &str, contribute: bool, mut options: Options) -> Result<(), String> {
     let (relay, room, key) = parse_link(link).ok_or_else(|| format!("\"{link}\" is not a room's link."))?;
     let of_link = link_fingerprint(link).map_err(|error| format!("The link's fingerprint is not valid: {error}."))?;
     options.relay_fingerprint = options.relay_fingerprint.or(of_link);
-    let mut session = Session::start(&relay, &options);
+    let mut session = Session::of_this_device(&relay, &options)?;
     session.page(ToNode::Join { room, key });
     if contribute {
         session.page(ToNode::Contribute(ContributeChoice { budget: options.budget }));

@@ -16,8 +16,9 @@ use potluck_text::texts;
 
 use super::Options;
 use super::rounds::is_ready;
+use super::secret_file::device_key;
 use crate::events::Inputs;
-use crate::native::{Network, platform};
+use crate::native::{Network, platform, random};
 use crate::node::{Input, Node, NodeOptions, Pooling};
 
 /// The request of `--prompt`.
@@ -36,8 +37,22 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a node in the current `LocalSet`.
+    /// Starts a node in the current `LocalSet`, as a device that nobody knows.
     pub fn start(relay: &str, options: &Options) -> Self {
+        Self::start_with(relay, options, None)
+    }
+
+    /// The same, as the device that earlier runs with this cache folder were.
+    ///
+    /// # Errors
+    /// A sentence: the file with the device's key cannot be read or written.
+    pub fn of_this_device(relay: &str, options: &Options) -> Result<Self, String> {
+        let fresh = KeySeed(*potluck_trust::IdentityKeys::generate(random).device);
+        let key = device_key(&options.cache.clone().unwrap_or_else(default_cache), fresh)?;
+        Ok(Self::start_with(relay, options, Some(key)))
+    }
+
+    fn start_with(relay: &str, options: &Options, device_key: Option<KeySeed>) -> Self {
         let network = Network {
             relay: relay.to_owned(),
             relay_fingerprint: options.relay_fingerprint,
@@ -65,7 +80,7 @@ impl Session {
         session.page(ToNode::Start {
             build: potluck_panel::BUILD.to_owned(),
             relay: relay.to_owned(),
-            device_key: KeySeed(*keys.device),
+            device_key: device_key.unwrap_or(KeySeed(*keys.device)),
             tab_key: KeySeed(*keys.tab),
             name: options.name.clone(),
             kind: Options::KIND,

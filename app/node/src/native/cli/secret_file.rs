@@ -1,0 +1,87 @@
+//! Keys in files that only this user can read.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use potluck_panel::{KeySeed, RoomKeys};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The device's key, in the folder of its downloads.
+const DEVICE_KEY: &str = "device-key.json";
+
+/// The keys of a room that was hosted before; `None` if the file does not exist yet.
+///
+/// # Errors
+/// A sentence: the file cannot be read, or holds something else.
+pub fn read_room_keys(path: &Path) -> Result<Option<RoomKeys>, String> {
+    read(path, "the keys of a room", "a new room")
+}
+
+/// Keeps a room's keys: who has them can open the room.
+///
+/// # Errors
+/// A sentence: the file cannot be written.
+pub fn keep_room_keys(path: &Path, keys: &RoomKeys) -> Result<(), String> {
+    write(path, keys, OpenOptions::new().create(true).truncate(true))
+}
+
+/// The key by which rooms know this device again: the one in `cache`, or `fresh`, which is kept there from now on.
+///
+/// # Errors
+/// A sentence: the file cannot be read or written, or holds something else.
+pub fn device_key(cache: &Path, fresh: KeySeed) -> Result<KeySeed, String> {
+    let path = cache.join(DEVICE_KEY);
+    let known = || read(&path, "the key of a device", "a new one");
+    if let Some(key) = known()? {
+        return Ok(key);
+    }
+    std::fs::create_dir_all(cache).map_err(|error| format!("{} cannot be created: {error}.", cache.display()))?;
+    match write(&path, &fresh, OpenOptions::new().create_new(true)) {
+        Ok(()) => Ok(fresh),
+        // Another peer that starts with this folder may have been first.
+        Err(sentence) => known()?.ok_or(sentence),
+    }
+}
+
+fn read<T: DeserializeOwned>(path: &Path, what: &str, instead: &str) -> Result<Option<T>, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text)
+            .map(Some)
+            .map_err(|error| format!("{} does not hold {what} ({error}). Delete it for {instead}.", path.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{} cannot be read: {error}.", path.display())),
+    }
+}
+
+fn write(path: &Path, keys: &impl Serialize, how: &mut OpenOptions) -> Result<(), String> {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(how, 0o600);
+    let text = serde_json::to_string(keys).map_err(std::io::Error::from);
+    let written = text.and_then(|text| how.write(true).open(path)?.write_all(text.as_bytes()));
+    written.map_err(|error| format!("{} cannot be written: {error}.", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
+    use super::*;
+
+    #[test]
+    fn a_device_keeps_its_key_where_only_its_user_reads_it() {
+        let folder = std::env::temp_dir().join(format!("potluck-device-key-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        let first = device_key(&folder, KeySeed([1; 32])).unwrap();
+        assert!(first == KeySeed([1; 32]) && device_key(&folder, KeySeed([2; 32])).unwrap() == first);
+        #[cfg(unix)]
+        {
+            let mode = std::fs::metadata(folder.join(DEVICE_KEY)).unwrap();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o777, 0o600);
+        }
+        std::fs::write(folder.join(DEVICE_KEY), "\"12\"").unwrap();
+        let sentence = device_key(&folder, KeySeed([3; 32])).unwrap_err();
+        assert!(sentence.contains("Delete it for a new one."), "{sentence}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
