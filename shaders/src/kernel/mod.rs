@@ -281,7 +281,7 @@ impl Kernel {
             | Self::Top(Strategy::PerThread)
             | Self::Attention { strategy: Strategy::PerThread, .. } => 8,
             Self::Fused { variant, .. } => variant.threads(),
-            Self::Split { .. } | Self::Merge { .. } | Self::Stream => 256,
+            Self::Split { .. } | Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,

@@ -49,7 +49,14 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
         Kernel::Combine => vec![combine(kernel)],
         Kernel::Segments => vec![segments(kernel)],
-        Kernel::Top(strategy) => vec![top(kernel, strategy, 2), top(kernel, strategy, 3)],
+        Kernel::Top(strategy) => vec![
+            top(kernel, strategy, 1001, 70, 2),
+            top(kernel, strategy, 1001, 70, 3),
+            top(kernel, strategy, 1001, 1, 2),
+            // More segments than candidates, so that the best of them give a threshold; and too many logits to rank at once.
+            top(kernel, strategy, 12_345, 70, 2),
+            top(kernel, strategy, 2_345, 70, 2),
+        ],
         Kernel::Stream => Vec::new(),
     }
 }
@@ -297,10 +304,10 @@ fn combine(kernel: Kernel) -> Case {
     case(kernel, bindings, params, (x, 1), 3, floats(expected))
 }
 
-/// Three rows of 1001 logits with many ties.
-fn logits() -> Vec<f32> {
+/// Three rows of logits with many ties.
+fn logits(vocabulary: u32) -> Vec<f32> {
     let mut random = Random(11);
-    (0..3 * 1001).map(|_| (random.next() % 300) as f32 / 8.0 - 20.0).collect()
+    (0..3 * vocabulary).map(|_| (random.next() % 300) as f32 / 8.0 - 20.0).collect()
 }
 
 /// The segment maxima of a row.
@@ -316,7 +323,7 @@ fn maxima(row: &[f32]) -> Vec<u32> {
 }
 
 fn segments(kernel: Kernel) -> Case {
-    let logits = logits();
+    let logits = logits(1001);
     let expected: Vec<u32> = logits.chunks_exact(1001).flat_map(maxima).collect();
     let params = params::Segments { n: 3, vocabulary: 1001, segments: 8 };
     let bindings = vec![raw(&logits), zeros(expected.len())];
@@ -324,15 +331,16 @@ fn segments(kernel: Kernel) -> Case {
 }
 
 /// Tests binding 2, the candidates, or binding 3, the last row's best token.
-fn top(kernel: Kernel, strategy: Strategy, output: usize) -> Case {
-    let logits = logits();
-    let best: Vec<u32> = logits.chunks_exact(1001).flat_map(maxima).collect();
-    let count = 70usize;
+fn top(kernel: Kernel, strategy: Strategy, vocabulary: u32, count: usize, output: usize) -> Case {
+    let logits = logits(vocabulary);
+    let rows = || logits.chunks_exact(vocabulary as usize);
+    let best: Vec<u32> = rows().flat_map(maxima).collect();
     let mut expected = vec![0; count * 2];
-    for row in logits.chunks_exact(1001) {
+    for row in rows() {
         expected.extend(reference::top(row, count).into_iter().flat_map(|(id, value)| [id, value.to_bits()]));
     }
-    let params = params::Top { n: 3, first: 1, vocabulary: 1001, segments: 8, count: count as u32 };
+    let segments = vocabulary.div_ceil(SEGMENT);
+    let params = params::Top { n: 3, first: 1, vocabulary, segments, count: count as u32 };
     let bindings = vec![raw(&logits), raw(&best), zeros(expected.len()), zeros(1)];
     let expected = if output == 2 { expected } else { vec![expected[6 * count]] };
     case(kernel, bindings, params, by_row(kernel, strategy, 3), output, Expected::Words(expected))
