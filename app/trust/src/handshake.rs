@@ -44,6 +44,7 @@ impl From<snow::Error> for HandshakeError {
 }
 
 /// The X25519 key pair of one start of a node.
+#[derive(Clone)]
 pub(crate) struct HandshakeKey {
     private: Zeroizing<[u8; 32]>,
     pub public: [u8; 32],

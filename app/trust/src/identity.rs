@@ -54,6 +54,7 @@ fn peer_id(tab: &VerifyingKey) -> PeerId {
 }
 
 /// What one start of a node identifies itself with: a fresh handshake key, certified by the tab's key.
+#[derive(Clone)]
 pub struct NodeIdentity {
     pub(crate) key: HandshakeKey,
     certificate: Vec<u8>,
