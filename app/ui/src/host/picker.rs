@@ -43,8 +43,8 @@ fn Picker() -> impl IntoView {
             }}
             <Options choice />
         </div>
-        <DoubtView choice />
         <footer class="dialog-foot">
+            <DoubtView choice />
             <label class="check">
                 <input
                     type="checkbox"
