@@ -8,10 +8,14 @@ import { join, resolve } from 'node:path';
 const root = resolve(import.meta.dirname, '../..');
 const binary = process.env.POTLUCK_RELAY ?? join(root, 'target/release/potluck-relay');
 
+/** The folder of the built page. */
+export const builtPage = process.env.POTLUCK_PAGE ?? join(root, 'dist');
+
 export class Relay {
-  /** Starts a relay on a free port, serving the built page and the models in `models`. */
-  static async start({ models, port = 0 }) {
+  /** Starts a relay on a free port, serving the built page, or the one in `page`, and the models in `models`. */
+  static async start({ models, page = builtPage, port = 0 }) {
     const relay = new Relay();
+    relay.page = page;
     relay.models = models;
     relay.port = port || (await freePort());
     relay.data = await mkdtemp(join(tmpdir(), 'potluck-relay-'));
@@ -21,8 +25,7 @@ export class Relay {
 
   async spawn() {
     const models = [this.models].flat().flatMap((folder) => ['--models', folder]);
-    const page = process.env.POTLUCK_PAGE ?? join(root, 'dist');
-    const args = ['--local', '--port', String(this.port), '--page', page, '--data', this.data, ...models];
+    const args = ['--local', '--port', String(this.port), '--page', this.page, '--data', this.data, ...models];
     this.process = spawn(binary, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const exited = new Promise((_, reject) => {
       this.process.once('exit', (code) => reject(new Error(`the relay stopped with ${code}`)));

@@ -115,6 +115,11 @@ impl HeaderParser {
         }
     }
 
+    /// The pairs parsed so far. After [`Progress::Done`] they are in the header.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
     /// Number of bytes parsed.
     pub fn position(&self) -> u64 {
         self.before + self.used as u64

@@ -1,8 +1,8 @@
 //! English.
 
 use crate::{
-    AnswerTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts, PhaseTexts,
-    PlanTexts, RoleTexts, Texts,
+    AnswerTexts, CatalogTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts,
+    PhaseTexts, PlanTexts, RoleTexts, Texts,
 };
 
 /// English.
@@ -106,5 +106,22 @@ pub const ENGLISH: Texts = Texts {
         not_stored: "The browser refused to store this conversation. Copy what you need.",
         not_deleted: "The conversation could not be deleted. Try again.",
         cannot_copy: "The browser does not allow this page to copy. Select the text and copy it yourself.",
+    },
+    catalog: CatalogTexts {
+        heading: "Well-known models",
+        loading: "Fetching the list",
+        unreadable: "The list of well-known models cannot be read. An address works without it.",
+        found: "{} of {} fit the memory lent.",
+        none: "No model matches. Try other words.",
+        tested: "Runs here: tested with random weights of its shape",
+        checking: "Checking the file…",
+        gone: "This address has no file any more, so choose another model.",
+        forbidden: "The server does not give this file to everybody, so choose another model.",
+        unreachable: "The server does not answer or does not let other pages read this file, so choose another model.",
+        no_ranges: "The server does not send parts of this file, which a room needs, so choose another model.",
+        not_gguf: "This address holds something other than a GGUF file, so choose another model.",
+        other_bytes: "This file has {} bytes and the list says {}, so it may be another version.",
+        other_licence: "This file's licence is {} and the list says {}.",
+        other_both: "This file has {} bytes and the list says {}, and its licence is {} where the list says {}.",
     },
 };

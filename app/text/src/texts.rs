@@ -29,6 +29,43 @@ pub struct Texts {
     pub own: OwnDeviceTexts,
     /// What the page has to say about itself.
     pub notice: NoticeTexts,
+    /// The catalogue of well-known models.
+    pub catalog: CatalogTexts,
+}
+
+/// The catalogue of well-known models in the host dialog.
+#[derive(Debug)]
+pub struct CatalogTexts {
+    /// The heading.
+    pub heading: &'static str,
+    /// The list is fetched.
+    pub loading: &'static str,
+    /// The list is missing or broken.
+    pub unreadable: &'static str,
+    /// How many match, how many of them fit.
+    pub found: &'static str,
+    /// None matches.
+    pub none: &'static str,
+    /// An architecture that was tested.
+    pub tested: &'static str,
+    /// The file is examined before it is loaded.
+    pub checking: &'static str,
+    /// The address has no file.
+    pub gone: &'static str,
+    /// The server refuses.
+    pub forbidden: &'static str,
+    /// No answer, or a server that other sites' pages may not read from.
+    pub unreachable: &'static str,
+    /// The server does not send parts of files.
+    pub no_ranges: &'static str,
+    /// The file is of another kind.
+    pub not_gguf: &'static str,
+    /// Other bytes: found, listed.
+    pub other_bytes: &'static str,
+    /// Another licence: found, listed.
+    pub other_licence: &'static str,
+    /// Other bytes and another licence: found, listed, found, listed.
+    pub other_both: &'static str,
 }
 
 /// A text for each [`LoadPhase`].

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 use potluck_panel::{Bytes, HostChoice, KvCacheType, ModelSource, Sharing};
 
-use super::verdict::Case;
+use super::{catalog::Entry, open::Check, verdict::Case};
 use crate::{relay::Model, state::Store};
 
 /// The model's source.
@@ -50,8 +50,12 @@ pub struct Choice {
     pub tab: RwSignal<Tab>,
     /// The chosen model of the relay.
     pub model: RwSignal<Option<Model>>,
-    /// The address.
+    /// The address; change it with [`Choice::set_link`].
     pub link: RwSignal<String>,
+    /// The catalogue, once it is fetched.
+    pub listed: RwSignal<Vec<Entry>>,
+    /// What is known of the listed file at the address.
+    pub check: RwSignal<Check>,
     /// The file.
     pub file: RwSignal<Option<web_sys::File>, LocalStorage>,
     /// Positions of context.
@@ -73,6 +77,8 @@ impl Choice {
             tab: RwSignal::new(Tab::Here),
             model: RwSignal::new(None),
             link: RwSignal::new(String::new()),
+            listed: RwSignal::new(Vec::new()),
+            check: RwSignal::new(Check::None),
             file: RwSignal::new_local(None),
             context: RwSignal::new(CONTEXT),
             cache: RwSignal::new(None),
@@ -98,6 +104,21 @@ impl Choice {
         }
     }
 
+    /// Changes the address. What was known of the former one no longer matters.
+    pub fn set_link(self, link: String) {
+        self.check.set(Check::None);
+        self.link.set(link);
+    }
+
+    /// The catalogue's entry of the chosen address.
+    pub fn entry(self) -> Option<Entry> {
+        if self.tab.get() != Tab::Link {
+            return None;
+        }
+        let address = self.link.get();
+        self.listed.with(|entries| entries.iter().find(|entry| entry.address == address.trim()).cloned())
+    }
+
     /// All devices take part in the embedded model, so that users see a second device working; otherwise the fastest
     /// plan wins.
     pub fn shared(self) -> Sharing {
@@ -108,8 +129,11 @@ impl Choice {
 
     /// The room's context: the chosen one, or less if the model has less.
     pub fn context(self) -> u32 {
-        let most = self.tab.get() == Tab::Here;
-        let most = self.model.with(|model| model.as_ref().filter(|_| most).and_then(|model| model.context));
+        let most = match self.tab.get() {
+            Tab::Here => self.model.with(|model| model.as_ref().and_then(|model| model.context)),
+            Tab::Link => self.entry().map(|entry| entry.context),
+            Tab::Device => None,
+        };
         self.context.get().min(most.unwrap_or(u32::MAX)).max(64)
     }
 

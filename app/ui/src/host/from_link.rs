@@ -1,10 +1,13 @@
-//! The tab "Link": the address of a GGUF file.
+//! The tab "Link": the address of a GGUF file, typed, kept or from the catalogue.
 
 use leptos::prelude::*;
 
-use super::choice::{Choice, is_gguf_address};
+use super::{
+    catalog::{OwnLinks, WellKnown},
+    choice::{Choice, is_gguf_address},
+};
 
-/// The field for the address.
+/// The field for the address, and the addresses to choose from.
 #[component]
 pub fn FromLink(choice: Choice) -> impl IntoView {
     let wrong = move || {
@@ -23,12 +26,14 @@ pub fn FromLink(choice: Choice) -> impl IntoView {
                 placeholder="https://…/model.gguf"
                 aria-describedby="gguf-wrong"
                 prop:value=move || choice.link.get()
-                on:input=move |event| choice.link.set(event_target_value(&event))
+                on:input=move |event| choice.set_link(event_target_value(&event))
             />
         </label>
         <p class="field-wrong" id="gguf-wrong" aria-live="polite">{wrong}</p>
         <p class="hint">
             "For a split model, give the address of the first part. Every device in the room must be able to reach it."
         </p>
+        <OwnLinks choice />
+        <WellKnown choice />
     }
 }

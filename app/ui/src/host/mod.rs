@@ -1,9 +1,11 @@
 //! Chooses a model and opens a room.
 
+mod catalog;
 mod choice;
 mod from_device;
 mod from_link;
 mod from_relay;
+mod open;
 mod options;
 mod picker;
 mod verdict;

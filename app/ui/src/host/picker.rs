@@ -8,6 +8,7 @@ use super::{
     from_device::FromDevice,
     from_link::FromLink,
     from_relay::FromRelay,
+    open::{Check, DoubtView, button_words, is_asking, open},
     options::Options,
 };
 use crate::{
@@ -31,14 +32,7 @@ fn Picker() -> impl IntoView {
     let store = store();
     let choice = Choice::new(store);
     let opening = move || store.room.opening.with(Option::is_some);
-    let ready = move || choice.source().is_some() && !opening();
-    let open = move |_| {
-        if let Some(host) = untrack(|| choice.finish()) {
-            let file = choice.file.get_untracked().filter(|_| choice.tab.get_untracked() == Tab::Device);
-            store.set(|settings| settings.lend = Some(host.budget));
-            store.host(host, file);
-        }
-    };
+    let ready = move || choice.source().is_some() && !opening() && !is_asking(choice);
     view! {
         <Tabs choice />
         <div class="dialog-body" role="tabpanel" aria-labelledby=move || choice.tab.get().id()>
@@ -50,6 +44,7 @@ fn Picker() -> impl IntoView {
             <Options choice />
         </div>
         <footer class="dialog-foot">
+            <DoubtView choice />
             <label class="check">
                 <input
                     type="checkbox"
@@ -58,8 +53,13 @@ fn Picker() -> impl IntoView {
                 />
                 <span>"List this room on this relay's front page"</span>
             </label>
-            <button type="button" class="button button-main button-large" disabled=move || !ready() on:click=open>
-                {move || if opening() { "Opening the room…" } else { "Open the room" }}
+            <button
+                type="button"
+                class="button button-main button-large"
+                disabled=move || !ready()
+                on:click=move |_| open(store, choice)
+            >
+                {move || button_words(store, choice)}
             </button>
         </footer>
     }
@@ -76,6 +76,7 @@ fn Tabs(choice: Choice) -> impl IntoView {
         };
         let now = Tab::ALL.iter().position(|tab| *tab == choice.tab.get_untracked()).unwrap_or(0);
         let next = Tab::ALL[(now + step) % Tab::ALL.len()];
+        choice.check.set(Check::None);
         choice.tab.set(next);
         let element = browser::window().document().and_then(|document| document.get_element_by_id(next.id()));
         if let Some(element) = element.and_then(|element| element.dyn_into::<web_sys::HtmlElement>().ok()) {
@@ -93,7 +94,10 @@ fn Tabs(choice: Choice) -> impl IntoView {
                 id=tab.id()
                 aria-selected=move || chosen().to_string()
                 tabindex=move || if chosen() { "0" } else { "-1" }
-                on:click=move |_| choice.tab.set(tab)
+                on:click=move |_| {
+                    choice.check.set(Check::None);
+                    choice.tab.set(tab);
+                }
             >
                 {tab.name()}
             </button>

@@ -55,7 +55,12 @@ pub struct Settings {
     pub repetition_penalty: f32,
     /// A fixed seed; `None` for a new one each time.
     pub seed: Option<u64>,
+    /// Addresses of GGUF files that the user kept, the latest first.
+    pub links: Vec<String>,
 }
+
+/// Most addresses that are kept.
+const MOST_LINKS: usize = 50;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -73,11 +78,19 @@ impl Default for Settings {
             min_p: sampling.min_p,
             repetition_penalty: sampling.repetition_penalty,
             seed: None,
+            links: Vec::new(),
         }
     }
 }
 
 impl Settings {
+    /// Keeps an address, as the latest.
+    pub fn keep_link(&mut self, link: &str) {
+        self.links.retain(|kept| kept != link);
+        self.links.insert(0, link.to_owned());
+        self.links.truncate(MOST_LINKS);
+    }
+
     /// The sampling parameters of a prompt; `fresh` is the seed unless one is fixed.
     #[must_use]
     pub fn sampling(&self, fresh: u64) -> Sampling {
@@ -102,6 +115,17 @@ mod tests {
         let settings: Settings = serde_json::from_str(r#"{"appearance":"Dark","temperature":0.2}"#).unwrap();
         assert_eq!(settings.appearance, Appearance::Dark);
         assert_eq!(settings.max_tokens, Settings::default().max_tokens);
+    }
+
+    #[test]
+    fn a_link_is_kept_once_and_the_latest_comes_first() {
+        let mut settings = Settings::default();
+        for link in ["a", "b", "a"] {
+            settings.keep_link(link);
+        }
+        assert_eq!(settings.links, ["a", "b"]);
+        (0..100).for_each(|number| settings.keep_link(&number.to_string()));
+        assert_eq!(settings.links.len(), MOST_LINKS);
     }
 
     #[test]

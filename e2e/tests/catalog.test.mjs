@@ -1,0 +1,237 @@
+// The catalogue in the host dialog: what a room can hold, and what is said of a listed file before it is loaded.
+import assert from 'node:assert/strict';
+import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { after, afterEach, before, test } from 'node:test';
+
+import { Device } from '../harness/browser.mjs';
+import { make } from '../harness/models.mjs';
+import { Relay, builtPage } from '../harness/relay.mjs';
+import { assertQuiet, isUp, until } from '../harness/table.mjs';
+
+const GB = 1_000_000_000;
+/** A folder for pictures of the dialog; none are taken without it. */
+const shots = process.env.POTLUCK_SHOTS && resolve(process.env.POTLUCK_SHOTS);
+
+let relay;
+let folder;
+let real;
+let origin;
+let file;
+let device;
+
+before(async () => {
+  file = await readFile(join(make('tiny'), 'tiny.gguf'));
+  folder = await mkdtemp(join(tmpdir(), 'potluck-catalog-'));
+  await cp(builtPage, folder, { recursive: true });
+  real = await readFile(join(folder, 'catalog.json'), 'utf8');
+  relay = await Relay.start({ models: make('tiny'), page: folder });
+  origin = await serveFiles();
+  if (shots) await mkdir(shots, { recursive: true });
+});
+
+afterEach(async () => {
+  await device?.stop();
+  device = null;
+});
+
+after(async () => {
+  origin?.close();
+  await relay?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The files' own server: other sites' pages may read all but one file, and one is gone. */
+async function serveFiles() {
+  const server = createServer((request, response) => {
+    const cors = request.url === '/private.gguf' ? {} : { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'content-range' };
+    if (request.method === 'OPTIONS') return response.writeHead(204, { ...cors, 'access-control-allow-headers': 'range' }).end();
+    if (request.url === '/gone.gguf') return response.writeHead(404, cors).end();
+    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+    if (request.method === 'HEAD' || !range) return response.writeHead(200, { ...cors, 'content-length': file.length }).end();
+    const [start, end] = [Number(range[1]), Math.min(Number(range[2]), file.length - 1)];
+    const part = file.subarray(start, end + 1);
+    response.writeHead(206, { ...cors, 'content-range': `bytes ${start}-${end}/${file.length}`, 'content-length': part.length });
+    return response.end(part);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return server;
+}
+
+const address = (name) => `http://127.0.0.1:${origin.address().port}/${name}.gguf`;
+
+/** An entry of the test's own list. */
+const entry = (name, changes = {}) => ({
+  name, task: 'chat', good_for: 'Testing', address: address(name), bytes: file.length, quantization: 'Q8_0', licence: 'CC0-1.0',
+  architecture: 'qwen3', parameters: 2_500_000, active: 2_500_000, context: 2048, kv_values: 1024, ...changes,
+});
+
+const list = (models) => writeFile(join(folder, 'catalog.json'), JSON.stringify({ models }));
+
+/** Opens the dialog at its tab "Link"; returns it. */
+async function openDialog(options) {
+  device = await Device.start('host', options);
+  const { page } = device;
+  await page.goto(relay.url);
+  return showDialog(page);
+}
+
+async function showDialog(page) {
+  await page.getByRole('button', { name: 'Host a model' }).click();
+  const dialog = page.getByRole('dialog', { name: 'Host a model' });
+  await dialog.getByRole('tab', { name: 'Link' }).click();
+  return dialog;
+}
+
+const cards = (dialog) => dialog.getByRole('radiogroup', { name: 'Well-known models' }).locator('label');
+
+async function lend(dialog, bytes) {
+  const field = dialog.getByLabel('Memory this device lends, exactly');
+  await field.fill(`${bytes / GB} GB`);
+  await field.press('Tab');
+}
+
+/** How many fit, of how many. */
+async function found(dialog) {
+  const text = await dialog.getByText(/\d+ of \d+ fit the memory lent/).textContent();
+  return /(\d+) of (\d+)/.exec(text).slice(1).map(Number);
+}
+
+/** What the browser itself logs of answers that the test wants. */
+const assertOnlyFailedRequests = () => {
+  const other = device.errors.filter((line) => !/Failed to load resource|blocked by CORS policy/.test(line));
+  assert.deepEqual(other, []);
+};
+
+for (const { width, height, colorScheme } of [
+  { width: 1280, height: 900, colorScheme: 'light' },
+  { width: 390, height: 844, colorScheme: 'dark' },
+]) {
+  test(`rooms of 2, 8 and 40 GB are offered what they can hold, at ${width} px`, async () => {
+    await writeFile(join(folder, 'catalog.json'), real);
+    const dialog = await openDialog({ viewport: { width, height }, colorScheme });
+    const { page } = device;
+    const elsewhere = [];
+    page.on('request', (request) => request.url().startsWith(relay.url) || elsewhere.push(request.url()));
+    let before = 0;
+    for (const room of [2, 8, 40]) {
+      await lend(dialog, room * GB);
+      const [fit, all] = await found(dialog);
+      assert.ok(fit > before && fit < all, `${fit} of ${all} fit ${room} GB, ${before} fitted less`);
+      before = fit;
+      await cards(dialog).first().getByText(/^Fits/).waitFor();
+      await cards(dialog).first().click();
+      await dialog.locator('.verdict-fits').getByText(/Weights .* \+ cache .* \+ scratch .* = about/).waitFor();
+      const sideways = await page.evaluate(() => {
+        const open = document.querySelector('dialog[open]');
+        return open.scrollWidth - open.clientWidth;
+      });
+      assert.equal(sideways, 0, 'nothing is wider than the dialog');
+      for (const scheme of shots ? ['light', 'dark'] : []) {
+        await page.emulateMedia({ colorScheme: scheme });
+        await dialog.getByRole('heading', { name: 'Well-known models' }).scrollIntoViewIfNeeded();
+        await page.screenshot({ path: join(shots, `catalog-${room}gb-${width}-${scheme}.png`) });
+      }
+    }
+    assert.deepEqual(elsewhere, [], 'nothing is fetched before the room is opened');
+    assertQuiet(device);
+  });
+}
+
+test('words and tasks narrow the list, and the keyboard chooses', async () => {
+  await writeFile(join(folder, 'catalog.json'), real);
+  const dialog = await openDialog();
+  const { page } = device;
+  const [, all] = await found(dialog);
+  await dialog.getByRole('button', { name: `Show all ${all}` }).click();
+  assert.equal(await cards(dialog).count(), all);
+  await dialog.getByLabel('Find a model').fill('gemma');
+  await dialog.getByLabel('Good for').selectOption('languages');
+  for (const text of await cards(dialog).allTextContents()) assert.match(text, /Gemma/);
+  const [, some] = await found(dialog);
+  assert.ok(some >= 2 && some < all);
+  await cards(dialog).first().getByRole('radio').focus();
+  await page.keyboard.press('ArrowDown');
+  assert.equal(await cards(dialog).nth(1).getByRole('radio').isChecked(), true, 'the arrow keys move the choice');
+  assert.match(await dialog.getByLabel('Address of a GGUF file').inputValue(), /^https:\/\/huggingface\.co\/.*gemma/);
+  await dialog.getByLabel('Find a model').fill('no such model');
+  await dialog.getByText('No model matches. Try other words.').waitFor();
+  assertQuiet(device);
+});
+
+test('an architecture that this build does not know is not offered', async () => {
+  await list([entry('known'), entry('unknown', { architecture: 'no-such-architecture' })]);
+  const dialog = await openDialog();
+  assert.deepEqual(await found(dialog), [1, 1]);
+});
+
+test('an address that is gone, or that other pages may not read, gets one sentence', async () => {
+  await list([entry('gone'), entry('private')]);
+  const dialog = await openDialog();
+  for (const [name, sentence] of [
+    ['gone', 'This address has no file any more, so choose another model.'],
+    ['private', /does not let other pages read this file/],
+  ]) {
+    await cards(dialog).filter({ hasText: name }).click();
+    await dialog.getByRole('button', { name: 'Open the room' }).click();
+    await dialog.getByRole('alert').getByText(sentence).waitFor();
+    assert.equal(await dialog.getByRole('button', { name: 'Load anyway' }).count(), 0);
+    await dialog.getByRole('button', { name: 'Choose another' }).click();
+    assert.equal(await dialog.getByRole('alert').getByText(sentence).count(), 0);
+    const focus = await device.page.evaluate(() => document.activeElement.id);
+    assert.equal(focus, 'known-filter');
+  }
+  assertOnlyFailedRequests();
+});
+
+test('other bytes and another licence than listed are said before anything is loaded', async () => {
+  await list([entry('other', { bytes: file.length + 1, licence: 'MIT' })]);
+  const dialog = await openDialog();
+  await cards(dialog).first().click();
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  const alert = dialog.getByRole('alert');
+  await alert.getByText(/and the list says .* bytes|bytes and the list says/).waitFor();
+  await alert.getByText(/licence is CC0-1\.0 where the list says MIT/).waitFor();
+  assert.equal((await device.page.evaluate(() => window.potluck.status())).room, null);
+  await alert.getByRole('button', { name: 'Load anyway' }).click();
+  await until(device.page, isUp);
+  assertQuiet(device);
+});
+
+test('a listed file that is as listed opens at once', async () => {
+  await list([entry('same')]);
+  const dialog = await openDialog();
+  await cards(dialog).first().click();
+  await dialog.getByRole('button', { name: 'Open the room' }).click();
+  await until(device.page, isUp);
+  assertQuiet(device);
+});
+
+test('own addresses are kept in this browser until they are forgotten', async () => {
+  await list([entry('same')]);
+  let dialog = await openDialog();
+  await dialog.getByLabel('Address of a GGUF file').fill('https://example.org/mine.gguf');
+  await dialog.getByRole('button', { name: 'Keep this address' }).click();
+  await dialog.getByRole('heading', { name: 'Your addresses' }).waitFor();
+  await device.page.goto(relay.url);
+  dialog = await showDialog(device.page);
+  await dialog.locator('label', { hasText: 'mine.gguf' }).click();
+  assert.equal(await dialog.getByLabel('Address of a GGUF file').inputValue(), 'https://example.org/mine.gguf');
+  await dialog.getByRole('button', { name: 'Forget mine.gguf' }).click();
+  await dialog.getByRole('heading', { name: 'Your addresses' }).waitFor({ state: 'detached' });
+  assertQuiet(device);
+});
+
+test('without a readable list an address still works', async () => {
+  for (const text of ['{ broken', null]) {
+    if (text === null) await rm(join(folder, 'catalog.json'));
+    else await writeFile(join(folder, 'catalog.json'), text);
+    const dialog = await openDialog();
+    await dialog.getByText('The list of well-known models cannot be read. An address works without it.').waitFor();
+    assert.equal(await dialog.getByLabel('Address of a GGUF file').isEnabled(), true);
+    assertOnlyFailedRequests();
+    await device.stop();
+  }
+});
