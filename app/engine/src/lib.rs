@@ -26,13 +26,13 @@ pub use lab::{
     bench,
     selftest::{KernelVerdict, Verdict},
 };
+pub use potluck_plan::PooledExperts;
 pub use runtime::engine::Engine;
 pub use runtime::error::{EngineError, GpuError, LayoutError};
 pub use runtime::gpu::{AdapterKind, Capabilities, Gpu, GpuOptions, Tier};
 pub use runtime::layout::{
     Layout, PlannedBuffer, Purpose, binding_limit, fixed_overhead, kv_cache_bytes_per_position, largest_kv_cache_buffer,
 };
-pub use runtime::pool::PooledExperts;
 pub use runtime::settings::Settings;
 pub use runtime::slots::{Keep, SlotError, SlotLoad};
 pub use runtime::staging::{Piece, Staging};

@@ -27,6 +27,8 @@ pub struct Own<'a> {
     pub device: panel::DeviceReport,
     /// Weight bytes on its GPU.
     pub loaded: u64,
+    /// What its experts on demand cost.
+    pub on_demand: Option<panel::OnDemandReport>,
     /// Bytes it fetched.
     pub downloaded: u64,
     /// Frames that came straight from other tabs of this browser.
@@ -81,6 +83,7 @@ pub fn snapshot(view: Option<&SwarmView<'_>>, own: Own<'_>) -> panel::Status {
         device: own.device,
         loading: view.and_then(|view| view.loading),
         bytes_loaded: own.loaded,
+        on_demand: own.on_demand,
         bytes_downloaded: own.downloaded,
         direct_frames: own.direct_frames,
         tokens_per_second: room.map_or(0.0, |room| room.tokens_per_second),

@@ -40,6 +40,8 @@ pub struct Status {
     pub loading: Option<LoadReport>,
     /// Weight bytes on this device's GPU.
     pub bytes_loaded: u64,
+    /// What loading experts on demand costs this device; none if it holds all of its experts.
+    pub on_demand: Option<OnDemandReport>,
     /// Weight bytes this tab fetched over the network since it opened.
     pub bytes_downloaded: u64,
     /// Frames that came from other tabs of this browser without the relay, on the room's present connection.
@@ -52,6 +54,31 @@ pub struct Status {
     pub credits: Vec<CreditView>,
     /// Prompts this tab waits for.
     pub pending: Vec<RequestId>,
+}
+
+/// What loading experts on demand costs, as means over all decoded tokens of the plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OnDemandReport {
+    /// Decoded tokens.
+    pub tokens: u64,
+    /// Slots for experts, and the experts that share them.
+    pub slots: u32,
+    /// Experts of the device's blocks.
+    pub experts: u32,
+    /// Experts that tokens used and that were in a slot.
+    pub hits: u64,
+    /// Experts that tokens used and that had to be loaded.
+    pub misses: u64,
+    /// The share of used experts that were in a slot; 0 before the first token.
+    pub recall: f64,
+    /// Bytes loaded a token.
+    pub token_bytes: f64,
+    /// Blocks at which a token waited for a load.
+    pub token_stalls: f64,
+    /// Milliseconds for which a token waited for loads.
+    pub token_wait_ms: f64,
+    /// Bytes loaded for prompts, in all.
+    pub prompt_bytes: u64,
 }
 
 impl Status {

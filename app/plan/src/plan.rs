@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    BlockIndex, BlockRange, ExpertId, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, StageId, WeightUnit,
+    BlockIndex, BlockRange, ExpertId, ExpertPool, KvCacheType, ModelId, ModelShape, PeerId, PlanEpoch, PooledExperts,
+    StageId, WeightUnit,
 };
 
 /// Who can compute an expert. A list of holders is in order of preference.
@@ -60,6 +61,8 @@ pub struct Stage {
     pub blocks: BlockRange,
     /// Blocks whose experts have holders other than `[Own]`, in block order. All other experts are the stage's own.
     pub remote: Vec<RemoteExperts>,
+    /// The stage's device has slots for some of its experts and loads the others on demand. `None`: it holds them all.
+    pub pool: Option<ExpertPool>,
 }
 
 /// Where every part of one model lives. One executor runs every Plan.
@@ -105,6 +108,17 @@ pub enum PlanError {
     /// Holders for a block outside the stage, or not one list per expert.
     #[error("the experts of block {0} do not match the model")]
     ExpertsMismatch(u16),
+    /// A pool for a stage whose experts are elsewhere, or that has none.
+    #[error("stage {0} has a pool of experts but no experts of its own for it")]
+    NothingToPool(u16),
+    /// A token's experts of one block do not fit.
+    #[error("the pool has {slots} slots for experts, and a token needs {needed}: {} more", needed - slots)]
+    PoolTooSmall {
+        /// Slots of the pool.
+        slots: u32,
+        /// Slots that it needs at least.
+        needed: u32,
+    },
 }
 
 /// Stages of one plan: a device may have several, and a token passes each.
@@ -115,7 +129,7 @@ const MAX_HOLDERS: usize = 8 * ModelShape::MAX_EXPERTS;
 impl Stage {
     /// A stage whose experts are all its own.
     pub fn new(id: StageId, peer: PeerId, blocks: BlockRange) -> Self {
-        Self { id, peer, blocks, remote: Vec::new() }
+        Self { id, peer, blocks, remote: Vec::new(), pool: None }
     }
 
     /// The holders of a block's experts, if any of them live elsewhere.
@@ -149,6 +163,7 @@ impl Plan {
                 return Err(PlanError::BlockNotCovered(next));
             }
             next = stage.blocks.end;
+            check_pool(stage, shape)?;
             for remote in &stage.remote {
                 let count = shape.expert_count(remote.block);
                 if !stage.blocks.contains(remote.block) || remote.holders.len() != count || count == 0 {
@@ -245,7 +260,8 @@ impl Plan {
         network_hops + u32::from(at != coordinator)
     }
 
-    /// The weight units a peer must have loaded before the plan can run, in the order a token needs them.
+    /// The weight units a peer must have loaded before the plan can run, in the order a token needs them. Experts that
+    /// come on demand are not among them.
     pub fn units_for(&self, peer: PeerId, shape: &ModelShape) -> Vec<WeightUnit> {
         let mut units = Vec::new();
         for stage in &self.stages {
@@ -258,7 +274,7 @@ impl Plan {
                     units.extend(shape.block_units(block));
                 }
                 for expert in shape.block_experts(block) {
-                    if self.holds(stage, block, expert, peer) {
+                    if stage.pool.is_none() && self.holds(stage, block, expert, peer) {
                         units.push(WeightUnit::Expert(block, expert));
                     }
                 }
@@ -268,6 +284,23 @@ impl Plan {
             }
         }
         units
+    }
+
+    /// The blocks whose experts a peer loads on demand, and its slots for them.
+    pub fn pool_for(&self, peer: PeerId, shape: &ModelShape) -> PooledExperts {
+        let mut pooled = PooledExperts::default();
+        for (stage, pool) in self.stages.iter().filter_map(|stage| Some((stage, stage.pool?))) {
+            if stage.peer == peer {
+                pooled.blocks.extend(stage.blocks.iter().filter(|block| shape.expert_count(*block) > 0));
+                pooled.slots = pooled.slots.saturating_add(pool.slots);
+            }
+        }
+        pooled
+    }
+
+    /// Some device loads experts on demand.
+    pub fn is_on_demand(&self) -> bool {
+        self.stages.iter().any(|stage| stage.pool.is_some())
     }
 
     fn holds(&self, stage: &Stage, block: BlockIndex, expert: ExpertId, peer: PeerId) -> bool {
@@ -280,5 +313,17 @@ impl Plan {
                 })
             }),
         }
+    }
+}
+
+/// A pool is for the stage's own experts, and has room for those of one token.
+fn check_pool(stage: &Stage, shape: &ModelShape) -> Result<(), PlanError> {
+    let Some(pool) = stage.pool else { return Ok(()) };
+    match shape.smallest_pool(stage.blocks).filter(|_| stage.remote.is_empty()) {
+        None => Err(PlanError::NothingToPool(stage.id.0)),
+        Some(needed) if pool.slots < needed.slots => {
+            Err(PlanError::PoolTooSmall { slots: pool.slots, needed: needed.slots })
+        }
+        Some(_) => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 use potluck_plan::{BlockIndex, Bytes, ExpertHolder, PeerId, Plan, Stage};
 
 use crate::layers::LayerRange;
+use crate::on_demand::loading_millis;
 use crate::prediction::{HopCost, Prediction, StageCost};
 use crate::room::paused_millis;
 use crate::trips::{Routing, trip};
@@ -101,13 +102,15 @@ pub(crate) fn fixed_point(busy: f64, millis: impl Fn(f64) -> f64) -> f64 {
 fn stage_cost(room: &Room<'_>, stage: &Stage, layers: LayerRange, tokens: u32) -> StageCost {
     let Some(device) = room.device(stage.peer) else {
         let (session_millis, compute_millis, experts) = (0.0, 0.0, Vec::new());
-        return StageCost { stage: stage.id, peer: stage.peer, session_millis, compute_millis, experts };
+        let (stage, peer, loading_millis) = (stage.id, stage.peer, 0.0);
+        return StageCost { stage, peer, session_millis, compute_millis, loading_millis, experts };
     };
     StageCost {
         stage: stage.id,
         peer: stage.peer,
         session_millis: millis(device.session_millis),
         compute_millis: compute_millis(room, device, stage, layers, tokens),
+        loading_millis: loading_millis(room, device, stage),
         experts: stage.remote.iter().filter_map(|remote| trip(room, device, remote, tokens)).collect(),
     }
 }

@@ -78,7 +78,7 @@ mod tests {
 
     fn stage(index: u8, session_millis: f64, compute_millis: f64) -> StageCost {
         let (stage, peer) = (StageId(index.into()), PeerId([index; 16]));
-        StageCost { stage, peer, session_millis, compute_millis, experts: Vec::new() }
+        StageCost { stage, peer, session_millis, compute_millis, loading_millis: 0.0, experts: Vec::new() }
     }
 
     fn hop(latency_millis: f64) -> HopCost {

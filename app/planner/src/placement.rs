@@ -5,6 +5,7 @@ use potluck_plan::{Bytes, ExpertHolder, Plan, Stage, StageId};
 use crate::Room;
 use crate::cost::stage_layers;
 use crate::layers::LayerRange;
+use crate::on_demand::bytes_without_slot;
 use crate::search::{Chain, Segment};
 
 /// Stages of a chain's segments, in order.
@@ -32,5 +33,6 @@ pub(crate) fn remote_bytes(room: &Room<'_>, stage: &Stage) -> Bytes {
 
 /// Weight bytes of a stage on its own device.
 pub(crate) fn stage_weights(room: &Room<'_>, plan: &Plan, stage: &Stage) -> Bytes {
-    room.layers.weights(stage_layers(room, plan, stage)).saturating_sub(remote_bytes(room, stage))
+    let away = remote_bytes(room, stage).saturating_add(bytes_without_slot(room, stage));
+    room.layers.weights(stage_layers(room, plan, stage)).saturating_sub(away)
 }

@@ -45,6 +45,8 @@ pub struct StageCost {
     pub session_millis: f64,
     /// Milliseconds for its layers.
     pub compute_millis: f64,
+    /// Milliseconds to load experts on demand, with a readback for each of their blocks.
+    pub loading_millis: f64,
     /// Round trips for experts elsewhere.
     pub experts: Vec<ExpertTrip>,
 }
@@ -58,6 +60,8 @@ pub enum Bottleneck {
     Session(StageId),
     /// A stage waits for experts elsewhere.
     Experts(StageId),
+    /// A stage loads experts on demand.
+    Loading(StageId),
     /// A message.
     Hop {
         /// Who sends.
@@ -88,7 +92,8 @@ impl HopCost {
 impl StageCost {
     /// Milliseconds of the stage's own engine, as [`potluck_plan::Computed::millis`] measures it.
     pub fn engine_millis(&self) -> f64 {
-        self.session_millis + self.compute_millis + self.experts.iter().map(|trip| trip.sync_millis).sum::<f64>()
+        let own = self.session_millis + self.compute_millis + self.loading_millis;
+        own + self.experts.iter().map(|trip| trip.sync_millis).sum::<f64>()
     }
 
     /// Milliseconds from a token's arrival to its departure.
@@ -121,6 +126,7 @@ impl Prediction {
                 (Bottleneck::Compute(cost.stage), cost.compute_millis),
                 (Bottleneck::Session(cost.stage), cost.session_millis),
                 (Bottleneck::Experts(cost.stage), cost.experts_millis()),
+                (Bottleneck::Loading(cost.stage), cost.loading_millis),
             ]
         });
         let hops = self.hops.iter().map(|hop| (Bottleneck::Hop { from: hop.from, to: hop.to }, hop.millis()));

@@ -40,6 +40,9 @@ fn work(room: &Room<'_>, plan: &Plan) -> String {
         (_, _, Some(n)) => {
             format!("Whole blocks do not fit on every device, so experts are on other devices, each on {n}")
         }
+        (_, 1, None) if plan.is_on_demand() => {
+            "The model does not fit: one device answers and loads experts from its storage on demand".to_owned()
+        }
         (_, 1, None) => "One device holds the whole model".to_owned(),
         (Sharing::Everyone, n, None) if pooled().next().is_some() => {
             format!("Everyone takes part: {} share the blocks and their experts", devices(n))

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use potluck_plan::{
-    Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch, Ticket,
-    WeightUnit, Work,
+    Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch,
+    PooledExperts, Ticket, WeightUnit, Work,
 };
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
@@ -311,6 +311,8 @@ pub struct LoadRequest {
     pub model: ModelCard,
     /// Units to hold when done, in the order in which a token needs them. All others are freed.
     pub units: Vec<WeightUnit>,
+    /// Blocks whose experts come on demand, and the slots for them.
+    pub pool: PooledExperts,
     /// Positions of KV cache to reserve for every block whose token mixer is held.
     pub context: u32,
     /// KV cache type.

@@ -1,6 +1,12 @@
 //! Memory that weight units take on a device.
 
-use potluck_plan::{Bytes, ModelShape, WeightUnit};
+use potluck_plan::{Bytes, ModelShape, PeerId, Plan, WeightUnit};
+
+/// Bytes of a device's slots for experts on demand.
+pub(crate) fn pool_bytes(plan: &Plan, shape: &ModelShape, peer: PeerId) -> Bytes {
+    let stages = plan.stages.iter().filter(|stage| stage.peer == peer);
+    stages.filter_map(|stage| Some(shape.pool_bytes(stage.blocks, stage.pool?))).sum()
+}
 
 /// Bytes of weights and of the KV cache that belongs to them, for `context` positions.
 pub(crate) fn resident_bytes(shape: &ModelShape, units: &[WeightUnit], context: u32) -> Bytes {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Computed, Outcome, Ticket, WeightUnit, Work};
+use potluck_plan::{BlockIndex, Computed, Outcome, PooledExperts, Ticket, WeightUnit, Work};
 use potluck_shaders::{CODEBOOK_BYTES, Format, Kernel, NO_SLOT, reference};
 
 use crate::runtime::encode_ahead::EncodeAhead;
@@ -16,7 +16,6 @@ use crate::runtime::layout::{Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, Sc
 use crate::runtime::memory::{Memory, Slab, Slice};
 use crate::runtime::pieces::Joining;
 use crate::runtime::pipelines::{Pipelines, Profile};
-use crate::runtime::pool::PooledExperts;
 use crate::runtime::readback::{Pending, Readback};
 use crate::runtime::recorder::{BindGroups, Tools};
 use crate::runtime::sampled_tokens::SampledTokens;

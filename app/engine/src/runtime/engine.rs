@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use potluck_model::{ModelSpec, UnitMap};
-use potluck_plan::{Bytes, Computed, ConversationId, Ticket, WeightUnit, Work};
+use potluck_plan::{Bytes, Computed, ConversationId, PooledExperts, Ticket, WeightUnit, Work};
 
 use crate::runtime::core::{Core, Event};
 use crate::runtime::error::EngineError;
 use crate::runtime::gpu::Gpu;
 use crate::runtime::layout::Layout;
 use crate::runtime::notify::Notify;
-use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::staging::{Piece, Staging};
 

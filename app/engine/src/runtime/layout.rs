@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Bytes, ExpertId, KvCacheType, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, KvCacheType, PooledExperts, WeightUnit};
 
 use crate::runtime::error::LayoutError;
 use crate::runtime::placement::Planner;
-use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{align, pages, readback_sizes, scratch_sizes};
 use crate::runtime::tensors::{self, Shape};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{ModelSpec, TensorRole, UnitMap};
-use potluck_plan::{BlockIndex, Bytes, ExpertId, WeightUnit};
+use potluck_plan::{BlockIndex, Bytes, ExpertId, PooledExperts, WeightUnit, divide_slots};
 use potluck_shaders::CODEBOOK_BYTES;
 
 use crate::runtime::error::LayoutError;
@@ -11,12 +11,10 @@ use crate::runtime::layout::{
     ALIGNMENT, ExpertMatrix, ExpertPlaces, Key, Layout, PARAMS_COUNT, PARAMS_STRIDE, Place, PlannedBuffer, Purpose,
     Segment, SlotsOf, binding_limit, kv_cache_buffer,
 };
-use crate::runtime::pool::PooledExperts;
 use crate::runtime::settings::Settings;
 use crate::runtime::sizes::{
     AttentionBlocks, Widths, align, page_count, readback_sizes, rope_table_bytes, scratch_sizes, tokens_at_once,
 };
-use crate::runtime::slots::divide;
 use crate::runtime::tensors::{self, Shape};
 
 pub(crate) struct Planner<'a> {
@@ -149,7 +147,7 @@ impl<'a> Planner<'a> {
         }
         let experts: Vec<u32> = classes.iter().map(|(_, experts)| *experts).collect();
         let too_few = LayoutError::TooFewSlots { slots: pool.slots, needed: experts.len() as u32 };
-        self.pool_slots = divide(pool.slots, &experts).ok_or(too_few)?;
+        self.pool_slots = divide_slots(pool.slots, &experts).ok_or(too_few)?;
         for (class, (shapes, _)) in classes.into_iter().enumerate() {
             let matrices = self.expert_matrices(SlotsOf::Pool(class as u16), self.pool_slots[class], shapes)?;
             let blocks = self.classes.iter().filter(|(_, of)| usize::from(**of) == class).map(|(block, _)| *block);

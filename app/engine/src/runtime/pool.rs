@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use potluck_plan::{BlockIndex, BlockRange, ExpertId, Outcome, Task, Then, WeightUnit};
+use potluck_plan::{BlockIndex, BlockRange, ExpertId, Outcome, PooledExperts, Task, Then, WeightUnit};
 use potluck_shaders::NO_SLOT;
 
 use crate::runtime::core::Core;
@@ -11,16 +11,6 @@ use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
 use crate::runtime::layout::{Layout, Scratch};
 use crate::runtime::slots::{ExpertKey, Keep, SlotError, SlotLoad};
-
-/// Blocks whose experts lie in slots instead of places of their own.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PooledExperts {
-    /// The blocks.
-    pub blocks: BTreeSet<BlockIndex>,
-    /// Slots for the experts of all these blocks together. Blocks whose experts have the same shapes and weight types
-    /// share theirs; the slots are divided among such classes in proportion to their experts.
-    pub slots: u32,
-}
 
 impl Core {
     /// Experts that work in the engine's queue names: their slots must not change.
@@ -165,6 +155,15 @@ impl Engine {
     /// The loaded experts of pooled blocks, and how long they stay.
     pub fn pooled_experts(&self) -> BTreeMap<(BlockIndex, ExpertId), Keep> {
         self.inner.core.borrow().slots.loaded().map(|(expert, _, keep)| (expert, keep)).collect()
+    }
+
+    /// Slots that a pooled block shares with all blocks whose experts have the same shapes: the most experts of it that
+    /// can lie on the device at a time.
+    ///
+    /// # Errors
+    /// The block is not pooled.
+    pub fn slots_for(&self, block: BlockIndex) -> Result<u32, SlotError> {
+        self.inner.core.borrow().slots.count(block)
     }
 
     /// Free slots for experts of a pooled block.

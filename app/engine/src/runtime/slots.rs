@@ -199,28 +199,15 @@ impl Slots {
             .map(|(expert, tenant)| (*expert, tenant.slot, tenant.keep))
     }
 
+    /// Slots of a block's class.
+    pub fn count(&self, block: BlockIndex) -> Result<u32, SlotError> {
+        Ok(self.counts[usize::from(self.class(block)?)])
+    }
+
     /// Free slots for experts of a block.
     pub fn free(&self, block: BlockIndex) -> Result<u32, SlotError> {
         Ok(self.free[usize::from(self.class(block)?)].len() as u32)
     }
-}
-
-/// Divides slots among classes in proportion to their experts: at least one each, and no more than there are experts.
-/// `None` if there are fewer slots than classes.
-pub fn divide(slots: u32, experts: &[u32]) -> Option<Vec<u32>> {
-    let classes = u32::try_from(experts.len()).ok().filter(|classes| *classes <= slots)?;
-    let total: u64 = experts.iter().map(|count| u64::from(*count)).sum();
-    let spare = u64::from(slots - classes);
-    let mut counts: Vec<u32> =
-        experts.iter().map(|&count| count.min(1 + (spare * u64::from(count) / total.max(1)) as u32)).collect();
-    // What rounding left over goes to the classes in order.
-    let mut left = slots.saturating_sub(counts.iter().sum());
-    for (count, &experts) in counts.iter_mut().zip(experts) {
-        let more = left.min(experts - *count);
-        *count += more;
-        left -= more;
-    }
-    Some(counts)
 }
 
 #[cfg(test)]
@@ -293,16 +280,6 @@ mod tests {
         assert_eq!(slots.remove(expert(0, 1), &NONE), Ok(()), "a load is given up");
         assert_eq!(slots.finish(expert(0, 1)), Err(SlotError::Absent(BlockIndex(0), ExpertId(1))));
         assert_eq!(slots.free(BlockIndex(0)), Ok(2));
-    }
-
-    #[test]
-    fn slots_are_divided_by_experts() {
-        assert_eq!(divide(10, &[10]), Some(vec![10]));
-        assert_eq!(divide(12, &[10]), Some(vec![10]), "no more slots than experts");
-        assert_eq!(divide(8, &[30, 10]), Some(vec![6, 2]));
-        assert_eq!(divide(2, &[1000, 1]), Some(vec![1, 1]), "one each at least");
-        assert_eq!(divide(1, &[8, 8]), None);
-        assert_eq!(divide(3, &[]), Some(vec![]));
     }
 
     #[derive(Clone, Debug)]

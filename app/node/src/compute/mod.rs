@@ -3,6 +3,7 @@
 mod calibrate;
 mod keep_alive;
 mod measure;
+mod on_demand;
 mod report;
 mod self_test;
 mod slow_down;
@@ -25,6 +26,7 @@ pub use report::adapter;
 pub use self_test::Testing;
 
 use self::keep_alive::KeepAlive;
+use self::on_demand::OnDemandQueue;
 use self::slow_down::{FIRST_REPETITION, FIRST_TRIAL, SlowDown};
 use self::tuning::TuningState;
 use crate::backoff::Backoff;
@@ -66,6 +68,8 @@ pub struct Compute {
     /// Why there is no GPU.
     trouble: RefCell<Option<String>>,
     model_engine: RefCell<Option<ModelEngine>>,
+    /// Runs work if experts come on demand.
+    on_demand: RefCell<Option<OnDemandQueue>>,
     /// Weight bytes on the GPU.
     weight_bytes: Cell<Bytes>,
     self_test: RefCell<SelfTest>,
@@ -87,6 +91,7 @@ impl Compute {
             gpu: RefCell::default(),
             trouble: RefCell::default(),
             model_engine: RefCell::default(),
+            on_demand: RefCell::default(),
             weight_bytes: Cell::default(),
             self_test: RefCell::default(),
             measured: Cell::default(),
@@ -205,6 +210,7 @@ impl Compute {
 
     /// Frees everything on the GPU.
     pub fn unload(&self) {
+        self.on_demand.borrow_mut().take();
         self.weight_bytes.set(Bytes::ZERO);
         if let Some(loaded) = self.model_engine.borrow_mut().take() {
             loaded.engine.destroy();
@@ -224,6 +230,12 @@ impl Compute {
     /// Submits work. What the engine refuses comes back as a failed result.
     pub fn submit(self: &Rc<Self>, work: Work) {
         let ticket = work.ticket;
+        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
+            if !on_demand.submit(work) {
+                self.deliver(Computed { ticket, outcome: Outcome::DeviceLost, millis: 0.0 });
+            }
+            return self.extend_keep_alive();
+        }
         let submitted = match self.engine() {
             Some(engine) => {
                 self.slow_down.repeat(&engine, &work, self.platform.clock.as_ref());
@@ -244,12 +256,25 @@ impl Compute {
 
     /// Drops work that has not begun: nobody waits for its result.
     pub fn cancel(&self, ticket: Ticket) {
+        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
+            return on_demand.cancel(ticket);
+        }
         if let Some(engine) = self.engine() {
             engine.cancel(ticket);
         }
     }
 
-    fn computed(&self, mut computed: Computed) {
+    fn computed(&self, computed: Computed) {
+        let computed = match self.on_demand.borrow().as_ref() {
+            Some(on_demand) => on_demand.take(computed),
+            None => Some(computed),
+        };
+        if let Some(computed) = computed {
+            self.deliver(computed);
+        }
+    }
+
+    fn deliver(&self, mut computed: Computed) {
         if computed.outcome == Outcome::DeviceLost {
             self.inputs.send(Input::DeviceLost);
         }
@@ -269,6 +294,9 @@ impl Compute {
 
     /// Frees a conversation's KV cache.
     pub fn forget(&self, conversation: ConversationId) {
+        if let Some(on_demand) = self.on_demand.borrow().as_ref() {
+            return on_demand.forget(conversation);
+        }
         if let Some(loaded) = self.model_engine.borrow().as_ref() {
             loaded.engine.forget(conversation);
         }

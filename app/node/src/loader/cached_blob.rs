@@ -52,6 +52,11 @@ impl CachedBlob {
         self.stored.get()
     }
 
+    /// Bytes that can be read from the cache later: none if it broke.
+    pub fn kept(&self) -> u64 {
+        if self.storing_stopped.get() { 0 } else { self.stored() }
+    }
+
     /// True if all of it is in the cache.
     pub fn is_complete(&self) -> bool {
         self.stored() >= self.bytes

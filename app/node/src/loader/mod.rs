@@ -6,6 +6,7 @@
 
 mod cached_blob;
 mod error;
+mod experts;
 mod jobs;
 mod layout;
 mod pipeline;
@@ -20,7 +21,7 @@ use std::rc::Rc;
 
 use potluck_engine::{Engine, Verdict};
 use potluck_model::UnitMap;
-use potluck_plan::{Bytes, ModelId, WeightUnit};
+use potluck_plan::{Bytes, ModelId, PooledExperts, WeightUnit};
 use potluck_protocol::LoadPhase;
 
 use crate::compute::Compute;
@@ -30,6 +31,7 @@ use jobs::{Job, cut, runs, split_resident};
 use layout::sort_units;
 
 pub use error::LoadError;
+pub use experts::ExpertLoader;
 pub use progress::{Progress, Rate};
 pub use rates::LoadRates;
 
@@ -73,8 +75,16 @@ impl Load {
     /// # Errors
     /// There is too little memory.
     pub fn reserve(&self, wanted: &BTreeSet<WeightUnit>) -> Result<Bytes, LoadError> {
+        self.reserve_pool(wanted, &PooledExperts::default())
+    }
+
+    /// The same, with slots for experts that come on demand.
+    ///
+    /// # Errors
+    /// There is too little memory.
+    pub fn reserve_pool(&self, wanted: &BTreeSet<WeightUnit>, pool: &PooledExperts) -> Result<Bytes, LoadError> {
         self.progress.phase(LoadPhase::Find);
-        let layout = self.engine.reserve(wanted)?;
+        let layout = self.engine.reserve_pool(wanted, pool)?;
         self.progress.used(layout.total);
         Ok(layout.weights())
     }

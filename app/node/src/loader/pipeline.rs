@@ -83,11 +83,15 @@ impl Load {
             last.blob.lock(&self.platform, self.model).await;
         }
         if cache && last.end_in_blob() <= last.blob.stored() {
-            if last.blob.is_complete() {
-                // An error comes up again when it is read.
-                let _ = last.blob.reader(self.platform.store.as_ref(), self.model).await;
+            let opened = match last.blob.is_complete() {
+                true => last.blob.reader(self.platform.store.as_ref(), self.model).await.map(drop),
+                false => Ok(()),
+            };
+            match opened {
+                Ok(()) => return Ok((run, Fetched::InCache)),
+                // It is fetched here, beside the others: while one is uploaded, they do not go on.
+                Err(error) => self.give_up(&last.blob, &error).await,
             }
-            return Ok((run, Fetched::InCache));
         }
         let len = last.offset + last.len - first.offset;
         let bytes = self.source.read(FileRange { file: first.file, offset: first.offset, len }).await?;
@@ -101,20 +105,25 @@ impl Load {
         }
     }
 
-    /// Fetches a cached piece that cannot be read from the source instead, and deletes its blob if it is broken.
+    /// Fetches a cached piece that cannot be read from the source instead.
     async fn refetch(&self, job: &Job, error: &StoreError, uploader: &mut Uploader) -> Result<(), LoadError> {
+        self.give_up(&job.blob, error).await;
+        let bytes = self.source.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
+        uploader.push(job, &bytes).await
+    }
+
+    /// A cached blob cannot be read: deletes it if it is broken.
+    async fn give_up(&self, blob: &CachedBlob, error: &StoreError) {
         log::warn!("a cached piece cannot be read: {error}");
-        let key = BlobKey { model: self.model, name: BlobName::Unit(job.blob.unit) };
-        job.blob.close().await;
+        let key = BlobKey { model: self.model, name: BlobName::Unit(blob.unit) };
+        blob.close().await;
         // A blob that another tab has open is not broken.
         if *error != StoreError::Busy
             && let Err(error) = self.platform.store.delete(key).await
         {
             log::warn!("it cannot be deleted either: {error}");
         }
-        job.blob.stop_storing();
-        let bytes = self.source.read(FileRange { file: job.file, offset: job.offset, len: job.len }).await?;
-        uploader.push(job, &bytes).await
+        blob.stop_storing();
     }
 
     /// Writes a piece of a unit to the cache. After the first failure nothing is written any more.

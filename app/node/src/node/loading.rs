@@ -17,7 +17,7 @@ use super::storage::remember;
 use super::{Input, Node};
 use crate::compute::Compute;
 use crate::events::Inputs;
-use crate::loader::{Load, LoadError, Progress};
+use crate::loader::{ExpertLoader, Load, LoadError, Progress};
 use crate::open::{Model, OpenError};
 use crate::platform::Platform;
 
@@ -165,7 +165,7 @@ impl LoadTask {
         self.compute.recall_tuning().await;
         let load = self.load(&model, &progress)?;
         let resident = load.is_resident(&wanted);
-        let weight_bytes = load.reserve(&wanted)?;
+        let weight_bytes = load.reserve_pool(&wanted, &request.pool)?;
         // Kernels in use were tested when they were compiled. Another test would only delay work under way.
         let needs_test = !(self.compute.is_tested() && (resident || load.is_prepared()));
         let testing = needs_test.then(|| self.compute.testing());
@@ -176,9 +176,23 @@ impl LoadTask {
             _ => {}
         }
         verdict?;
+        self.compute.set_on_demand(ExpertLoader::new(self.silent(&model)?), request.pool.clone());
         self.compute.set_weight_bytes(weight_bytes);
         progress.phase(LoadPhase::Ready);
         Ok(())
+    }
+
+    /// Loads whose progress nobody sees: those of experts on demand. What keeps them from the cache is said once.
+    fn silent(&self, model: &Model) -> Result<Load, LoadError> {
+        let progress = Rc::new(Progress::new(self.platform.clone(), Box::new(|_, _| {})));
+        let load = self.load(model, &progress)?;
+        let (say, said) = (load.notice, std::cell::Cell::new(false));
+        let notice = Box::new(move |sentence| {
+            if !said.replace(true) {
+                say(sentence);
+            }
+        });
+        Ok(Load { notice, ..load })
     }
 
     fn load(&self, model: &Model, progress: &Rc<Progress>) -> Result<Load, LoadError> {

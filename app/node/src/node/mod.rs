@@ -331,6 +331,7 @@ impl Node {
             room: self.membership.room(),
             device: self.compute.report(),
             loaded: self.compute.weight_bytes().0,
+            on_demand: self.compute.on_demand_report(),
             downloaded: self.models.traffic.bytes(),
             direct_frames: self.membership.direct_frames(),
             measuring: self.contribution.is_measuring(),

@@ -29,9 +29,9 @@ impl MultiStep {
     }
 }
 
-/// The coordinator's own device holds everything.
+/// The coordinator's own device holds everything, all experts too.
 pub(super) fn is_possible(plan: &Plan, me: PeerId) -> bool {
-    matches!(&plan.stages[..], [stage] if stage.peer == me && stage.remote.is_empty())
+    matches!(&plan.stages[..], [stage] if stage.peer == me && stage.remote.is_empty() && stage.pool.is_none())
 }
 
 #[cfg(test)]

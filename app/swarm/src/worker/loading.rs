@@ -8,7 +8,7 @@ use potluck_protocol::{Frame, LoadFault, LoadReport, Prepare};
 use super::Worker;
 use crate::event::LoadRequest;
 use crate::event_context::EventContext;
-use crate::memory::resident_bytes;
+use crate::memory::{pool_bytes, resident_bytes};
 use crate::{Action, Severity};
 
 impl Worker {
@@ -19,7 +19,8 @@ impl Worker {
         };
         prepare.plan.validate(&prepare.shape).map_err(|error| LoadFault::Failed(error.to_string()))?;
         let units = self.units_with(prepare, me);
-        let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context);
+        let slots = pool_bytes(&prepare.plan, &prepare.shape, me);
+        let weights = resident_bytes(&prepare.shape, &units, prepare.plan.context).saturating_add(slots);
         let (needed, budget) = (weights.saturating_add(prepare.overhead), contribution.budget);
         match needed > budget {
             true => {
@@ -61,13 +62,15 @@ impl Worker {
             return;
         };
         let (model, context, kv_cache) = (prepare.model.clone(), prepare.plan.context, prepare.plan.kv_cache);
+        let pool = prepare.plan.pool_for(cx.members.me, &prepare.shape);
         let both = self.with_standby(prepare, &units, contribution.budget);
         match both.is_none() {
             true => self.stop_standing_by(LoadFault::NoRoom("a plan needs the memory".into()), cx),
             false => self.interrupt_standby(),
         }
         let units = both.unwrap_or(units);
-        cx.out.act(Action::Load(LoadRequest { epoch, model, units, context, kv_cache, budget: contribution.budget }));
+        let budget = contribution.budget;
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units, pool, context, kv_cache, budget }));
     }
 
     /// Reconciles the GPU when no plan is being loaded: frees what no plan needs and loads a waiting standby order.

@@ -118,9 +118,12 @@ impl Worker {
         let Some(contribution) = self.contribution else {
             return self.stop_standing_by(LoadFault::Failed("this device does not lend its GPU any more".into()), cx);
         };
-        let (units, of_plan) = match self.of_plans(cx.members.me) {
-            Some((prepare, units)) => (units, Some((sizes(prepare), prepare.overhead))),
-            None => (Vec::new(), None),
+        let me = cx.members.me;
+        let (units, pool, of_plan) = match self.of_plans(me) {
+            Some((prepare, units)) => {
+                (units, prepare.plan.pool_for(me, &prepare.shape), Some((sizes(prepare), prepare.overhead)))
+            }
+            None => Default::default(),
         };
         let Some(standby) = &mut self.standby else { return };
         let order = &standby.order;
@@ -134,7 +137,7 @@ impl Worker {
         let (epoch, model, context, kv_cache) = (order.epoch, order.model.clone(), order.context, order.kv_cache);
         standby.progress = Progress::Loading;
         let budget = contribution.budget;
-        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, context, kv_cache, budget }));
+        cx.out.act(Action::Load(LoadRequest { epoch, model, units: both, pool, context, kv_cache, budget }));
     }
 
     pub(super) fn standby_loaded(&mut self, epoch: PlanEpoch, cx: &mut EventContext) {

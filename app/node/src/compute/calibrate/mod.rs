@@ -49,6 +49,9 @@ pub enum CalibrateError {
     /// The GPU's memory is in use.
     #[error("this device's GPU is busy with another model")]
     Busy,
+    /// Its times would be those of loads.
+    #[error("this device loads the model's experts on demand")]
+    OnDemand,
     /// Overhead and speed cannot be separated.
     #[error("fewer than two blocks of the model fit on this device")]
     TooFewBlocks,
@@ -76,6 +79,9 @@ impl Compute {
         for _ in 0..LOAD_CHECKS {
             if let Some(runs) = self.stored_runs(key).await {
                 return Ok(runs);
+            }
+            if self.on_demand.borrow().is_some() {
+                return Err(CalibrateError::OnDemand);
             }
             let room_engine = match self.model_engine.borrow().as_ref() {
                 Some(loaded) if loaded.model != model.card.id => return Err(CalibrateError::Busy),

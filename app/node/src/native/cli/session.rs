@@ -195,6 +195,15 @@ impl Session {
         println!();
         if options.bench {
             eprintln!("{}", bench(&text, &tokens, &timings));
+            self.report_on_demand()?;
+        }
+        Ok(())
+    }
+
+    /// Prints what experts on demand cost, if this device loads any.
+    fn report_on_demand(&self) -> Result<(), String> {
+        if let Some(report) = &self.status.on_demand {
+            eprintln!("{}", serde_json::to_string(report).map_err(|error| error.to_string())?);
         }
         Ok(())
     }

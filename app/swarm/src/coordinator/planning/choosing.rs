@@ -15,7 +15,7 @@ use super::{PlanRequest, Planning, kv_cache_type};
 use crate::event::{HostCommand, OpenedModel};
 use crate::event_context::EventContext;
 use crate::members::Members;
-use crate::memory::resident_bytes;
+use crate::memory::{pool_bytes, resident_bytes};
 
 impl Planning {
     /// True if it is time to look for a better plan: devices were timed, stages take much longer than predicted, or
@@ -67,6 +67,15 @@ impl Planning {
                 }
             }
         }
+        for model in kv_cache_type::choices(request.model, request.command.kv_cache, running, !quiet) {
+            let input = PlannerInput::new(self, &model, request.command, &cx.members);
+            let room = input.room(epoch);
+            if let Some(planned) = potluck_planner::on_demand(&room) {
+                self.shortfall = None;
+                self.propose(planned, &room, PlanRequest { model: &model, ..request }, cx);
+                return Some(model);
+            }
+        }
         self.plans.abandon(cx);
         match shortfall {
             None => self.reason = kv_cache_type::refusal(request.model, request.command.kv_cache),
@@ -77,6 +86,10 @@ impl Planning {
                 };
                 if let Some(help) = kv_cache_type::what_would_fit(&model, request.command, fits) {
                     short.sentence = format!("{} {help}", short.sentence);
+                }
+                let input = PlannerInput::new(self, &model, request.command, &cx.members);
+                if let Some(sentence) = potluck_planner::why_not_on_demand(&input.room(epoch)) {
+                    short.sentence = format!("{} {sentence}", short.sentence);
                 }
                 self.shortfall = Some(short);
             }
@@ -166,6 +179,10 @@ impl Planning {
     /// Every peer has memory for the units of the active and the new plan together.
     fn fits_beside(&self, plan: &Plan, model: &OpenedModel, members: &Members) -> bool {
         let Some(active) = self.plans.active().filter(|active| active.kv_cache == plan.kv_cache) else { return false };
+        if active.is_on_demand() || plan.is_on_demand() {
+            // Slots take all the memory that is left, and lie elsewhere with another number of them.
+            return false;
+        }
         plan.peers().into_iter().all(|peer| {
             let contributed = members
                 .get(peer)
@@ -205,7 +222,8 @@ fn is_held(plan: &Plan, room: &Room<'_>, model: &OpenedModel) -> bool {
 fn fits(plan: &Plan, room: &Room<'_>, shape: &ModelShape) -> bool {
     plan.peers().into_iter().all(|peer| {
         let units = plan.units_for(peer, shape);
-        let needed = resident_bytes(shape, &units, plan.context).saturating_add(room.overhead);
+        let weights = resident_bytes(shape, &units, plan.context).saturating_add(pool_bytes(plan, shape, peer));
+        let needed = weights.saturating_add(room.overhead);
         room.device(peer).is_some_and(|device| device.budget >= needed)
     })
 }

@@ -128,7 +128,9 @@ impl Measures {
                 let used = self.stages.entry(stage.id).or_default();
                 used.is_settled = !settles || factor < VARYING;
                 used.millis.push(millis / steps);
-                if !settles || device.pause_factor(f64::INFINITY) < VARYING {
+                // With experts on demand, time says as much of the storage as of the GPU.
+                let is_computing = stage.pool.is_none();
+                if is_computing && (!settles || device.pause_factor(f64::INFINITY) < VARYING) {
                     // A router's choice is read back before its experts are asked.
                     let readbacks = device.sync_millis * stage.remote.len() as f64 * steps;
                     let layers = (*millis / factor - readbacks).max(0.0);
@@ -177,7 +179,7 @@ impl Measures {
 
     /// A prompt chunk passed all stages. Short chunks say little: weights are read for them as for long ones.
     pub fn learn_prefill(&mut self, room: &Room<'_>, plan: &Plan, pass: &PrefillPass) {
-        let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty());
+        let measurable = plan.stages.iter().all(|stage| stage.remote.is_empty() && stage.pool.is_none());
         if pass.tokens < MIN_PREFILL_TOKENS || pass.stage_millis.len() != plan.stages.len() || !measurable {
             return;
         }

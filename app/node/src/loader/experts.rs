@@ -1,0 +1,70 @@
+//! Loads single experts into slots while a model answers.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use potluck_engine::Engine;
+use potluck_plan::{BlockIndex, Bytes, WeightUnit};
+
+use super::jobs::{cut, runs};
+use super::layout::sort_units;
+use super::{Load, LoadError};
+
+/// Reads under way at a time: storage is fastest with many.
+const READS: usize = 32;
+
+/// Loads experts that have a slot: from the cache, else from the source into the cache. The staging buffers stay between
+/// loads.
+pub struct ExpertLoader {
+    load: Load,
+    /// Lengths of the blobs in the cache, once they were looked up.
+    stored: RefCell<Option<BTreeMap<WeightUnit, u64>>>,
+}
+
+impl ExpertLoader {
+    /// Loads with the platform, engine and source of a load that has ended.
+    pub fn new(load: Load) -> Self {
+        Self { load, stored: RefCell::default() }
+    }
+
+    /// The engine with the slots.
+    pub fn engine(&self) -> &Engine {
+        &self.load.engine
+    }
+
+    /// Experts of these blocks.
+    pub fn experts(&self, blocks: &BTreeSet<BlockIndex>) -> u32 {
+        let is_of = |unit: &WeightUnit| matches!(unit, WeightUnit::Expert(block, _) if blocks.contains(block));
+        self.load.units.units().filter(is_of).count() as u32
+    }
+
+    /// Loads experts whose loads have begun ([`Engine::load_expert`]); returns their bytes. What the cache has lost is
+    /// fetched again.
+    ///
+    /// # Errors
+    /// Bytes cannot be read, or the GPU is lost.
+    pub async fn load(&self, mut experts: Vec<WeightUnit>) -> Result<Bytes, LoadError> {
+        let load = &self.load;
+        let policy = load.source.fetch_policy();
+        if policy.cache && self.stored.borrow().is_none() {
+            let stored = load.stored().await;
+            *self.stored.borrow_mut() = Some(stored);
+        }
+        sort_units(&mut experts, &load.units);
+        let needs = |unit, tensor| load.engine.needs(unit, tensor);
+        let stored = |blob| self.stored.borrow().as_ref().and_then(|stored| stored.get(&blob).copied());
+        let jobs = cut(&experts, &load.units, policy.max_bytes, stored, needs);
+        let bytes = Bytes(jobs.iter().map(|job| job.len).sum());
+        let blobs: Vec<Rc<_>> = jobs.iter().map(|job| job.blob.clone()).collect();
+        let runs = match policy.cache {
+            true => jobs.into_iter().map(|job| vec![job]).collect(),
+            false => runs(jobs, policy.max_bytes),
+        };
+        load.pipeline(runs, policy.cache, READS).await?;
+        if let Some(stored) = self.stored.borrow_mut().as_mut() {
+            stored.extend(blobs.into_iter().map(|blob| (blob.unit, blob.kept())));
+        }
+        Ok(bytes)
+    }
+}

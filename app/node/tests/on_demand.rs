@@ -1,0 +1,106 @@
+//! Experts on demand: a device whose memory does not hold all experts answers with the same tokens.
+#![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::*;
+use potluck_gguf::synthetic::Synthetic;
+use potluck_node::native::cli::Session;
+use potluck_node::native::open_model_files;
+use potluck_panel::{ModelSource, OnDemandReport};
+use potluck_plan::{BlockShape, Bytes, ModelShape};
+
+const TEXT: &str = "Once upon a time there was a pot of soup";
+const TOKENS: u32 = 24;
+
+fn model() -> Synthetic {
+    Synthetic { blocks: 3, experts: 16, seed: 3, ..Synthetic::default() }
+}
+
+fn experts(shape: &ModelShape) -> u64 {
+    shape.blocks.iter().map(|block| block.expert_bytes().0 * u64::from(block.expert_count())).sum()
+}
+
+/// Memory for everything but the experts, and for `share` of those.
+fn budget(share: f64) -> u64 {
+    let (shape, Bytes(overhead)) = sizes(&model());
+    let blocks: u64 = shape.blocks.iter().map(|block| BlockShape::without_experts(block).0).sum();
+    let kv_cache = shape.kv_cache_bytes(shape.all_blocks(), CONTEXT).0;
+    let head = if shape.tied_lm_head { 0 } else { shape.lm_head.0 };
+    let slots = (experts(&shape) as f64 * share) as u64;
+    // A part of the room for experts stays free.
+    overhead + blocks + kv_cache + head + shape.embedding.0 + slots + slots / 32
+}
+
+/// The report of a device that has answered.
+fn report(session: &Session) -> OnDemandReport {
+    session.status.on_demand.expect("experts come on demand")
+}
+
+#[test]
+fn a_device_with_memory_for_some_experts_answers_bit_for_bit_like_one_with_all() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        for share in [1.0 / 3.0, 0.25, 0.07] {
+            let mut device = open_alone(open_model_files(&path).unwrap(), budget(share));
+            device.until_up().await.unwrap();
+            assert_eq!(
+                answer(&mut device, question(1, TEXT, TOKENS), |_| {}).await,
+                expected,
+                "{share} of the experts"
+            );
+            until(&mut device, "the answer is counted", |status| {
+                status.on_demand.is_some_and(|report| report.tokens >= u64::from(TOKENS) - 1)
+            })
+            .await;
+            let report = report(&device);
+            let slots = f64::from(report.slots) / f64::from(report.experts);
+            assert!((slots - share).abs() < 0.05, "{share}: {report:?}");
+            assert!(report.misses > 0 && report.token_bytes > 0.0 && report.prompt_bytes > 0, "{report:?}");
+            let again = answer(&mut device, question(2, TEXT, TOKENS), |_| {}).await;
+            assert_eq!(again, expected, "with other experts in the slots, {share}");
+        }
+    });
+}
+
+#[test]
+fn a_cache_that_is_deleted_in_mid_answer_is_fetched_again() {
+    test(async {
+        let models = folder("models");
+        let path = write(&model(), &models, "model");
+        let expected = alone(&path, TEXT, TOKENS).await;
+        let relay = relay(&models, 0).await;
+        let cache = folder("cache");
+        let mut host = peer("host", &relay.origin, cache.clone());
+        host_of(&mut host, &relay).await;
+        let mut deleted = false;
+        let tokens = answer(&mut host, question(1, TEXT, TOKENS), |count| {
+            if count >= 8 && !std::mem::replace(&mut deleted, true) {
+                std::fs::remove_dir_all(&cache).unwrap();
+            }
+        })
+        .await;
+        assert!(deleted);
+        assert_eq!(tokens, expected, "the answer goes on");
+        assert_eq!(answer(&mut host, question(2, TEXT, TOKENS), |_| {}).await, expected, "and so does the next one");
+        drop(host);
+        relay.stop().await;
+    });
+}
+
+async fn host_of(session: &mut Session, relay: &RunningRelay) {
+    host(session, &relay.origin, ModelSource::Relay { name: "model".into() }, budget(0.25)).await;
+    session.until_up().await.unwrap();
+}
+
+#[test]
+fn memory_that_does_not_hold_a_tokens_experts_is_refused_with_what_is_missing() {
+    test(async {
+        let path = write(&model(), &folder("models"), "model");
+        let mut device = open_alone(open_model_files(&path).unwrap(), budget(0.01));
+        let sentence = device.until_up().await.unwrap_err();
+        assert!(sentence.contains("more on one device its experts could be loaded on demand"), "{sentence}");
+    });
+}
