@@ -40,6 +40,9 @@ impl Core {
                 self.expert_kernels(experts, places, &mut all);
             }
         }
+        if all.iter().any(|kernel| matches!(kernel, Kernel::Packed { .. })) {
+            all.insert(Kernel::Quantize);
+        }
         all
     }
 
@@ -58,7 +61,7 @@ impl Core {
             let format = matrix.shape.format;
             all.insert(self.profile.decode(format, Operand::Expert, 1));
             let prefill = self.profile.prefill_experts(format);
-            if matches!(prefill, Kernel::MatMul { .. }) {
+            if prefill.is_tiled() {
                 all.insert(self.profile.groups());
             }
             all.insert(prefill);
