@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, QkNorm, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Addition, Format, Job, Kernel, KernelVariant, Operand, Tile, TileKind};
+use potluck_shaders::{Addition, Format, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
 use crate::runtime::core::Core;
 use crate::runtime::encode::{activation, extras, pairs};
@@ -79,6 +79,10 @@ impl Core {
             let same = |shape: &Tunable| matches!(*shape, Tunable::Prefill { format: f, .. } if f == format);
             tuning.iter().any(|(shape, _)| same(shape))
         };
+        let packed = |format| {
+            let same = |shape: &Tunable| matches!(*shape, Tunable::Packed { format: f, .. } if f == format);
+            tuning.iter().any(|(shape, _)| same(shape))
+        };
         let mut all: BTreeMap<Kernel, Vec<Kernel>> = BTreeMap::new();
         for kernel in self.kernels_in_use() {
             match kernel {
@@ -95,6 +99,13 @@ impl Core {
                     let of = |tile| Kernel::MatMul { format, operand, tile };
                     let (portable, others) = (of(Tile::V32R32), Tile::CANDIDATES.into_iter().skip(1).map(of));
                     all.insert(portable, others.collect());
+                }
+                Kernel::Packed { format, operand: operand @ (Operand::Plain | Operand::Bias), dots, .. }
+                    if !packed(format) =>
+                {
+                    let of = |tile| Kernel::Packed { format, operand, tile, dots };
+                    let [portable, others @ ..] = PackedTile::ALL.map(of);
+                    all.insert(portable, others.into());
                 }
                 _ => {}
             }

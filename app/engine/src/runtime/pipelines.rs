@@ -292,7 +292,12 @@ impl Profile {
 
     /// Kernel for a `rows` × `cols` matrix times the `n` vectors of a prefill chunk.
     pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
-        if let Some(packed) = self.packed(format, operand, PackedTile::for_product(rows, n, ENOUGH_GROUPS)) {
+        let shape = Shape::Packed { format, rows, cols, vectors: Shape::chunk(n) };
+        let tile = match self.tuning.get(&shape).map(|tuned| tuned.choice) {
+            Some(Choice::Packed(tile)) => tile,
+            _ => self.portable_packed_tile(rows, n),
+        };
+        if let Some(packed) = self.packed(format, operand, tile) {
             return packed;
         }
         let tile = match self.strategy {
@@ -308,6 +313,11 @@ impl Profile {
             }
         };
         self.tiled(format, operand, tile)
+    }
+
+    /// The packed tile used without measurements.
+    pub fn portable_packed_tile(&self, rows: u32, n: u32) -> PackedTile {
+        PackedTile::for_product(rows, n, ENOUGH_GROUPS)
     }
 
     /// The packed product, if prompts are computed so and it reads this format.
