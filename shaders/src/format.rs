@@ -30,7 +30,28 @@ formats! {
     TQ1_0 TQ2_0 Q1_0 Q2_0
 }
 
+/// The numbers that turn the integers of 32 values into values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// A scale.
+    Scale,
+    /// A scale, and what every value is less.
+    ScaleAndLeast,
+    /// A scale for each 16 values.
+    TwoScales,
+}
+
 impl Format {
+    /// How the packed product reads the format; `None` if it does not.
+    pub fn packing(self) -> Option<Packing> {
+        Some(match self {
+            Self::Q4_0 | Self::Q5_0 | Self::Q8_0 | Self::IQ4_NL | Self::IQ4_XS => Packing::Scale,
+            Self::Q4_1 | Self::Q5_1 | Self::Q4_K | Self::Q5_K => Packing::ScaleAndLeast,
+            Self::Q3_K | Self::Q6_K => Packing::TwoScales,
+            _ => return None,
+        })
+    }
+
     /// The format for a tensor type, `None` if no kernel reads it.
     pub fn of(kind: TensorType) -> Option<Format> {
         Self::ALL.into_iter().find(|format| format.tensor_type() == kind)

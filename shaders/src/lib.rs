@@ -7,14 +7,16 @@
 
 mod format;
 mod kernel;
+mod packed_tile;
 pub mod params;
 mod preprocess;
 pub mod reference;
 mod tile;
 mod variant;
 
-pub use format::{CODEBOOK_BYTES, Format, codebooks};
-pub use kernel::{Access, Addition, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+pub use format::{CODEBOOK_BYTES, Format, Packing, codebooks};
+pub use kernel::{Access, Addition, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+pub use packed_tile::PackedTile;
 pub use potluck_plan::KvCacheType;
 pub use preprocess::{PreprocessError, preprocess};
 pub use tile::{Lanes, Tile, TileKind};

@@ -75,6 +75,17 @@ params! {
         /// Epsilon, added to the mean square.
         epsilon: f32,
     }
+    /// Vectors in blocks of 32 signed bytes.
+    Quantize {
+        /// Vectors.
+        n: u32,
+        /// Blocks per vector.
+        blocks: u32,
+        /// Quads from one input vector to the next.
+        x_stride: u32,
+        /// Groups of four words from one output vector to the next.
+        y_stride: u32,
+    }
     /// Matrix times vectors, optionally with the matrices of chosen experts.
     MatVec {
         /// Matrix rows in this binding.

@@ -4,7 +4,8 @@
 //! Uses models of published shapes in `Q4_K_M` with random weights (`--shape NAME[:BLOCKS]`, repeatable; by default the
 //! anchors of BENCHMARKS.md), or a file (`--model FILE.gguf`). Prints TFLOP/s of every matrix of a block with every
 //! tile, tokens per second of a 512-token prompt in chunks of several sizes, and where the time of the largest chunk
-//! goes. `--tier software|full` selects the other kernels, `--prompt N` another prompt length.
+//! goes. `--tier software|full` selects the other kernels, `--prompt N` another prompt length,
+//! `--arithmetic packed` quantizes the vectors.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "../tests/support/mod.rs"]
@@ -18,8 +19,8 @@ use potluck_engine::{Engine, Gpu, Settings, Tier};
 use potluck_gguf::synthetic::{Shape, Synthetic};
 use potluck_gguf::{join, parse};
 use potluck_model::{DenseSpec, FeedForwardSpec, ModelSpec};
-use potluck_plan::{Input, KernelClass, LmHeadTokens, Task, Then};
-use potluck_shaders::{Format, Kernel, Operand, Tile};
+use potluck_plan::{Arithmetic, Input, KernelClass, LmHeadTokens, Task, Then};
+use potluck_shaders::{Dots, Format, Kernel, Operand, PackedTile, Tile};
 use support::{Bench, Model, forward, gpu_as, rows, top};
 
 /// Each prompt is timed this many times; the best time counts.
@@ -30,10 +31,12 @@ struct Options {
     files: Vec<String>,
     tier: Option<Tier>,
     prompt: u32,
+    arithmetic: Arithmetic,
 }
 
 fn options() -> Options {
-    let mut options = Options { shapes: Vec::new(), files: Vec::new(), tier: None, prompt: 512 };
+    let mut options =
+        Options { shapes: Vec::new(), files: Vec::new(), tier: None, prompt: 512, arithmetic: Arithmetic::Exact };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().expect("an option needs a value");
@@ -41,6 +44,7 @@ fn options() -> Options {
             "--shape" => options.shapes.push(shape(&value())),
             "--model" => options.files.push(value()),
             "--tier" => options.tier = Some(if value() == "software" { Tier::Software } else { Tier::Full }),
+            "--arithmetic" => options.arithmetic = value().parse().unwrap(),
             "--prompt" => options.prompt = value().parse().unwrap(),
             // `cargo bench` adds this.
             "--bench" => {}
@@ -71,12 +75,12 @@ fn main() {
     for file in made.chain(read) {
         let (spec, units) = ModelSpec::from_gguf(&join([parse(&file).unwrap()]).unwrap()).unwrap();
         println!("\n{:?}, {} blocks, {} MB", spec.architecture, spec.blocks.len(), file.len() / 1_000_000);
-        run(&gpu, Model { spec, units, file }, options.prompt);
+        run(&gpu, Model { spec, units, file }, (options.prompt, options.arithmetic));
     }
 }
 
-fn run(gpu: &Gpu, model: Model, prompt: u32) {
-    let settings = Settings { context: prompt + 64, prefill_tokens: prompt, ..Settings::default() };
+fn run(gpu: &Gpu, model: Model, (prompt, arithmetic): (u32, Arithmetic)) {
+    let settings = Settings { arithmetic, context: prompt + 64, prefill_tokens: prompt, ..Settings::default() };
     let mut bench = Bench::new(gpu, &model, &model.all_units(), settings);
     let begin = Instant::now();
     block_on(bench.engine.prepare()).unwrap();
@@ -125,15 +129,25 @@ fn matrices(engine: &Engine, spec: &ModelSpec, n: u32) {
     if let FeedForwardSpec::Dense(DenseSpec { intermediate, .. }) = spec.blocks[0].feed_forward {
         shapes.extend([("gate, up", intermediate, spec.hidden), ("down", spec.hidden, intermediate)]);
     }
-    println!("TFLOP/s for {n} vectors{:>24}", Tile::SHARED.map(|tile| format!("{:>12}", format!("{tile:?}"))).concat());
+    let names = |kernels: &[Kernel]| {
+        let tile = |kernel: &Kernel| format!("{:>9}×{:<4}", kernel.vectors(), kernel.matrix_rows());
+        kernels.iter().map(tile).collect::<Vec<_>>().concat()
+    };
+    let exact = |format| Tile::CANDIDATES.map(|tile| Kernel::MatMul { format, operand: Operand::Plain, tile });
+    let packed = |format| {
+        let (operand, dots) = (Operand::Plain, Dots::Packed);
+        PackedTile::ALL.map(|tile| Kernel::Packed { format, operand, tile, dots })
+    };
+    let kernels = |format| [&exact(format)[..], &packed(format)[..]].concat();
+    println!("TFLOP/s for {n} vectors{:11}{}", "", names(&kernels(Format::Q4_K)));
+    println!("{:35}{:14}{:56}packed", "", "exact", "");
     for format in [Format::Q4_K, Format::Q6_K] {
         for &(name, rows, cols) in &shapes {
-            let rates = Tile::SHARED.map(|tile| {
-                let kernel = Kernel::MatMul { format, operand: Operand::Plain, tile };
+            let rates = kernels(format).into_iter().map(|kernel| {
                 let rate = block_on(engine.product_rate(kernel, format, (rows, cols), n)).unwrap();
-                format!("{:12.2}", rate / 1e3)
+                format!("{:14.2}", rate / 1e3)
             });
-            println!("{:5} {name:17} {rows:5} × {cols:5} {}", format.name(), rates.concat());
+            println!("{:5} {name:17} {rows:5} × {cols:5} {}", format.name(), rates.collect::<String>());
         }
     }
 }

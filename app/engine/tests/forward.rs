@@ -6,7 +6,7 @@ mod support;
 use potluck_engine::{Settings, Tier, reference::Reference};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
-use potluck_plan::{Input, KernelClass, KvCacheType, LmHeadTokens};
+use potluck_plan::{Arithmetic, Input, KernelClass, KvCacheType, LmHeadTokens};
 use support::{Bench, Model, Recipe, distance, forward, gpu_as, logits, rows};
 
 /// Every architecture with its special features.
@@ -145,6 +145,48 @@ fn smaller_keys_and_values_agree_with_the_reference_that_stores_the_same() {
             let worst = worst(&Recipe::new(architecture, TensorType::Q8_0), kv_type, tier);
             println!("{tier:?} {architecture:?} {kv_type}: {worst}");
             assert!(worst < max && worst > 0.0, "{tier:?} {architecture:?} {kv_type}: {worst}");
+        }
+    }
+}
+
+/// The logits after a prompt that is computed in pieces which end at `cuts`.
+fn after_prompt(bench: &mut Bench, model: &Model, tokens: &[u32], cuts: &[usize]) -> Vec<f32> {
+    bench.engine.forget(potluck_plan::ConversationId(0));
+    let blocks = (0, model.spec.blocks.len() as u16);
+    let mut from = 0;
+    let mut all = Vec::new();
+    for &to in cuts {
+        let input = Input::Tokens(tokens[from..to].to_vec());
+        let task =
+            forward(rows(from as u32..to as u32), KernelClass::Prefill, input, blocks, logits(LmHeadTokens::Last));
+        all = bench.hidden(task);
+        from = to;
+    }
+    all
+}
+
+#[test]
+fn packed_prompts_are_near_the_exact_ones_and_do_not_depend_on_their_pieces() {
+    let recipes = [
+        // Plain and biased products of one format; experts; a format without a packed product beside one with it.
+        Recipe::new(Architecture::Qwen2, TensorType::Q8_0),
+        Recipe { odd_down: Some(TensorType::F16), ..Recipe::new(Architecture::Qwen3Moe, TensorType::Q4_K) },
+    ];
+    for recipe in recipes {
+        let model = recipe.build();
+        let tokens = tokens(&model, 75);
+        let exact = expected(&model, &tokens, KvCacheType::F32).pop().unwrap();
+        for tier in [Tier::Software, Tier::Full] {
+            let settings = Settings { context: 256, arithmetic: Arithmetic::Packed, ..Settings::default() };
+            let mut bench = Bench::new(&gpu_as(Some(tier)), &model, &model.all_units(), settings);
+            let at_once = after_prompt(&mut bench, &model, &tokens, &[75]);
+            let in_pieces = after_prompt(&mut bench, &model, &tokens, &[1, 34, 75]);
+            assert_eq!(at_once, in_pieces, "{:?} {tier:?}", recipe.architecture);
+            let far = distance(&at_once, &exact);
+            println!("{:?} {tier:?}: {far:.2e}", recipe.architecture);
+            assert!(far > 1e-4, "{:?} {tier:?}: computed exactly?", recipe.architecture);
+            // Largest error over a whole row of logits, after three blocks of random weights that triple everything.
+            assert!(far < 0.4, "{:?} {tier:?}: {far}", recipe.architecture);
         }
     }
 }

@@ -9,7 +9,7 @@ use potluck_engine::{Gpu, Settings, Tier};
 use potluck_gguf::TensorType;
 use potluck_model::Architecture;
 use potluck_plan::{Input, KernelClass, LmHeadTokens, Outcome, Task};
-use potluck_shaders::{KernelVariant, Tile};
+use potluck_shaders::{KernelVariant, PackedTile, Tile};
 use support::{Bench, Model, Recipe, forward, gpu_as, logits, rows};
 
 /// Longer than any machine needs.
@@ -53,6 +53,7 @@ fn choose(gpu: &Gpu, shapes: &[Shape], select_candidates: impl Fn(usize) -> usiz
                 let variants = KernelVariant::candidates(job, gpu.capabilities().subgroup);
                 Choice::Variant(variants[select_candidates(variants.len())])
             }
+            Shape::Packed { .. } => Choice::Packed(PackedTile::ALL[select_candidates(PackedTile::ALL.len())]),
             Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES[select_candidates(Tile::CANDIDATES.len())]),
         };
         tuning.set(shape, Tuned { choice, gain: 1.0 });

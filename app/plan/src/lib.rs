@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod arithmetic;
 mod ids;
 mod kv_cache_type;
 mod plan;
@@ -11,6 +12,7 @@ mod sharing;
 mod unit;
 mod work;
 
+pub use arithmetic::{Arithmetic, UnknownArithmetic};
 pub use ids::{
     BlockIndex, BlockRange, Bytes, ConversationId, DeviceId, ExpertId, Millis, ModelId, PeerId, PlanEpoch, Position,
     StageId,

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use potluck_plan::KvCacheType;
 
-use super::{Addition, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
-use crate::{Format, KernelVariant, Lanes, Tile};
+use super::{Addition, Dots, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, VectorStrategy};
+use crate::{Format, KernelVariant, Lanes, PackedTile, Tile};
 
 /// Extras of attention: none, those that models have, and all.
 const EXTRAS: [Extras; 5] = [
@@ -20,8 +20,15 @@ impl Kernel {
     /// Every variant in use, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
-        let mut all =
-            vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
+        let mut all = vec![
+            Self::Quantize,
+            Self::SwiGlu,
+            Self::Combine,
+            Self::Segments,
+            Self::Stream,
+            Self::ExpertBias,
+            Self::ScaleLogits,
+        ];
         all.extend([Glu::Gelu, Glu::Clamped].map(Self::Glu));
         for format in Format::ALL {
             all.push(Self::Embed(format));
@@ -36,6 +43,17 @@ impl Kernel {
                         .collect();
                     let variants = variants.into_iter().filter(|variant| *variant != KernelVariant::portable(job));
                     all.extend(variants.map(|variant| Self::Fused { format, rows: 1, job, variant }));
+                }
+            }
+            if format.packing().is_some() {
+                let of = |operand, tile, dots| Self::Packed { format, operand, tile, dots };
+                for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {
+                    all.push(of(operand, PackedTile::V64R64, Dots::Packed));
+                }
+                if [Format::Q4_K, Format::Q6_K].contains(&format) {
+                    let others = PackedTile::ALL.into_iter().filter(|tile| *tile != PackedTile::V64R64);
+                    all.extend(others.map(|tile| of(Operand::Plain, tile, Dots::Packed)));
+                    all.push(of(Operand::Plain, PackedTile::V64R64, Dots::Shifts));
                 }
             }
             for operand in [Operand::Plain, Operand::Bias, Operand::Expert] {

@@ -2,7 +2,7 @@
 
 use potluck_plan::KvCacheType;
 
-use crate::{Format, KernelVariant, Tile, TileKind};
+use crate::{Format, KernelVariant, PackedTile, Tile, TileKind};
 
 mod all;
 mod name;
@@ -115,6 +115,15 @@ pub enum Addition {
     Gated,
 }
 
+/// How a packed product sums the products of four bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dots {
+    /// By `dot4I8Packed`.
+    Packed,
+    /// By shifts, for compilers without that function.
+    Shifts,
+}
+
 /// Which values of a head RoPE rotates together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Pairs {
@@ -187,6 +196,19 @@ pub enum Kernel {
         operand: Operand,
         /// What one workgroup computes. All tiles give the same bits.
         tile: Tile,
+    },
+    /// Vectors in blocks of signed bytes: in, out.
+    Quantize,
+    /// Tiled product of quantized weights and vectors: weights, in, out; then bias, or tiles and pairs.
+    Packed {
+        /// Format of the matrix; it has a [`crate::Packing`].
+        format: Format,
+        /// No operand, a bias, or an expert.
+        operand: Operand,
+        /// What one workgroup computes. All tiles give the same bits.
+        tile: PackedTile,
+        /// How four products are summed. Both ways give the same bits.
+        dots: Dots,
     },
     /// Groups (token, expert) pairs by expert: slots, chosen, tiles, pairs.
     Groups(Strategy),
@@ -283,6 +305,7 @@ impl Kernel {
             Self::Fused { variant, .. } => variant.threads(),
             Self::Split { .. } | Self::Merge { .. } | Self::Top(Strategy::Workgroup) | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
+            Self::Packed { tile, .. } => tile.threads().0 * tile.threads().1,
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
@@ -334,6 +357,7 @@ impl Kernel {
     pub fn matrix_rows(self) -> u32 {
         match self {
             Self::MatMul { tile, .. } => tile.rows(),
+            Self::Packed { tile, .. } => tile.rows(),
             Self::Fused { variant, .. } => variant.all_results(),
             Self::MatVec { strategy: VectorStrategy::Workgroup, .. } => self.threads() / Self::LANES,
             Self::MatVec { format, rows, .. } => self.threads() * Self::rows_a_thread(format, rows),
@@ -345,6 +369,7 @@ impl Kernel {
     pub fn vectors(self) -> u32 {
         match self {
             Self::MatMul { tile, .. } => tile.vectors(),
+            Self::Packed { tile, .. } => tile.vectors(),
             Self::MatVec { rows, .. } => u32::from(rows),
             _ => 1,
         }
@@ -375,6 +400,7 @@ impl Kernel {
             Self::Embed(format)
             | Self::MatVec { format, .. }
             | Self::Fused { format, .. }
+            | Self::Packed { format, .. }
             | Self::MatMul { format, .. } => Some(format),
             _ => None,
         }
@@ -415,7 +441,9 @@ impl Kernel {
         use Access::{Read, Write};
         match self {
             Self::Embed(_) | Self::Norm(_) => vec![Read, Read, Write],
-            Self::MatVec { operand, .. } | Self::MatMul { operand, .. } => match operand {
+            Self::Quantize => vec![Read, Write],
+            Self::MatVec { operand, .. } | Self::MatMul { operand, .. } | Self::Packed { operand, .. } => match operand
+            {
                 Operand::Plain => vec![Read, Read, Write],
                 Operand::Bias => vec![Read, Read, Write, Read],
                 Operand::Expert => vec![Read, Read, Write, Read, Read],
@@ -513,11 +541,19 @@ impl Kernel {
                 let rows = if operand == Operand::Expert { 1 } else { 8 };
                 Some(Self::MatVec { format, strategy: VectorStrategy::PerThread, rows, operand })
             }
+            Self::Packed { format, operand, tile, dots: Dots::Packed } => {
+                Some(Self::Packed { format, operand, tile, dots: Dots::Shifts })
+            }
             Self::FlashAttention { kv_type, quads, extras } => {
                 Some(Self::Attention { kv_type, strategy: Strategy::Workgroup, quads, extras })
             }
             _ => None,
         }
+    }
+
+    /// Whether the vectors of experts are listed by expert, in tiles.
+    pub fn is_tiled(self) -> bool {
+        matches!(self, Self::MatMul { .. } | Self::Packed { .. })
     }
 
     /// Whether threads exchange values within a subgroup, so the device must support subgroups.

@@ -1,6 +1,6 @@
 //! Kernel names for reports.
 
-use super::{Extras, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Dots, Extras, Kernel, Operand, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
 
 impl Extras {
@@ -38,6 +38,11 @@ impl Kernel {
                     TileKind::Broadcast(Lanes::Eight) => " by 8",
                 };
                 format!("matmul {}{kind} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
+            }
+            Self::Quantize => "quantize".into(),
+            Self::Packed { format, operand, tile, dots } => {
+                let how = if dots == Dots::Shifts { " shifts" } else { "" };
+                format!("packed {}{how} {}×{}{}", format.name(), tile.vectors(), tile.rows(), with(operand))
             }
             Self::Fused { format, rows, job, variant } => {
                 let how = if variant == KernelVariant::portable(job) { String::new() } else { format!(" {variant}") };

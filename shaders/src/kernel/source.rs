@@ -2,10 +2,10 @@
 
 use potluck_plan::KvCacheType;
 
-use super::{Addition, Job, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Addition, Dots, Job, Kernel, Operand, Strategy, VectorStrategy};
 use crate::params::{self, Params};
 use crate::preprocess::{Definitions, preprocess};
-use crate::{Format, KernelVariant, MAX_EXPERTS, TileKind};
+use crate::{Format, KernelVariant, MAX_EXPERTS, Packing, TileKind};
 
 fn template(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -19,6 +19,7 @@ fn template(name: &str) -> Option<&'static str> {
         "e2m1" => include_str!("../../wgsl/formats/e2m1.wgsl"),
         "ternary" => include_str!("../../wgsl/formats/ternary.wgsl"),
         "codebooks" => include_str!("../../wgsl/formats/codebooks.wgsl"),
+        "packed_formats" => include_str!("../../wgsl/formats/packed_formats.wgsl"),
         "numbers" => include_str!("../../wgsl/numbers.wgsl"),
         "kv_cache" => include_str!("../../wgsl/kv_cache.wgsl"),
         "rotation" => include_str!("../../wgsl/rotation.wgsl"),
@@ -28,6 +29,8 @@ fn template(name: &str) -> Option<&'static str> {
         "norm" => include_str!("../../wgsl/norm.wgsl"),
         "matvec" => include_str!("../../wgsl/matvec.wgsl"),
         "matmul_per_thread" => include_str!("../../wgsl/matmul_per_thread.wgsl"),
+        "quantize" => include_str!("../../wgsl/quantize.wgsl"),
+        "packed" => include_str!("../../wgsl/packed.wgsl"),
         "matmul" => include_str!("../../wgsl/matmul.wgsl"),
         "sixteen" => include_str!("../../wgsl/sixteen.wgsl"),
         "fused" => include_str!("../../wgsl/fused.wgsl"),
@@ -74,6 +77,8 @@ impl Kernel {
             Self::MatVec { .. } => ("matvec", params::MatVec::WGSL),
             Self::MatMul { tile, .. } if tile.kind() == TileKind::Shared => ("matmul", params::MatVec::WGSL),
             Self::MatMul { .. } => ("matmul_per_thread", params::MatVec::WGSL),
+            Self::Quantize => ("quantize", params::Quantize::WGSL),
+            Self::Packed { .. } => ("packed", params::MatVec::WGSL),
             Self::Fused { .. } => ("fused", params::Fused::WGSL),
             Self::Split { .. } => ("split", params::Split::WGSL),
             Self::Merge { .. } => ("merge", params::Split::WGSL),
@@ -211,6 +216,33 @@ impl Kernel {
                     Operand::Expert => define("GROUPED", String::new()),
                 }
             }
+            Self::Packed { format, operand, tile, dots } => {
+                define("FORMAT", format.name().into());
+                let ((vectors, rows), (y, x)) = (tile.a_thread(), tile.threads());
+                for (name, value) in [
+                    ("VECTORS", tile.vectors()),
+                    ("ROWS", tile.rows()),
+                    ("VT", vectors),
+                    ("MT", rows),
+                    ("MQ", rows / 4),
+                    ("TX", x),
+                    ("TY", y),
+                    ("BUFFERS", tile.buffers()),
+                ] {
+                    define(name, value.to_string());
+                }
+                let packing = format.packing();
+                let flags = [
+                    ("PACKED", true),
+                    ("SECOND", packing != Some(Packing::Scale)),
+                    ("LEAST", packing == Some(Packing::ScaleAndLeast)),
+                    ("HALVES", packing == Some(Packing::TwoScales)),
+                    ("SHIFTS", dots == Dots::Shifts),
+                    ("BIAS", operand == Operand::Bias),
+                    ("GROUPED", operand == Operand::Expert),
+                ];
+                flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
+            }
             Self::Fused { format, rows, job, variant } => {
                 define("FORMAT", format.name().into());
                 let (vectors, pairs, halves) =
@@ -295,7 +327,13 @@ impl Kernel {
                     define(name, value.to_string());
                 }
             }
-            Self::SwiGlu | Self::Combine | Self::Segments | Self::Stream | Self::ExpertBias | Self::ScaleLogits => {}
+            Self::Quantize
+            | Self::SwiGlu
+            | Self::Combine
+            | Self::Segments
+            | Self::Stream
+            | Self::ExpertBias
+            | Self::ScaleLogits => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

@@ -3,9 +3,11 @@
 
 mod dequantize;
 mod kv_cache;
+mod packed;
 
 pub use dequantize::dequantize;
 pub use kv_cache::{load, store};
+pub use packed::{quantize, quantized};
 
 use crate::Pairs;
 

@@ -13,6 +13,7 @@ use crate::runtime::clock;
 use crate::runtime::engine::Engine;
 use crate::runtime::error::EngineError;
 #[cfg(not(target_arch = "wasm32"))]
+use crate::runtime::sizes::packed_row_bytes;
 use crate::runtime::submit::{Run, Submitter};
 
 /// Values per row of the measured matrix.
@@ -90,17 +91,16 @@ impl Engine {
     ) -> Result<f64, EngineError> {
         let row_bytes = format.row_bytes(cols).unwrap_or(cols * 4);
         let bytes = u64::from(rows) * u64::from(row_bytes);
-        let params = params::MatVec {
-            rows,
-            row_bytes,
-            cols,
-            chunks: cols / 16,
-            n,
-            x_stride: cols / 4,
-            y_stride: rows,
-            ..Default::default()
+        let params =
+            params::MatVec { rows, row_bytes, cols, chunks: cols / 16, n, y_stride: rows, ..Default::default() };
+        let (x_stride, x_bytes) = match kernel {
+            Kernel::Packed { .. } => {
+                ((packed_row_bytes(u64::from(cols)) / 16) as u32, packed_row_bytes(u64::from(cols)))
+            }
+            _ => (cols / 4, u64::from(cols) * 4),
         };
-        let sizes = [bytes, u64::from(n) * u64::from(cols) * 4, u64::from(n) * u64::from(rows) * 4];
+        let params = params::MatVec { x_stride, ..params };
+        let sizes = [bytes, u64::from(n) * x_bytes, u64::from(n) * u64::from(rows) * 4];
         let groups = [rows.div_ceil(kernel.matrix_rows()), n.div_ceil(kernel.vectors())];
         let microbench = self.microbench(kernel, &sizes, bytemuck::bytes_of(&params), groups);
         self.rate(&microbench, bytes).await

@@ -86,7 +86,7 @@ impl Core {
     pub fn new(gpu: &Gpu, spec: ModelSpec, units: UnitMap, settings: Settings) -> Result<Self, EngineError> {
         let capabilities = gpu.capabilities();
         let limits = &capabilities.limits;
-        let mut profile = Profile::of(capabilities.tier, capabilities.lanes);
+        let mut profile = Profile::of(capabilities.tier, capabilities.lanes).with_arithmetic(settings.arithmetic);
         if settings.tuned {
             profile.set_tuning(gpu.tuning());
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{Activation, ExpertsSpec, FeedForwardSpec, QkNorm, TensorRole};
 use potluck_plan::WeightUnit;
-use potluck_shaders::{Addition, Format, Job, Kernel, KernelVariant, Operand, Tile, TileKind};
+use potluck_shaders::{Addition, Format, Job, Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind};
 
 use crate::runtime::core::Core;
 use crate::runtime::encode::{activation, extras, pairs};
@@ -40,6 +40,9 @@ impl Core {
                 self.expert_kernels(experts, places, &mut all);
             }
         }
+        if all.iter().any(|kernel| matches!(kernel, Kernel::Packed { .. })) {
+            all.insert(Kernel::Quantize);
+        }
         all
     }
 
@@ -58,7 +61,7 @@ impl Core {
             let format = matrix.shape.format;
             all.insert(self.profile.decode(format, Operand::Expert, 1));
             let prefill = self.profile.prefill_experts(format);
-            if matches!(prefill, Kernel::MatMul { .. }) {
+            if prefill.is_tiled() {
                 all.insert(self.profile.groups());
             }
             all.insert(prefill);
@@ -74,6 +77,10 @@ impl Core {
         };
         let prefills = |format| {
             let same = |shape: &Tunable| matches!(*shape, Tunable::Prefill { format: f, .. } if f == format);
+            tuning.iter().any(|(shape, _)| same(shape))
+        };
+        let packed = |format| {
+            let same = |shape: &Tunable| matches!(*shape, Tunable::Packed { format: f, .. } if f == format);
             tuning.iter().any(|(shape, _)| same(shape))
         };
         let mut all: BTreeMap<Kernel, Vec<Kernel>> = BTreeMap::new();
@@ -92,6 +99,13 @@ impl Core {
                     let of = |tile| Kernel::MatMul { format, operand, tile };
                     let (portable, others) = (of(Tile::V32R32), Tile::CANDIDATES.into_iter().skip(1).map(of));
                     all.insert(portable, others.collect());
+                }
+                Kernel::Packed { format, operand: operand @ (Operand::Plain | Operand::Bias), dots, .. }
+                    if !packed(format) =>
+                {
+                    let of = |tile| Kernel::Packed { format, operand, tile, dots };
+                    let [portable, others @ ..] = PackedTile::ALL.map(of);
+                    all.insert(portable, others.into());
                 }
                 _ => {}
             }

@@ -86,6 +86,8 @@ pub(crate) enum Scratch {
     Gate,
     Up,
     Parts,
+    /// Quantized vectors for a packed product.
+    Packed,
     Scores,
     Chosen,
     Gates,

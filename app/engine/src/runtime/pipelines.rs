@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use potluck_model::{RouterSpec, Scoring};
+use potluck_plan::Arithmetic;
 use potluck_shaders::{
-    Access, Addition, Extras, Format, Job, Kernel, Lanes, Operand, Strategy, Tile, TileKind, VectorStrategy,
+    Access, Addition, Dots, Extras, Format, Job, Kernel, Lanes, Operand, PackedTile, Strategy, Tile, TileKind,
+    VectorStrategy,
 };
 
 use crate::runtime::gpu::Tier;
@@ -106,13 +108,26 @@ pub struct Profile {
     wrong: HashSet<Kernel>,
     rows_agree: bool,
     tuning: Tuning,
+    arithmetic: Arithmetic,
 }
 
 impl Profile {
     /// Default profile of a tier and a subgroup size.
     pub fn of(tier: Tier, lanes: Option<Lanes>) -> Self {
         let strategy = if tier == Tier::Software { Strategy::PerThread } else { Strategy::Workgroup };
-        Self { strategy, lanes, wrong: HashSet::new(), rows_agree: true, tuning: Tuning::default() }
+        Self {
+            strategy,
+            lanes,
+            wrong: HashSet::new(),
+            rows_agree: true,
+            tuning: Tuning::default(),
+            arithmetic: Arithmetic::Exact,
+        }
+    }
+
+    /// The same with another arithmetic of prompt chunks.
+    pub fn with_arithmetic(self, arithmetic: Arithmetic) -> Self {
+        Self { arithmetic, ..self }
     }
 
     /// Measurements that choose among kernels with identical bits.
@@ -277,6 +292,14 @@ impl Profile {
 
     /// Kernel for a `rows` × `cols` matrix times the `n` vectors of a prefill chunk.
     pub fn prefill(&self, format: Format, operand: Operand, (rows, cols): (u32, u32), n: u32) -> Kernel {
+        let shape = Shape::Packed { format, rows, cols, vectors: Shape::chunk(n) };
+        let tile = match self.tuning.get(&shape).map(|tuned| tuned.choice) {
+            Some(Choice::Packed(tile)) => tile,
+            _ => self.portable_packed_tile(rows, n),
+        };
+        if let Some(packed) = self.packed(format, operand, tile) {
+            return packed;
+        }
         let tile = match self.strategy {
             Strategy::PerThread => self.without_barriers(format, false),
             Strategy::Workgroup => {
@@ -292,6 +315,18 @@ impl Profile {
         self.tiled(format, operand, tile)
     }
 
+    /// The packed tile used without measurements.
+    pub fn portable_packed_tile(&self, rows: u32, n: u32) -> PackedTile {
+        PackedTile::for_product(rows, n, ENOUGH_GROUPS)
+    }
+
+    /// The packed product, if prompts are computed so and it reads this format.
+    fn packed(&self, format: Format, operand: Operand, tile: PackedTile) -> Option<Kernel> {
+        let used = self.arithmetic == Arithmetic::Packed && format.packing().is_some();
+        let of = |dots| Kernel::Packed { format, operand, tile, dots };
+        used.then(|| self.first(&[of(Dots::Packed), of(Dots::Shifts)]))
+    }
+
     /// The tile used without measurements.
     pub fn portable_tile(&self, rows: u32, n: u32) -> Tile {
         Tile::for_product(rows, n, ENOUGH_GROUPS)
@@ -300,6 +335,9 @@ impl Profile {
     /// Kernel for a matrix of each chosen expert times the vectors routed to it. Its tiles skip absent vectors, so one
     /// tile size serves few and many vectors.
     pub fn prefill_experts(&self, format: Format) -> Kernel {
+        if let Some(packed) = self.packed(format, Operand::Expert, PackedTile::V64R64) {
+            return packed;
+        }
         let tile = match self.strategy {
             Strategy::PerThread => self.without_barriers(format, true),
             Strategy::Workgroup => Tile::V64R64,

@@ -134,6 +134,8 @@ pub struct Tools<'a> {
 #[derive(Debug, Default)]
 pub struct Recorder {
     program: Program,
+    /// Buffer and offset of the vectors that were quantized last, if only packed products followed.
+    quantized: Option<(u32, u64)>,
 }
 
 /// Folds `count` workgroups into x and y, because a dimension allows at most 65,535.
@@ -221,6 +223,9 @@ impl Recorder {
                 entries: &entries,
             })
         });
+        if !matches!(kernel, Kernel::Packed { .. }) {
+            self.quantized = None;
+        }
         let program = &mut self.program;
         program.steps.push(Step {
             kernel,
@@ -232,6 +237,16 @@ impl Recorder {
         });
         program.uniforms.extend_from_slice(params);
         program.uniforms.resize(program.steps.len() * PARAMS_STRIDE as usize, 0);
+    }
+
+    /// Whether the scratch of quantized vectors holds these.
+    pub fn is_quantized(&self, vectors: &Slice) -> bool {
+        self.quantized == Some((vectors.slab.id, vectors.offset))
+    }
+
+    /// Notes that the last dispatch quantized these vectors.
+    pub fn quantized(&mut self, vectors: &Slice) {
+        self.quantized = Some((vectors.slab.id, vectors.offset));
     }
 
     /// Sets the bytes that the last dispatch processes.

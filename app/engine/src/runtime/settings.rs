@@ -1,6 +1,6 @@
 //! What a contribution may use on its device.
 
-use potluck_plan::{Bytes, KvCacheType};
+use potluck_plan::{Arithmetic, Bytes, KvCacheType};
 
 /// Sizes fixed before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Settings {
     pub lm_head_tokens: u32,
     /// Element type of the keys and values.
     pub kv_cache: KvCacheType,
+    /// How prompt chunks are computed.
+    pub arithmetic: Arithmetic,
     /// Among kernels that give the same bits, uses those measured to be fastest on this device.
     pub tuned: bool,
     /// Pieces of work whose results may be in flight at a time; further work waits inside the engine.
@@ -39,6 +41,7 @@ impl Default for Settings {
             prefill_tokens: potluck_plan::Work::PREFILL_TOKENS as u32,
             lm_head_tokens: 16,
             kv_cache: KvCacheType::F32,
+            arithmetic: Arithmetic::Exact,
             tuned: true,
             in_flight: 4,
             staging_bytes: 8 << 20,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_model::{AttentionSpec, FeedForwardSpec, ModelSpec};
-use potluck_plan::KV_PAGE_TOKENS;
 use potluck_plan::WeightUnit;
+use potluck_plan::{Arithmetic, KV_PAGE_TOKENS};
 use potluck_shaders::{SEGMENT, Tile};
 
 use crate::runtime::layout::{ALIGNMENT, Scratch};
@@ -85,6 +85,11 @@ pub(crate) fn rope_table_bytes(attention: &AttentionSpec) -> u64 {
     align((u64::from(attention.rope.dims) * 2).max(4))
 }
 
+/// Bytes of a quantized vector: its bytes, then two numbers for each 32 of them.
+pub(crate) fn packed_row_bytes(cols: u64) -> u64 {
+    (cols + cols.div_ceil(32) * 8).next_multiple_of(16)
+}
+
 /// Size of every scratch buffer in bytes.
 pub(crate) fn scratch_sizes(
     spec: &ModelSpec,
@@ -107,6 +112,13 @@ pub(crate) fn scratch_sizes(
     let vocabulary = u64::from(spec.vocabulary);
     let rope_table: u64 = spec.attention_blocks().map(rope_table_bytes).sum();
     let tables = rope_table + spec.blocks.len() as u64 * align(w.experts * 4);
+    let widest = |n: u64, cols: u64| n * packed_row_bytes(cols);
+    let packed = match settings.arithmetic {
+        Arithmetic::Exact => 0,
+        Arithmetic::Packed => {
+            widest(rows, w.hidden.max(alone)).max(widest(mixed, w.query.max(w.qkv))).max(widest(pairs, w.expert))
+        }
+    };
     let needed = [
         (Scratch::Hidden, rows * w.hidden * 4),
         (Scratch::Normed, rows * w.hidden * 4),
@@ -121,6 +133,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Gate, inner * 4),
         (Scratch::Up, inner * 4),
         (Scratch::Parts, pairs * w.hidden * 4),
+        (Scratch::Packed, packed),
         (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
         (Scratch::Chosen, pairs * 4),
         (Scratch::Gates, pairs * 4),

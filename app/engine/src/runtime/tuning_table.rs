@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use potluck_shaders::{Format, Job, KernelVariant, Tile};
+use potluck_shaders::{Format, Job, KernelVariant, PackedTile, Tile};
 
 /// The shape of a product in the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,6 +32,17 @@ pub enum Shape {
         /// Largest chunk in vectors, a power of two. The shape covers all chunks with more than half as many vectors.
         vectors: u32,
     },
+    /// A prefill product of packed integers, otherwise as [`Shape::Prefill`].
+    Packed {
+        /// Weight format of the matrix.
+        format: Format,
+        /// Rows of the matrix.
+        rows: u32,
+        /// Values per matrix row.
+        cols: u32,
+        /// Largest chunk in vectors.
+        vectors: u32,
+    },
 }
 
 impl Shape {
@@ -48,6 +59,8 @@ pub enum Choice {
     Variant(KernelVariant),
     /// With a tile of the tiled product.
     Tile(Tile),
+    /// With a tile of the packed product.
+    Packed(PackedTile),
 }
 
 /// Measurement of a shape.
@@ -117,11 +130,18 @@ fn read_line(line: &str) -> Option<(Shape, Tuned)> {
             Choice::Variant(known.into_iter().find(|known| *known == variant)?)
         }
         Shape::Prefill { .. } => Choice::Tile(Tile::CANDIDATES.into_iter().find(|tile| tile_name(*tile) == *choice)?),
+        Shape::Packed { .. } => {
+            Choice::Packed(PackedTile::ALL.into_iter().find(|tile| packed_tile_name(*tile) == *choice)?)
+        }
     };
     Some((shape, Tuned { choice, gain }))
 }
 
 fn tile_name(tile: Tile) -> String {
+    format!("{}x{}", tile.vectors(), tile.rows())
+}
+
+fn packed_tile_name(tile: PackedTile) -> String {
     format!("{}x{}", tile.vectors(), tile.rows())
 }
 
@@ -132,6 +152,9 @@ impl fmt::Display for Shape {
             Self::Decode { format, job, rows, cols } => write!(f, "decode {} {job:?} {rows}x{cols}", format.name()),
             Self::Prefill { format, rows, cols, vectors } => {
                 write!(f, "prefill {} {rows}x{cols} x{vectors}", format.name())
+            }
+            Self::Packed { format, rows, cols, vectors } => {
+                write!(f, "packed {} {rows}x{cols} x{vectors}", format.name())
             }
         }
     }
@@ -154,10 +177,15 @@ impl FromStr for Shape {
                 let (rows, cols) = size(shape)?;
                 Ok(Self::Decode { format: format(name)?, job, rows, cols })
             }
-            ["prefill", name, shape, vectors] => {
+            [kind @ ("prefill" | "packed"), name, shape, vectors] => {
                 let (rows, cols) = size(shape)?;
                 let vectors = number(vectors.strip_prefix('x').ok_or(())?)?;
-                Ok(Self::Prefill { format: format(name)?, rows, cols, vectors })
+                let format = format(name)?;
+                match kind {
+                    "packed" if format.packing().is_some() => Ok(Self::Packed { format, rows, cols, vectors }),
+                    "packed" => Err(()),
+                    _ => Ok(Self::Prefill { format, rows, cols, vectors }),
+                }
             }
             _ => Err(()),
         }
@@ -170,6 +198,7 @@ impl fmt::Display for Choice {
         match self {
             Self::Variant(variant) => variant.fmt(f),
             Self::Tile(tile) => write!(f, "{}", tile_name(*tile)),
+            Self::Packed(tile) => write!(f, "{}", packed_tile_name(*tile)),
         }
     }
 }
@@ -191,6 +220,8 @@ mod tests {
             let shape = Shape::Prefill { format: Format::IQ2_XXS, rows, cols, vectors };
             tuning.set(shape, Tuned { choice: Choice::Tile(tile), gain: 1.0 });
         }
+        let shape = Shape::Packed { format: Format::Q6_K, rows, cols, vectors: 512 };
+        tuning.set(shape, Tuned { choice: Choice::Packed(PackedTile::V128R128), gain: 1.5 });
         tuning
     }
 
@@ -222,6 +253,7 @@ mod tests {
         {
             assert!(Tuning::read([line]).is_err(), "{line}: a choice of another kind");
         }
+        assert!(Tuning::read(["packed F32 8x8 x64 64x64 1.0"]).is_err(), "there is no packed product of floats");
         assert!(Tuning::read(["prefill Q4_K 0x8 x64 64x64 1.0"]).is_err());
         assert!(Tuning::read(["prefill Q4_K 8x8 x64 64x64 NaN"]).is_err());
     }

@@ -27,6 +27,7 @@ pub fn describe(
     let parameters = [
         ("tier", format!("{:?}", capabilities.tier)),
         ("keys and values", format!("{:?}", settings.kv_cache)),
+        ("prompts computed", settings.arithmetic.to_string()),
         ("context", settings.context.to_string()),
         ("rows of a prompt at once", settings.prefill_tokens.to_string()),
         ("work under way", settings.in_flight.to_string()),

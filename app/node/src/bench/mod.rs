@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::compute::Compute;
 use crate::loader::{Load, LoadError, Progress};
-use crate::open::{Model, OpenError, Opener, settings};
+use crate::open::{Model, OpenError, Opener};
 use crate::platform::{LocalFile, Platform};
 
 /// Maximum runs of a workload, and maximum number of workloads and of depths: far above any use.
@@ -263,7 +263,7 @@ impl Benchmark {
     fn settings(&self, possible: &[Workload]) -> potluck_engine::Settings {
         // The prefill kernels are timed on a whole chunk after the context.
         let deepest = possible.iter().map(|workload| workload.positions().max(workload.depth + 512)).max().unwrap_or(0);
-        let settings = settings(Bytes(u64::MAX), deepest, self.choice.cache);
+        let settings = self.compute.settings(Bytes(u64::MAX), deepest, self.choice.cache);
         potluck_engine::Settings { tuned: self.choice.tuned, ..settings }
     }
 

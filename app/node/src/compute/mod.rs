@@ -14,10 +14,10 @@ use std::rc::Rc;
 
 use futures::channel::mpsc::UnboundedSender;
 use futures::future::{Either, select};
-use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, binding_limit};
+use potluck_engine::{Engine, EngineError, Gpu, GpuOptions, Settings, binding_limit};
 use potluck_model::UnitMap;
 use potluck_panel::SelfTest;
-use potluck_plan::{Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, Ticket, Work};
+use potluck_plan::{Arithmetic, Bytes, Computed, ConversationId, KvCacheType, ModelId, Outcome, Ticket, Work};
 use potluck_swarm::Event;
 
 pub use calibrate::CalibrateError;
@@ -76,6 +76,7 @@ pub struct Compute {
     measured: Cell<Option<Measured>>,
     tuning: TuningState,
     slow_down: SlowDown,
+    arithmetic: Arithmetic,
     /// Receives the results of timed work.
     trial_results: RefCell<Option<UnboundedSender<Computed>>>,
     keep_alive: KeepAlive,
@@ -83,7 +84,12 @@ pub struct Compute {
 
 impl Compute {
     /// No GPU yet. With `slow` above 1, for measurements, the GPU runs every piece of work that many times.
-    pub fn new(platform: Platform, inputs: Inputs, options: GpuOptions, slow: u32) -> Rc<Self> {
+    pub fn new(
+        platform: Platform,
+        inputs: Inputs,
+        options: GpuOptions,
+        (slow, arithmetic): (u32, Arithmetic),
+    ) -> Rc<Self> {
         Rc::new(Self {
             platform,
             inputs,
@@ -97,9 +103,15 @@ impl Compute {
             measured: Cell::default(),
             tuning: TuningState::default(),
             slow_down: SlowDown::new(slow),
+            arithmetic,
             trial_results: RefCell::default(),
             keep_alive: KeepAlive::default(),
         })
+    }
+
+    /// The engine's settings with this device's arithmetic.
+    pub fn settings(&self, budget: Bytes, context: u32, kv_cache: KvCacheType) -> Settings {
+        Settings { arithmetic: self.arithmetic, ..settings(budget, context, kv_cache) }
     }
 
     /// Opens the GPU. Without one this peer can still be a guest, or a host that contributes nothing.
@@ -201,7 +213,8 @@ impl Compute {
             }
         };
         let (spec, units) = (model.spec.clone(), model.units.clone());
-        let engine = Engine::new(&gpu, spec, units.clone(), settings(budget, context, kv_cache), Box::new(on_result))?;
+        let settings = self.settings(budget, context, kv_cache);
+        let engine = Engine::new(&gpu, spec, units.clone(), settings, Box::new(on_result))?;
         let units = Rc::new(units);
         *self.model_engine.borrow_mut() =
             Some(ModelEngine { engine: engine.clone(), model: model.card.id, units: units.clone(), context, kv_cache });

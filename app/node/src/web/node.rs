@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use potluck_engine::GpuOptions;
 use potluck_panel::{ToNode, ToPage};
+use potluck_plan::Arithmetic;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{File, MessageEvent, MessagePort};
@@ -31,7 +32,14 @@ pub fn run() {
     });
     let discovery = DiscoveryPort::default();
     let pooling = Pooling::default();
-    let options = NodeOptions { gpu: GpuOptions::default(), page, slow: 1, hidden: Vec::new(), pooling };
+    let options = NodeOptions {
+        gpu: GpuOptions::default(),
+        page,
+        slow: 1,
+        arithmetic: Arithmetic::Exact,
+        hidden: Vec::new(),
+        pooling,
+    };
     let (node, queue, inputs) = Node::new(platform(&discovery), options);
     let handler = Closure::<dyn FnMut(MessageEvent)>::new(move |event: MessageEvent| {
         let (json, file) = match event.data().as_string() {

@@ -20,11 +20,15 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
     match kernel {
         Kernel::Embed(format) => vec![embed(kernel, format, m)],
         Kernel::Norm(strategy) => vec![norm(kernel, strategy)],
+        Kernel::Quantize => vec![quantize(kernel)],
         Kernel::MatVec { format, operand: Operand::Expert, .. }
-        | Kernel::MatMul { format, operand: Operand::Expert, .. } => {
+        | Kernel::MatMul { format, operand: Operand::Expert, .. }
+        | Kernel::Packed { format, operand: Operand::Expert, .. } => {
             vec![expert(kernel, format, m, false), expert(kernel, format, m, true)]
         }
-        Kernel::MatVec { format, operand, .. } | Kernel::MatMul { format, operand, .. } => {
+        Kernel::MatVec { format, operand, .. }
+        | Kernel::MatMul { format, operand, .. }
+        | Kernel::Packed { format, operand, .. } => {
             vec![matrix(kernel, format, m, operand)]
         }
         Kernel::Fused { format, rows, job, .. } => vec![fused::of(kernel, format, &m.long(format), (rows, job))],
@@ -121,11 +125,37 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 2, floats(expected))
 }
 
+/// Vectors as a matrix kernel reads them, the values it reads, and the distance from one vector to the next in its
+/// elements.
+fn read_by(kernel: Kernel, x: Vec<f32>, cols: usize) -> (Vec<u8>, Vec<f32>, u32) {
+    if !matches!(kernel, Kernel::Packed { .. }) {
+        return (raw(&x), x, cols as u32 / 4);
+    }
+    let rows: Vec<Vec<u32>> = x.chunks_exact(cols).map(reference::quantize).collect();
+    let stride = rows[0].len() as u32 / 4;
+    (raw(&rows.concat()), x.chunks_exact(cols).flat_map(reference::quantized).collect(), stride)
+}
+
+/// Vectors of three blocks whose values are no matter of rounding, among them nothing but zeros, and what is no number.
+fn quantize(kernel: Kernel) -> Case {
+    let mut random = Random(6);
+    let (n, cols) = (5usize, 96usize);
+    let mut x: Vec<f32> = (0..n * cols).map(|_| ((random.next() % 253) as f32 - 126.0 + 0.25) / 16.0).collect();
+    x.chunks_exact_mut(32).for_each(|block| block[7] = -127.0 / 16.0);
+    x[32..64].fill(0.0);
+    (x[100], x[200]) = (f32::NAN, f32::NEG_INFINITY);
+    let expected: Vec<u32> = x.chunks_exact(cols).flat_map(reference::quantize).collect();
+    let stride = expected.len() as u32 / n as u32 / 4;
+    let params = params::Quantize { n: n as u32, blocks: 3, x_stride: cols as u32 / 4, y_stride: stride };
+    let bindings = vec![raw(&x), zeros(expected.len())];
+    case(kernel, bindings, params, (15u32.div_ceil(kernel.threads()), 1), 1, Expected::Words(expected))
+}
+
 fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) -> Case {
     // Every variant of a format gets the same data, so that variants can be compared bit by bit.
     let mut random = Random(3);
     // Tiled kernels get more rows and vectors than fit in a tile.
-    let tiled = matches!(kernel, Kernel::MatMul { .. });
+    let tiled = kernel.is_tiled();
     let (all_rows, max) = if tiled { (m.rows + 33, 131) } else { (m.rows, 9) };
     let w = m.weights(&mut random, format, all_rows);
     let (rows, cols) = (w.rows as usize, w.cols as usize);
@@ -133,6 +163,7 @@ fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) ->
     let n = if tiled { vectors as usize + 3 } else { 9 };
     let (stride, offset) = (rows + 5, 2);
     let x = random.floats(max * cols);
+    let (read, x, x_stride) = read_by(kernel, x[..n * cols].to_vec(), cols);
     let before = random.floats(max * stride);
     let bias = random.floats(rows);
     let mut expected = before[..n * stride].to_vec();
@@ -147,13 +178,13 @@ fn matrix(kernel: Kernel, format: Format, m: &Matrices<'_>, operand: Operand) ->
         cols: w.cols,
         chunks: w.cols.div_ceil(16),
         n: n as u32,
-        x_stride: w.cols / 4,
+        x_stride,
         y_stride: stride as u32,
         y_offset: offset as u32,
         add: 1,
         ..Default::default()
     };
-    let mut bindings = vec![w.bytes, raw(&x[..n * cols]), raw(&before[..n * stride])];
+    let mut bindings = vec![w.bytes, read, raw(&before[..n * stride])];
     if operand == Operand::Bias {
         bindings.push(raw(&bias));
     }
@@ -177,12 +208,12 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
         .flat_map(|slot| slot.iter().copied().chain(std::iter::repeat_n(0, stride - rows * row_bytes)))
         .collect();
     let mut chosen = vec![0u32, 3, 1, 4, 2, 0, NO_SLOT, 3, 4, 0];
-    if matches!(kernel, Kernel::MatMul { .. }) {
+    if kernel.is_tiled() {
         // More pairs than fit in a tile.
         chosen.extend([3; 140]);
     }
     let pairs = chosen.len();
-    let x = random.floats(pairs * cols);
+    let (read, x, x_stride) = read_by(kernel, random.floats(pairs * cols), cols);
     let mut expected = vec![0.5f32; pairs * rows];
     for (pair, y) in expected.chunks_exact_mut(rows).enumerate() {
         let slot = SLOTS.get(chosen[pair] as usize).copied().unwrap_or(NO_SLOT);
@@ -198,7 +229,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
         cols: w.cols,
         chunks: w.cols.div_ceil(16),
         n: pairs as u32,
-        x_stride: w.cols / 4,
+        x_stride,
         y_stride: rows as u32,
         y_offset: 0,
         add: 0,
@@ -209,7 +240,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
         slot_count: 3,
         expert_bytes: stride as u32,
     };
-    let grouped = matches!(kernel, Kernel::MatMul { .. });
+    let grouped = kernel.is_tiled();
     let (first, second, z) = if grouped {
         let (tiles, list) = group(&chosen, kernel.vectors());
         let z = tiles.len() as u32 / 4;
@@ -217,7 +248,7 @@ fn expert(kernel: Kernel, format: Format, m: &Matrices<'_>, by_pair: bool) -> Ca
     } else {
         (raw(&SLOTS), raw(&chosen), pairs as u32)
     };
-    let bindings = vec![bytes, raw(&x), raw(&vec![0.5f32; pairs * rows]), first, second];
+    let bindings = vec![bytes, read, raw(&vec![0.5f32; pairs * rows]), first, second];
     let size = ((rows as u32).div_ceil(kernel.matrix_rows()), z);
     case(kernel, bindings, params, size, 2, floats(expected))
 }

@@ -7,6 +7,8 @@ mod fused;
 mod general;
 #[cfg(test)]
 mod outside;
+#[cfg(test)]
+mod packed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -249,10 +251,11 @@ fn other_bits(cases: &[Case], outputs: &[Vec<u8>]) -> Vec<Kernel> {
         cases.iter().zip(outputs).partition(|(case, _)| is_portable(case.probe.kernel));
     let tiled = portable.into_iter().chain(others).filter_map(|(case, output)| match case.probe.kernel {
         Kernel::Fused { format, rows: 1, job, .. } => Some((format!("{format:?} {job:?}"), (case, output))),
-        Kernel::MatMul { format, operand, .. } => {
+        Kernel::MatMul { format, operand, .. } | Kernel::Packed { format, operand, .. } => {
+            let how = if matches!(case.probe.kernel, Kernel::Packed { .. }) { "packed " } else { "" };
             // The two cases of an expert kernel differ only in their uniforms.
             let uniform = if operand == Operand::Expert { &case.probe.params[..] } else { &[] };
-            Some((format!("{format:?} {operand:?} {uniform:?}"), (case, output)))
+            Some((format!("{how}{format:?} {operand:?} {uniform:?}"), (case, output)))
         }
         _ => None,
     });

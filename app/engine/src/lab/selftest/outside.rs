@@ -5,7 +5,9 @@
 use futures::executor::block_on;
 use potluck_model::{Architecture, ModelSpec, Scales, UnitMap};
 use potluck_plan::KvCacheType;
-use potluck_shaders::{Format, Job, Kernel, KernelVariant, Lanes, Operand, Tile, VectorStrategy, params};
+use potluck_shaders::{
+    Dots, Format, Job, Kernel, KernelVariant, Lanes, Operand, PackedTile, Tile, VectorStrategy, params,
+};
 
 use super::data::{Matrices, Random, raw};
 use super::{Case, Expected, cases};
@@ -30,7 +32,7 @@ fn golden(format: Format) -> Blocks {
     blocks.into_iter().filter(|(_, values)| values.iter().all(|value| value.abs() < 1e4)).collect()
 }
 
-fn engine() -> Engine {
+pub fn engine() -> Engine {
     let gpu = block_on(Gpu::open(GpuOptions::default())).expect("these tests need a Vulkan adapter");
     let spec = ModelSpec {
         architecture: Architecture::Llama,
@@ -46,7 +48,7 @@ fn engine() -> Engine {
     Engine::new(&gpu, spec, UnitMap::default(), Settings::default(), Box::new(|_| {})).unwrap()
 }
 
-fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
+pub fn run(engine: &Engine, probes: &[Probe]) -> Vec<Vec<u8>> {
     let launched = engine.inner.core.borrow_mut().launch_probes(probes);
     block_on(launched.outputs()).unwrap()
 }
@@ -81,6 +83,10 @@ fn kernels(format: Format, lanes: Option<Lanes>) -> Vec<Kernel> {
         Kernel::MatMul { format, operand: Operand::Expert, tile: Tile::V64R64 },
     ];
     all.extend(broadcast);
+    if format.packing().is_some() {
+        let (tile, dots) = (PackedTile::V32R32, Dots::Packed);
+        all.extend([Operand::Plain, Operand::Expert].map(|operand| Kernel::Packed { format, operand, tile, dots }));
+    }
     all.extend(lanes.map(|_| {
         let (strategy, operand) = (VectorStrategy::Broadcast, Operand::Plain);
         Kernel::MatVec { format, strategy, rows: 1, operand }

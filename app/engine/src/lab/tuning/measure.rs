@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use potluck_plan::{BlockIndex, ExpertId, KernelClass, WeightUnit};
-use potluck_shaders::{Kernel, KernelVariant, Operand, Tile, TileKind, params};
+use potluck_shaders::{Kernel, KernelVariant, Operand, PackedTile, Tile, TileKind, params};
 
 use super::rounds::TuningRounds;
 use crate::lab::bench::kernels::Part;
@@ -55,7 +55,9 @@ impl Size {
                 let params: params::Fused = bytemuck::pod_read_unaligned(bytes);
                 Some(Size { rows: params.rows, cols: params.cols, n: params.n })
             }
-            Kernel::MatMul { operand: Operand::Plain | Operand::Bias, tile, .. } if tile.kind() == TileKind::Shared => {
+            Kernel::MatMul { operand: Operand::Expert, .. } | Kernel::Packed { operand: Operand::Expert, .. } => None,
+            Kernel::MatMul { tile, .. } if tile.kind() != TileKind::Shared => None,
+            Kernel::MatMul { .. } | Kernel::Packed { .. } => {
                 let bytes = uniform.get(..size_of::<params::MatVec>())?;
                 let params: params::MatVec = bytemuck::pod_read_unaligned(bytes);
                 Some(Size { rows: params.rows, cols: params.cols, n: params.n })
@@ -71,6 +73,7 @@ impl Product {
         match kernel {
             Kernel::Fused { format, job, .. } => Some(Shape::Decode { format, job, rows, cols }),
             Kernel::MatMul { format, .. } => Some(Shape::Prefill { format, rows, cols, vectors: Shape::chunk(n) }),
+            Kernel::Packed { format, .. } => Some(Shape::Packed { format, rows, cols, vectors: Shape::chunk(n) }),
             _ => None,
         }
     }
@@ -84,11 +87,7 @@ impl Product {
             let groups = match Size::of(kernel, uniform) {
                 Some(size) => {
                     let [x, y] = fold(size.rows.div_ceil(kernel.matrix_rows()));
-                    let z = if matches!(kernel, Kernel::MatMul { .. }) {
-                        size.n.div_ceil(kernel.vectors())
-                    } else {
-                        step.z()
-                    };
+                    let z = if kernel.is_tiled() { size.n.div_ceil(kernel.vectors()) } else { step.z() };
                     [x, y, z]
                 }
                 None => [0; 3],
@@ -114,7 +113,14 @@ impl Product {
                 let tiles = std::iter::once(portable).chain(others);
                 tiles.map(|tile| (Choice::Tile(tile), Kernel::MatMul { format, operand, tile })).collect()
             }
-            (Shape::Prefill { .. }, _) => Vec::new(),
+            (Shape::Packed { rows, vectors, .. }, Kernel::Packed { format, operand, dots, .. }) => {
+                let portable = core.profile.portable_packed_tile(rows, vectors);
+                let others =
+                    PackedTile::ALL.into_iter().filter(|tile| *tile != portable && tile.vectors() <= vectors.max(32));
+                let tiles = std::iter::once(portable).chain(others);
+                tiles.map(|tile| (Choice::Packed(tile), Kernel::Packed { format, operand, tile, dots })).collect()
+            }
+            (Shape::Prefill { .. } | Shape::Packed { .. }, _) => Vec::new(),
         }
     }
 }

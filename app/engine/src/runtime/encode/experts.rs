@@ -205,6 +205,8 @@ impl Core {
         (first, second, z): (&Slice, &Slice, u32),
     ) {
         let shape = matrix.shape;
+        let vectors = if by_pair { batch.n * pairing.used } else { batch.n };
+        let (x, x_stride) = self.input(rec, kernel, x, (vectors, shape.cols));
         for &(slot_first, slot_count, key) in &matrix.chunks {
             let params = params::MatVec {
                 rows: shape.rows,
@@ -212,7 +214,7 @@ impl Core {
                 cols: shape.cols,
                 chunks: shape.chunks(),
                 n: batch.n * pairing.used,
-                x_stride: shape.cols / 4,
+                x_stride,
                 y_stride: shape.rows,
                 y_offset: 0,
                 add: 0,
@@ -227,7 +229,7 @@ impl Core {
             weights.offset += matrix.inside;
             weights.size -= matrix.inside;
             let groups = shape.rows.div_ceil(kernel.matrix_rows());
-            rec.dispatch(&mut self.tools(), kernel, &[&weights, x, y, first, second], &params, groups, z);
+            rec.dispatch(&mut self.tools(), kernel, &[&weights, &x, y, first, second], &params, groups, z);
             rec.cost(shape.bytes() * u64::from(z));
         }
     }

@@ -9,6 +9,7 @@ use crate::runtime::error::{EngineError, LayoutError};
 use crate::runtime::layout::{ALIGNMENT, ExpertPlaces, Key, Layout, Place, Scratch, Segment};
 use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
+use crate::runtime::sizes::packed_row_bytes;
 
 mod decode;
 mod experts;
@@ -107,6 +108,23 @@ impl Core {
         }
     }
 
+    /// `n` vectors as a kernel reads them, and the distance from one to the next in its elements: quantized for a packed
+    /// product, unless the product before needed them too.
+    fn input(&mut self, rec: &mut Recorder, kernel: Kernel, x: &Slice, (n, cols): (u32, u32)) -> (Slice, u32) {
+        if !matches!(kernel, Kernel::Packed { .. }) {
+            return (x.clone(), cols / 4);
+        }
+        let packed = self.scratch(Scratch::Packed);
+        let stride = (packed_row_bytes(u64::from(cols)) / 16) as u32;
+        if !rec.is_quantized(x) {
+            let params = params::Quantize { n, blocks: cols / 32, x_stride: cols / 4, y_stride: stride };
+            let groups = Self::groups(Kernel::Quantize, n * params.blocks);
+            rec.dispatch(&mut self.tools(), Kernel::Quantize, &[x, &packed], &params, groups, 1);
+            rec.quantized(x);
+        }
+        (packed, stride)
+    }
+
     /// Matrix times `n` vectors, segment by segment, with a kernel that takes `vectors` at a time.
     fn segments_product(
         &mut self,
@@ -117,6 +135,7 @@ impl Core {
         to: Product<'_>,
     ) {
         let shape = place.shape;
+        let (x, x_stride) = self.input(rec, kernel, to.x, (n, shape.cols));
         for segment in &place.segments {
             let params = params::MatVec {
                 rows: segment.rows,
@@ -124,7 +143,7 @@ impl Core {
                 cols: shape.cols,
                 chunks: shape.chunks(),
                 n,
-                x_stride: shape.cols / 4,
+                x_stride,
                 y_stride: to.y_stride,
                 y_offset: to.y_offset + segment.first_row,
                 add: u32::from(to.add),
@@ -136,7 +155,7 @@ impl Core {
                 offset: bias.offset + u64::from(segment.first_row) * 4,
                 size: bias.size - u64::from(segment.first_row) * 4,
             });
-            let mut bindings = vec![&weights, to.x, to.y];
+            let mut bindings = vec![&weights, &x, to.y];
             bindings.extend(&bias);
             let x = segment.rows.div_ceil(kernel.matrix_rows());
             let z = n.div_ceil(vectors);

@@ -54,16 +54,14 @@ impl Core {
         let pairs = batch.n * pairing.used;
         let [gate, up, down] = [&places.gate, &places.up, &places.down]
             .map(|matrix| (self.profile.prefill_experts(matrix.shape.format), matrix));
-        // All tiles of a batch have the same size.
-        let tiled = [gate.0, up.0, down.0].into_iter().find(|kernel| matches!(kernel, Kernel::MatMul { .. }));
-        let tiles = tiled.map_or(0, |kernel| self.group(rec, pairing, pairs, kernel.vectors()));
         let (normed, parts) = (self.scratch(Scratch::Normed), self.scratch(Scratch::Parts));
         let (gates, ups) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
-        self.prefill_expert_product(rec, pairing, (batch, tiles), (gate.0, gate.1, false), (&normed, &gates));
-        self.prefill_expert_product(rec, pairing, (batch, tiles), (up.0, up.1, false), (&normed, &ups));
+        let mut lists = None;
+        self.prefill_expert_product(rec, pairing, (batch, &mut lists), (gate.0, gate.1, false), (&normed, &gates));
+        self.prefill_expert_product(rec, pairing, (batch, &mut lists), (up.0, up.1, false), (&normed, &ups));
         self.expert_biases(rec, pairing, &[(0, &gates), (1, &ups)], pairs);
         self.activate(rec, pairing.activation, pairs * places.gate.shape.rows / 4);
-        self.prefill_expert_product(rec, pairing, (batch, tiles), (down.0, down.1, true), (&ups, &parts));
+        self.prefill_expert_product(rec, pairing, (batch, &mut lists), (down.0, down.1, true), (&ups, &parts));
         self.expert_biases(rec, pairing, &[(2, &parts)], pairs);
     }
 
@@ -79,16 +77,23 @@ impl Core {
         count
     }
 
-    /// One matrix of the chosen experts: by tiles of pairs that share an expert, or pair by pair.
+    /// One matrix of the chosen experts: by tiles of pairs that share an expert, or pair by pair. `lists` are the vectors
+    /// per tile and the number of tiles that the pairs are listed in, if they are.
     fn prefill_expert_product(
         &mut self,
         rec: &mut Recorder,
         pairing: &Pairing<'_>,
-        (batch, tiles): (Batch, u32),
+        (batch, lists): (Batch, &mut Option<(u32, u32)>),
         matrix: (Kernel, &ExpertMatrix, bool),
         vectors: (&Slice, &Slice),
     ) {
-        let (first, second, z) = if matches!(matrix.0, Kernel::MatMul { .. }) {
+        let (first, second, z) = if matrix.0.is_tiled() {
+            let vectors = matrix.0.vectors();
+            let tiles = match *lists {
+                Some((listed, tiles)) if listed == vectors => tiles,
+                _ => self.group(rec, pairing, batch.n * pairing.used, vectors),
+            };
+            *lists = Some((vectors, tiles));
             (self.scratch(Scratch::Tiles), self.scratch(Scratch::Pairs), tiles)
         } else {
             (self.slot_table(pairing), self.scratch(Scratch::Chosen), batch.n * pairing.used)

@@ -7,6 +7,7 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use potluck_engine::Tier;
 use potluck_gguf::TensorType;
 use potluck_panel::{KvCacheType, Sharing};
+use potluck_plan::Arithmetic;
 use potluck_planner::measures::Measure;
 use potluck_protocol::Hedging;
 use potluck_swarm::HostCommand;
@@ -14,7 +15,7 @@ use thiserror::Error;
 
 use super::bench::BenchOptions;
 use super::rounds::RoundOptions;
-use super::values::{parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
+use super::values::{parse_arithmetic, parse_budget, parse_cache_type, parse_hedging, parse_sharing, parse_tier};
 use crate::native::study::{TraceOptions, parse_type};
 use crate::native::{Delay, Fingerprint};
 
@@ -154,6 +155,9 @@ pub struct Options {
     /// KV cache type: f32, f16, q8_0 or q4_0 (default: the largest that fits; bench: f32)
     #[arg(long = "kv", value_name = "TYPE", value_parser = parse_cache_type)]
     pub cache_type: Option<KvCacheType>,
+    /// run: how prompts are computed: exact, or packed (vectors quantized to 8 bits)
+    #[arg(long, value_name = "HOW", default_value_t, value_parser = parse_arithmetic)]
+    pub arithmetic: Arithmetic,
     /// GPU memory to contribute: 900M, 4G; 0 contributes nothing
     #[arg(long, value_name = "BYTES", default_value = "4G", value_parser = parse_budget)]
     pub budget: u64,
@@ -218,6 +222,7 @@ impl Default for Options {
             budget: 4_000_000_000,
             context: 4096,
             cache_type: None,
+            arithmetic: Arithmetic::Exact,
             share: Sharing::Fastest,
             replicas: HostCommand::REPLICAS,
             hedging: Hedging::default(),
@@ -257,6 +262,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Command, U
         Arguments::try_parse_from(program.chain(arguments))?;
     if let Some(cache) = options.cache_type {
         options.benchmark.cache = cache;
+    }
+    if options.arithmetic != Arithmetic::Exact && !matches!(verb, Some(Verb::Run)) {
+        return Err(UsageError::Missing("--arithmetic is for \"run\": in a room all devices compute exactly."));
     }
     let target = |missing| target.ok_or(UsageError::Missing(missing));
     match verb {
@@ -369,6 +377,8 @@ mod tests {
     fn missing_and_wrong_arguments_are_explained() {
         let error = |line: &[&str]| read(line).unwrap_err().to_string();
         assert_eq!(error(&["run", "x.gguf"]), "\"run\" needs a prompt: --prompt TEXT.");
+        assert!(error(&["join", "l", "--arithmetic", "packed"]).contains("in a room all devices compute exactly"));
+        assert!(error(&["run", "x", "--arithmetic", "f16"]).contains("expected exact or packed"));
         assert_eq!(error(&["host", "x"]), "\"host\" needs the relay's address: --relay URL.");
         assert_eq!(error(&[]), "Say what to do: run, host, join, trace or requantize.");
         assert_eq!(error(&["trace", "x.gguf"]), "\"trace\" needs prompts: --prompts FILE.");
@@ -386,6 +396,7 @@ mod tests {
             "--prompt",
             "--workloads",
             "--kv",
+            "--arithmetic",
             "--budget",
             "--room-keys",
             "--guest",

@@ -73,7 +73,14 @@ impl Session {
             let _ = sender.unbounded_send(message);
         });
         let pooling = Pooling { replicas: options.replicas, hedging: options.hedging, ..Pooling::default() };
-        let options_of_node = NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone(), pooling };
+        let options_of_node = NodeOptions {
+            gpu,
+            page,
+            slow: options.slow,
+            arithmetic: options.arithmetic,
+            hidden: options.hidden.clone(),
+            pooling,
+        };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));
         let session = Self { inputs, messages, task, status: Status::default(), phase: String::new(), room_keys: None };

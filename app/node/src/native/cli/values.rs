@@ -2,6 +2,7 @@
 
 use potluck_engine::Tier;
 use potluck_panel::{KvCacheType, Sharing};
+use potluck_plan::Arithmetic;
 use potluck_protocol::Hedging;
 
 use crate::native::{BadFingerprint, Fingerprint};
@@ -12,6 +13,14 @@ use crate::native::{BadFingerprint, Fingerprint};
 /// The expected form.
 pub fn parse_cache_type(text: &str) -> Result<KvCacheType, String> {
     text.parse().map_err(|_| "expected f32, f16, q8_0 or q4_0".to_owned())
+}
+
+/// Parses an arithmetic.
+///
+/// # Errors
+/// The expected form.
+pub fn parse_arithmetic(text: &str) -> Result<Arithmetic, String> {
+    text.parse().map_err(|_| "expected exact or packed".to_owned())
 }
 
 /// Parses a budget: a number of bytes.

@@ -1,0 +1,66 @@
+//! How prompt chunks are computed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// How matrix products of prompt chunks are computed. Part of [`crate::KernelClass::Prefill`]: all devices of a room use
+/// the same, so that a replay gives the same bits. Decode is always exact.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Arithmetic {
+    /// 32-bit floats.
+    #[default]
+    Exact,
+    /// Vectors are quantized to signed bytes in blocks of 32, and products with quantized weights are sums of integers.
+    /// Matrices of formats without a packed kernel are computed exactly.
+    Packed,
+}
+
+/// Not the name of an arithmetic.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("\"{0}\" is no arithmetic: take exact or packed.")]
+pub struct UnknownArithmetic(String);
+
+impl Arithmetic {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Exact, Self::Packed];
+
+    /// Its name: `packed`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Packed => "packed",
+        }
+    }
+}
+
+impl fmt::Display for Arithmetic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Arithmetic {
+    type Err = UnknownArithmetic;
+
+    fn from_str(text: &str) -> Result<Self, UnknownArithmetic> {
+        let found = Self::ALL.into_iter().find(|arithmetic| arithmetic.name().eq_ignore_ascii_case(text));
+        found.ok_or_else(|| UnknownArithmetic(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for arithmetic in Arithmetic::ALL {
+            assert_eq!(arithmetic.to_string().parse(), Ok(arithmetic));
+        }
+        assert_eq!("f16".parse::<Arithmetic>(), Err(UnknownArithmetic("f16".into())));
+    }
+}
