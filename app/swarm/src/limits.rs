@@ -50,8 +50,6 @@ pub(crate) const MAX_CHUNKS: usize = 64;
 pub(crate) const MAX_CALLS: usize = 64;
 /// Experts of one token in a call. Today's models use up to ten.
 const MAX_ROW: usize = 64;
-/// Changes of where experts of a plan lie: eight for each of the most experts that a model may have. Frames are no longer.
-const MAX_CHANGES: usize = 8 * ModelShape::MAX_EXPERTS;
 /// Holders of experts that a device may report: as many as there are members in the largest rooms.
 const MAX_HOLDERS: usize = 64;
 /// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
@@ -199,11 +197,6 @@ pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
     };
     let whole = (1..=most).contains(&rows) && rows.checked_mul(width) == Some(call.normed.len());
     whole && call.rows.iter().all(is_row) && call.normed.iter().all(|value| value.is_finite())
-}
-
-/// True if so many changes of where experts lie can have happened to a plan.
-pub(crate) fn is_residency(changes: usize) -> bool {
-    changes <= MAX_CHANGES
 }
 
 /// True if the times are those of stages of the plan.

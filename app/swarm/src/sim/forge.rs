@@ -262,7 +262,7 @@ fn invented(random: &mut Random, ids: &[PeerId], epoch: PlanEpoch) -> Frame {
         }
         22 => {
             let call = (u64::from(epoch.0) << 32) + random.below(100);
-            let (failed, wire) = (any(random, &[None, Some(ExpertFailure::NotHere(9))]), WireType::F32);
+            let (failed, wire) = (any(random, &[None, Some(ExpertFailure::NotHere)]), WireType::F32);
             match random.below(5) {
                 0 => Frame::ExpertCancel(ExpertCancel { epoch, call }),
                 1 => {

@@ -253,7 +253,7 @@ fn all_holders_gone_at_once_is_said_at_once() {
 fn a_holder_without_the_expert_is_not_asked_again_for_it() {
     let mut room = replicated(Hedging::Adaptive);
     let calls = called(&room.begin(&[0]));
-    let steps = room.fail(calls[0].2, A, ExpertFailure::NotHere(3));
+    let steps = room.fail(calls[0].2, A, ExpertFailure::NotHere);
     assert_eq!(whom(&steps), [(B, vec![0])]);
     let steps = room.fail(called(&steps)[0].2, B, ExpertFailure::Failed);
     assert!(matches!(steps[..], [Step::Lost { .. }]), "nobody is left: {steps:?}");
@@ -265,6 +265,38 @@ fn a_busy_holder_is_asked_again_soon_if_there_is_nobody_else() {
     let calls = called(&room.begin(&[0]));
     assert_eq!(room.fail(calls[0].2, A, ExpertFailure::Busy), []);
     assert_eq!(called(&room.look(BUSY_MILLIS)), calls);
+    assert_eq!(room.holders.reports(|_| 0), [], "it has answered in time");
+    assert_eq!(called(&room.look(BUSY_MILLIS + 501.0)), calls, "the second time it has not");
+    assert_eq!(room.holders.reports(|_| 0)[0].timeouts, 1);
+}
+
+#[test]
+fn a_busy_holder_is_left_alone_while_another_one_is_asked() {
+    let mut room = replicated(Hedging::Off);
+    let calls = called(&room.begin(&[0]));
+    assert_eq!(whom(&room.fail(calls[0].2, A, ExpertFailure::Busy)), [(B, vec![0])]);
+    assert_eq!(room.look(BUSY_MILLIS), []);
+}
+
+#[test]
+fn a_late_holder_is_asked_again_when_the_one_in_its_place_fails() {
+    let mut room = replicated(Hedging::Off);
+    let first = called(&room.begin(&[0]));
+    let second = called(&room.look(501.0));
+    assert_eq!(second[0].0, B);
+    assert_eq!(room.fail(second[0].2, B, ExpertFailure::Failed), [], "A may still answer");
+    assert_eq!(called(&room.look(1_502.0)), first, "once more, because a frame may be lost");
+    let steps = room.answer(first[0].2, A, &[1.0, 2.0]);
+    assert_eq!(outputs(&steps), Some(&[1.0, 2.0][..]));
+}
+
+#[test]
+fn holders_that_are_both_silent_are_both_asked_again() {
+    let mut room = replicated(Hedging::Off);
+    let first = called(&room.begin(&[0]));
+    let second = called(&room.look(501.0));
+    assert_eq!(called(&room.look(1_002.0)), second);
+    assert_eq!(called(&room.look(1_503.0)), first);
 }
 
 #[test]
