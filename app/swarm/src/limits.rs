@@ -46,9 +46,10 @@ pub(crate) const MAX_PIECES: u32 = 64;
 
 /// Chunks that may wait at a stage. Eight answers keep four chunks in flight each, and a replay one.
 pub(crate) const MAX_CHUNKS: usize = 64;
-/// Expert calls of one stage that may be in the engine. A stage has one open for each chunk that waits for experts.
+/// Expert calls of one device that may be in the engine; one more is answered with a failure and asked again. A chunk of 512
+/// tokens with all its experts here takes about ten.
 pub(crate) const MAX_CALLS: usize = 64;
-/// Experts of one token in a call. Today's models use up to ten.
+/// Experts of one token in a call. Most models use eight or fewer.
 const MAX_ROW: usize = 64;
 /// Holders of experts that a device may report: as many as there are members in the largest rooms.
 const MAX_HOLDERS: usize = 64;
