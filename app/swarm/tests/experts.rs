@@ -67,6 +67,19 @@ fn replicas_are_loaded_while_the_plan_runs() {
     assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0));
 }
 
+/// The plan places as many as the host wants, and nothing is loaded later.
+#[test]
+fn each_expert_has_as_many_holders_as_the_host_wants() {
+    for wanted in 1..=3 {
+        let (mut world, _) = pooled(1, wanted, Hedging::Adaptive, &[helper(); 6]);
+        world.run(30_000.0, |world| plan(world).is_some_and(|(_, plan)| plan.peers().len() == 7));
+        let counts = |world: &World| -> Vec<usize> {
+            plan(world).unwrap().1.pooled().map(|(.., holders)| holders.len()).collect()
+        };
+        assert!(counts(&world).iter().all(|count| *count == usize::from(wanted)), "{wanted}: {:?}", counts(&world));
+    }
+}
+
 #[test]
 fn copies_that_are_missing_are_shown_while_others_load_them() {
     let slow = SimDevice { download: 40.0, ..helper() };

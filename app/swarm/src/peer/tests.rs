@@ -7,7 +7,7 @@ use potluck_protocol::{
 };
 
 use super::{Membership, Peer};
-use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute};
+use crate::{Action, Event, HostCommand, Identity, Pooling, Proof, RelayRoute};
 
 const HOST: PeerId = PeerId([1; 16]);
 const A: PeerId = PeerId([2; 16]);
@@ -51,9 +51,7 @@ fn command() -> HostCommand {
         in_advance: false,
         hidden: Vec::new(),
         doors: Doors::default(),
-        replicas: 1,
-        hedging: Hedging::Off,
-        spot_checks: 0.0,
+        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0 },
     }
 }
 

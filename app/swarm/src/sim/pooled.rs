@@ -7,6 +7,7 @@ use super::device::{LogNormal, SimDevice};
 use super::engine::SimModel;
 use super::fault::Fault;
 use super::oracle::{undisturbed, undisturbed_sampled};
+use super::random::Random;
 use super::scenario::Run;
 use super::world::World;
 
@@ -14,11 +15,11 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 30;
 const HOLDERS: u64 = 7;
 /// Of [`HOLDERS`]: the others can hold every expert once.
-const FAULTS: u64 = 4;
+const FAULTS: u32 = 4;
 /// A holder that is silent for this long is struck off, and gets other experts when it is back…
 const LONG_FREEZE_MILLIS: f64 = 6_000.0;
 /// … for whoever asks then.
-const ASKED_AGAIN_MILLIS: f64 = 18_000.0;
+const ASKED_AGAIN_MILLIS: f64 = 12_000.0;
 /// An answer that has not ended by then hangs.
 const LIMIT_MILLIS: f64 = 300_000.0;
 
@@ -64,20 +65,25 @@ pub(crate) fn pooled_experts(seed: u64) -> Run {
     Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong))
 }
 
-fn faults(seed: u64) -> impl Iterator<Item = (f64, Fault)> {
-    let hash = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..FAULTS).map(move |number| {
-        let victim = 1 + (((hash >> 20) + number * (1 + (hash >> 40) % 6)) % HOLDERS) as usize;
-        let at = 3_000.0 + 2_000.0 * number as f64 + (hash >> 8) as f64 % 500.0;
-        let fault = match (hash >> (30 + 3 * number)) % 8 {
-            0 => Fault::Freeze(victim, if (hash >> (50 + number)) % 2 == 0 { 1_500.0 } else { LONG_FREEZE_MILLIS }),
+fn faults(seed: u64) -> Vec<(f64, Fault)> {
+    let mut random = Random(seed);
+    // Others each time: the number of holders is prime.
+    let (first, step) = (random.below(HOLDERS), 1 + random.below(HOLDERS - 1));
+    let fault = |number: u32| {
+        let victim = 1 + ((first + u64::from(number) * step) % HOLDERS) as usize;
+        let at = 3_000.0 + 2_000.0 * f64::from(number) + 500.0 * random.unit();
+        let fault = match random.below(8) {
+            // Early, so that not many rooms last for longer.
+            0 if number == 0 => Fault::Freeze(victim, LONG_FREEZE_MILLIS),
+            0 => Fault::Freeze(victim, 1_500.0),
             1 => Fault::Cut(victim, 1_200.0),
             2 => Fault::Reload(victim, 700.0),
             3 => Fault::DeviceLost(victim),
             _ => Fault::Kill(victim),
         };
         (at, fault)
-    })
+    };
+    (0..FAULTS).map(fault).collect()
 }
 
 fn judge(world: &World, asker: usize, request: u32, expected: &[u32]) -> Option<String> {

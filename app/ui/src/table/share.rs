@@ -18,9 +18,10 @@ pub fn ShareChoice() -> impl IntoView {
     });
     // Experts a block, and blocks.
     let sizes = Memo::new(move |_| {
-        store.room.status.with(|status| {
-            status.model.as_ref().map(|model| (u32::from(model.experts), u32::from(model.blocks)))
-        })
+        store
+            .room
+            .status
+            .with(|status| status.model.as_ref().map(|model| (u32::from(model.experts), u32::from(model.blocks))))
     });
     let option = move |sharing: Sharing| {
         let hint = move || {

@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(calls_line(&experts), "1 call in flight");
         (experts.hedges, experts.hedges_won) = (40, 31);
         experts.holders = vec![HolderView { timeouts: 2, ..holder("a") }];
-        assert_eq!(calls_line(&experts), "1 call in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts");
+        assert_eq!(
+            calls_line(&experts),
+            "1 call in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts"
+        );
     }
 
     #[test]

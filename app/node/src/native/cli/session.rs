@@ -18,7 +18,7 @@ use super::Options;
 use super::rounds::is_ready;
 use crate::events::Inputs;
 use crate::native::{Network, platform};
-use crate::node::{Input, Node, NodeOptions, Pooling};
+use crate::node::{Input, Node, NodeOptions};
 
 /// The request of `--prompt`.
 const REQUEST: RequestId = RequestId(1);
@@ -57,7 +57,7 @@ impl Session {
             // Fails if the session has ended.
             let _ = sender.unbounded_send(message);
         });
-        let pooling = Pooling { replicas: options.replicas, hedging: options.hedging, ..Pooling::default() };
+        let pooling = options.pooling();
         let options_of_node = NodeOptions { gpu, page, slow: options.slow, hidden: options.hidden.clone(), pooling };
         let (node, queue, inputs) = Node::new(platform, options_of_node);
         let task = tokio::task::spawn_local(node.run(queue));

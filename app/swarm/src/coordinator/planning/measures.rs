@@ -426,6 +426,7 @@ mod tests {
             links,
             coordinator: PeerId([9; 16]),
             sharing: Sharing::Fastest,
+            replicas: potluck_planner::REPLICAS,
             context: 64,
             overhead: Bytes(0),
             wire: WireType::F32,

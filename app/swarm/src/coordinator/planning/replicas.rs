@@ -223,7 +223,7 @@ impl Planning {
         cx: &EventContext,
     ) -> BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> {
         let mut orders: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
-        let wanted = usize::from(request.command.replicas);
+        let wanted = usize::from(request.command.pooling.replicas);
         let shape = &request.model.shape;
         let mut few: Vec<_> = plan.pooled().filter(|(.., holders)| holders.len() < wanted).collect();
         if few.is_empty() {
