@@ -142,6 +142,8 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
     if !is_time(status.expert_waits.trips) || !is_time(status.expert_waits.millis) {
         status.expert_waits = ExpertWaits::default();
     }
+    status.expert_phases.truncate(MAX_HOLDERS);
+    status.expert_phases.retain(|phase| is_time(phase.millis));
     for loading in [&mut status.loading, &mut status.holding] {
         *loading = loading.filter(|loading| is_time(loading.rate));
     }

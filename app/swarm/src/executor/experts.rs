@@ -3,7 +3,9 @@
 use potluck_plan::{
     BlockIndex, ConversationId, ExpertHolder, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket, WireType,
 };
-use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, ExpertWaits, Frame, StageFaultKind};
+use potluck_protocol::{
+    ExpertCall, ExpertCancel, ExpertFailure, ExpertPhase, ExpertResult, ExpertWaits, Frame, StageFaultKind,
+};
 
 use super::queue::Job;
 use super::{Executor, Purpose};
@@ -155,6 +157,11 @@ impl Executor {
     /// What decoded tokens have waited for others.
     pub fn waits(&self) -> ExpertWaits {
         self.dispatch.waits()
+    }
+
+    /// How long experts took, by the number of devices that were asked for them.
+    pub fn phases(&self) -> Vec<ExpertPhase> {
+        self.dispatch.phases()
     }
 
     /// A holder answers. Late and duplicate answers find nothing waiting.

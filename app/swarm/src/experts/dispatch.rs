@@ -1,9 +1,9 @@
 //! Calls of experts: to whom, when to somebody else, and what to do with the answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
-use potluck_protocol::{ExpertFailure, ExpertWaits, Hedging};
+use potluck_protocol::{ExpertFailure, ExpertPhase, ExpertWaits, Hedging};
 
 use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
@@ -130,10 +130,20 @@ impl Dispatch {
             let left = self.ask(id, &pairs, copy, around, &mut steps);
             if copy == 0 {
                 unasked = left;
+                self.count_asked(id);
             }
         }
         self.check_unasked(id, &unasked, None, around, &mut steps);
         (id, steps)
+    }
+
+    /// Notes how many other devices are asked now.
+    fn count_asked(&mut self, id: u64) {
+        let of_gather = self.calls.values().filter(|call| call.gather == id && call.holder != ExpertHolder::Own);
+        let asked = of_gather.map(|call| call.holder).collect::<BTreeSet<_>>().len();
+        if let Some(gather) = self.gathers.get_mut(&id) {
+            gather.first_asked = asked as u16;
+        }
     }
 
     /// Whether a holder's answer to a call counts.
@@ -155,6 +165,11 @@ impl Dispatch {
     /// What decoded tokens have waited for others.
     pub fn waits(&self) -> ExpertWaits {
         self.waits.of_token()
+    }
+
+    /// How long experts took, by the number of devices that were asked for them.
+    pub fn phases(&self) -> Vec<ExpertPhase> {
+        self.waits.phases()
     }
 
     /// A holder answers; `engine`: the milliseconds its engine took. Answers that nobody waits for change nothing.
@@ -207,6 +222,7 @@ impl Dispatch {
         if is_complete && let Some(gather) = self.gathers.remove(&id) {
             if gather.class == KernelClass::Decode {
                 self.waits.passed(gather.block, gather.waited(around.now));
+                self.waits.gathered(gather.first_asked, around.now.0 - gather.began.0);
             }
             let helpers = gather.helpers.iter().copied().collect();
             steps.push(Step::Done { gather: id, outputs: gather.finish(), helpers });

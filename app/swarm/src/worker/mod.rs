@@ -92,6 +92,7 @@ impl Worker {
             round_trips: Vec::new(),
             holders: holders.reports(|peer| active.map_or(0, |active| active.executor.open_calls(peer))),
             expert_waits: active.map(|active| active.executor.waits()).unwrap_or_default(),
+            expert_phases: active.map(|active| active.executor.phases()).unwrap_or_default(),
             holding: self.holding(),
         })
     }

@@ -154,6 +154,19 @@ fn copies_at_once_race_and_the_loser_is_cancelled() {
 }
 
 #[test]
+fn the_time_of_a_blocks_experts_ends_with_the_last_vector_that_was_needed() {
+    let mut room = replicated(Hedging::Copies(2));
+    let calls = called(&room.begin(&[0, 1]));
+    assert_eq!(calls.len(), 4, "two at once for each: {calls:?}");
+    room.now = 20.0;
+    room.answer(calls[0].2, calls[0].0, &[7.0, 7.5]);
+    room.now = 30.0;
+    let other = calls.iter().find(|call| call.1 != calls[0].1).unwrap();
+    assert!(outputs(&room.answer(other.2, other.0, &[8.0, 8.5])).is_some());
+    assert_eq!(room.dispatch.phases(), [ExpertPhase { asked: 2, passes: 1, millis: 30.0 }]);
+}
+
+#[test]
 fn a_call_is_copied_after_the_holders_own_delay_and_not_before() {
     let mut room = replicated(Hedging::Adaptive);
     // A has a tail: three of four calls take at most 10 ms.
