@@ -385,4 +385,12 @@ mod tests {
         assert_eq!(ENGLISH.plan.of(PlanStatus::Preparing, false, None), "loading");
         assert_eq!(ENGLISH.plan.of(PlanStatus::Waiting, true, None), "waiting for more memory");
     }
+
+    #[test]
+    fn what_spreading_experts_costs_depends_on_the_model() {
+        let hint = |experts, blocks| crate::texts().sharing.hint(Sharing::Experts, experts, blocks);
+        assert!(hint(Some(128), Some(48)).ends_with("Up to 48 round trips per token."));
+        assert!(hint(None, None).ends_with("Up to one round trip per block and token."));
+        assert_eq!(hint(Some(0), Some(48)), "This model has no experts: it gets the fastest plan.");
+    }
 }

@@ -346,18 +346,16 @@ impl Dispatch {
         }
         let Some(call) = self.calls.get_mut(&id).filter(|call| call.due.0 <= around.now.0) else { return };
         let pairs = call.pairs.clone();
-        match call.state {
-            CallState::Busy => call.state = CallState::Asked,
-            CallState::Asked | CallState::Overdue => {
-                around.holders.timed_out(peer);
-                (call.state, call.timeout_millis) = (CallState::Overdue, 2.0 * call.timeout_millis);
-            }
+        let is_busy = call.state == CallState::Busy;
+        if !is_busy {
+            around.holders.timed_out(peer);
+            (call.state, call.timeout_millis) = (CallState::Overdue, 2.0 * call.timeout_millis);
         }
         // Its answer still counts if it comes first. Until then others may fail.
-        call.due = Millis(around.now.0 + call.timeout_millis);
+        call.due = Millis(around.now.0 + if is_busy { BUSY_MILLIS } else { call.timeout_millis });
         let left = self.ask_missing(gather, &pairs, around, steps);
         if left.iter().any(|pair| !self.is_asked_besides(id, *pair)) {
-            self.ask_again(id, steps);
+            self.ask_again(id, around.now, steps);
         }
     }
 
@@ -368,10 +366,14 @@ impl Dispatch {
         others.any(|(_, call)| call.state == CallState::Asked && call.pairs.binary_search(&pair).is_ok())
     }
 
-    /// Nobody else can be asked: the same call once more, because a frame may be lost.
-    fn ask_again(&self, id: u64, steps: &mut Vec<Step>) {
-        let Some(call) = self.calls.get(&id) else { return };
+    /// Nobody else can be asked: the same call once more, because a frame may be lost, or it was refused.
+    fn ask_again(&mut self, id: u64, now: Millis, steps: &mut Vec<Step>) {
+        let Some(call) = self.calls.get_mut(&id) else { return };
         let (ExpertHolder::Peer(to), Some(gather)) = (call.holder, self.gathers.get(&call.gather)) else { return };
+        if call.state == CallState::Busy {
+            call.state = CallState::Asked;
+        }
+        call.due = Millis(now.0 + call.timeout_millis);
         let share = gather.share(&call.pairs);
         steps.push(Step::Call { to, call: id, block: gather.block, class: gather.class, share });
     }

@@ -55,7 +55,7 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
     }
 }
 
-/// What a choice means for the relay's model. An older relay names no experts where there are none.
+/// What a choice means for the chosen model. The relay names no experts of a model without any.
 fn hint(share: Sharing, model: Option<&Model>) -> String {
     let experts = model.map(|model| model.experts.unwrap_or(0));
     texts().sharing.hint(share, experts, model.and_then(|model| model.blocks))

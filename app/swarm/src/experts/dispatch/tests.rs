@@ -289,6 +289,13 @@ fn a_busy_holder_is_left_alone_while_another_one_is_asked() {
     let calls = called(&room.begin(&[0]));
     assert_eq!(whom(&room.fail(calls[0].2, A, ExpertFailure::Busy)), [(B, vec![0])]);
     assert_eq!(room.look(BUSY_MILLIS), []);
+    assert_eq!(whom(&room.look(502.0)), [(B, vec![0])], "B is late, and may not have heard");
+    assert_eq!(whom(&room.look(523.0)), [(A, vec![0])], "A may have less to do by now");
+    assert_eq!(
+        room.holders.reports(|_| 0).iter().map(|report| report.peer).collect::<Vec<_>>(),
+        [B],
+        "B alone is late"
+    );
 }
 
 #[test]
