@@ -5,7 +5,7 @@
 # BINARIES holds potluck-node, potluck-relay and the example `synthetic`. Each line of `cases` is one room: replicas, hedging,
 # holders, what each of them lends, and how late its messages leave (`--delay`). Prints a line of JSON for each round.
 set -euo pipefail
-bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=${2:?usage: experts.sh BINARIES WORK}
+bin=$(realpath "${1:?usage: experts.sh BINARIES WORK}") work=$(realpath -m "${2:?usage: experts.sh BINARIES WORK}")
 # `words=16` gives a prompt of about 16 words; longer ones likewise.
 words=${words:-16} tokens=${tokens:-64} rounds=${rounds:-3} conversations=${conversations:-1} share=${share:-experts}
 case ${shape:-large} in
@@ -26,12 +26,22 @@ port=${PORT:-9918} cache=${CACHE:-$work}
 mkdir -p "$work/models" "$work/page" "$cache"; cache=$(realpath "$cache"); cd "$work"
 echo '<!doctype html><title>none</title>' > page/index.html
 trap 'kill $(jobs -p) 2>/dev/null' EXIT
+# await PROCESS LOG COMMAND…: until the command succeeds; an error if the process ends before.
+await() {
+  local process=$1 log=$2
+  shift 2
+  until "$@"; do
+    kill -0 "$process" 2>/dev/null || { echo "it ended too early, see $work/$log:" >&2; tail -n 5 "$log" >&2; exit 1; }
+    sleep 0.2
+  done
+}
+is_ready() { curl -sf "http://localhost:$port/models" | grep -q '"phase":"ready"'; }
 # shellcheck disable=SC2086 # the file's options are words
 [ -e models/experts.gguf ] || time "$bin/synthetic" $file models/experts.gguf
 ls -l models/experts.gguf
 
 "$bin/potluck-relay" --local --port "$port" --models models --page page --data data > relay.log 2>&1 &
-until curl -sf "http://localhost:$port/models" | grep -q '"phase":"ready"'; do sleep 0.2; done
+await $! relay.log is_ready
 text=$(printf 'once %.0s' $(seq 1 "$words"))
 
 while read -r replicas hedging holders budget delay; do
@@ -39,7 +49,7 @@ while read -r replicas hedging holders budget delay; do
   "$bin/potluck-node" host experts --relay "http://localhost:$port" --share "$share" --replicas "$replicas" --hedging "$hedging" \
     --budget "$host" --context 1024 --cache "$cache/cache0" > host.log 2>&1 &
   peers=$!
-  until grep -qE 'http[^ ]*/r/' host.log; do sleep 0.2; done
+  await "$peers" host.log grep -qE 'http[^ ]*/r/' host.log
   link=$(grep -oE 'http[^ ]*/r/[^ ]*' host.log | head -1)
   for number in $(seq 1 "$holders"); do
     "$bin/potluck-node" join "$link" --budget "$budget" --delay "$delay" --cache "$cache/cache$number" > "join$number.log" 2>&1 &

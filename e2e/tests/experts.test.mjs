@@ -86,13 +86,13 @@ step('the plan names the holders, and says what the round trips cost', async () 
   const { plan } = now;
   assert.ok(plan.experts.trips > 0 && plan.experts.trips <= 6, `six blocks: ${JSON.stringify(plan.experts)}`);
   const card = await expertsCard(page);
-  await card.getByText(/^Experts on 2 other devices: \d round trips? a token, [\d.]+ m?s/).waitFor();
+  await card.getByText(/^Experts on 2 other devices: \d round trips? per token, [\d.]+ m?s/).waitFor();
   const rows = card.getByRole('list', { name: 'Devices with experts' }).getByRole('listitem');
   await rows.nth(1).waitFor();
   const texts = await rows.allInnerTexts();
   assert.equal(texts.length, 2, texts.join(' | '));
   for (const text of texts) assert.match(text, /\d+ experts?, [\d.]+ MB/, texts.join(' | '));
-  assert.ok(texts.some((text) => /a call, 95% within/.test(text)), texts.join(' | '));
+  assert.ok(texts.some((text) => /per call, 95% within/.test(text)), texts.join(' | '));
 });
 
 step('the room explains the plan and counts who computed how much', async () => {
@@ -101,7 +101,7 @@ step('the room explains the plan and counts who computed how much', async () => 
   assert.match(plan.spreading, /^Experts are spread/);
   await page.getByText(plan.spreading).first().waitFor();
   const { credits } = await until(page, ({ credits }) => credits.filter(({ work }) => work.tokens > 0).length >= 2);
-  assert.equal(new Set(credits.map(({ device }) => device)).size, credits.length, 'each browser has a key of its own');
+  for (const { peers } of credits) assert.ok(peers.length <= 1, `browsers share a key: ${JSON.stringify(credits)}`);
   for (const { work } of credits) assert.ok(work.gpu_millis > 0, JSON.stringify(credits));
 });
 
@@ -141,7 +141,8 @@ step('afterwards each expert has its copies again, or the room says which number
   const { plan } = await until(page, settled, 'nobody loads experts any more');
   if (plan.experts.short > 0) {
     const card = await expertsCard(page);
-    await card.getByText(`${plan.experts.short} experts have fewer than ${plan.experts.wanted_holders} holders.`).waitFor();
+    const short = plan.experts.short === 1 ? '1 expert has' : `${plan.experts.short} experts have`;
+    await card.getByText(`${short} fewer than ${plan.experts.wanted_holders} holders.`).waitFor();
   }
   const answer = await ask(page, TEXT, PROMPT);
   assert.deepEqual(answer.tokens, undisturbed.short);

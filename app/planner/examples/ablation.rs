@@ -74,6 +74,7 @@ impl TestBed {
             links: &links,
             coordinator: SERVER,
             sharing: Sharing::Fastest,
+            replicas: potluck_planner::REPLICAS,
             context: 0,
             overhead: Bytes::ZERO,
             wire: WireType::F32,

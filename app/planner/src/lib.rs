@@ -46,7 +46,7 @@ pub use potluck_plan::Sharing;
 pub use prediction::{Bottleneck, ExpertTrip, HopCost, Prediction, StageCost};
 pub use prefill::{Prefill, first_token_millis, predict_prefill};
 pub use preload::{plan_keeping, preload};
-pub use room::{Device, Effort, Presence, Room, Speed};
+pub use room::{Device, Effort, Presence, REPLICAS, Room, Speed};
 pub use spares::{Spare, SpareReason};
 pub use standby::{Exposed, Standby, StandbyKind, Standbys, standby, standby_keeping};
 pub use together::{Together, predict_together};

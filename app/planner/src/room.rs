@@ -150,6 +150,9 @@ impl Default for Effort {
     }
 }
 
+/// Holders of a pooled expert unless somebody chooses otherwise: with two, no single device is missed.
+pub const REPLICAS: u8 = 2;
+
 /// The input of the planner.
 #[derive(Clone, Debug)]
 pub struct Room<'a> {
@@ -165,6 +168,8 @@ pub struct Room<'a> {
     pub coordinator: PeerId,
     /// How work is shared.
     pub sharing: Sharing,
+    /// How many holders every pooled expert shall have, where memory allows; those that are used more get up to twice as many.
+    pub replicas: u8,
     /// Positions that each stage reserves in its KV cache.
     pub context: u32,
     /// Bytes that every working device needs besides weights and KV cache: scratch, staging, parameters.

@@ -91,8 +91,8 @@ pub struct ExpertResult {
 /// Why a holder has no outputs. Another one is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ExpertFailure {
-    /// It does not hold one of the experts, at this version of the residency.
-    NotHere(u32),
+    /// It does not hold one of the experts.
+    NotHere,
     /// The stage has too many calls open.
     Busy,
     /// The call's numbers cannot be right.

@@ -237,7 +237,7 @@ mod tests {
         let (epoch, version, block, expert) = (PlanEpoch(4), 7, BlockIndex(2), ExpertId(5));
         let changes =
             vec![ResidencyChange::Add { block, expert, peer: PeerId([3; 16]) }, ResidencyChange::Drop(PeerId([4; 16]))];
-        let failed = Some(ExpertFailure::NotHere(3));
+        let failed = Some(ExpertFailure::NotHere);
         let (call_id, wire) = (1, WireType::F32);
         for frame in [
             call(),

@@ -3,7 +3,7 @@
 use potluck_plan::{BlockRange, Bytes, KvCacheType, ModelId, ModelShape, PeerId, Plan, PlanEpoch, WeightUnit};
 use serde::{Deserialize, Serialize};
 
-use crate::{DeviceKind, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId};
+use crate::{DeviceKind, ExpertPhase, ExpertWaits, Hedging, HolderReport, LoadReport, Message, RequestId};
 
 /// Random at each start of a node. A peer that returns with another session has lost its KV cache and its GPU memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -215,6 +215,8 @@ pub struct WorkerStatus {
     pub holders: Vec<HolderReport>,
     /// What its stages have waited for them.
     pub expert_waits: ExpertWaits,
+    /// How long experts took, by the number of devices that were asked for them.
+    pub expert_phases: Vec<ExpertPhase>,
     /// Experts that it loads besides its part, while it works.
     pub holding: Option<LoadReport>,
 }

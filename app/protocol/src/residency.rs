@@ -116,3 +116,15 @@ pub struct ExpertWaits {
     /// Milliseconds in which nothing but their answers was waited for; 0 before the first token.
     pub millis: f64,
 }
+
+/// How long the experts of a block took, where so many other devices were asked for them at first. Not counted among these
+/// are devices that were asked besides them or in their place: the time shows what that gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExpertPhase {
+    /// Other devices.
+    pub asked: u16,
+    /// Batches of decoded tokens since the plan began.
+    pub passes: u32,
+    /// Mean milliseconds from the router's choice to the last vector that was needed, the own ones included.
+    pub millis: f64,
+}

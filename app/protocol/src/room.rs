@@ -3,7 +3,7 @@
 use potluck_plan::{Bytes, DeviceId, PeerId, Plan, Sharing};
 use serde::{Deserialize, Serialize};
 
-use crate::{ModelCard, Work};
+use crate::{ExpertPhase, ModelCard, Work};
 
 /// Icon of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -234,6 +234,8 @@ pub struct ExpertsView {
     pub trips: f64,
     /// Milliseconds that a token waited for nothing else, on average.
     pub trips_ms: f64,
+    /// How long a block's experts took, by the number of devices that were asked for them.
+    pub phases: Vec<ExpertPhase>,
 }
 
 /// A device that holds experts for stages elsewhere.

@@ -7,6 +7,7 @@ use potluck_plan::{
     Bytes, Computed, ConversationId, DeviceId, KvCacheType, Millis, ModelId, ModelShape, PeerId, PlanEpoch,
     PooledExperts, Ticket, WeightUnit, Work,
 };
+use potluck_planner::REPLICAS;
 use potluck_planner::measures::Measure;
 use potluck_protocol::{
     AnswerPart, CalibrationRuns, Contribution, DeviceKind, Doors, Frame, Hedging, Invite, InviteId, LoadFault,
@@ -177,6 +178,13 @@ pub struct HostCommand {
     pub hidden: Vec<Measure>,
     /// Who may come in, as it was kept.
     pub doors: Doors,
+    /// How experts are pooled.
+    pub pooling: Pooling,
+}
+
+/// How experts are spread over devices, where they are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pooling {
     /// Holders that each pooled expert shall have, where memory allows.
     pub replicas: u8,
     /// How stages ask them.
@@ -185,11 +193,15 @@ pub struct HostCommand {
     pub spot_checks: f64,
 }
 
-impl HostCommand {
-    /// Holders of a pooled expert unless somebody chooses otherwise: with two, no single device is missed.
-    pub const REPLICAS: u8 = 2;
+impl Pooling {
     /// The default share of answers that are checked: who is wrong in one of 20 is found within 5,000 of its answers.
-    pub const SPOT_CHECKS: f64 = 0.02;
+    const SPOT_CHECKS: f64 = 0.02;
+}
+
+impl Default for Pooling {
+    fn default() -> Self {
+        Self { replicas: REPLICAS, hedging: Hedging::default(), spot_checks: Self::SPOT_CHECKS }
+    }
 }
 
 /// Identity of this peer. Only the name may change while a node lives.

@@ -46,12 +46,11 @@ pub(crate) const MAX_PIECES: u32 = 64;
 
 /// Chunks that may wait at a stage. Eight answers keep four chunks in flight each, and a replay one.
 pub(crate) const MAX_CHUNKS: usize = 64;
-/// Expert calls of one stage that may be in the engine. A stage has one open for each chunk that waits for experts.
+/// Expert calls of one device that may be in the engine; one more is answered with a failure and asked again. A chunk of 512
+/// tokens with all its experts here takes about ten.
 pub(crate) const MAX_CALLS: usize = 64;
-/// Experts of one token in a call. Today's models use up to ten.
+/// Experts of one token in a call. Most models use eight or fewer.
 const MAX_ROW: usize = 64;
-/// Changes of where experts of a plan lie: eight for each of the most experts that a model may have. Frames are no longer.
-const MAX_CHANGES: usize = 8 * ModelShape::MAX_EXPERTS;
 /// Holders of experts that a device may report: as many as there are members in the largest rooms.
 const MAX_HOLDERS: usize = 64;
 /// Conversations with KV cache: a context of a million positions has 16,384 pages, and each conversation takes one.
@@ -143,6 +142,8 @@ pub(crate) fn status(mut status: WorkerStatus) -> WorkerStatus {
     if !is_time(status.expert_waits.trips) || !is_time(status.expert_waits.millis) {
         status.expert_waits = ExpertWaits::default();
     }
+    status.expert_phases.truncate(MAX_HOLDERS);
+    status.expert_phases.retain(|phase| is_time(phase.millis));
     for loading in [&mut status.loading, &mut status.holding] {
         *loading = loading.filter(|loading| is_time(loading.rate));
     }
@@ -199,11 +200,6 @@ pub(crate) fn is_call(call: &ExpertCall, width: usize) -> bool {
     };
     let whole = (1..=most).contains(&rows) && rows.checked_mul(width) == Some(call.normed.len());
     whole && call.rows.iter().all(is_row) && call.normed.iter().all(|value| value.is_finite())
-}
-
-/// True if so many changes of where experts lie can have happened to a plan.
-pub(crate) fn is_residency(changes: usize) -> bool {
-    changes <= MAX_CHANGES
 }
 
 /// True if the times are those of stages of the plan.

@@ -3,7 +3,7 @@
 
 use potluck_plan::{PeerId, Plan, PlanEpoch};
 use potluck_protocol::{Hedging, MemberStatus, PlanStatus, Sharing};
-use potluck_swarm::sim::{Fault, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed};
+use potluck_swarm::sim::{Fault, Link, LogNormal, SimDevice, SimModel, World, Wrong, scenario, undisturbed};
 
 const TEXT: &str = "how do bees find home?";
 
@@ -65,6 +65,19 @@ fn replicas_are_loaded_while_the_plan_runs() {
     world.run(60_000.0, |world| ended(world, asker, 1));
     let answer = world.answer(asker, 1).unwrap();
     assert_eq!((&answer.tokens, answer.recoveries), (&expected(60), 0));
+}
+
+/// The plan places as many as the host wants, and nothing is loaded later.
+#[test]
+fn each_expert_has_as_many_holders_as_the_host_wants() {
+    for wanted in 1..=3 {
+        let (mut world, _) = pooled(1, wanted, Hedging::Adaptive, &[helper(); 6]);
+        world.run(30_000.0, |world| plan(world).is_some_and(|(_, plan)| plan.peers().len() == 7));
+        let counts = |world: &World| -> Vec<usize> {
+            plan(world).unwrap().1.pooled().map(|(.., holders)| holders.len()).collect()
+        };
+        assert!(counts(&world).iter().all(|count| *count == usize::from(wanted)), "{wanted}: {:?}", counts(&world));
+    }
 }
 
 #[test]
@@ -191,6 +204,10 @@ fn copies_at_once_cancel_the_slower_ones() {
     assert_eq!((shown.fewest_holders, shown.open_calls), (2, 0), "{shown:?}");
     assert!(shown.hedges > 60 && (1..shown.hedges).contains(&shown.hedges_won), "{shown:?}");
     assert!(shown.round_trip_ms > 20.0, "longer than the holders hesitate: {shown:?}");
+    let passes: u32 = shown.phases.iter().map(|phase| phase.passes).sum();
+    assert!(passes > 59, "each token has asked others: {shown:?}");
+    assert!(shown.phases.iter().all(|phase| (1..=2).contains(&phase.asked)), "for two experts: {shown:?}");
+    assert!(shown.phases.iter().all(|phase| phase.millis > 10.0 && phase.millis < 200.0), "{shown:?}");
     let cancelled: u32 = (1..6).map(|device| world.cancelled(device)).sum();
     assert!(cancelled > 20, "engines drop what lost early enough: {cancelled}");
 }
@@ -232,6 +249,53 @@ fn the_room_shows_who_holds_which_experts_what_they_cost_and_who_computed_how_mu
     assert!(room.credits.iter().all(|credit| !credit.peers.contains(&guest)), "who asks has computed nothing");
     let sentence = room.plan.spreading.clone().unwrap();
     assert!(sentence.starts_with("Experts are spread because whole blocks do not fit:"), "{sentence}");
+}
+
+/// The distribution function of the standard normal distribution (Abramowitz and Stegun, 7.1.26).
+fn normal(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x.abs() / std::f64::consts::SQRT_2);
+    let terms = [1.061_405_429, -1.453_152_027, 1.421_413_741, -0.284_496_736, 0.254_829_592];
+    let erf = 1.0 - terms.iter().fold(0.0, |sum, term| (sum + term) * t) * (-x * x / 2.0).exp();
+    if x < 0.0 { (1.0 - erf) / 2.0 } else { (1.0 + erf) / 2.0 }
+}
+
+/// Mean milliseconds until the slowest of `asked` devices has answered, if each call goes to `copies` and the quickest counts
+/// (moex.txt, equations 14 to 18).
+fn slowest(delay: LogNormal, asked: u16, copies: u8) -> f64 {
+    const STEP: f64 = 0.02;
+    let is_late = |millis: f64| 1.0 - normal((millis / delay.median).ln() / delay.sigma);
+    let some_is_late = |millis: f64| 1.0 - (1.0 - is_late(millis).powi(copies.into())).powi(asked.into());
+    (0..20_000).map(|step| STEP * some_is_late(STEP * (f64::from(step) + 0.5))).sum()
+}
+
+/// Holders answer late by a log-normal delay, and nothing else takes time.
+#[test]
+fn the_time_of_a_blocks_experts_is_the_integral_over_the_holders_that_are_asked() {
+    let delay = LogNormal { median: 20.0, sigma: 0.5 };
+    let quick = |device: SimDevice| SimDevice { submit_millis: 0.01, link: Link::default(), ..device.at_speed(100.0) };
+    // Two experts of a token lie on two devices.
+    let measured = |copies: u8, seed: u64| {
+        let mut world = World::new(seed, model(), Sharing::Fastest, quick(SimDevice::with_budget(530)));
+        world.pool_experts(copies, Hedging::Copies(copies));
+        (0..7).for_each(|_| _ = world.add(SimDevice { hesitation: Some(delay), ..quick(helper()) }, 0.0));
+        world.run(30_000.0, |world| fewest(world) >= copies.into());
+        let begin = world.now() + 100.0;
+        world.prompt(0, 1, TEXT, 200, begin);
+        world.run(begin + 200_000.0, |world| ended(world, 0, 1));
+        assert_eq!(world.answer(0, 1).unwrap().tokens, expected(200));
+        world.run(world.now() + 3_000.0, |_| false);
+        let shown = world.view(0).room.unwrap().plan.experts.clone().unwrap();
+        let phase = shown.phases.iter().find(|phase| phase.asked == 2).copied().unwrap();
+        (f64::from(phase.passes), phase.millis)
+    };
+    for copies in 1..=3 {
+        let rounds: Vec<(f64, f64)> = (0..8).map(|seed| measured(copies, seed)).collect();
+        let passes: f64 = rounds.iter().map(|(passes, _)| passes).sum();
+        let mean = rounds.iter().map(|(passes, millis)| passes * millis).sum::<f64>() / passes;
+        let integral = slowest(delay, 2, copies);
+        println!("{copies} at once: {mean:.1} ms in {passes} passes, integral {integral:.1} ms");
+        assert!((mean / integral - 1.0).abs() < 0.05, "{copies} at once: {mean:.1} ms, integral {integral:.1} ms");
+    }
 }
 
 /// A copy is asked for while the first holder hesitates, so a long tail costs less.

@@ -71,6 +71,7 @@ impl RoomFixture {
             links: &self.links,
             coordinator: peer(0),
             sharing,
+            replicas: potluck_planner::REPLICAS,
             context: self.context,
             overhead: self.overhead,
             wire: WireType::F32,

@@ -2,7 +2,7 @@
 
 use crate::{
     AnswerTexts, CatalogTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts,
-    PhaseTexts, PlanTexts, RoleTexts, Texts,
+    PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts,
 };
 
 /// English.
@@ -58,6 +58,16 @@ pub const ENGLISH: Texts = Texts {
         f16: "Half the memory (f16)",
         q8_0: "A quarter (q8_0)",
         q4_0: "An eighth (q4_0), less exact answers",
+    },
+    sharing: SharingTexts {
+        fastest: "Fastest",
+        fastest_hint: "The plan with the fastest answers. Slower devices stay as spares.",
+        everyone: "Everyone takes part",
+        everyone_hint: "Every device gets work. Each one adds a network hop, so answers are slower.",
+        experts: "Spread the experts",
+        experts_hint: "Other devices hold them, most of them twice, so answers go on when one leaves. Up to {} round trips per token.",
+        experts_unknown: "For models with experts. Other devices hold them, most of them twice, so answers go on when one leaves. Up to one round trip per block and token.",
+        no_experts: "This model has no experts: it gets the fastest plan.",
     },
     answer: AnswerTexts {
         sending: "Sending your question.",

@@ -11,7 +11,7 @@ mod texts;
 pub use english::ENGLISH;
 pub use texts::{
     AnswerTexts, CatalogTexts, ConnectionTexts, KvCacheTexts, MemberTexts, NotYetTexts, NoticeTexts, OwnDeviceTexts,
-    PhaseTexts, PlanTexts, RoleTexts, Texts, fill,
+    PhaseTexts, PlanTexts, RoleTexts, SharingTexts, Texts, fill,
 };
 
 /// The table in use. There is one language today.

@@ -1,6 +1,6 @@
 //! The shape of a locale's table, and how a table answers for an enum.
 
-use potluck_panel::{Connection, KvCacheType, LoadPhase, MemberStatus, MemberView, PlanStatus};
+use potluck_panel::{Connection, KvCacheType, LoadPhase, MemberStatus, MemberView, PlanStatus, Sharing};
 
 /// Every sentence of one language. `{}` stands for a value, in order: see [`fill`].
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Texts {
     pub connection: ConnectionTexts,
     /// How the KV cache is stored.
     pub kv_cache: KvCacheTexts,
+    /// How the room's work is shared.
+    pub sharing: SharingTexts,
     /// How an answer of the chat goes.
     pub answer: AnswerTexts,
     /// Why a question cannot be sent yet.
@@ -148,6 +150,27 @@ pub struct KvCacheTexts {
     pub f16: &'static str,
     pub q8_0: &'static str,
     pub q4_0: &'static str,
+}
+
+/// A name for each [`Sharing`], and what it means.
+#[derive(Debug)]
+pub struct SharingTexts {
+    /// The default.
+    pub fastest: &'static str,
+    /// What it means.
+    pub fastest_hint: &'static str,
+    /// No device stays a spare.
+    pub everyone: &'static str,
+    /// What it means.
+    pub everyone_hint: &'static str,
+    /// Experts lie on other devices.
+    pub experts: &'static str,
+    /// What it means for a model with experts: how many blocks.
+    pub experts_hint: &'static str,
+    /// What it means while the model is not known.
+    pub experts_unknown: &'static str,
+    /// What it means for a model without experts.
+    pub no_experts: &'static str,
 }
 
 /// How an answer of the chat goes.
@@ -338,6 +361,30 @@ impl KvCacheTexts {
     }
 }
 
+impl SharingTexts {
+    /// The name of a choice.
+    #[must_use]
+    pub const fn of(&self, sharing: Sharing) -> &'static str {
+        match sharing {
+            Sharing::Fastest => self.fastest,
+            Sharing::Everyone => self.everyone,
+            Sharing::Experts => self.experts,
+        }
+    }
+
+    /// What a choice means for a model with so many experts a block and so many blocks, as far as they are known.
+    #[must_use]
+    pub fn hint(&self, sharing: Sharing, experts: Option<u32>, blocks: Option<u32>) -> String {
+        match (sharing, experts, blocks) {
+            (Sharing::Fastest, ..) => self.fastest_hint.to_owned(),
+            (Sharing::Everyone, ..) => self.everyone_hint.to_owned(),
+            (Sharing::Experts, Some(0), _) => self.no_experts.to_owned(),
+            (Sharing::Experts, Some(_), Some(blocks)) if blocks > 1 => fill(self.experts_hint, &[&blocks.to_string()]),
+            (Sharing::Experts, ..) => self.experts_unknown.to_owned(),
+        }
+    }
+}
+
 /// Puts values in the place of each `{}`, in order. What has no value stays as it is.
 #[must_use]
 pub fn fill(template: &str, values: &[&str]) -> String {
@@ -374,5 +421,13 @@ mod tests {
         assert_eq!(ENGLISH.plan.of(PlanStatus::Preparing, false, Some(41)), "loading 41%");
         assert_eq!(ENGLISH.plan.of(PlanStatus::Preparing, false, None), "loading");
         assert_eq!(ENGLISH.plan.of(PlanStatus::Waiting, true, None), "waiting for more memory");
+    }
+
+    #[test]
+    fn what_spreading_experts_costs_depends_on_the_model() {
+        let hint = |experts, blocks| crate::texts().sharing.hint(Sharing::Experts, experts, blocks);
+        assert!(hint(Some(128), Some(48)).ends_with("Up to 48 round trips per token."));
+        assert!(hint(None, None).ends_with("Up to one round trip per block and token."));
+        assert_eq!(hint(Some(0), Some(48)), "This model has no experts: it gets the fastest plan.");
     }
 }

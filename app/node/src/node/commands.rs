@@ -9,7 +9,7 @@ use potluck_swarm::{Event, HostCommand};
 use potluck_trust::{IdentityKeys, OwnerKey, RoomRole, RoomSecret};
 
 use super::doors::{RoomOwner, invite_of, is_for_chat};
-use super::{Input, Node, NodeIdentity, Pooling};
+use super::{Input, Node, NodeIdentity};
 use crate::platform::{LocalFile, Platform};
 use crate::relay::Relay;
 use crate::room::{LineOptions, Listing};
@@ -91,7 +91,6 @@ impl Node {
         let resumed = choice.resume.is_some();
         let last_epoch = if resumed { epoch_after_reload(&self.platform) } else { Default::default() };
         let generation = choice.doors.generation;
-        let Pooling { replicas, hedging, spot_checks } = self.pooling;
         let command = HostCommand {
             source: choice.model,
             context: choice.context,
@@ -101,9 +100,7 @@ impl Node {
             in_advance: true,
             hidden: self.hosting.hidden(),
             doors: choice.doors,
-            replicas,
-            hedging,
-            spot_checks,
+            pooling: self.pooling,
         };
         let room = RoomName { id: owner.room(), key: Some(secret.text()), visible: choice.visible, chat_only: false };
         let options = LineOptions {

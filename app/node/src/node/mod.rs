@@ -24,8 +24,8 @@ use potluck_engine::GpuOptions;
 use potluck_panel as panel;
 use potluck_plan::{Arithmetic, Millis, PeerId};
 use potluck_planner::measures::Measure;
-use potluck_protocol::{Hedging, Session};
-use potluck_swarm::{Action, Event, HostCommand, Identity, Peer};
+use potluck_protocol::Session;
+use potluck_swarm::{Action, Event, Identity, Peer, Pooling};
 use potluck_trust::{DeviceId, IdentityKeys};
 
 use self::contribution::ContributionState;
@@ -63,24 +63,6 @@ pub struct NodeOptions {
     pub hidden: Vec<Measure>,
     /// How experts are spread where this node hosts.
     pub pooling: Pooling,
-}
-
-/// How experts are spread over devices.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pooling {
-    /// Devices on which an expert lies, where memory allows.
-    pub replicas: u8,
-    /// How holders are asked.
-    pub hedging: Hedging,
-    /// Share of holders' answers that another holder computes again.
-    pub spot_checks: f64,
-}
-
-impl Default for Pooling {
-    fn default() -> Self {
-        let (replicas, spot_checks) = (HostCommand::REPLICAS, HostCommand::SPOT_CHECKS);
-        Self { replicas, hedging: Hedging::default(), spot_checks }
-    }
 }
 
 /// A peer's driver.

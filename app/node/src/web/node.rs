@@ -5,6 +5,7 @@ use std::rc::Rc;
 use potluck_engine::GpuOptions;
 use potluck_panel::{ToNode, ToPage};
 use potluck_plan::Arithmetic;
+use potluck_swarm::Pooling;
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_sys::{File, MessageEvent, MessagePort};
@@ -12,7 +13,7 @@ use web_sys::{File, MessageEvent, MessagePort};
 use super::files::PickedFile;
 use super::same_browser::{DISCOVERY_PORT, DiscoveryPort};
 use super::{js, logging, platform};
-use crate::node::{Input, Node, NodeOptions, Pooling};
+use crate::node::{Input, Node, NodeOptions};
 use crate::platform::LocalFile;
 
 /// The worker's first message: it listens.

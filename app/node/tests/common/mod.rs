@@ -281,9 +281,7 @@ pub fn open_alone(files: Vec<Rc<dyn LocalFile>>, budget: u64) -> Session {
         in_advance: true,
         hidden: Vec::new(),
         doors: Default::default(),
-        replicas: potluck_swarm::HostCommand::REPLICAS,
-        hedging: potluck_protocol::Hedging::default(),
-        spot_checks: potluck_swarm::HostCommand::SPOT_CHECKS,
+        pooling: potluck_swarm::Pooling::default(),
     };
     session.send(Input::Alone(command, budget, files));
     session

@@ -104,6 +104,7 @@ pub fn search(case: &Case) -> f64 {
         links: &links,
         coordinator: peer(0),
         sharing: if matches!(case.question, Question::Everyone) { Sharing::Everyone } else { Sharing::Fastest },
+        replicas: potluck_planner::REPLICAS,
         context: 4_096,
         overhead: Bytes(50_000_000),
         wire: WireType::F32,

@@ -24,9 +24,6 @@ pub use changes::{Move, join, repair};
 pub use comparison::{Comparison, compare};
 pub use placement::{Candidate, ExpertKey, Holders, Lender, Unplaced, Wanted, holders, place};
 
-/// How many holders every expert of a pool shall have, where memory allows.
-pub const REPLICAS: usize = 2;
-
 /// How many of the devices with the most memory are tried as the stage that keeps the token mixers.
 const HUBS: usize = 8;
 /// How many of them are tried in pairs, where none can alone.

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{BlockIndex, BlockRange, Bytes, ExpertHolder, ExpertId, PeerId, RemoteExperts, Stage, StageId};
 
 use super::placement::{ExpertKey, Holders, Lender, Wanted, place};
-use super::{REPLICAS, repair};
+use super::repair;
 use crate::cost::millis;
 use crate::trips::{Routing, call_millis};
 use crate::{Device, Room, Sharing};
 
 /// A used expert gets more replicas than others, this many times as many at most.
-const MOST_REPLICAS: usize = 2 * REPLICAS;
+const MOST: usize = 2;
 
 /// Who gets the first copy of an expert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,8 @@ fn replicas(room: &Room<'_>, block: BlockIndex, expert: ExpertId) -> usize {
     let count = room.shape.expert_count(block);
     let shares = room.layers.expert_shares(block, count as u16);
     let share = shares.and_then(|shares| shares.get(usize::from(expert.0))).map_or(1.0, |share| share * count as f64);
-    ((REPLICAS as f64 * share).round() as usize).clamp(REPLICAS, MOST_REPLICAS)
+    let wanted = usize::from(room.replicas).max(1);
+    ((wanted as f64 * share).round() as usize).clamp(wanted, MOST * wanted)
 }
 
 /// Bytes of experts that these devices have memory for.

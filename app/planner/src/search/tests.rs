@@ -86,6 +86,7 @@ impl Instance {
             links: &self.links,
             coordinator: PeerId([0; 16]),
             sharing,
+            replicas: crate::REPLICAS,
             context: 4,
             overhead: Bytes(10),
             wire: WireType::F32,

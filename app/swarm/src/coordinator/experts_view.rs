@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::{Bytes, ExpertHolder, ModelShape, PeerId, Plan, WeightUnit};
-use potluck_protocol::{ExpertsView, HolderReport, HolderView};
+use potluck_protocol::{ExpertPhase, ExpertsView, HolderReport, HolderView};
 
 use crate::members::Members;
 
@@ -45,8 +45,25 @@ pub(super) fn experts(
         round_trip_ms: if seen.is_empty() { 0.0 } else { seen.iter().sum::<f64>() / seen.len() as f64 },
         trips: callers().map(|status| status.expert_waits.trips).sum(),
         trips_ms: callers().map(|status| status.expert_waits.millis).sum(),
+        phases: phases(callers().flat_map(|status| &status.expert_phases)),
         holders,
     })
+}
+
+/// What all stages have measured, by the number of devices that were asked.
+fn phases<'a>(reported: impl Iterator<Item = &'a ExpertPhase>) -> Vec<ExpertPhase> {
+    let mut sums: BTreeMap<u16, (u32, f64)> = BTreeMap::new();
+    for ExpertPhase { asked, passes, millis } in reported {
+        let (all, sum) = sums.entry(*asked).or_default();
+        *all = all.saturating_add(*passes);
+        *sum += f64::from(*passes) * millis;
+    }
+    let mean = |(asked, (passes, sum)): (u16, (u32, f64))| ExpertPhase {
+        asked,
+        passes,
+        millis: sum / f64::from(passes.max(1)),
+    };
+    sums.into_iter().map(mean).collect()
 }
 
 /// The same without anything that changes with every token and heartbeat.

@@ -3,7 +3,9 @@
 use potluck_plan::{
     BlockIndex, ConversationId, ExpertHolder, ExpertOutputs, Input, Millis, Outcome, PeerId, Task, Ticket, WireType,
 };
-use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, ExpertResult, ExpertWaits, Frame, StageFaultKind};
+use potluck_protocol::{
+    ExpertCall, ExpertCancel, ExpertFailure, ExpertPhase, ExpertResult, ExpertWaits, Frame, StageFaultKind,
+};
 
 use super::queue::Job;
 use super::{Executor, Purpose};
@@ -20,9 +22,13 @@ macro_rules! around {
 }
 
 impl Executor {
-    /// A batch has passed a router. Its jobs wait together: one call a holder serves all of them.
+    /// A batch has passed a router. Its jobs wait together: one call a holder serves all of them. Nobody is asked for a batch
+    /// that nobody waits for.
     pub(super) fn routed(&mut self, jobs: Vec<Job>, outcome: Outcome, cx: &mut EventContext) {
         let (Some(first), Outcome::Routed { residual, normed, routes }) = (jobs.first(), outcome) else { return };
+        if jobs.iter().all(|job| job.dropped) {
+            return;
+        }
         let (stage, class) = (first.forward.stage, first.forward.class);
         let block = BlockIndex(self.routed_block(first));
         let tokens: usize = jobs.iter().map(|job| job.forward.count as usize).sum();
@@ -31,7 +37,7 @@ impl Executor {
         let gather = Gather::new((stage, block, class), vectors, self.width, cx.now).filter(|_| is_whole);
         let Some(gather) = gather else {
             let bad = StageFaultKind::BadResult(self.me);
-            return jobs.iter().for_each(|job| self.fail_job(job, bad.clone(), cx));
+            return self.fail_jobs(&jobs, bad, cx);
         };
         let (id, steps) = self.dispatch.begin(gather, around!(self, cx));
         self.waiting.insert(id, jobs);
@@ -89,6 +95,10 @@ impl Executor {
 
     fn fail_waiting(&mut self, gather: u64, kind: StageFaultKind, cx: &mut EventContext) {
         let jobs = self.waiting.remove(&gather).unwrap_or_default();
+        self.fail_jobs(&jobs, kind, cx);
+    }
+
+    fn fail_jobs(&mut self, jobs: &[Job], kind: StageFaultKind, cx: &mut EventContext) {
         jobs.iter().filter(|job| !job.dropped).for_each(|job| self.fail_job(job, kind.clone(), cx));
     }
 
@@ -119,8 +129,7 @@ impl Executor {
             }
             // Somebody else may have them.
             Outcome::Missing { .. } => {
-                let missing = ExpertFailure::NotHere(self.residency);
-                let steps = self.dispatch.failed(call, ExpertHolder::Own, missing, around!(self, cx));
+                let steps = self.dispatch.failed(call, ExpertHolder::Own, ExpertFailure::NotHere, around!(self, cx));
                 return self.carry_out(steps, cx);
             }
             Outcome::DeviceLost => StageFaultKind::DeviceLost,
@@ -148,6 +157,11 @@ impl Executor {
     /// What decoded tokens have waited for others.
     pub fn waits(&self) -> ExpertWaits {
         self.dispatch.waits()
+    }
+
+    /// How long experts took, by the number of devices that were asked for them.
+    pub fn phases(&self) -> Vec<ExpertPhase> {
+        self.dispatch.phases()
     }
 
     /// A holder answers. Late and duplicate answers find nothing waiting.
@@ -181,7 +195,7 @@ impl Executor {
         }
         let failure = match () {
             () if !limits::is_call(&call, self.width) => Some(ExpertFailure::BadCall),
-            () if !self.holds_all(&call) => Some(ExpertFailure::NotHere(self.residency)),
+            () if !self.holds_all(&call) => Some(ExpertFailure::NotHere),
             () if self.tickets.values().filter(is_its).count() >= limits::MAX_CALLS => Some(ExpertFailure::Busy),
             () => None,
         };
@@ -229,7 +243,7 @@ impl Executor {
         let answer = match outcome {
             Outcome::ExpertOutputs(outputs) => Ok(outputs),
             Outcome::DeviceLost => Err(ExpertFailure::DeviceLost),
-            Outcome::Missing { .. } => Err(ExpertFailure::NotHere(self.residency)),
+            Outcome::Missing { .. } => Err(ExpertFailure::NotHere),
             _ => Err(ExpertFailure::Failed),
         };
         self.answer_call(to, answer, millis, cx);

@@ -94,13 +94,15 @@ impl Executor {
 
     /// Experts of the plan lie elsewhere from now on. `changes` are all since the plan was made; older versions and what
     /// was done before change nothing.
-    pub fn move_experts(&mut self, version: u32, changes: &[ResidencyChange], cx: &mut EventContext) {
-        if version <= self.residency {
-            return;
+    /// True if they did.
+    pub fn move_experts(&mut self, version: u32, changes: &[ResidencyChange], cx: &mut EventContext) -> bool {
+        let is_new = version > self.residency;
+        if is_new {
+            self.residency = version;
+            changes.iter().for_each(|change| residency::apply(&mut self.plan, *change));
+            self.look(cx);
         }
-        self.residency = version;
-        changes.iter().for_each(|change| residency::apply(&mut self.plan, *change));
-        self.look(cx);
+        is_new
     }
 
     /// An expert is on this device's GPU from now on.
@@ -110,11 +112,6 @@ impl Executor {
 
     pub fn plan(&self) -> &Plan {
         &self.plan
-    }
-
-    /// Which experts lie where, as far as it is known here.
-    pub fn residency(&self) -> u32 {
-        self.residency
     }
 
     /// Conversations with KV cache here.
@@ -256,7 +253,12 @@ impl Executor {
         cx.out.act(Action::Compute(Work { ticket, task }));
     }
 
-    /// A result of the engine. Unknown tickets belong to an older plan.
+    /// The engine computes this for it.
+    pub fn computes(&self, ticket: Ticket) -> bool {
+        self.tickets.contains_key(&ticket)
+    }
+
+    /// A result of the engine. Unknown tickets belong to what was dropped.
     pub fn computed(&mut self, computed: potluck_plan::Computed, cx: &mut EventContext) {
         let (outcome, millis) = (computed.outcome, computed.millis);
         match self.tickets.remove(&computed.ticket) {

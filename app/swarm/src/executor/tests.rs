@@ -2,7 +2,7 @@
 
 use potluck_plan::{
     BlockIndex, Computed, ExpertHolder, ExpertId, KvCacheType, LmHeadRequest, LmHeadTokens, LogitsRequest, Millis,
-    ModelId, RemoteExperts, Ticket, WireType,
+    ModelId, RemoteExperts, Route, Ticket, WireType,
 };
 use potluck_protocol::{ExpertCall, ExpertCancel, ExpertFailure, Hedging};
 
@@ -193,7 +193,7 @@ fn calls_that_cannot_be_right_are_refused_and_never_reach_the_engine() {
         let (mut executor, mut cx) = on(FIRST);
         let elsewhere = ExpertCall { block: BlockIndex(block), ..call(1, &[&[expert]]) };
         executor.expert_call(SECOND, elsewhere, &mut cx);
-        assert_eq!(answered(&mut cx), (0, vec![ExpertFailure::NotHere(0)]), "{what}");
+        assert_eq!(answered(&mut cx), (0, vec![ExpertFailure::NotHere]), "{what}");
     }
 }
 
@@ -218,12 +218,28 @@ fn residency_of_the_past_changes_nothing() {
     let (mut executor, mut cx) = on(SECOND);
     let holders = |executor: &Executor| executor.plan.stages[1].remote[0].holders[0].len();
     let add = ResidencyChange::Add { block: BlockIndex(1), expert: ExpertId(0), peer: HOST };
-    executor.move_experts(2, &[add], &mut cx);
+    assert!(executor.move_experts(2, &[add], &mut cx));
     assert_eq!(holders(&executor), 2);
-    executor.move_experts(1, &[ResidencyChange::Drop(HOST)], &mut cx);
-    executor.move_experts(2, &[ResidencyChange::Drop(HOST)], &mut cx);
+    assert!(!executor.move_experts(1, &[ResidencyChange::Drop(HOST)], &mut cx));
+    assert!(!executor.move_experts(2, &[ResidencyChange::Drop(HOST)], &mut cx));
     assert_eq!(holders(&executor), 2, "older versions");
     let nowhere = ResidencyChange::Add { block: BlockIndex(7), expert: ExpertId(900), peer: HOST };
     executor.move_experts(3, &[add, nowhere, ResidencyChange::Drop(PeerId([99; 16]))], &mut cx);
     assert_eq!(holders(&executor), 2, "what was done already, no such expert, a device that is not there");
+}
+
+/// The second stage has passed its router when its conversation is over.
+#[test]
+fn experts_are_not_asked_for_a_conversation_that_is_over() {
+    for normed in [vec![0.5; WIDTH], vec![f32::NAN; WIDTH]] {
+        let (mut executor, mut cx) = on(SECOND);
+        executor.forward(FIRST, chunk(1, 1, 0), &mut cx);
+        assert_eq!(computes(&mut executor, &mut cx), 1);
+        executor.forget_others(PassId(2), &[], &mut cx);
+        let routes = vec![Route { experts: vec![(ExpertId(0), 1.0)] }];
+        let outcome = Outcome::Routed { residual: vec![0.5; WIDTH], normed, routes };
+        executor.computed(Computed { ticket: Ticket(0), outcome, millis: 1.0 }, &mut cx);
+        let frames = sent(&mut cx);
+        assert!(frames.is_empty() && executor.waiting.is_empty(), "nobody waits for it: {frames:?}");
+    }
 }

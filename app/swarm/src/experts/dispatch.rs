@@ -1,9 +1,9 @@
 //! Calls of experts: to whom, when to somebody else, and what to do with the answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{BlockIndex, ExpertHolder, ExpertId, ExpertOutputs, KernelClass, Millis, PeerId, Plan, StageId};
-use potluck_protocol::{ExpertFailure, ExpertWaits, Hedging};
+use potluck_protocol::{ExpertFailure, ExpertPhase, ExpertWaits, Hedging};
 
 use super::checks::{Check, Checks, Verdict};
 use super::gather::{Gather, Share};
@@ -58,12 +58,24 @@ struct Call {
     size: Size,
     asked: Millis,
     timeout_millis: f64,
-    /// Somebody else is asked then, instead.
+    /// Somebody else is asked then, instead, or the same holder again.
     due: Millis,
+    state: CallState,
     /// Somebody else is asked then, too.
     hedge_at: Option<Millis>,
     /// 0 for the first call, then which copy it is.
     copy: u8,
+}
+
+/// What is known of a call that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallState {
+    /// The holder has time until it is due.
+    Asked,
+    /// It has too much to do.
+    Busy,
+    /// It has not answered in time.
+    Overdue,
 }
 
 /// How holders are asked, as the host chose.
@@ -118,10 +130,20 @@ impl Dispatch {
             let left = self.ask(id, &pairs, copy, around, &mut steps);
             if copy == 0 {
                 unasked = left;
+                self.count_asked(id);
             }
         }
         self.check_unasked(id, &unasked, None, around, &mut steps);
         (id, steps)
+    }
+
+    /// Notes how many other devices are asked now.
+    fn count_asked(&mut self, id: u64) {
+        let of_gather = self.calls.values().filter(|call| call.gather == id && call.holder != ExpertHolder::Own);
+        let asked = of_gather.map(|call| call.holder).collect::<BTreeSet<_>>().len();
+        if let Some(gather) = self.gathers.get_mut(&id) {
+            gather.first_asked = asked as u16;
+        }
     }
 
     /// Whether a holder's answer to a call counts.
@@ -143,6 +165,11 @@ impl Dispatch {
     /// What decoded tokens have waited for others.
     pub fn waits(&self) -> ExpertWaits {
         self.waits.of_token()
+    }
+
+    /// How long experts took, by the number of devices that were asked for them.
+    pub fn phases(&self) -> Vec<ExpertPhase> {
+        self.waits.phases()
     }
 
     /// A holder answers; `engine`: the milliseconds its engine took. Answers that nobody waits for change nothing.
@@ -195,6 +222,7 @@ impl Dispatch {
         if is_complete && let Some(gather) = self.gathers.remove(&id) {
             if gather.class == KernelClass::Decode {
                 self.waits.passed(gather.block, gather.waited(around.now));
+                self.waits.gathered(gather.first_asked, around.now.0 - gather.began.0);
             }
             let helpers = gather.helpers.iter().copied().collect();
             steps.push(Step::Done { gather: id, outputs: gather.finish(), helpers });
@@ -219,7 +247,7 @@ impl Dispatch {
         let (id, pairs) = (open.gather, open.pairs.clone());
         if failure == ExpertFailure::Busy {
             // It stays open until somebody else answers, or it has less to do.
-            (open.due, open.hedge_at) = (Millis(around.now.0 + BUSY_MILLIS), None);
+            (open.due, open.hedge_at, open.state) = (Millis(around.now.0 + BUSY_MILLIS), None, CallState::Busy);
             self.calls.insert(call, open);
         } else if let Some(gather) = self.gathers.get_mut(&id) {
             gather.refuse(&pairs, from);
@@ -318,21 +346,34 @@ impl Dispatch {
         }
         let Some(call) = self.calls.get_mut(&id).filter(|call| call.due.0 <= around.now.0) else { return };
         let pairs = call.pairs.clone();
-        around.holders.timed_out(peer);
-        call.timeout_millis *= 2.0;
-        // Its answer still counts if it comes first.
-        call.due = Millis(f64::INFINITY);
+        let is_busy = call.state == CallState::Busy;
+        if !is_busy {
+            around.holders.timed_out(peer);
+            (call.state, call.timeout_millis) = (CallState::Overdue, 2.0 * call.timeout_millis);
+        }
+        // Its answer still counts if it comes first. Until then others may fail.
+        call.due = Millis(around.now.0 + if is_busy { BUSY_MILLIS } else { call.timeout_millis });
         let left = self.ask_missing(gather, &pairs, around, steps);
-        if !left.is_empty() {
-            self.ask_again(id, around, steps);
+        if left.iter().any(|pair| !self.is_asked_besides(id, *pair)) {
+            self.ask_again(id, around.now, steps);
         }
     }
 
-    /// Nobody else can be asked: the same call once more, because a frame may be lost.
-    fn ask_again(&mut self, id: u64, around: &Around<'_>, steps: &mut Vec<Step>) {
+    /// Somebody else has time left to answer for a pair of this call.
+    fn is_asked_besides(&self, id: u64, pair: usize) -> bool {
+        let Some(gather) = self.calls.get(&id).map(|call| call.gather) else { return false };
+        let mut others = self.calls.iter().filter(|(other, call)| **other != id && call.gather == gather);
+        others.any(|(_, call)| call.state == CallState::Asked && call.pairs.binary_search(&pair).is_ok())
+    }
+
+    /// Nobody else can be asked: the same call once more, because a frame may be lost, or it was refused.
+    fn ask_again(&mut self, id: u64, now: Millis, steps: &mut Vec<Step>) {
         let Some(call) = self.calls.get_mut(&id) else { return };
         let (ExpertHolder::Peer(to), Some(gather)) = (call.holder, self.gathers.get(&call.gather)) else { return };
-        call.due = Millis(around.now.0 + call.timeout_millis);
+        if call.state == CallState::Busy {
+            call.state = CallState::Asked;
+        }
+        call.due = Millis(now.0 + call.timeout_millis);
         let share = gather.share(&call.pairs);
         steps.push(Step::Call { to, call: id, block: gather.block, class: gather.class, share });
     }
@@ -416,7 +457,8 @@ impl Dispatch {
             }
         }
         let due = Millis(now.0 + timeout_millis);
-        let new = Call { gather: id, holder, pairs, size, asked: now, timeout_millis, due, hedge_at, copy };
+        let (asked, state) = (now, CallState::Asked);
+        let new = Call { gather: id, holder, pairs, size, asked, timeout_millis, due, state, hedge_at, copy };
         self.calls.insert(call, new);
     }
 

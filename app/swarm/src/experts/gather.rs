@@ -12,6 +12,8 @@ pub(crate) struct Gather {
     pub began: Millis,
     /// Other devices were asked.
     pub asks_others: bool,
+    /// How many of them were asked at first, without those that were asked besides or in their place.
+    pub first_asked: u16,
     /// When the own engine had computed its share.
     pub own_done: Option<Millis>,
     /// Devices whose outputs are used.
@@ -59,13 +61,14 @@ impl Gather {
         let size = routes.len() * width;
         let fits = residual.len() == size && normed.len() == size && !pairs.is_empty();
         let (outputs, missing) = (vec![0.0; pairs.len() * width], pairs.len());
-        let (asks_others, own_done, helpers) = (false, None, BTreeSet::new());
+        let (asks_others, first_asked, own_done, helpers) = (false, 0, None, BTreeSet::new());
         fits.then_some(Self {
             stage,
             block,
             class,
             began,
             asks_others,
+            first_asked,
             own_done,
             helpers,
             residual,

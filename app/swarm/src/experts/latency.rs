@@ -53,8 +53,8 @@ impl Latencies {
             if !sample.is_bound {
                 unanswered *= 1.0 - 1.0 / (sorted.len() - index) as f64;
             }
-            // Half a sample: sums of floats do not add up to the share exactly.
-            if 1.0 - unanswered >= share - 0.5 / KEPT as f64 / 10.0 {
+            // A twentieth of a sample less: sums of floats do not add up to the share exactly.
+            if 1.0 - unanswered >= share - 0.05 / KEPT as f64 {
                 return Some(sample.value);
             }
         }

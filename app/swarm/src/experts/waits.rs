@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use potluck_plan::BlockIndex;
-use potluck_protocol::ExpertWaits;
+use potluck_protocol::{ExpertPhase, ExpertWaits};
 
 /// The mean is one of so many tokens, the newest counting most: a few seconds of decoding.
 const TOKENS: u32 = 64;
@@ -12,6 +12,16 @@ const TOKENS: u32 = 64;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     blocks: BTreeMap<BlockIndex, Wait>,
+    /// By the number of devices that were asked.
+    phases: BTreeMap<u16, Phase>,
+}
+
+/// Means over all batches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Phase {
+    passes: u32,
+    /// Milliseconds.
+    millis: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +41,23 @@ impl Waits {
         let weight = 1.0 / f64::from(wait.tokens);
         wait.trips += weight * (f64::from(u8::from(millis.is_some())) - wait.trips);
         wait.millis += weight * (millis.unwrap_or(0.0) - wait.millis);
+    }
+
+    /// A batch's experts have computed. `asked`: other devices that were asked at first; `millis`: from the router's choice to
+    /// the last vector.
+    pub fn gathered(&mut self, asked: u16, millis: f64) {
+        if asked > 0 {
+            let phase = self.phases.entry(asked).or_default();
+            phase.passes = phase.passes.saturating_add(1);
+            phase.millis += (millis - phase.millis) / f64::from(phase.passes);
+        }
+    }
+
+    /// All batches for which others were asked, by how many.
+    pub fn phases(&self) -> Vec<ExpertPhase> {
+        let phase =
+            |(asked, phase): (&u16, &Phase)| ExpertPhase { asked: *asked, passes: phase.passes, millis: phase.millis };
+        self.phases.iter().map(phase).collect()
     }
 
     /// What a token spends on all blocks.
@@ -54,6 +81,16 @@ mod tests {
             waits.passed(BlockIndex(2), None);
         }
         assert_eq!(waits.of_token(), ExpertWaits { trips: 1.5, millis: 4.0 }, "every second token asks for block 2");
+    }
+
+    #[test]
+    fn the_time_of_experts_is_kept_by_the_number_of_devices_asked() {
+        let mut waits = Waits::default();
+        for (asked, millis) in [(1, 20.0), (2, 30.0), (1, 22.0), (0, 5.0), (2, 60.0)] {
+            waits.gathered(asked, millis);
+        }
+        let phase = |asked, millis| ExpertPhase { asked, passes: 2, millis };
+        assert_eq!(waits.phases(), [phase(1, 21.0), phase(2, 45.0)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use potluck_protocol::{Frame, Hello};
 
 use super::{Membership, Peer};
 use crate::doorkeeper::{Access, Entry};
+use crate::experts::Holders;
 use crate::limits;
 use crate::members::Member;
 use crate::{Action, Severity};
@@ -211,9 +212,16 @@ impl Peer {
         } else if is_host {
             self.cx.out.notice(Severity::Warning, "The host left. This tab waits for it to come back.");
             self.membership = Membership::Waiting;
+            self.forget_holders();
         }
         self.cx.holders.forget(peer);
         self.worker.look(&mut self.cx);
         self.cx.out.act(Action::ViewChanged);
+    }
+
+    /// Another session of a host counts what holders have computed from nothing on: what they did before must not be new to
+    /// it.
+    pub(super) fn forget_holders(&mut self) {
+        self.cx.holders = Holders::default();
     }
 }

@@ -56,6 +56,7 @@ impl Peer {
         self.membership = Membership::Outside;
         self.cx.members.known.clear();
         self.cx.members.host = None;
+        self.forget_holders();
         self.cx.out.clear();
         self.cx.out.act(Action::Close { reason });
         self.cx.out.act(Action::ViewChanged);
@@ -105,6 +106,7 @@ impl Peer {
         {
             self.give_up(before);
             self.stop_sending(before);
+            self.forget_holders();
         }
         self.cx.out.sessions.open(route, session);
         self.greet(peer);

@@ -7,7 +7,7 @@ use potluck_protocol::{
 };
 
 use super::{Membership, Peer};
-use crate::{Action, Event, HostCommand, Identity, Proof, RelayRoute};
+use crate::{Action, Event, HostCommand, Identity, Pooling, Proof, RelayRoute};
 
 const HOST: PeerId = PeerId([1; 16]);
 const A: PeerId = PeerId([2; 16]);
@@ -51,9 +51,7 @@ fn command() -> HostCommand {
         in_advance: false,
         hidden: Vec::new(),
         doors: Doors::default(),
-        replicas: 1,
-        hedging: Hedging::Off,
-        spot_checks: 0.0,
+        pooling: Pooling { replicas: 1, hedging: Hedging::Off, spot_checks: 0.0 },
     }
 }
 
@@ -422,4 +420,25 @@ fn who_was_let_in_before_a_reload_of_the_host_is_not_asked_about_again() {
         let_in(&enter(&mut again, ROUTE_B, B, Proof::Group)).is_empty(),
         "a secret that was passed on is not enough"
     );
+}
+
+/// A stage counts what holders have computed for it. To a host that counts from nothing on, none of that is new.
+#[test]
+fn another_session_of_a_host_and_another_host_hear_nothing_of_what_holders_did_before() {
+    let another = PeerId([9; 16]);
+    let again = || Frame::Hello(Hello { session: Session(8), ..hello() });
+    type Change = fn(&mut Peer, PeerId, Frame);
+    let changes: [(&str, Change); 3] = [
+        ("it reloads", |guest, _, again| drop(frame(guest, RelayRoute(1), HOST, again))),
+        ("another one comes", |guest, another, _| drop(on(guest, met(RelayRoute(9), another, Proof::Host)))),
+        ("this tab goes to another room", |guest, _, _| drop(on(guest, Event::Leave))),
+    ];
+    for (what, change) in changes {
+        let mut guest = guest();
+        guest.cx.holders.sent(B, 4_096);
+        frame(&mut guest, RelayRoute(1), HOST, Frame::Hello(hello()));
+        assert_eq!(guest.cx.holders.reports(|_| 0).len(), 1, "the same session");
+        change(&mut guest, another, again());
+        assert_eq!(guest.cx.holders.reports(|_| 0), [], "{what}");
+    }
 }

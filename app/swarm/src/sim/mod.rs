@@ -7,6 +7,7 @@
 
 mod annotations;
 mod churn;
+mod claims;
 mod device;
 mod engine;
 mod fault;

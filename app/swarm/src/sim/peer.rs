@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_plan::{DeviceId, PeerId, WeightUnit};
 use potluck_protocol::{AnswerPart, AnswerStop, DeviceKind, Doors, RequestId, Session, Timings};
 
+use super::claims::Orders;
 use super::device::SimDevice;
 use super::engine::{SimEngine, SimModel};
 use super::fault::Wrong;
@@ -77,6 +78,8 @@ pub(super) struct SimPeer {
     pub closed: Option<String>,
     /// What it loads, and since when.
     pub load: Option<(LoadRequest, f64)>,
+    /// What it was told to load.
+    pub orders: Orders,
     /// How many loads it has begun.
     pub loads: u64,
     /// Its next load never ends.
@@ -113,6 +116,7 @@ impl SimPeer {
             wrong: None,
             closed: None,
             load: None,
+            orders: Orders::default(),
             loads: 0,
             stuck: false,
             expecting: 0,

@@ -25,7 +25,10 @@ const OPEN_MILLIS: f64 = 5.0;
 impl World {
     pub(super) fn perform(&mut self, index: usize, action: Action) {
         match action {
-            Action::Send { to, frame } => self.send(index, to, frame),
+            Action::Send { to, frame } => {
+                self.check_claim(index, &frame);
+                self.send(index, to, frame);
+            }
             Action::OpenModel(source) => {
                 let model = Arc::new(opened(&self.model, source));
                 self.schedule(self.now + OPEN_MILLIS, index, Scheduled::Event(Event::ModelOpened(model)));

@@ -7,6 +7,7 @@ use super::device::{LogNormal, SimDevice};
 use super::engine::SimModel;
 use super::fault::Fault;
 use super::oracle::{undisturbed, undisturbed_sampled};
+use super::random::Random;
 use super::scenario::Run;
 use super::world::World;
 
@@ -14,7 +15,11 @@ const TEXT: &str = "how do bees find home?";
 const TOKENS: u32 = 30;
 const HOLDERS: u64 = 7;
 /// Of [`HOLDERS`]: the others can hold every expert once.
-const FAULTS: u64 = 4;
+const FAULTS: u32 = 4;
+/// A holder that is silent for this long is struck off, and gets other experts when it is back…
+const LONG_FREEZE_MILLIS: f64 = 6_000.0;
+/// … for whoever asks then.
+const ASKED_AGAIN_MILLIS: f64 = 12_000.0;
 /// An answer that has not ended by then hangs.
 const LIMIT_MILLIS: f64 = 300_000.0;
 
@@ -39,26 +44,37 @@ pub(crate) fn pooled_experts(seed: u64) -> Run {
     world.prompt(greedy, 1, TEXT, TOKENS, 2_500.0);
     world.ask_sampled(sampled, 1, TEXT, TOKENS, seed, 2_600.0);
     let mut event_log = vec![format!("{replicas} replicas, {hedging:?}")];
+    let mut asks_again = false;
     for (at, fault) in faults(seed) {
         event_log.push(format!("{at:7.0} ms {fault:?}"));
         world.fault(fault, at);
+        asks_again |= matches!(fault, Fault::Freeze(_, LONG_FREEZE_MILLIS));
     }
-    let ended = |world: &World, asker| world.answer(asker, 1).is_some_and(|answer| answer.end.is_some());
-    world.run(LIMIT_MILLIS, |world| ended(world, greedy) && ended(world, sampled));
     let prompt: Vec<u32> = TEXT.bytes().map(u32::from).collect();
     let count = TOKENS as usize;
-    let expected =
-        [(greedy, undisturbed(&model, &prompt, count)), (sampled, undisturbed_sampled(&model, &prompt, count, seed))];
-    let wrong = expected.iter().find_map(|(asker, tokens)| judge(&world, *asker, tokens));
+    let greedily = undisturbed(&model, &prompt, count);
+    let mut expected =
+        vec![(greedy, 1, greedily.clone()), (sampled, 1, undisturbed_sampled(&model, &prompt, count, seed))];
+    if asks_again {
+        world.prompt(greedy, 2, TEXT, TOKENS, ASKED_AGAIN_MILLIS);
+        expected.push((greedy, 2, greedily));
+    }
+    let ended = |world: &World, asker, request| world.answer(asker, request).is_some_and(|answer| answer.end.is_some());
+    world.run(LIMIT_MILLIS, |world| expected.iter().all(|(asker, request, _)| ended(world, *asker, *request)));
+    let wrong = expected.iter().find_map(|(asker, request, tokens)| judge(&world, *asker, *request, tokens));
     Run::new(seed, &world, event_log, world.violation().map(str::to_owned).or(wrong))
 }
 
-fn faults(seed: u64) -> impl Iterator<Item = (f64, Fault)> {
-    let hash = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (0..FAULTS).map(move |number| {
-        let victim = 1 + (((hash >> 20) + number * (1 + (hash >> 40) % 6)) % HOLDERS) as usize;
-        let at = 3_000.0 + 2_000.0 * number as f64 + (hash >> 8) as f64 % 500.0;
-        let fault = match (hash >> (30 + 3 * number)) % 8 {
+fn faults(seed: u64) -> Vec<(f64, Fault)> {
+    let mut random = Random(seed);
+    // Others each time: the number of holders is prime.
+    let (first, step) = (random.below(HOLDERS), 1 + random.below(HOLDERS - 1));
+    let fault = |number: u32| {
+        let victim = 1 + ((first + u64::from(number) * step) % HOLDERS) as usize;
+        let at = 3_000.0 + 2_000.0 * f64::from(number) + 500.0 * random.unit();
+        let fault = match random.below(8) {
+            // Early, so that not many rooms last for longer.
+            0 if number == 0 => Fault::Freeze(victim, LONG_FREEZE_MILLIS),
             0 => Fault::Freeze(victim, 1_500.0),
             1 => Fault::Cut(victim, 1_200.0),
             2 => Fault::Reload(victim, 700.0),
@@ -66,11 +82,12 @@ fn faults(seed: u64) -> impl Iterator<Item = (f64, Fault)> {
             _ => Fault::Kill(victim),
         };
         (at, fault)
-    })
+    };
+    (0..FAULTS).map(fault).collect()
 }
 
-fn judge(world: &World, asker: usize, expected: &[u32]) -> Option<String> {
-    let Some(answer) = world.answer(asker, 1) else { return Some(format!("device {asker} has no answer")) };
+fn judge(world: &World, asker: usize, request: u32, expected: &[u32]) -> Option<String> {
+    let Some(answer) = world.answer(asker, request) else { return Some(format!("device {asker} has no answer")) };
     match &answer.end {
         Some(AnswerStop::Length) if answer.tokens == expected => None,
         Some(AnswerStop::Length) => Some(format!("{:?} instead of {expected:?}", answer.tokens)),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use potluck_protocol::{Frame, UnixSeconds};
 
 use super::network::{Lane, Passage};
-use super::peer::device;
+use super::peer::{SimPeer, device};
 use super::world::{Scheduled, World};
 use crate::{Event, Proof, RelayRoute};
 
@@ -314,7 +314,10 @@ impl World {
                 if line.sessions.contains(&from)
                     && let Some(sender) = self.behind(from)
                 {
-                    let sender = self.peers[sender].id;
+                    let SimPeer { id: sender, is_host, .. } = self.peers[sender];
+                    if is_host {
+                        self.note_order(index, &frame);
+                    }
                     self.event(index, Event::Frame { route: from, from: sender, frame });
                 }
             }

@@ -15,7 +15,7 @@ use super::language::sampling;
 use super::peer::{Answer, SimPeer};
 use super::random::{Random, mix};
 use super::relay::{Downlink, Relay, Uplink};
-use crate::{Event, HostCommand, Membership, RelayRoute, SwarmView};
+use crate::{Event, HostCommand, Membership, Pooling, RelayRoute, SwarmView};
 
 /// A driver sends ticks this often.
 const TICK_MILLIS: f64 = 200.0;
@@ -69,9 +69,7 @@ pub struct World {
     share: Sharing,
     kv_cache: Option<KvCacheType>,
     in_advance: bool,
-    replicas: u8,
-    hedging: Hedging,
-    spot_checks: f64,
+    pooling: Pooling,
     due: BinaryHeap<Due>,
     pending: BTreeMap<u64, Scheduled>,
     sequence: u64,
@@ -95,9 +93,7 @@ impl World {
             share,
             kv_cache: None,
             in_advance: true,
-            replicas: 1,
-            hedging: Hedging::Adaptive,
-            spot_checks: 0.0,
+            pooling: Pooling { replicas: 1, hedging: Hedging::Adaptive, spot_checks: 0.0 },
             due: BinaryHeap::new(),
             pending: BTreeMap::new(),
             sequence: 0,
@@ -117,12 +113,12 @@ impl World {
 
     /// Each pooled expert has so many holders where memory allows, and stages ask them like this.
     pub fn pool_experts(&mut self, replicas: u8, hedging: Hedging) {
-        (self.replicas, self.hedging) = (replicas, hedging);
+        (self.pooling.replicas, self.pooling.hedging) = (replicas, hedging);
     }
 
     /// This share of holders' answers is computed again.
     pub fn check_answers(&mut self, share: f64) {
-        self.spot_checks = share;
+        self.pooling.spot_checks = share;
     }
 
     /// How often a peer's engine was told to drop work.
@@ -335,9 +331,7 @@ impl World {
                 in_advance: self.in_advance,
                 hidden: Vec::new(),
                 doors: peer.doors.clone(),
-                replicas: self.replicas,
-                hedging: self.hedging,
-                spot_checks: self.spot_checks,
+                pooling: self.pooling,
             }),
             false => Event::Join,
         };

@@ -1,11 +1,10 @@
 //! Experts besides those of the plan: loaded while the plan goes on, so that no device is needed that might leave.
 
-use potluck_plan::{BlockIndex, ExpertId, PeerId, PlanEpoch};
+use potluck_plan::{BlockIndex, ExpertId, PeerId, Plan, PlanEpoch};
 use potluck_protocol::{Frame, Hold, Holding, LoadFault, LoadReport, Residency, ResidencyChange};
 
 use super::{Active, Worker};
 use crate::event_context::EventContext;
-use crate::limits;
 use crate::residency;
 
 /// Names of loads for orders are above every plan's epoch (`limits::claimed_epoch`), so that neither is taken for the
@@ -31,20 +30,17 @@ impl Worker {
     /// Experts of a plan lie elsewhere from now on.
     pub fn move_experts(&mut self, residency: &Residency, cx: &mut EventContext) {
         let Residency { epoch, version, changes } = residency;
-        if !limits::is_residency(changes.len()) {
-            return;
-        }
+        let change = |plan: &mut Plan| changes.iter().for_each(|change| residency::apply(plan, *change));
         if let Some(inactive) = self.inactive.as_mut().filter(|inactive| inactive.epoch() == *epoch) {
-            changes.iter().for_each(|change| residency::apply(&mut inactive.prepare.plan, *change));
-            if let Some(executor) = &mut inactive.executor {
-                executor.move_experts(*version, changes, cx);
+            let executor = inactive.executor.as_mut();
+            if executor.is_none_or(|executor| executor.move_experts(*version, changes, cx)) {
+                change(&mut inactive.prepare.plan);
             }
         }
         if let Some(active) = self.active.as_mut().filter(|active| active.executor.epoch() == *epoch)
-            && *version > active.executor.residency()
+            && active.executor.move_experts(*version, changes, cx)
         {
-            changes.iter().for_each(|change| residency::apply(&mut active.prepare.plan, *change));
-            active.executor.move_experts(*version, changes, cx);
+            change(&mut active.prepare.plan);
         }
     }
 

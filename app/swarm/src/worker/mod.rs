@@ -6,7 +6,9 @@ mod holding;
 mod loading;
 mod standby;
 
-use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, Plan, PlanEpoch, Ticket};
+use std::collections::BTreeSet;
+
+use potluck_plan::{Bytes, Computed, ConversationId, Millis, ModelId, PeerId, Plan, PlanEpoch, WeightUnit};
 use potluck_protocol::{
     CalibrationRuns, Contribution, ExpertCall, ExpertCancel, ExpertResult, Forward, Frame, LoadFault, LoadPhase,
     LoadReport, ModelCard, Prepare, StageFaultKind, WorkerStatus,
@@ -21,8 +23,9 @@ use crate::executor::Executor;
 use crate::experts::{Holders, Settings};
 use crate::mutation::{Mutation, has_mutation};
 
-/// The upper half of a ticket is its plan's epoch, which keeps the tickets of two plans apart.
-const EPOCH_SHIFT: u32 = 32;
+/// The upper half of a ticket counts the executors of this worker, so that a late result never finds another executor's
+/// work: not even one of the same plan, which a device prepares again for other experts.
+const EXECUTOR_SHIFT: u32 = 32;
 
 #[derive(Default)]
 pub(crate) struct Worker {
@@ -31,6 +34,8 @@ pub(crate) struct Worker {
     inactive: Option<Inactive>,
     standby: Option<Standby>,
     pub newest_epoch: PlanEpoch,
+    /// Plans prepared so far: each may have an executor.
+    prepared: u32,
     pub loading: Option<LoadReport>,
     pub used: Bytes,
     /// The coordinator that waits for times, and the model.
@@ -52,6 +57,8 @@ struct Inactive {
     coordinator: PeerId,
     prepare: Prepare,
     loaded: bool,
+    /// Its executor's first.
+    first_ticket: u64,
     /// Present once it computes: the KV cache of running answers is rebuilt on it.
     executor: Option<Executor>,
 }
@@ -62,9 +69,8 @@ impl Inactive {
     }
 
     fn executor(&mut self, me: PeerId) -> &mut Executor {
-        let (coordinator, prepare) = (self.coordinator, &self.prepare);
+        let (coordinator, prepare, first_ticket) = (self.coordinator, &self.prepare, self.first_ticket);
         self.executor.get_or_insert_with(|| {
-            let first_ticket = u64::from(prepare.plan.epoch.0) << EPOCH_SHIFT;
             let (plan, width) = (prepare.plan.clone(), prepare.shape.hidden as usize);
             let settings = Settings { hedging: prepare.hedging, spot_checks: prepare.spot_checks };
             Executor::new((me, coordinator), plan, width, settings, first_ticket)
@@ -86,6 +92,7 @@ impl Worker {
             round_trips: Vec::new(),
             holders: holders.reports(|peer| active.map_or(0, |active| active.executor.open_calls(peer))),
             expert_waits: active.map(|active| active.executor.waits()).unwrap_or_default(),
+            expert_phases: active.map(|active| active.executor.phases()).unwrap_or_default(),
             holding: self.holding(),
         })
     }
@@ -133,13 +140,13 @@ impl Worker {
     }
 
     pub fn stop(&mut self, cx: &mut EventContext) {
-        *self = Worker { newest_epoch: self.newest_epoch, ..Worker::default() };
+        *self = Worker { newest_epoch: self.newest_epoch, prepared: self.prepared, ..Worker::default() };
         cx.out.act(Action::Unload);
     }
 
     pub fn prepare(&mut self, coordinator: PeerId, prepare: Prepare, cx: &mut EventContext) {
         let epoch = prepare.plan.epoch;
-        if self.knows(epoch) {
+        if self.knows(&prepare, cx.members.me) {
             self.say_prepared(coordinator, epoch, cx);
             return;
         }
@@ -158,7 +165,9 @@ impl Worker {
         if !self.keeps_active(&prepare) {
             self.drop_active(cx);
         }
-        self.inactive = Some(Inactive { coordinator, prepare, loaded: false, executor: None });
+        self.prepared += 1;
+        let first_ticket = u64::from(self.prepared) << EXECUTOR_SHIFT;
+        self.inactive = Some(Inactive { coordinator, prepare, loaded: false, first_ticket, executor: None });
         self.load(epoch, cx);
         self.loading = Some(LoadReport {
             phase: LoadPhase::Find,
@@ -170,10 +179,16 @@ impl Worker {
         cx.out.act(Action::ViewChanged);
     }
 
-    /// True for an order that was sent again because the answer to it may be lost.
-    fn knows(&self, epoch: PlanEpoch) -> bool {
-        self.inactive.as_ref().is_some_and(|inactive| inactive.epoch() == epoch)
-            || self.active.as_ref().is_some_and(|active| active.executor.epoch() == epoch)
+    /// True for an order that was sent again because the answer to it may be lost. One of a known plan with more units is
+    /// another: the experts of a device that was away lie elsewhere now, and it gets others.
+    fn knows(&self, order: &Prepare, me: PeerId) -> bool {
+        let inactive = self.inactive.iter().map(|inactive| (&inactive.prepare.plan, &inactive.prepare.shape));
+        // The executor's plan: what is being loaded besides it is not there yet.
+        let active = self.active.iter().map(|active| (active.executor.plan(), &active.prepare.shape));
+        inactive.chain(active).filter(|(known, _)| known.epoch == order.plan.epoch).any(|(known, shape)| {
+            let known: BTreeSet<WeightUnit> = known.units_for(me, shape).into_iter().collect();
+            order.plan.units_for(me, shape).iter().all(|unit| known.contains(unit))
+        })
     }
 
     fn say_prepared(&self, coordinator: PeerId, epoch: PlanEpoch, cx: &mut EventContext) {
@@ -325,9 +340,7 @@ impl Worker {
     }
 
     pub fn computed(&mut self, computed: Computed, cx: &mut EventContext) {
-        let Ticket(ticket) = computed.ticket;
-        let epoch = u32::try_from(ticket >> EPOCH_SHIFT).map(PlanEpoch).unwrap_or_default();
-        if let Some(executor) = self.executor(epoch, cx.members.me) {
+        if let Some(executor) = self.executors().find(|executor| executor.computes(computed.ticket)) {
             executor.computed(computed, cx);
         }
     }
@@ -370,3 +383,6 @@ impl Worker {
 fn is_stale(active: &Active, epoch: PlanEpoch) -> bool {
     has_mutation(Mutation::StaleEpoch) && epoch < active.executor.epoch()
 }
+
+#[cfg(test)]
+mod tests;

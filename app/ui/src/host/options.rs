@@ -24,12 +24,12 @@ pub fn Options(choice: Choice) -> impl IntoView {
 
 #[component]
 fn ShareChoice(choice: Choice) -> impl IntoView {
-    let experts = move || {
-        let here = choice.tab.get() == Tab::Here;
-        choice.model.with(|model| experts_cost(model.as_ref().filter(|_| here)))
-    };
-    let option = move |share: Sharing, name: &'static str, cost: Signal<String>| {
+    let option = move |share: Sharing| {
         let chosen = move || choice.shared() == share;
+        let hint = move || {
+            let here = choice.tab.get() == Tab::Here;
+            choice.model.with(|model| hint(share, model.as_ref().filter(|_| here)))
+        };
         view! {
             <label class="card option-card" class:card-chosen=chosen>
                 <input
@@ -40,36 +40,25 @@ fn ShareChoice(choice: Choice) -> impl IntoView {
                     // changes.
                     on:click=move |_| choice.share.set(Some(share))
                 />
-                <span class="card-words"><strong>{name}</strong><span class="hint">{move || cost.get()}</span></span>
+                <span class="card-words">
+                    <strong>{texts().sharing.of(share)}</strong>
+                    <span class="hint">{hint}</span>
+                </span>
             </label>
         }
     };
     view! {
         <fieldset class="group">
             <legend>"Share the work"</legend>
-            <div class="option-cards">
-                {option(Sharing::Fastest, "Fastest", fixed("The plan with the fastest answers. Slower devices stay as spares."))}
-                {option(Sharing::Everyone, "Everyone takes part", fixed("Every device gets work. Each one adds a network hop, so answers are slower."))}
-                {option(Sharing::Experts, "Spread the experts", Signal::derive(experts))}
-            </div>
+            <div class="option-cards">{[Sharing::Fastest, Sharing::Everyone, Sharing::Experts].map(option)}</div>
         </fieldset>
     }
 }
 
-fn fixed(text: &'static str) -> Signal<String> {
-    Signal::stored(text.to_owned())
-}
-
-/// What it costs to spread a model's experts; in general while the model is not known.
-fn experts_cost(model: Option<&Model>) -> String {
-    let held = "Other devices hold them, most of them twice, so answers go on when one leaves.";
-    match model.map(|model| (model.experts, model.blocks)) {
-        Some((None | Some(0), _)) => "This model has no experts: it gets the fastest plan.".to_owned(),
-        Some((Some(_), Some(blocks))) if blocks > 1 => {
-            format!("{held} Up to {blocks} round trips per token.")
-        }
-        _ => format!("For models with experts. {held} Up to one round trip per block and token."),
-    }
+/// What a choice means for the chosen model. The relay names no experts of a model without any.
+fn hint(share: Sharing, model: Option<&Model>) -> String {
+    let experts = model.map(|model| model.experts.unwrap_or(0));
+    texts().sharing.hint(share, experts, model.and_then(|model| model.blocks))
 }
 
 /// The type of the KV cache: memory against precision.

@@ -23,10 +23,7 @@ struct SavedDevice<'a> {
 }
 
 fn saved(status: &Status) -> Saved<'_> {
-    let device = |credit: &&'_ CreditView| credit.work.gpu_millis;
-    let mut credits: Vec<&CreditView> = status.credits.iter().collect();
-    credits.sort_by(|a, b| device(b).total_cmp(&device(a)));
-    let devices = credits.into_iter().map(|CreditView { device, name, work, .. }| SavedDevice {
+    let devices = ranked(status).into_iter().map(|CreditView { device, name, work, .. }| SavedDevice {
         device: *device,
         name,
         tokens: work.tokens,
@@ -36,11 +33,20 @@ fn saved(status: &Status) -> Saved<'_> {
     Saved { room: status.room.as_ref().map(|room| room.id.as_str()), devices: devices.collect() }
 }
 
+/// Who has computed most first, here and where it is saved.
+fn ranked(status: &Status) -> Vec<&CreditView> {
+    let mut credits: Vec<&CreditView> = status.credits.iter().collect();
+    credits.sort_by(|a, b| b.work.gpu_millis.total_cmp(&a.work.gpu_millis));
+    credits
+}
+
 /// Who has computed how much, folded until the user opens it.
 #[component]
 pub fn CreditCard() -> impl IntoView {
     let store = store();
-    let credits = Memo::new(move |_| store.room.status.with(|status| status.credits.clone()));
+    let credits = Memo::new(move |_| {
+        store.room.status.with(|status| ranked(status).into_iter().cloned().collect::<Vec<CreditView>>())
+    });
     let row = |credit: CreditView| {
         view! {
             <li class="holder">

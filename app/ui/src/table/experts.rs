@@ -35,7 +35,7 @@ pub fn ExpertsCard() -> impl IntoView {
     }
 }
 
-/// "Experts on 3 other devices: 48 round trips a token, 3.1 ms of 9.4 ms".
+/// "Experts on 3 other devices: 48 round trips per token, 3.1 ms of 9.4 ms".
 fn summary(status: &Status) -> String {
     let Some(plan) = &status.plan else { return String::new() };
     let Some(experts) = &plan.experts else { return String::new() };
@@ -54,7 +54,7 @@ fn HolderRow(holder: HolderView, name: String) -> impl IntoView {
     view! {
         <li class="holder">
             <strong class="holder-name">{name}</strong>
-            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">"no answer, asked last"</span> })}
+            {holder.is_unhealthy.then(|| view! { <span class="chip chip-slow">"does not answer in time: asked last"</span> })}
             <span class="hint">{holding_line(&holder)}</span>
             {call_times(&holder).map(|times| view! { <span class="hint">{times}</span> })}
             {residency_line(&holder).map(|line| view! { <span class="hint">{line}</span> })}
@@ -82,7 +82,7 @@ mod tests {
             ..of_tab("h")
         };
         assert_eq!(summary(&of(experts(0.0))), "Experts on 1 other device", "the second still loads, none was asked");
-        let measured = "Experts on 1 other device: 48 round trips a token, 3.1 ms of 9.4 ms";
+        let measured = "Experts on 1 other device: 48 round trips per token, 3.1 ms of 9.4 ms";
         assert_eq!(summary(&of(experts(3.1))), measured);
     }
 }

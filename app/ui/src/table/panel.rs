@@ -8,7 +8,7 @@ use super::{
     credit::CreditCard,
     experts::ExpertsCard,
     seat_list::SeatList,
-    share::{ShareSwitches, Spreading},
+    share::{ShareChoice, Spreading},
     svg::TableSvg,
     timeline::TimelineCard,
     token_path::{Help, TokenPath},
@@ -49,7 +49,7 @@ pub fn TablePanel() -> impl IntoView {
             <Help />
             <ContributeCard />
             <SeatList selected />
-            <ShareSwitches />
+            <ShareChoice />
             <CreditCard />
             <TimelineCard />
         </Show>

@@ -1,13 +1,14 @@
-//! How the work is shared: the host's switches, and what spreading the experts costs.
+//! How the work is shared: the host's choice, and what spreading the experts costs.
 
 use leptos::prelude::*;
 use potluck_panel::{Sharing, ToNode};
+use potluck_text::texts;
 
 use crate::state::store;
 
-/// The host can change how the work is shared at any time.
+/// The host can change how the work is shared at any time. Experts are offered for models that have some.
 #[component]
-pub fn ShareSwitches() -> impl IntoView {
+pub fn ShareChoice() -> impl IntoView {
     let store = store();
     let share = Memo::new(move |_| {
         store.room.status.with(|status| {
@@ -15,41 +16,40 @@ pub fn ShareSwitches() -> impl IntoView {
             status.plan.as_ref().filter(|_| host).map(|plan| plan.sharing)
         })
     });
-    let has_experts = Memo::new(move |_| {
-        store.room.status.with(|status| status.model.as_ref().is_some_and(|model| model.experts > 0))
+    // Experts a block, and blocks.
+    let sizes = Memo::new(move |_| {
+        store
+            .room
+            .status
+            .with(|status| status.model.as_ref().map(|model| (u32::from(model.experts), u32::from(model.blocks))))
     });
-    let switch = move |sharing: Sharing, name: &'static str, hint: &'static str| {
-        let change = move |event| {
-            let on = event_target_checked(&event);
-            store.send(ToNode::SetSharing(if on { sharing } else { Sharing::Fastest }));
+    let option = move |sharing: Sharing| {
+        let hint = move || {
+            let (experts, blocks) = sizes.get().unzip();
+            texts().sharing.hint(sharing, experts, blocks)
         };
         view! {
-            <label class="check share-switch">
+            <label class="check share-option">
                 <input
-                    type="checkbox"
-                    role="switch"
-                    class="switch"
+                    type="radio"
+                    name="room-share"
                     prop:checked=move || share.get() == Some(sharing)
-                    on:change=change
+                    on:change=move |_| store.send(ToNode::SetSharing(sharing))
                 />
-                <span>{name}<small class="hint">{hint}</small></span>
+                <span>{texts().sharing.of(sharing)}<small class="hint">{hint}</small></span>
             </label>
         }
     };
+    let has_experts = move || sizes.get().is_some_and(|(experts, _)| experts > 0);
     view! {
         <Show when=move || share.get().is_some()>
-            {switch(
-                Sharing::Everyone,
-                "Everyone takes part",
-                "Every device gets work. Each one adds a network hop.",
-            )}
-            <Show when=move || has_experts.get()>
-                {switch(
-                    Sharing::Experts,
-                    "Spread the experts",
-                    "Most are on two devices, so answers go on when one leaves. Up to one round trip per block and token.",
-                )}
-            </Show>
+            <fieldset class="group">
+                <legend>"Share the work"</legend>
+                {[Sharing::Fastest, Sharing::Everyone].map(option)}
+                <Show when=move || has_experts() || share.get() == Some(Sharing::Experts)>
+                    {option(Sharing::Experts)}
+                </Show>
+            </fieldset>
         </Show>
     }
 }

@@ -4,13 +4,13 @@ use potluck_panel::{ExpertsView, HolderView, LoadReport, Work};
 
 use super::{bytes, count, duration_ms, plural, rate};
 
-/// "48 round trips a token, 3.1 ms of 9.4 ms"; `None` before the first token. `token_ms`: what a token takes in all.
+/// "48 round trips per token, 3.1 ms of 9.4 ms"; `None` before the first token. `token_ms`: what a token takes in all.
 #[must_use]
 pub fn trips_line(experts: &ExpertsView, token_ms: f64) -> Option<String> {
     if experts.trips_ms <= 0.0 {
         return None;
     }
-    let trips = plural(experts.trips.round().max(1.0) as usize, "round trip a token", "round trips a token");
+    let trips = plural(experts.trips.round().max(1.0) as usize, "round trip per token", "round trips per token");
     // Tokens of several conversations share their round trips.
     let of = if token_ms > experts.trips_ms { format!(" of {}", duration_ms(token_ms)) } else { String::new() };
     Some(format!("{trips}, {}{of}", duration_ms(experts.trips_ms)))
@@ -34,13 +34,13 @@ pub fn short_line(experts: &ExpertsView) -> Option<String> {
     (experts.short > 0).then(|| format!("{all} {have} fewer than {wanted} holders. {next}"))
 }
 
-/// "3 calls in flight · 40 copies sent, 31 of them first · 2 timeouts".
+/// "3 calls in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts".
 #[must_use]
 pub fn calls_line(experts: &ExpertsView) -> String {
     let mut parts = vec![plural(experts.open_calls as usize, "call in flight", "calls in flight")];
     if experts.hedges > 0 {
-        let copies = plural(experts.hedges as usize, "copy sent", "copies sent");
-        parts.push(format!("{copies}, {} of them first", count(u64::from(experts.hedges_won))));
+        let second = plural(experts.hedges as usize, "call to a second device", "calls to a second device");
+        parts.push(format!("{second}, {} of them quicker", count(u64::from(experts.hedges_won))));
     }
     let timeouts: u32 = experts.holders.iter().map(|holder| holder.timeouts).sum();
     if timeouts > 0 {
@@ -55,10 +55,10 @@ pub fn holding_line(holder: &HolderView) -> String {
     format!("{}, {}", plural_count(holder.experts), bytes(holder.bytes.0))
 }
 
-/// "5.1 ms a call, 95% within 9.0 ms"; `None` before the first.
+/// "5.1 ms per call, 95% within 9.0 ms"; `None` before the first.
 #[must_use]
 pub fn call_times(holder: &HolderView) -> Option<String> {
-    let times = || format!("{} a call, 95% within {}", duration_ms(holder.median_ms), duration_ms(holder.slow_ms));
+    let times = || format!("{} per call, 95% within {}", duration_ms(holder.median_ms), duration_ms(holder.slow_ms));
     (holder.median_ms > 0.0).then(times)
 }
 
@@ -109,8 +109,8 @@ mod tests {
         let mut experts = experts();
         assert_eq!(trips_line(&experts, 9.4), None);
         (experts.trips, experts.trips_ms) = (47.8, 3.1);
-        assert_eq!(trips_line(&experts, 9.4).as_deref(), Some("48 round trips a token, 3.1 ms of 9.4 ms"));
-        assert_eq!(trips_line(&experts, 2.0).as_deref(), Some("48 round trips a token, 3.1 ms"), "they are shared");
+        assert_eq!(trips_line(&experts, 9.4).as_deref(), Some("48 round trips per token, 3.1 ms of 9.4 ms"));
+        assert_eq!(trips_line(&experts, 2.0).as_deref(), Some("48 round trips per token, 3.1 ms"), "they are shared");
     }
 
     #[test]
@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(calls_line(&experts), "1 call in flight");
         (experts.hedges, experts.hedges_won) = (40, 31);
         experts.holders = vec![HolderView { timeouts: 2, ..holder("a") }];
-        assert_eq!(calls_line(&experts), "1 call in flight · 40 copies sent, 31 of them first · 2 timeouts");
+        assert_eq!(
+            calls_line(&experts),
+            "1 call in flight · 40 calls to a second device, 31 of them quicker · 2 timeouts"
+        );
     }
 
     #[test]
@@ -141,7 +144,7 @@ mod tests {
         assert_eq!(holding_line(&holder), "96 experts, 310 MB");
         assert_eq!((call_times(&holder), residency_line(&holder)), (None, None));
         (holder.median_ms, holder.slow_ms, holder.ordered) = (5.1, 9.0, 64);
-        assert_eq!(call_times(&holder).as_deref(), Some("5.1 ms a call, 95% within 9.0 ms"));
+        assert_eq!(call_times(&holder).as_deref(), Some("5.1 ms per call, 95% within 9.0 ms"));
         assert_eq!(residency_line(&holder).as_deref(), Some("Loading 64 experts"));
         let (done, total) = (Bytes(34_000_000), Bytes(180_000_000));
         holder.loading = Some(LoadReport { done, total, rate: 12e6, ..LoadReport::begin(LoadPhase::Download) });

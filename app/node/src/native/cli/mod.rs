@@ -88,9 +88,7 @@ async fn run(model: &Path, options: Options) -> Result<(), String> {
         in_advance: true,
         hidden: Vec::new(),
         doors: Default::default(),
-        replicas: options.replicas,
-        hedging: options.hedging,
-        spot_checks: HostCommand::SPOT_CHECKS,
+        pooling: options.pooling(),
     };
     session.send(Input::Alone(command, options.budget, files));
     session.until_up().await?;

@@ -10,7 +10,7 @@ use potluck_panel::{KvCacheType, Sharing};
 use potluck_plan::Arithmetic;
 use potluck_planner::measures::Measure;
 use potluck_protocol::Hedging;
-use potluck_swarm::HostCommand;
+use potluck_swarm::Pooling;
 use thiserror::Error;
 
 use super::bench::BenchOptions;
@@ -167,8 +167,8 @@ pub struct Options {
     /// host, run: how work is shared: fastest, everyone or experts
     #[arg(long, value_name = "WHO", default_value = "fastest", value_parser = parse_sharing)]
     pub share: Sharing,
-    /// host: copies of each expert that are kept up where experts are spread
-    #[arg(long, value_name = "N", default_value_t = HostCommand::REPLICAS, value_parser = clap::value_parser!(u8).range(1..))]
+    /// host: on how many devices each expert lies where experts are spread and memory allows
+    #[arg(long, value_name = "N", default_value_t = Pooling::default().replicas, value_parser = clap::value_parser!(u8).range(1..))]
     pub replicas: u8,
     /// host: how many holders of an expert are asked: off (one), adaptive, or a number at once (at most 3)
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = parse_hedging)]
@@ -208,6 +208,13 @@ pub struct Options {
     pub hidden: Vec<Measure>,
 }
 
+impl Options {
+    /// How experts are pooled where this peer hosts.
+    pub(super) fn pooling(&self) -> Pooling {
+        Pooling { replicas: self.replicas, hedging: self.hedging, ..Pooling::default() }
+    }
+}
+
 impl Default for Options {
     /// The options of an empty command line.
     fn default() -> Self {
@@ -224,8 +231,8 @@ impl Default for Options {
             cache_type: None,
             arithmetic: Arithmetic::Exact,
             share: Sharing::Fastest,
-            replicas: HostCommand::REPLICAS,
-            hedging: Hedging::default(),
+            replicas: Pooling::default().replicas,
+            hedging: Pooling::default().hedging,
             name: "Native peer".to_owned(),
             gpu: None,
             gpu_index: 0,

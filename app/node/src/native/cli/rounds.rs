@@ -71,6 +71,7 @@ impl Session {
                 "prompt_tokens": timings.first().map(|timings| timings.prompt_tokens),
                 "stages": plan.map(|plan| plan.stages.len()),
                 "holders": holders(&self.status),
+                "expert_phases": plan.and_then(|plan| Some(&plan.experts.as_ref()?.phases)),
                 "expected_token_ms": plan.map(|plan| plan.token_ms),
                 "members": self.status.peers.len(),
             });

@@ -19,7 +19,7 @@ use super::rounds::is_ready;
 use super::secret_file::device_key;
 use crate::events::Inputs;
 use crate::native::{Network, platform, random};
-use crate::node::{Input, Node, NodeOptions, Pooling};
+use crate::node::{Input, Node, NodeOptions};
 
 /// The request of `--prompt`.
 const REQUEST: RequestId = RequestId(1);
@@ -72,7 +72,7 @@ impl Session {
             // Fails if the session has ended.
             let _ = sender.unbounded_send(message);
         });
-        let pooling = Pooling { replicas: options.replicas, hedging: options.hedging, ..Pooling::default() };
+        let pooling = options.pooling();
         let options_of_node = NodeOptions {
             gpu,
             page,

@@ -1,6 +1,6 @@
 //! What the planner knows of members: what they promise, what they timed, and what their stages take in use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use potluck_plan::{
     Bytes, ExpertHolder, FeedForwardShape, Millis, ModelShape, PeerId, Plan, PlanEpoch, RemoteExperts, Stage, StageId,
@@ -52,7 +52,7 @@ pub(super) struct Measures {
     epoch: PlanEpoch,
     /// Start of the current run of tokens, and the newest of them.
     used: Option<(Millis, Millis)>,
-    /// Calls that a stage's holders had answered when it last reported.
+    /// Calls that a holder had answered when a stage last reported, by stage and holder. All of them are in the room.
     answers: BTreeMap<(PeerId, PeerId), u32>,
 }
 
@@ -159,12 +159,16 @@ impl Measures {
         let Some(expert) = expert.map(|remote| room.shape.blocks[usize::from(remote.block.0)].expert_bytes()) else {
             return;
         };
-        for report in reports {
+        self.answers.retain(|(caller, holder), _| room.device(*caller).is_some() && room.device(*holder).is_some());
+        let pool: BTreeSet<&ExpertHolder> = plan.pooled().flat_map(|(.., holders)| holders).collect();
+        let is_holder = |peer: PeerId| peer != caller && pool.contains(&ExpertHolder::Peer(peer));
+        for report in reports.iter().filter(|report| is_holder(report.peer)) {
+            let Some(device) = room.device(report.peer) else { continue };
             let known = self.answers.entry((caller, report.peer)).or_default();
             let is_new = std::mem::replace(known, report.answers) != report.answers;
-            let Some(device) = room.device(report.peer).filter(|_| is_new && report.round_trip_millis > 0.0) else {
+            if !is_new || report.round_trip_millis <= 0.0 {
                 continue;
-            };
+            }
             let fresh = || PeerMeasure::new(device.speed, device.session_millis);
             let cost = expert.0 as f64 * report.experts;
             self.peers.entry(report.peer).or_insert_with(fresh).decoded(cost, report.engine_millis);
@@ -424,6 +428,7 @@ mod tests {
             links,
             coordinator: PeerId([9; 16]),
             sharing: Sharing::Fastest,
+            replicas: potluck_planner::REPLICAS,
             context: 64,
             overhead: Bytes(0),
             wire: WireType::F32,
@@ -492,7 +497,7 @@ mod tests {
         let shape = SimModel { blocks: 2, experts: 8, kv_bytes: 0 }.shape();
         let layers = Layers::from_shape(&shape, 64, WireType::F32);
         let device = |peer| Device::declared(peer, Bytes(1 << 40), 20_000.0, 1.0);
-        let devices = [device(hub), device(holder)];
+        let devices = [device(hub), device(holder), device(PeerId([3; 16]))];
         let link = Link { latency_millis: 5.0, bandwidth: 1e9 };
         let mut links = Links::default();
         [hub, holder].iter().for_each(|peer| links.set_access(*peer, AccessLink { up: link, down: link }));
@@ -528,6 +533,13 @@ mod tests {
             measures.learn_holders(&room, &plan, hub, &[report(answers)]);
             measures.learn_holders(&room, &plan, PeerId([7; 16]), &[report(answers + 1)]);
         }
+        // Neither does it believe what the stage says of itself, or of devices that hold nothing or are not there.
+        let [guest, gone] = [PeerId([3; 16]), PeerId([4; 16])];
+        for peer in [hub, guest, gone] {
+            measures.learn_holders(&room, &plan, hub, &[HolderReport { peer, ..report(50) }]);
+        }
+        assert_eq!(measures.peers.keys().collect::<Vec<_>>(), [&holder]);
+        assert_eq!(measures.answers.keys().collect::<Vec<_>>(), [&(hub, holder)]);
         // Two experts of 20 bytes in 9 ms, of which a submit takes one.
         let speed = measures.peers.get(&holder).map(|measure| measure.speed().decode);
         assert_eq!(speed, Some(40.0 / 8.0));
@@ -542,5 +554,8 @@ mod tests {
         }
         let speed = measures.peers.get(&hub).map(|measure| measure.speed().decode).unwrap_or_default();
         assert!((speed - own / 20.0).abs() < 0.5, "22 ms without submit and readback: {speed}, not {}", own / 20.0);
+        let room = Room { devices: &devices[..1], ..room };
+        measures.learn_holders(&room, &plan, hub, &[report(60)]);
+        assert!(measures.answers.is_empty(), "the holder has left: {:?}", measures.answers);
     }
 }

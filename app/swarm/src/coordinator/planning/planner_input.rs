@@ -14,6 +14,7 @@ pub(super) struct PlannerInput<'a> {
     links: Links,
     coordinator: PeerId,
     sharing: Sharing,
+    replicas: u8,
     context: u32,
 }
 
@@ -34,6 +35,7 @@ impl<'a> PlannerInput<'a> {
             links,
             coordinator: members.me,
             sharing: command.sharing,
+            replicas: command.pooling.replicas,
             context: command.context,
         }
     }
@@ -52,6 +54,7 @@ impl<'a> PlannerInput<'a> {
             links: &self.links,
             coordinator: self.coordinator,
             sharing: self.sharing,
+            replicas: self.replicas,
             context: self.context,
             overhead: self.model.overhead,
             wire: WIRE,

@@ -190,13 +190,14 @@ impl Planning {
 
     /// Has experts with too few holders loaded by more devices, while the plan goes on.
     pub fn replicate(&mut self, request: PlanRequest<'_>, cx: &mut EventContext) {
-        let Some(plan) = self.plans.up().filter(|_| self.plans.inactive.is_none()).cloned() else { return };
+        let Some(plan) = self.plans.up().filter(|_| self.plans.inactive.is_none()) else { return };
         self.replicas.follow(plan.epoch);
         self.replicas.send(cx);
         if self.replicas.looked.is_some_and(|looked| cx.now.0 - looked.0 < LOOK_MILLIS) {
             return;
         }
         self.replicas.looked = Some(cx.now);
+        let plan = plan.clone();
         let is_old = |order: &Order| cx.now.0 - order.began.0 >= GIVE_UP_MILLIS;
         let old = self.replicas.orders.iter().filter(|(_, order)| is_old(order)).map(|(peer, _)| *peer);
         old.collect::<Vec<_>>().into_iter().for_each(|peer| self.replicas.refuse(peer, cx.now));
@@ -222,7 +223,7 @@ impl Planning {
         cx: &EventContext,
     ) -> BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> {
         let mut orders: BTreeMap<PeerId, Vec<(BlockIndex, ExpertId)>> = BTreeMap::new();
-        let wanted = usize::from(request.command.replicas);
+        let wanted = usize::from(request.command.pooling.replicas);
         let shape = &request.model.shape;
         let mut few: Vec<_> = plan.pooled().filter(|(.., holders)| holders.len() < wanted).collect();
         if few.is_empty() {

@@ -154,6 +154,19 @@ fn copies_at_once_race_and_the_loser_is_cancelled() {
 }
 
 #[test]
+fn the_time_of_a_blocks_experts_ends_with_the_last_vector_that_was_needed() {
+    let mut room = replicated(Hedging::Copies(2));
+    let calls = called(&room.begin(&[0, 1]));
+    assert_eq!(calls.len(), 4, "two at once for each: {calls:?}");
+    room.now = 20.0;
+    room.answer(calls[0].2, calls[0].0, &[7.0, 7.5]);
+    room.now = 30.0;
+    let other = calls.iter().find(|call| call.1 != calls[0].1).unwrap();
+    assert!(outputs(&room.answer(other.2, other.0, &[8.0, 8.5])).is_some());
+    assert_eq!(room.dispatch.phases(), [ExpertPhase { asked: 2, passes: 1, millis: 30.0 }]);
+}
+
+#[test]
 fn a_call_is_copied_after_the_holders_own_delay_and_not_before() {
     let mut room = replicated(Hedging::Adaptive);
     // A has a tail: three of four calls take at most 10 ms.
@@ -253,7 +266,7 @@ fn all_holders_gone_at_once_is_said_at_once() {
 fn a_holder_without_the_expert_is_not_asked_again_for_it() {
     let mut room = replicated(Hedging::Adaptive);
     let calls = called(&room.begin(&[0]));
-    let steps = room.fail(calls[0].2, A, ExpertFailure::NotHere(3));
+    let steps = room.fail(calls[0].2, A, ExpertFailure::NotHere);
     assert_eq!(whom(&steps), [(B, vec![0])]);
     let steps = room.fail(called(&steps)[0].2, B, ExpertFailure::Failed);
     assert!(matches!(steps[..], [Step::Lost { .. }]), "nobody is left: {steps:?}");
@@ -265,6 +278,45 @@ fn a_busy_holder_is_asked_again_soon_if_there_is_nobody_else() {
     let calls = called(&room.begin(&[0]));
     assert_eq!(room.fail(calls[0].2, A, ExpertFailure::Busy), []);
     assert_eq!(called(&room.look(BUSY_MILLIS)), calls);
+    assert_eq!(room.holders.reports(|_| 0), [], "it has answered in time");
+    assert_eq!(called(&room.look(BUSY_MILLIS + 501.0)), calls, "the second time it has not");
+    assert_eq!(room.holders.reports(|_| 0)[0].timeouts, 1);
+}
+
+#[test]
+fn a_busy_holder_is_left_alone_while_another_one_is_asked() {
+    let mut room = replicated(Hedging::Off);
+    let calls = called(&room.begin(&[0]));
+    assert_eq!(whom(&room.fail(calls[0].2, A, ExpertFailure::Busy)), [(B, vec![0])]);
+    assert_eq!(room.look(BUSY_MILLIS), []);
+    assert_eq!(whom(&room.look(502.0)), [(B, vec![0])], "B is late, and may not have heard");
+    assert_eq!(whom(&room.look(523.0)), [(A, vec![0])], "A may have less to do by now");
+    assert_eq!(
+        room.holders.reports(|_| 0).iter().map(|report| report.peer).collect::<Vec<_>>(),
+        [B],
+        "B alone is late"
+    );
+}
+
+#[test]
+fn a_late_holder_is_asked_again_when_the_one_in_its_place_fails() {
+    let mut room = replicated(Hedging::Off);
+    let first = called(&room.begin(&[0]));
+    let second = called(&room.look(501.0));
+    assert_eq!(second[0].0, B);
+    assert_eq!(room.fail(second[0].2, B, ExpertFailure::Failed), [], "A may still answer");
+    assert_eq!(called(&room.look(1_502.0)), first, "once more, because a frame may be lost");
+    let steps = room.answer(first[0].2, A, &[1.0, 2.0]);
+    assert_eq!(outputs(&steps), Some(&[1.0, 2.0][..]));
+}
+
+#[test]
+fn holders_that_are_both_silent_are_both_asked_again() {
+    let mut room = replicated(Hedging::Off);
+    let first = called(&room.begin(&[0]));
+    let second = called(&room.look(501.0));
+    assert_eq!(called(&room.look(1_002.0)), second);
+    assert_eq!(called(&room.look(1_503.0)), first);
 }
 
 #[test]
