@@ -74,6 +74,8 @@ params! {
         width: u32,
         /// Epsilon, added to the mean square.
         epsilon: f32,
+        /// Factor of the result.
+        factor: f32,
     }
     /// Matrix times vectors, optionally with the matrices of chosen experts.
     MatVec {
@@ -217,6 +219,8 @@ params! {
         k_gain: u32,
         /// The same of the factors.
         factors: u32,
+        /// 1: kernels that normalize queries and keys normalize values too, without a gain.
+        value_norm: u32,
     }
     /// Softmax attention.
     Attention {
@@ -291,6 +295,15 @@ params! {
         used: u32,
         /// Factor of the sum.
         scale: f32,
+        /// 1: add to the output instead of overwriting it.
+        add: u32,
+    }
+    /// Learned factors.
+    ScaleBy {
+        /// Values to multiply.
+        count: u32,
+        /// Factors.
+        factors: u32,
     }
     /// Scale and soft cap of logits.
     ScaleLogits {

@@ -35,9 +35,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var a = vec2<f32>(qkv[source + first], qkv[source + first + 1u]);
     var b = vec2<f32>(qkv[source + second], qkv[source + second + 1u]);
 #if QK_NORM
-    if (!is_value) {
+    if (!is_value || params.value_norm != 0u) {
         let scale = head_scale(source);
-        if (head < params.heads) {
+        if (is_value) {
+            a = a * scale;
+            b = b * scale;
+        } else if (head < params.heads) {
             a = (a * scale) * vec2<f32>(q_gain(first), q_gain(first + 1u));
             b = (b * scale) * vec2<f32>(q_gain(second), q_gain(second + 1u));
         } else {

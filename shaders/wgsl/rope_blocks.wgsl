@@ -8,7 +8,7 @@ var<workgroup> quads: array<vec4<f32>, $THREADS>;
 // A head's norm: the factor for its values, applied before their gain.
 fn norm_scale(source: u32, is_value: bool) -> f32 {
 #if QK_NORM
-    if (!is_value) {
+    if (!is_value || params.value_norm != 0u) {
         return head_scale(source);
     }
 #endif
@@ -22,7 +22,8 @@ fn normed(source: u32, head: u32, scale: f32, i: u32) -> f32 {
     if (head < params.heads) { return (v * scale) * q_gain(i); }
     if (head < params.heads + params.kv_heads) { return (v * scale) * k_gain(i); }
 #endif
-    return v;
+    // A value's norm has no gain.
+    return v * scale;
 }
 
 // Value `i` of a head, rotated where RoPE applies.

@@ -27,7 +27,7 @@ pub struct ModelSpec {
     pub blocks: Vec<BlockSpec>,
 }
 
-/// Constant factors of a model.
+/// Factors of a model, constant but for the last.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scales {
     /// Of the embedding (Gemma: the root of the width).
@@ -38,12 +38,14 @@ pub struct Scales {
     pub logits: f32,
     /// Soft cap of the logits: `cap · tanh(logit / cap)`; 0 for none.
     pub logit_cap: f32,
+    /// Each block ends with a learned factor of the hidden vector (Gemma 4).
+    pub of_blocks: bool,
 }
 
 impl Default for Scales {
     /// No scaling at all.
     fn default() -> Self {
-        Self { embedding: 1.0, residual: 1.0, logits: 1.0, logit_cap: 0.0 }
+        Self { embedding: 1.0, residual: 1.0, logits: 1.0, logit_cap: 0.0, of_blocks: false }
     }
 }
 
@@ -94,6 +96,10 @@ pub struct AttentionSpec {
     pub norms: Norms,
     /// Norm of queries and keys before RoPE.
     pub qk_norm: QkNorm,
+    /// RMSNorm of each value head, without a gain; only beside [`QkNorm::Head`].
+    pub value_norm: bool,
+    /// There is no matrix for values: they are the keys before norm and RoPE.
+    pub values_are_keys: bool,
     /// Query, key and value have biases.
     pub qkv_bias: bool,
     /// The output projection has a bias.
@@ -119,6 +125,8 @@ impl AttentionSpec {
             head_dim,
             norms: Norms::BEFORE,
             qk_norm: QkNorm::None,
+            value_norm: false,
+            values_are_keys: false,
             qkv_bias: false,
             output_bias: false,
             rope,
@@ -273,7 +281,7 @@ pub enum FeedForwardSpec {
 pub enum Activation {
     /// `silu(gate) · up`.
     SwiGlu,
-    /// `gelu(gate) · up`, with the tangent approximation.
+    /// `gelu(gate) · up`, with the tanh approximation.
     GeGlu,
     /// SwiGLU of gpt-oss: gate at most 7, up within ±7, `gate · sigmoid(1.702 · gate) · (up + 1)`.
     ClampedSwiGlu,
@@ -297,7 +305,7 @@ impl DenseSpec {
     }
 }
 
-/// Experts, their router and what runs beside them. A norm comes before the router.
+/// Experts, their router and what runs beside them. A norm comes before them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpertsSpec {
     /// Number of experts.
@@ -314,13 +322,17 @@ pub struct ExpertsSpec {
     pub router: RouterSpec,
     /// A network beside the experts that every token passes.
     pub shared: Option<SharedSpec>,
+    /// Experts and shared network each have norms of their own before and after them, and their sum has another one
+    /// (Gemma 4).
+    pub apart: bool,
 }
 
 impl ExpertsSpec {
     /// SwiGLU experts behind a softmax router.
     pub fn new(count: u32, used: u32, intermediate: u32, normalize: bool) -> Self {
         let router = RouterSpec { normalize, ..RouterSpec::default() };
-        Self { count, used, intermediate, activation: Activation::SwiGlu, biases: false, router, shared: None }
+        let activation = Activation::SwiGlu;
+        Self { count, used, intermediate, activation, biases: false, router, shared: None, apart: false }
     }
 }
 
@@ -337,11 +349,23 @@ pub struct RouterSpec {
     pub bias: bool,
     /// Probabilities have a bias that counts for the choice only (DeepSeek-V3).
     pub selection_bias: bool,
+    /// The scores' input has a norm of its own and is divided by the root of its width (Gemma 4).
+    pub own_norm: bool,
+    /// Each expert has a learned factor of its weight.
+    pub expert_scales: bool,
 }
 
 impl Default for RouterSpec {
     fn default() -> Self {
-        Self { scoring: Scoring::Softmax, normalize: true, scale: 1.0, bias: false, selection_bias: false }
+        Self {
+            scoring: Scoring::Softmax,
+            normalize: true,
+            scale: 1.0,
+            bias: false,
+            selection_bias: false,
+            own_norm: false,
+            expert_scales: false,
+        }
     }
 }
 

@@ -69,6 +69,14 @@ pub enum TensorRole {
     UpBias,
     /// Bias of an expert's down.
     DownBias,
+    /// `blk.N.ffn_gate_inp.scale`: gain of the router's own norm.
+    RouterNorm,
+    /// `blk.N.ffn_down_exps.scale`: a factor per expert.
+    ExpertScales,
+    /// `blk.N.post_ffw_norm_2.weight`: norm of the experts' sum, where they have one of their own.
+    ExpertsPostNorm,
+    /// `blk.N.layer_output_scale.weight`: one factor of the hidden vector.
+    BlockScale,
 }
 
 impl TensorRole {

@@ -207,7 +207,7 @@ pub enum Kernel {
         kv_type: KvCacheType,
         /// How the work is divided.
         strategy: Strategy,
-        /// Quads (4 values) per head, at most 64.
+        /// Quads (4 values) per head, at most [`Kernel::MAX_QUADS`].
         quads: u16,
         /// With sinks, they are the last binding.
         extras: Extras,
@@ -249,6 +249,11 @@ pub enum Kernel {
     ExpertBias,
     /// Scale and soft cap: logits.
     ScaleLogits,
+    /// Learned factors: factors, values; then the chosen experts, whose factors they are.
+    ScaleBy {
+        /// Each value has an expert, and each expert a factor; otherwise one factor is for all.
+        expert: bool,
+    },
     /// Adds the weighted sum of expert outputs: chosen, gates, parts, out.
     Combine,
     /// Largest logit of each segment: logits, best.
@@ -265,7 +270,9 @@ impl Kernel {
     /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
     /// Largest head width of the attention kernels, in quads.
-    pub const MAX_QUADS: u16 = 64;
+    pub const MAX_QUADS: u16 = 128;
+    /// The same of the kernels that share keys between queries, whose registers wider heads would exceed.
+    pub const MAX_SHARED_QUADS: u16 = 64;
     /// Query rows per workgroup of the flash attention.
     pub const FLASH_QUERIES: u32 = 32;
 
@@ -283,6 +290,7 @@ impl Kernel {
             Self::Fused { variant, .. } => variant.threads(),
             Self::Split { .. } | Self::Merge { .. } | Self::Stream => 256,
             Self::MatMul { tile, .. } => tile.threads().0 * tile.threads().1,
+            Self::Attention { quads, .. } => u32::from(quads.max(64)),
             Self::Groups(Strategy::PerThread) => 1,
             Self::Groups(Strategy::Workgroup) => 128,
             _ => 64,
@@ -460,6 +468,8 @@ impl Kernel {
             Self::Choose { .. } => vec![Read, Write, Write, Read],
             Self::ExpertBias => vec![Read, Write, Read, Read],
             Self::ScaleLogits => vec![Write],
+            Self::ScaleBy { expert: false } => vec![Read, Write],
+            Self::ScaleBy { expert: true } => vec![Read, Write, Read],
             Self::Combine => vec![Read, Read, Read, Write],
             Self::Segments => vec![Read, Write],
             Self::Top(_) => vec![Read, Write, Write, Write],

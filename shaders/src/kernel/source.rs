@@ -44,6 +44,7 @@ fn template(name: &str) -> Option<&'static str> {
         "glu" => include_str!("../../wgsl/glu.wgsl"),
         "choose" => include_str!("../../wgsl/choose.wgsl"),
         "expert_bias" => include_str!("../../wgsl/expert_bias.wgsl"),
+        "scale_by" => include_str!("../../wgsl/scale_by.wgsl"),
         "scale_logits" => include_str!("../../wgsl/scale_logits.wgsl"),
         "rope" => include_str!("../../wgsl/rope.wgsl"),
         "rope_blocks" => include_str!("../../wgsl/rope_blocks.wgsl"),
@@ -90,6 +91,7 @@ impl Kernel {
             Self::Choose { .. } => ("choose", params::Choose::WGSL),
             Self::ExpertBias => ("expert_bias", params::ExpertBias::WGSL),
             Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
+            Self::ScaleBy { .. } => ("scale_by", params::ScaleBy::WGSL),
             Self::Router(_) => ("router", params::Router::WGSL),
             Self::Combine => ("combine", params::Combine::WGSL),
             Self::Segments => ("segments", params::Segments::WGSL),
@@ -153,6 +155,8 @@ impl Kernel {
                     Addition::Gated => define("GATE", String::new()),
                 }
             }
+            Self::ScaleBy { expert: true } => define("EXPERT", String::new()),
+            Self::ScaleBy { expert: false } => {}
             Self::Glu(glu) => define("GLU", format!("{glu:?}")),
             Self::Choose { strategy, sigmoid, biased } => {
                 define("STRATEGY", format!("{strategy:?}"));

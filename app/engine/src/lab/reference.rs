@@ -156,8 +156,13 @@ impl Reference {
         };
         let mut query = project(TensorRole::Query, TensorRole::QueryBias);
         let mut key = project(TensorRole::Key, TensorRole::KeyBias);
-        let value = project(TensorRole::Value, TensorRole::ValueBias);
+        let of_value = if a.values_are_keys { TensorRole::Key } else { TensorRole::Value };
+        let mut value = project(of_value, TensorRole::ValueBias);
         let dim = a.head_dim as usize;
+        if a.value_norm {
+            let ones = vec![1.0; dim];
+            value = value.chunks_exact(dim).flat_map(|head| kernels::norm(head, &ones, epsilon)).collect();
+        }
         let position = self.keys[block].len() as u32;
         let (frequencies, factors) = (a.rope.frequencies(), self.factors(unit, &a.rope));
         let pairs = match a.rope.pairs {
@@ -261,7 +266,14 @@ impl Reference {
         let unit = WeightUnit::Router(BlockIndex(block as u16));
         let router = &experts.router;
         let normed = self.before(unit, TensorRole::FeedForwardNorm, true, x);
-        let mut scores = kernels::matvec(self.tensor(unit, TensorRole::Router), &normed);
+        let mut scores = match router.own_norm {
+            true => {
+                let mut own = kernels::norm(x, self.tensor(unit, TensorRole::RouterNorm), self.spec.norm_epsilon);
+                own.iter_mut().for_each(|v| *v /= (self.spec.hidden as f32).sqrt());
+                kernels::matvec(self.tensor(unit, TensorRole::Router), &own)
+            }
+            false => kernels::matvec(self.tensor(unit, TensorRole::Router), &normed),
+        };
         if router.bias {
             scores = plus(scores, self.tensor(unit, TensorRole::RouterBias));
         }
@@ -272,7 +284,12 @@ impl Reference {
             normalize: router.normalize,
             scale: router.scale,
         };
-        Some((normed, kernels::choose(&scores, rule)))
+        let mut chosen = kernels::choose(&scores, rule);
+        if router.expert_scales {
+            let factors = self.tensor(unit, TensorRole::ExpertScales);
+            chosen.iter_mut().for_each(|(expert, weight)| *weight *= factors[*expert as usize]);
+        }
+        Some((normed, chosen))
     }
 
     /// Adds the feed-forward output to the hidden vector and returns the experts that were chosen, if there are any.
@@ -284,12 +301,13 @@ impl Reference {
                 let normed = self.before(unit, TensorRole::FeedForwardNorm, dense.norms.before, x);
                 let out = self.network(unit, dense.activation, false, &normed);
                 self.add(unit, dense.norms.after.then_some(TensorRole::FeedForwardPostNorm), &out, x);
+                self.end_block(unit, x);
                 None
             }
             FeedForwardSpec::Experts(experts) => {
                 let (normed, chosen) = self.choose(block, x)?;
                 let network = |unit, biases| self.network(unit, experts.activation, biases, &normed);
-                if let Some(shared) = experts.shared {
+                if let Some(shared) = experts.shared.filter(|_| !experts.apart) {
                     let unit = WeightUnit::SharedExpert(index);
                     let mut out = network(unit, false);
                     if shared.gated {
@@ -303,10 +321,38 @@ impl Reference {
                 let parts: Vec<Vec<f32>> = chosen.iter().map(|(id, _)| expert(*id)).collect();
                 let parts: Vec<&[f32]> = parts.iter().map(Vec::as_slice).collect();
                 let gates: Vec<f32> = chosen.iter().map(|(_, gate)| *gate).collect();
-                self.add(WeightUnit::Router(index), None, &kernels::combine(&parts, &gates), x);
+                let sum = kernels::combine(&parts, &gates);
+                let unit = WeightUnit::Router(index);
+                match experts.apart {
+                    true => {
+                        let sum = self.beside(index, experts.activation, &sum, x);
+                        self.add(unit, Some(TensorRole::FeedForwardPostNorm), &sum, x);
+                    }
+                    false => self.add(unit, None, &sum, x),
+                }
+                self.end_block(unit, x);
                 Some(chosen)
             }
         }
+    }
+}
+
+impl Reference {
+    /// The learned factor at the end of a block.
+    fn end_block(&self, unit: WeightUnit, x: &mut [f32]) {
+        if self.spec.scales.of_blocks {
+            let factor = self.tensor(unit, TensorRole::BlockScale)[0];
+            x.iter_mut().for_each(|v| *v *= factor);
+        }
+    }
+
+    /// The sum of experts and of the network beside them, each after its norm.
+    fn beside(&self, block: BlockIndex, activation: Activation, experts: &[f32], x: &[f32]) -> Vec<f32> {
+        let (router, shared) = (WeightUnit::Router(block), WeightUnit::SharedExpert(block));
+        let normed = self.before(shared, TensorRole::FeedForwardNorm, true, x);
+        let out = self.network(shared, activation, false, &normed);
+        let out = self.before(shared, TensorRole::FeedForwardPostNorm, true, &out);
+        plus(self.before(router, TensorRole::ExpertsPostNorm, true, experts), &out)
     }
 }
 

@@ -150,6 +150,7 @@ impl Core {
         all.extend(dense.norms.before.then(|| self.profile.norm()));
         all.insert(activation(dense.activation));
         all.extend(addition);
+        all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
         let how = |role| match role {
             TensorRole::Down => (Operand::Plain, added),
             _ => (Operand::Plain, fuses.then_some(Job::Gated)),
@@ -162,7 +163,7 @@ impl Core {
         let Some(experts) = self.spec.experts(block) else { return };
         if let (WeightUnit::SharedExpert(_), Some(shared)) = (unit, experts.shared) {
             let gated = shared.gated.then(|| self.profile.residual(Addition::Gated));
-            let addition = gated.or_else(|| self.addition_kernel(false));
+            let addition = gated.or_else(|| self.addition_kernel(experts.apart));
             let added = addition.is_none().then_some(Job::Added);
             let fuses = experts.activation == Activation::SwiGlu;
             all.insert(activation(experts.activation));
@@ -175,9 +176,13 @@ impl Core {
             return self.matrix_kernels(unit, how, all);
         }
         all.extend([self.profile.norm(), self.profile.router(&experts.router), Kernel::Combine]);
+        all.extend(experts.router.expert_scales.then_some(Kernel::ScaleBy { expert: true }));
+        all.extend(self.spec.scales.of_blocks.then_some(Kernel::ScaleBy { expert: false }));
+        all.extend(experts.apart.then(|| self.profile.norm_part()));
+        all.extend(experts.apart.then(|| self.profile.residual(Addition::Normed)));
         let how = |_| match experts.router.bias {
             true => (Operand::Bias, None),
-            false => (Operand::Plain, Some(Job::Normed)),
+            false => (Operand::Plain, (!experts.router.own_norm).then_some(Job::Normed)),
         };
         self.matrix_kernels(unit, how, all);
     }

@@ -87,6 +87,8 @@ pub(crate) enum Scratch {
     Gate,
     Up,
     Parts,
+    /// The sum of experts and shared network before its norm, where it has one.
+    Sum,
     Scores,
     Chosen,
     Gates,

@@ -26,12 +26,25 @@ pub(crate) struct Widths {
     pub shared: u64,
     pub used: u64,
     pub experts: u64,
+    /// Some block's experts and shared network have norms of their own.
+    pub apart: bool,
 }
 
 impl Widths {
     pub fn of(spec: &ModelSpec) -> Widths {
         let hidden = u64::from(spec.hidden);
-        let mut w = Widths { hidden, query: 0, qkv: 0, heads: 0, dense: 0, expert: 0, shared: 0, used: 0, experts: 0 };
+        let mut w = Widths {
+            hidden,
+            query: 0,
+            qkv: 0,
+            heads: 0,
+            dense: 0,
+            expert: 0,
+            shared: 0,
+            used: 0,
+            experts: 0,
+            apart: false,
+        };
         for (index, block) in spec.blocks.iter().enumerate() {
             let a = spec.attention(index);
             let dim = u64::from(a.head_dim);
@@ -42,6 +55,7 @@ impl Widths {
                 FeedForwardSpec::Dense(dense) => w.dense = w.dense.max(u64::from(dense.intermediate)),
                 FeedForwardSpec::Experts(experts) => {
                     w.expert = w.expert.max(u64::from(experts.intermediate));
+                    w.apart |= experts.apart;
                     w.used = w.used.max(u64::from(experts.used));
                     w.experts = w.experts.max(u64::from(experts.count));
                     w.shared = w.shared.max(experts.shared.map_or(0, |shared| u64::from(shared.intermediate)));
@@ -121,6 +135,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::Gate, inner * 4),
         (Scratch::Up, inner * 4),
         (Scratch::Parts, pairs * w.hidden * 4),
+        (Scratch::Sum, if routes && w.apart { rows * w.hidden * 4 } else { 0 }),
         (Scratch::Scores, if routes { rows * w.experts * 4 } else { 0 }),
         (Scratch::Chosen, pairs * 4),
         (Scratch::Gates, pairs * 4),
@@ -137,7 +152,7 @@ pub(crate) fn scratch_sizes(
         (Scratch::DecodeSteps, u64::from(potluck_plan::Work::MAX_STEPS) * 16),
     ];
     let mut sizes = BTreeMap::new();
-    for (scratch, bytes) in needed {
+    for (scratch, bytes) in needed.into_iter().filter(|&(scratch, _)| scratch != Scratch::Sum || w.apart) {
         let size = sizes.entry(scratch.home()).or_default();
         *size = align(bytes.max(1)).max(*size);
     }

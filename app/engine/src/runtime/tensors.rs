@@ -1,6 +1,6 @@
 //! What each unit must contain: formats, shapes and sizes, checked against the model's description.
 
-use potluck_model::{ExpertsSpec, ModelSpec, Part, UnitTensor};
+use potluck_model::{ExpertsSpec, ModelSpec, Part, QkNorm, UnitTensor};
 use potluck_plan::{KvCacheType, WeightUnit};
 use potluck_shaders::{Format, Kernel, MAX_EXPERTS};
 
@@ -73,6 +73,9 @@ pub fn check_model(spec: &ModelSpec, kv_type: KvCacheType) -> Result<(), LayoutE
         let max = u32::from(Kernel::MAX_QUADS) * 4;
         if a.head_dim == 0 || !a.head_dim.is_multiple_of(4) || a.head_dim > max {
             return no(format!("Block {index} has heads of {} values; multiples of 4 up to {max} work.", a.head_dim));
+        }
+        if a.value_norm && a.qk_norm != QkNorm::Head {
+            return no(format!("Block {index} normalizes values, but not each query and key head."));
         }
         if !kv_type.takes(a.head_dim) {
             return no(format!(

@@ -14,6 +14,7 @@ mod ernie4_5;
 mod exaone4;
 mod gemma2;
 mod gemma3;
+mod gemma4;
 mod glm4;
 mod glm4moe;
 mod gpt_oss;
@@ -50,10 +51,24 @@ impl Description {
     /// The full name of a tensor.
     pub(crate) fn tensor_name(&self, unit: WeightUnit, role: TensorRole) -> String {
         let own = self.names.iter().find(|(of, _)| *of == role).map(|(_, name)| *name);
-        let name = own.unwrap_or_else(|| usual_name(unit, role));
+        let name = own.or_else(|| self.name_apart(unit, role)).unwrap_or_else(|| usual_name(unit, role));
         match unit.block() {
             Some(block) if !is_global(role) => format!("blk.{}.{name}", block.0),
             _ => name.to_string(),
+        }
+    }
+}
+
+impl Description {
+    /// Names in blocks whose experts and shared network have norms of their own: that network is named as a dense one.
+    fn name_apart(&self, unit: WeightUnit, role: TensorRole) -> Option<&'static str> {
+        let block = unit.block()?;
+        self.spec.experts(usize::from(block.0)).filter(|experts| experts.apart)?;
+        match (unit, role) {
+            (WeightUnit::Router(_), TensorRole::FeedForwardNorm) => Some("pre_ffw_norm_2.weight"),
+            (WeightUnit::SharedExpert(_), TensorRole::FeedForwardPostNorm) => Some("post_ffw_norm_1.weight"),
+            (WeightUnit::SharedExpert(_), _) => Some(usual_name(WeightUnit::Dense(block), role)),
+            _ => None,
         }
     }
 }
@@ -104,6 +119,10 @@ fn usual_name(unit: WeightUnit, role: TensorRole) -> &'static str {
         (GateBias, _) => "ffn_gate_exps.bias",
         (UpBias, _) => "ffn_up_exps.bias",
         (DownBias, _) => "ffn_down_exps.bias",
+        (RouterNorm, _) => "ffn_gate_inp.scale",
+        (ExpertScales, _) => "ffn_down_exps.scale",
+        (ExpertsPostNorm, _) => "post_ffw_norm_2.weight",
+        (BlockScale, _) => "layer_output_scale.weight",
     }
 }
 
@@ -147,6 +166,8 @@ architectures! {
     Gemma2 = "gemma2" => gemma2::describe,
     /// `gemma3`: windows in five of six blocks, with a rotation of their own.
     Gemma3 = "gemma3" => gemma3::describe,
+    /// `gemma4`: heads by kind of block, values without a matrix, experts beside a network.
+    Gemma4 = "gemma4" => gemma4::describe,
     /// `smollm3`: every fourth block does not rotate.
     SmolLm3 = "smollm3" => smollm3::describe,
     /// `internlm2`.
@@ -195,7 +216,7 @@ const MISSING: &[(&[&str], &str)] = &[
     ),
     (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
     (&["deepseek2", "deepseek32", "glm-dsa", "minicpm3", "plm"], "multi-head latent attention"),
-    (&["gemma3n", "gemma4"], "embeddings per block and keys shared between blocks"),
+    (&["gemma3n"], "embeddings per block and keys shared between blocks"),
     (&["llama4"], "experts that weigh their input, and attention in chunks"),
     (
         &[

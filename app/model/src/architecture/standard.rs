@@ -12,7 +12,7 @@ use crate::{
 /// Limit on experts per block, far above any real model.
 const MAX_EXPERTS: u32 = 4096;
 /// Limit on widths, so that a product of two fits 64 bits and a sum fits 32 bits.
-const MAX_WIDTH: u32 = 1 << 20;
+pub(super) const MAX_WIDTH: u32 = 1 << 20;
 /// YaRN's limits where a file names none (Peng et al. 2023, section 3.2).
 const YARN_TURNS: (f32, f32) = (32.0, 1.0);
 
@@ -78,7 +78,8 @@ impl Source<'_> {
         self.tensors.has(&format!("blk.{block}.{name}"))
     }
 
-    fn optional_sizes(&self, key: &str, blocks: u32) -> Result<Vec<u32>, ModelError> {
+    /// One size per block; none if the key is absent.
+    pub(super) fn optional_sizes(&self, key: &str, blocks: u32) -> Result<Vec<u32>, ModelError> {
         if self.keys.has(key) { self.keys.sizes(key, blocks, MAX_WIDTH) } else { Ok(Vec::new()) }
     }
 

@@ -51,6 +51,9 @@ pub fn rope(
                 }
                 reference::rotate_by(&mut values, positions[row], &frequencies, MAGNITUDE, pairs, divisors_used);
             }
+            if kind == 2 && qk_norm {
+                values = reference::norm(&values, &vec![1.0; dim], 1e-5);
+            }
             if kind == 0 {
                 let warmth = 1.0 + GROWTH * (1.0 + (positions[row] / STEP) as f32).ln();
                 values.iter_mut().for_each(|v| *v *= warmth);
@@ -87,6 +90,7 @@ pub fn rope(
         q_gain: 0,
         k_gain: dim as u32,
         factors: 2 * dim as u32,
+        value_norm: 1,
     };
     let expected = if output > 0 && kv_type != KvCacheType::F32 {
         Expected::Cached(kv_type, dim, expected)

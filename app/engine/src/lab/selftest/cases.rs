@@ -47,7 +47,8 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],
         Kernel::SwiGlu | Kernel::Glu(_) => vec![glu(kernel)],
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
-        Kernel::Combine => vec![combine(kernel)],
+        Kernel::Combine => vec![combine(kernel, true), combine(kernel, false)],
+        Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
         Kernel::Segments => vec![segments(kernel)],
         Kernel::Top(strategy) => vec![top(kernel, strategy, 2), top(kernel, strategy, 3)],
         Kernel::Stream => Vec::new(),
@@ -108,8 +109,8 @@ fn norm(kernel: Kernel, strategy: Strategy) -> Case {
     let x = random.floats(5 * width);
     let gain = random.floats(width);
     let rows = x.chunks_exact(width).skip(2).take(n);
-    let expected = rows.flat_map(|row| reference::norm(row, &gain, 1e-5)).collect();
-    let params = params::Norm { n: n as u32, first: 2, width: width as u32 / 4, epsilon: 1e-5 };
+    let expected = rows.flat_map(|row| reference::norm(row, &gain, 1e-5)).map(|v| 0.5 * v).collect();
+    let params = params::Norm { n: n as u32, first: 2, width: width as u32 / 4, epsilon: 1e-5, factor: 0.5 };
     let bindings = vec![raw(&x), raw(&gain), zeros(n * width)];
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 2, floats(expected))
 }
@@ -276,14 +277,14 @@ fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> C
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1 + what, expected)
 }
 
-fn combine(kernel: Kernel) -> Case {
+fn combine(kernel: Kernel, add: bool) -> Case {
     let mut random = Random(10);
     let (n, width, used) = (3usize, 52usize, 3usize);
     let chosen = [0u32, 1, 2, 3, 4, 5, NO_SLOT, 2, 4];
     let gates = random.floats(n * used);
     let parts = random.floats(n * used * width);
     let before = random.floats(n * width);
-    let mut expected = before.clone();
+    let mut expected = if add { before.clone() } else { vec![0.0; before.len()] };
     for (pair, &expert) in chosen.iter().enumerate() {
         if expert < 6 {
             for i in 0..width {
@@ -291,7 +292,14 @@ fn combine(kernel: Kernel) -> Case {
             }
         }
     }
-    let params = params::Combine { n: n as u32, width: width as u32 / 4, experts: 6, used: used as u32, scale: 0.5 };
+    let params = params::Combine {
+        n: n as u32,
+        width: width as u32 / 4,
+        experts: 6,
+        used: used as u32,
+        scale: 0.5,
+        add: u32::from(add),
+    };
     let bindings = vec![raw(&chosen), raw(&gates), raw(&parts), raw(&before)];
     let x = (n * width / 4).div_ceil(kernel.threads() as usize) as u32;
     case(kernel, bindings, params, (x, 1), 3, floats(expected))

@@ -122,3 +122,16 @@ pub fn scale_logits(kernel: Kernel, cap: f32) -> Case {
     let params = params::ScaleLogits { count: 1001, scale: 0.5, cap };
     case(kernel, vec![raw(&logits)], params, (1001u32.div_ceil(kernel.threads()), 1), 0, floats(expected))
 }
+
+pub fn scale_by(kernel: Kernel, expert: bool) -> Case {
+    let mut random = Random(26);
+    let (values, factors) = (random.floats(101), random.floats(7));
+    let chosen: Vec<u32> = (0..values.len() as u32).map(|i| i * 3 % 7).collect();
+    let factor = |i: usize| if expert { factors[chosen[i] as usize] } else { factors[0] };
+    let expected = values.iter().enumerate().map(|(i, v)| v * factor(i)).collect();
+    let params = params::ScaleBy { count: values.len() as u32, factors: factors.len() as u32 };
+    let x = params.count.div_ceil(kernel.threads());
+    let mut bindings = vec![raw(&factors), raw(&values)];
+    bindings.extend(expert.then(|| raw(&chosen)));
+    case(kernel, bindings, params, (x, 1), 1, floats(expected))
+}

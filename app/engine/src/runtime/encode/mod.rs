@@ -92,7 +92,12 @@ impl Core {
 
     /// RMSNorm of `n` batch rows from `first` into `Scratch::Normed`.
     fn norm(&mut self, rec: &mut Recorder, gain: &Slice, first: u32, n: u32) {
-        let params = params::Norm { n, first, width: self.spec.hidden / 4, epsilon: self.spec.norm_epsilon };
+        self.norm_times(rec, gain, 1.0, (first, n));
+    }
+
+    /// The same, times a factor.
+    fn norm_times(&mut self, rec: &mut Recorder, gain: &Slice, factor: f32, (first, n): (u32, u32)) {
+        let params = params::Norm { n, first, width: self.spec.hidden / 4, epsilon: self.spec.norm_epsilon, factor };
         let kernel = self.profile.norm();
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
         let (x, y) = (self.scratch(Scratch::Hidden), self.scratch(Scratch::Normed));
@@ -201,15 +206,39 @@ impl Core {
     }
 
     /// Adds `n` vectors to the hidden ones, by way of a norm's gain or of scores.
-    fn residual(&mut self, rec: &mut Recorder, (how, operand): (Addition, Option<&Slice>), x: &Slice, n: u32) {
-        let (width, scale, epsilon) = (self.spec.hidden / 4, self.spec.scales.residual, self.spec.norm_epsilon);
-        let params = params::Residual { n, width, scale, epsilon };
+    fn residual(&mut self, rec: &mut Recorder, how: (Addition, Option<&Slice>), x: &Slice, n: u32) {
+        let (hidden, scale) = (self.scratch(Scratch::Hidden), self.spec.scales.residual);
+        self.add_to(rec, how, (x, &hidden), scale, n);
+    }
+
+    /// Adds `n` vectors, times a factor, to others.
+    fn add_to(
+        &mut self,
+        rec: &mut Recorder,
+        (how, operand): (Addition, Option<&Slice>),
+        (x, y): (&Slice, &Slice),
+        scale: f32,
+        n: u32,
+    ) {
+        let params = params::Residual { n, width: self.spec.hidden / 4, scale, epsilon: self.spec.norm_epsilon };
         let kernel = self.profile.residual(how);
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        let hidden = self.scratch(Scratch::Hidden);
-        let mut bindings = vec![x, &hidden];
+        let mut bindings = vec![x, y];
         bindings.extend(operand);
         rec.dispatch(&mut self.tools(), kernel, &bindings, &params, groups, 1);
+    }
+
+    /// The learned factor at the end of a block, of a unit that has one.
+    fn end_block(&mut self, rec: &mut Recorder, layout: &Layout, unit: WeightUnit, n: u32) -> Result<(), EngineError> {
+        if self.spec.scales.of_blocks {
+            let factor = self.vector(layout, unit, TensorRole::BlockScale)?;
+            let hidden = self.scratch(Scratch::Hidden);
+            let params = params::ScaleBy { count: n * self.spec.hidden, factors: 1 };
+            let kernel = Kernel::ScaleBy { expert: false };
+            let groups = Self::groups(kernel, params.count);
+            rec.dispatch(&mut self.tools(), kernel, &[&factor, &hidden], &params, groups, 1);
+        }
+        Ok(())
     }
 
     /// Attention with its norms and projections, added to the hidden vectors.
@@ -260,7 +289,11 @@ impl Core {
         let parts = [
             (TensorRole::Query, TensorRole::QueryBias, 0),
             (TensorRole::Key, TensorRole::KeyBias, a.heads * a.head_dim),
-            (TensorRole::Value, TensorRole::ValueBias, (a.heads + a.kv_heads) * a.head_dim),
+            (
+                if a.values_are_keys { TensorRole::Key } else { TensorRole::Value },
+                TensorRole::ValueBias,
+                (a.heads + a.kv_heads) * a.head_dim,
+            ),
         ];
         if a.norms.before {
             let gain = self.vector(layout, unit, TensorRole::AttentionNorm)?;
@@ -343,6 +376,7 @@ impl Core {
             magnitude: a.rope.magnitude,
             growth: temperature.map_or(0.0, |temperature| temperature.scale),
             step: temperature.map_or(0, |temperature| temperature.step),
+            value_norm: u32::from(a.value_norm),
             ..Default::default()
         };
         match (qk_norm, factors) {
@@ -443,7 +477,8 @@ impl Core {
         let up = self.scratch(Scratch::Up);
         let norm = dense.norms.after.then_some(TensorRole::FeedForwardPostNorm);
         let out = Output { unit, matrix: TensorRole::Down, bias: None, norm, x: &up };
-        self.add_output(rec, layout, out, batch)
+        self.add_output(rec, layout, out, batch)?;
+        self.end_block(rec, layout, unit, batch.n)
     }
 
     /// `activation(gate) · up` of some vectors into `Scratch::Up`, in separate steps.
