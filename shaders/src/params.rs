@@ -237,8 +237,8 @@ params! {
         /// Soft cap of the scores, for kernels with one.
         cap: f32,
     }
-    /// SwiGLU.
-    SwiGlu {
+    /// Activation.
+    Glu {
         /// Quads of values.
         quads: u32,
     }

@@ -77,7 +77,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             place += select(0u, 1u, other > value || (other == value && i < e));
         }
         if (place < params.used) {
-            best[place] = max(values[e], 0.0);
+            best[place] = select(values[e], 0.0, value == LOWEST);
             chosen[out + place] = select(e, NO_EXPERT, value == LOWEST);
         }
     }

@@ -79,7 +79,6 @@ impl Taker<'_, '_, '_> {
             return self.tensors.shared_rows(part, &name, part.rows, 2 * part.rows);
         }
         match part.role {
-            TensorRole::SharedRouter => self.tensors.row(part.role, &name, part.cols),
             role if role.is_vector() => self.tensors.vector(role, &name, part.cols),
             role => self.tensors.matrix(role, &name, part.cols, part.rows),
         }

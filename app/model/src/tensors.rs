@@ -73,11 +73,6 @@ impl<'a> Tensors<'a> {
         Ok(UnitTensor { cols: part.cols, ..all })
     }
 
-    /// A matrix of one row, which files store as a vector of any weight type.
-    pub(crate) fn row(&mut self, role: TensorRole, name: &str, cols: u32) -> Result<UnitTensor, ModelError> {
-        self.matrix(role, name, cols, 1)
-    }
-
     /// An `F32` vector.
     pub(crate) fn vector(&mut self, role: TensorRole, name: &str, len: u32) -> Result<UnitTensor, ModelError> {
         let tensor = self.take(name)?;

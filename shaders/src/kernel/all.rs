@@ -8,11 +8,13 @@ use super::{Addition, Extras, Glu, Job, Kernel, Operand, Pairs, Strategy, Vector
 use crate::{Format, KernelVariant, Lanes, Tile};
 
 /// Extras of attention: none, those that models have, and all.
-const EXTRAS: [Extras; 5] = [
+const EXTRAS: [Extras; 7] = [
     Extras::NONE,
     Extras { window: true, cap: false, sinks: false },
     Extras { window: false, cap: true, sinks: false },
     Extras { window: false, cap: false, sinks: true },
+    Extras { window: true, cap: true, sinks: false },
+    Extras { window: true, cap: false, sinks: true },
     Extras { window: true, cap: true, sinks: true },
 ];
 
@@ -20,9 +22,8 @@ impl Kernel {
     /// Every variant in use, with head widths of `quads` for the attention kernels.
     pub fn all(quads: &[u16]) -> Vec<Kernel> {
         let strategies = [Strategy::PerThread, Strategy::Workgroup];
-        let mut all =
-            vec![Self::SwiGlu, Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
-        all.extend([Glu::Gelu, Glu::Clamped].map(Self::Glu));
+        let mut all = vec![Self::Combine, Self::Segments, Self::Stream, Self::ExpertBias, Self::ScaleLogits];
+        all.extend([Glu::Silu, Glu::Gelu, Glu::Clamped].map(Self::Glu));
         all.extend([false, true].map(|expert| Self::ScaleBy { expert }));
         for format in Format::ALL {
             all.push(Self::Embed(format));

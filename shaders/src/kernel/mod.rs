@@ -95,10 +95,12 @@ impl Extras {
     pub const NONE: Self = Self { window: false, cap: false, sinks: false };
 }
 
-/// Activations that are not [`Kernel::SwiGlu`].
+/// What a network does between its products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Glu {
-    /// `gelu(gate) · up`, with the tangent approximation.
+    /// SwiGLU: `silu(gate) · up`.
+    Silu,
+    /// `gelu(gate) · up`, with the tanh approximation.
     Gelu,
     /// gpt-oss: `gate · sigmoid(1.702 · gate) · (up + 1)` of clamped values.
     Clamped,
@@ -230,9 +232,7 @@ pub enum Kernel {
         /// What the output goes through.
         addition: Addition,
     },
-    /// SwiGLU: gate, up.
-    SwiGlu,
-    /// Another activation: gate, up.
+    /// Activation: gate, up.
     Glu(Glu),
     /// Expert router: scores, chosen, gates.
     Router(Strategy),
@@ -463,7 +463,7 @@ impl Kernel {
             Self::NormPart(_) => vec![Write, Read],
             Self::Residual { addition: Addition::Scaled, .. } => vec![Read, Write],
             Self::Residual { .. } => vec![Read, Write, Read],
-            Self::SwiGlu | Self::Glu(_) => vec![Read, Write],
+            Self::Glu(_) => vec![Read, Write],
             Self::Router(_) | Self::Choose { biased: false, .. } => vec![Read, Write, Write],
             Self::Choose { .. } => vec![Read, Write, Write, Read],
             Self::ExpertBias => vec![Read, Write, Read, Read],

@@ -1,6 +1,6 @@
 //! Kernel names for reports.
 
-use super::{Extras, Kernel, Operand, Strategy, VectorStrategy};
+use super::{Extras, Glu, Kernel, Operand, Strategy, VectorStrategy};
 use crate::{KernelVariant, Lanes, TileKind};
 
 impl Extras {
@@ -63,7 +63,7 @@ impl Kernel {
             Self::Residual { strategy, addition } => {
                 format!("residual {} {}", format!("{addition:?}").to_lowercase(), how(strategy))
             }
-            Self::SwiGlu => "swiglu".into(),
+            Self::Glu(Glu::Silu) => "swiglu".into(),
             Self::Glu(glu) => format!("glu {}", format!("{glu:?}").to_lowercase()),
             Self::Router(strategy) => format!("router {}", how(strategy)),
             Self::Choose { strategy, sigmoid, biased } => format!(

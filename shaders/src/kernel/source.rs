@@ -50,7 +50,6 @@ fn template(name: &str) -> Option<&'static str> {
         "rope_blocks" => include_str!("../../wgsl/rope_blocks.wgsl"),
         "attention" => include_str!("../../wgsl/attention.wgsl"),
         "flash" => include_str!("../../wgsl/flash.wgsl"),
-        "swiglu" => include_str!("../../wgsl/swiglu.wgsl"),
         "router" => include_str!("../../wgsl/router.wgsl"),
         "combine" => include_str!("../../wgsl/combine.wgsl"),
         "segments" => include_str!("../../wgsl/segments.wgsl"),
@@ -84,10 +83,9 @@ impl Kernel {
             Self::Rope { .. } => ("rope", params::Rope::WGSL),
             Self::Attention { .. } => ("attention", params::Attention::WGSL),
             Self::FlashAttention { .. } => ("flash", params::Attention::WGSL),
-            Self::SwiGlu => ("swiglu", params::SwiGlu::WGSL),
             Self::NormPart(_) => ("norm_part", params::NormPart::WGSL),
             Self::Residual { .. } => ("residual", params::Residual::WGSL),
-            Self::Glu(_) => ("glu", params::SwiGlu::WGSL),
+            Self::Glu(_) => ("glu", params::Glu::WGSL),
             Self::Choose { .. } => ("choose", params::Choose::WGSL),
             Self::ExpertBias => ("expert_bias", params::ExpertBias::WGSL),
             Self::ScaleLogits => ("scale_logits", params::ScaleLogits::WGSL),
@@ -299,7 +297,7 @@ impl Kernel {
                     define(name, value.to_string());
                 }
             }
-            Self::SwiGlu | Self::Combine | Self::Segments | Self::Stream | Self::ExpertBias | Self::ScaleLogits => {}
+            Self::Combine | Self::Segments | Self::Stream | Self::ExpertBias | Self::ScaleLogits => {}
         }
         let text = template(name).expect("every kernel names an existing template");
         preprocess(text, &definitions, &template).expect("templates are checked for every variant by a test")

@@ -153,7 +153,7 @@ impl Core {
             Then::Nothing => ResultLayout::new(Kind::Done, vec![(Scratch::Hidden, 0, 4)]),
             Then::Hidden => ResultLayout::new(Kind::Hidden, vec![(Scratch::Hidden, 0, vectors)]),
             Then::Route(block) => {
-                let (used, ..) = self.routing(*block)?;
+                let (used, _) = self.routing(*block)?;
                 let pairs = u64::from(rows) * u64::from(used) * 4;
                 let parts = vec![
                     (Scratch::Hidden, 0, vectors),

@@ -159,9 +159,9 @@ architectures! {
     /// `qwen3moe`.
     Qwen3Moe = "qwen3moe" => qwen3::describe,
     /// The text part of `qwen3vl`: text gives all sections of its rotation the same position.
-    Qwen3Vl = "qwen3vl" => qwen3::describe_text,
+    Qwen3Vl = "qwen3vl" => qwen3::describe,
     /// The text part of `qwen3vlmoe`.
-    Qwen3VlMoe = "qwen3vlmoe" => qwen3::describe_text,
+    Qwen3VlMoe = "qwen3vlmoe" => qwen3::describe,
     /// `gemma2`: windows in every second block, soft caps, norms before and after.
     Gemma2 = "gemma2" => gemma2::describe,
     /// `gemma3`: windows in five of six blocks, with a rotation of their own.

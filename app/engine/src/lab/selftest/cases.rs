@@ -41,11 +41,15 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::NormPart(strategy) => vec![general::norm_part(kernel, strategy)],
         Kernel::Residual { strategy, addition } => vec![general::residual(kernel, strategy, addition)],
         Kernel::Choose { strategy, sigmoid, biased } => {
-            (0..4).map(|i| general::choose(kernel, strategy, (sigmoid, biased), i % 2 == 0, i / 2)).collect()
+            let case = |(i, few): (usize, bool)| {
+                general::choose(kernel, strategy, (sigmoid, biased), (i % 2 == 0, few), i / 2)
+            };
+            let usual = (0..4).map(|i| (i, false));
+            usual.chain((0..4).filter(|_| biased).map(|i| (i, true))).map(case).collect()
         }
         Kernel::ExpertBias => vec![general::expert_bias(kernel)],
         Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],
-        Kernel::SwiGlu | Kernel::Glu(_) => vec![glu(kernel)],
+        Kernel::Glu(_) => vec![glu(kernel)],
         Kernel::Router(strategy) => (0..4).map(|i| router(kernel, strategy, i % 2 == 0, i / 2)).collect(),
         Kernel::Combine => vec![combine(kernel, true), combine(kernel, false)],
         Kernel::ScaleBy { expert } => vec![general::scale_by(kernel, expert)],
@@ -256,7 +260,7 @@ fn glu(kernel: Kernel) -> Case {
     };
     let bindings = vec![raw(&gate), raw(&up)];
     let x = 75u32.div_ceil(kernel.threads());
-    case(kernel, bindings, params::SwiGlu { quads: 75 }, (x, 1), 1, floats(expected))
+    case(kernel, bindings, params::Glu { quads: 75 }, (x, 1), 1, floats(expected))
 }
 
 fn router(kernel: Kernel, strategy: Strategy, normalize: bool, what: usize) -> Case {

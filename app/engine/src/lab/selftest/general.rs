@@ -52,12 +52,12 @@ pub fn residual(kernel: Kernel, strategy: Strategy, addition: Addition) -> Case 
     case(kernel, bindings, params, by_row(kernel, strategy, n as u32), 1, floats(expected))
 }
 
-/// Tests the chosen experts, or their weights.
+/// Tests the chosen experts, or their weights. With `few`, fewer biases are numbers than a token uses experts.
 pub fn choose(
     kernel: Kernel,
     strategy: Strategy,
     (sigmoid, biased): (bool, bool),
-    normalize: bool,
+    (normalize, few): (bool, bool),
     what: usize,
 ) -> Case {
     let mut random = Random(23);
@@ -66,8 +66,18 @@ pub fn choose(
     let scores: Vec<f32> = (0..n * experts).map(|i| ((i * 37) % experts) as f32 / 32.0 - 2.0).collect();
     // Biases that change the choice but make no ties: multiples of 1/8 plus a small share of the place.
     let bias: Vec<f32> = (0..experts).map(|e| (random.next() % 3) as f32 / 8.0 + e as f32 / 4096.0).collect();
-    let rule = reference::Choice { used, sigmoid, bias: if biased { &bias } else { &[] }, normalize, scale: 2.5 };
-    let routes: Vec<(u32, f32)> = scores.chunks_exact(experts).flat_map(|row| reference::choose(row, rule)).collect();
+    let numbers = if few { 3 } else { experts };
+    // The reference knows no NaN: what it would have chosen last stands for those that cannot be chosen.
+    let known: Vec<f32> = bias.iter().enumerate().map(|(e, &b)| if e < numbers { b } else { -1e30 }).collect();
+    let bias: Vec<f32> = bias.iter().enumerate().map(|(e, &b)| if e < numbers { b } else { f32::NAN }).collect();
+    let found = used.min(numbers);
+    let of = if biased { &known[..] } else { &[] };
+    let rule = reference::Choice { used: found, sigmoid, bias: of, normalize, scale: 2.5 };
+    let routes = scores.chunks_exact(experts).flat_map(|row| {
+        let absent = std::iter::repeat_n((NO_SLOT, 0.0), used - found);
+        reference::choose(row, rule).into_iter().chain(absent)
+    });
+    let routes: Vec<(u32, f32)> = routes.collect();
     let params = params::Choose {
         n: n as u32,
         experts: experts as u32,

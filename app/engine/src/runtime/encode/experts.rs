@@ -13,10 +13,10 @@ use crate::runtime::memory::Slice;
 use crate::runtime::recorder::Recorder;
 
 impl Core {
-    /// Experts used per token, experts of the block, and whether the weights are normalized.
-    pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32, bool), EngineError> {
+    /// Experts used per token, and experts of the block.
+    pub fn routing(&self, block: BlockIndex) -> Result<(u32, u32), EngineError> {
         let experts = self.expert_spec(block)?;
-        Ok((experts.used, experts.count, experts.router.normalize))
+        Ok((experts.used, experts.count))
     }
 
     /// The description of a block's experts.

@@ -66,7 +66,7 @@ pub(crate) fn pairs(a: &AttentionSpec) -> Pairs {
 /// The kernel of an activation.
 pub(crate) fn activation(activation: Activation) -> Kernel {
     match activation {
-        Activation::SwiGlu => Kernel::SwiGlu,
+        Activation::SwiGlu => Kernel::Glu(Glu::Silu),
         Activation::GeGlu => Kernel::Glu(Glu::Gelu),
         Activation::ClampedSwiGlu => Kernel::Glu(Glu::Clamped),
     }
@@ -508,7 +508,7 @@ impl Core {
         let kernel = activation(how);
         let (gate, up) = (self.scratch(Scratch::Gate), self.scratch(Scratch::Up));
         let groups = Self::groups(kernel, quads);
-        rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::SwiGlu { quads }, groups, 1);
+        rec.dispatch(&mut self.tools(), kernel, &[&gate, &up], &params::Glu { quads }, groups, 1);
     }
 
     /// Final norm and logits of `n` batch rows from `first` into rows `0..n` of `Scratch::Logits`.
