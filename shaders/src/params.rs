@@ -203,6 +203,10 @@ params! {
         kv_heads: u32,
         /// Values per head.
         head_dim: u32,
+        /// Heads of values in a row of the input: as many as of keys, or none.
+        value_heads: u32,
+        /// First rotated value of a head.
+        start: u32,
         /// Rotated values per head.
         dims: u32,
         /// Epsilon of the query and key norms.
@@ -265,6 +269,10 @@ params! {
         normalize: u32,
         /// Factor of the weights.
         scale: f32,
+        /// Groups of the experts; 0 or 1 for none.
+        groups: u32,
+        /// Groups that take part.
+        used_groups: u32,
     }
     /// Biases of the chosen experts.
     ExpertBias {

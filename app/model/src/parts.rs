@@ -4,7 +4,7 @@
 use potluck_plan::WeightUnit;
 
 use crate::spec::RopeFactors as Factors;
-use crate::{AttentionSpec, FeedForwardSpec, ModelSpec, QkNorm, TensorRole};
+use crate::{AttentionSpec, FeedForwardSpec, LatentSpec, ModelSpec, QkNorm, TensorRole};
 
 /// A tensor that a unit must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +94,9 @@ impl ModelSpec {
 
 fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
     use TensorRole::*;
+    if let Some(latent) = a.latent {
+        return latent_attention(a, latent, hidden);
+    }
     let (queries, keys) = (a.heads * a.head_dim, a.kv_heads * a.head_dim);
     let mut parts = Vec::new();
     parts.extend(a.norms.before.then(|| vector(AttentionNorm, hidden)));
@@ -118,5 +121,24 @@ fn attention(a: &AttentionSpec, hidden: u32) -> Vec<Part> {
     parts.extend(a.output_bias.then(|| vector(AttentionOutputBias, hidden)));
     parts.extend(a.sinks.then(|| vector(Sinks, a.heads)));
     parts.extend(a.norms.after.then(|| vector(AttentionPostNorm, hidden)));
+    parts
+}
+
+fn latent_attention(a: &AttentionSpec, latent: LatentSpec, hidden: u32) -> Vec<Part> {
+    use TensorRole::*;
+    let LatentSpec { query_rank, rank, key, value } = latent;
+    let mut parts = vec![vector(AttentionNorm, hidden)];
+    if let Some(rank) = query_rank {
+        parts.extend([matrix(QueryDown, rank, hidden), vector(QueryDownNorm, rank)]);
+    }
+    parts.extend([
+        matrix(Query, a.heads * (key + a.rope.dims), query_rank.unwrap_or(hidden)),
+        matrix(Latent, rank, hidden),
+        matrix(LatentRotated, a.rope.dims, hidden),
+        vector(LatentNorm, rank),
+        matrix(KeyUp, a.heads * rank, key),
+        matrix(ValueUp, a.heads * value, rank),
+        matrix(AttentionOutput, hidden, a.heads * value),
+    ]);
     parts
 }

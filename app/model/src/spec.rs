@@ -114,6 +114,23 @@ pub struct AttentionSpec {
     pub window: Option<u32>,
     /// Each head has a learned score that takes part in the softmax without a value.
     pub sinks: bool,
+    /// Multi-head latent attention: all heads share one compressed key, which is the value too. `head_dim` is then its
+    /// width with its rotated part, which comes last.
+    pub latent: Option<LatentSpec>,
+}
+
+/// Multi-head latent attention (DeepSeek-V2, section 2.1) in its absorbed form: queries are taken to the space of the
+/// compressed keys, and what they attend to back to each head's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LatentSpec {
+    /// Width of the compressed queries; `None` if queries are not compressed.
+    pub query_rank: Option<u32>,
+    /// Width of the compressed keys and values.
+    pub rank: u32,
+    /// Width of a head's query and key before compression, without the rotated part.
+    pub key: u32,
+    /// Width of a head's value.
+    pub value: u32,
 }
 
 impl AttentionSpec {
@@ -134,7 +151,18 @@ impl AttentionSpec {
             score_cap: 0.0,
             window: None,
             sinks: false,
+            latent: None,
         }
+    }
+
+    /// Vectors per position and key head in the cache: a key and a value, or one for both.
+    pub fn cached(&self) -> u32 {
+        if self.latent.is_some() { 1 } else { 2 }
+    }
+
+    /// First rotated value of a head.
+    pub fn rope_start(&self) -> u32 {
+        if self.latent.is_some() { self.head_dim - self.rope.dims } else { 0 }
     }
 }
 
@@ -349,6 +377,8 @@ pub struct RouterSpec {
     pub bias: bool,
     /// Probabilities have a bias that counts for the choice only (DeepSeek-V3).
     pub selection_bias: bool,
+    /// Groups of experts of which only the best take part.
+    pub groups: Option<GroupsSpec>,
     /// The scores' input has a norm of its own and is divided by the root of its width (Gemma 4).
     pub own_norm: bool,
     /// Each expert has a learned factor of its weight.
@@ -363,10 +393,21 @@ impl Default for RouterSpec {
             scale: 1.0,
             bias: false,
             selection_bias: false,
+            groups: None,
             own_norm: false,
             expert_scales: false,
         }
     }
+}
+
+/// Groups of as many experts each (DeepSeek-V3, section 2.1.2). The sum of its two best experts decides whether a group
+/// takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupsSpec {
+    /// Number of groups.
+    pub count: u32,
+    /// Groups that take part.
+    pub used: u32,
 }
 
 /// What makes probabilities of a router's scores.

@@ -270,9 +270,13 @@ impl Kernel {
     /// Threads that share a matrix row in the workgroup matrix-vector kernels.
     pub const LANES: u32 = 16;
     /// Largest head width of the attention kernels, in quads.
-    pub const MAX_QUADS: u16 = 128;
+    pub const MAX_QUADS: u16 = 144;
     /// The same of the kernels that share keys between queries, whose registers wider heads would exceed.
     pub const MAX_SHARED_QUADS: u16 = 64;
+    /// Most heads of latent attention: those of 512 prompt tokens are workgroups of one dispatch, at most 65,535.
+    pub const MAX_LATENT_HEADS: u32 = 127;
+    /// Most groups of experts: one bit of a word each.
+    pub const MAX_GROUPS: u32 = 32;
     /// Query rows per workgroup of the flash attention.
     pub const FLASH_QUERIES: u32 = 32;
 

@@ -159,6 +159,7 @@ impl Kernel {
             Self::Choose { strategy, sigmoid, biased } => {
                 define("STRATEGY", format!("{strategy:?}"));
                 define("EXPERTS", MAX_EXPERTS.to_string());
+                define("GROUPS", Self::MAX_GROUPS.to_string());
                 let flags = [("SIGMOID", sigmoid), ("BIASED", biased)];
                 flags.into_iter().filter(|(_, on)| *on).for_each(|(name, _)| define(name, String::new()));
             }

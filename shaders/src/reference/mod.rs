@@ -134,6 +134,8 @@ pub struct Choice<'a> {
     pub normalize: bool,
     /// Factor of the weights.
     pub scale: f32,
+    /// Groups of the experts, and how many take part: those with the largest sums of their two best; 1 group for all.
+    pub groups: (usize, usize),
 }
 
 /// The best experts and their weights by any rule, largest first; ties go to the lowest id.
@@ -146,7 +148,18 @@ pub fn choose(scores: &[f32], rule: Choice<'_>) -> Vec<(u32, f32)> {
     };
     let probabilities: Vec<f64> = scores.iter().map(|&score| probability(score)).collect();
     let merit = |(e, p): (usize, &f64)| (p + rule.bias.get(e).map_or(0.0, |&b| f64::from(b))) as f32;
-    let merits: Vec<f32> = probabilities.iter().enumerate().map(merit).collect();
+    let mut merits: Vec<f32> = probabilities.iter().enumerate().map(merit).collect();
+    if rule.groups.0 > 1 {
+        let size = merits.len() / rule.groups.0;
+        let sums: Vec<f32> =
+            merits.chunks_exact(size).map(|group| top(group, 2).iter().map(|best| best.1).sum()).collect();
+        let kept = top(&sums, rule.groups.1);
+        for (e, merit) in merits.iter_mut().enumerate() {
+            if !kept.iter().any(|(group, _)| *group as usize == e / size) {
+                *merit = f32::NEG_INFINITY;
+            }
+        }
+    }
     let best = top(&merits, rule.used);
     let total: f64 = best.iter().map(|(e, _)| probabilities[*e as usize]).sum();
     let divisor = if rule.normalize { total.max(6.103_515_625e-5) } else { 1.0 };

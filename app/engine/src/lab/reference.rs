@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use potluck_model::{
-    Activation, FeedForwardSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec, Scoring, TensorRole, UnitMap,
+    Activation, AttentionSpec, FeedForwardSpec, LatentSpec, ModelSpec, QkNorm, RopeFactors, RopePairs, RopeSpec,
+    Scoring, TensorRole, UnitMap,
 };
 use potluck_plan::{BlockIndex, ExpertId, KvCacheType, WeightUnit};
 use potluck_shaders::reference as kernels;
@@ -148,6 +149,9 @@ impl Reference {
     fn remember(&mut self, block: usize, x: &[f32]) -> Vec<f32> {
         let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
         let a = self.spec.attention(block).clone();
+        if let Some(latent) = a.latent {
+            return self.remember_latent(block, (&a, latent), x);
+        }
         let epsilon = self.spec.norm_epsilon;
         let normed = self.before(unit, TensorRole::AttentionNorm, a.norms.before, x);
         let project = |matrix, bias| {
@@ -214,6 +218,11 @@ impl Reference {
             let sink = a.sinks.then(|| self.tensor(unit, TensorRole::Sinks)[head]);
             let how = kernels::Scores { scale: f64::from(a.scale), cap: f64::from(a.score_cap), sink };
             attended.extend(kernels::attention_with(query, &keys, &values, how));
+        }
+        if let Some(latent) = a.latent {
+            let up = self.tensor(unit, TensorRole::ValueUp).chunks_exact((latent.value * latent.rank) as usize);
+            let heads = attended.chunks_exact(dim).map(|head| &head[..latent.rank as usize]);
+            attended = up.zip(heads).flat_map(|(matrix, head)| kernels::matvec(matrix, head)).collect();
         }
         let mut out = kernels::matvec(self.tensor(unit, TensorRole::AttentionOutput), &attended);
         if a.output_bias {
@@ -283,6 +292,7 @@ impl Reference {
             bias: if router.selection_bias { self.tensor(unit, TensorRole::SelectionBias) } else { &[] },
             normalize: router.normalize,
             scale: router.scale,
+            groups: router.groups.map_or((1, 1), |groups| (groups.count as usize, groups.used as usize)),
         };
         let mut chosen = kernels::choose(&scores, rule);
         if router.expert_scales {
@@ -338,6 +348,41 @@ impl Reference {
 }
 
 impl Reference {
+    /// Stores the next position's compressed key, which is its value too, and returns the queries in its space.
+    fn remember_latent(&mut self, block: usize, (a, latent): (&AttentionSpec, LatentSpec), x: &[f32]) -> Vec<f32> {
+        let unit = WeightUnit::TokenMixer(BlockIndex(block as u16));
+        let product = |role, x: &[f32]| kernels::matvec(self.tensor(unit, role), x);
+        let normed = self.before(unit, TensorRole::AttentionNorm, true, x);
+        let position = self.keys[block].len() as u32;
+        let (rank, key) = (latent.rank as usize, latent.key as usize);
+        let frequencies = a.rope.frequencies();
+        let turn = |part: &mut [f32]| {
+            kernels::rotate_by(part, position, &frequencies, a.rope.magnitude, Pairs::Adjacent, &[]);
+        };
+        let queries = match latent.query_rank {
+            None => product(TensorRole::Query, &normed),
+            Some(_) => {
+                let compressed = product(TensorRole::QueryDown, &normed);
+                product(TensorRole::Query, &self.before(unit, TensorRole::QueryDownNorm, true, &compressed))
+            }
+        };
+        let up = self.tensor(unit, TensorRole::KeyUp).chunks_exact(rank * key);
+        let query = queries.chunks_exact(key + a.rope.dims as usize).zip(up).flat_map(|(head, up)| {
+            let mut query = kernels::matvec(up, &head[..key]);
+            query.extend(&head[key..]);
+            turn(&mut query[rank..]);
+            query
+        });
+        let query: Vec<f32> = query.collect();
+        let mut cached = self.before(unit, TensorRole::LatentNorm, true, &product(TensorRole::Latent, &normed));
+        cached.extend(product(TensorRole::LatentRotated, &normed));
+        turn(&mut cached[rank..]);
+        let cached = kernels::load(self.kv_type, &kernels::store(self.kv_type, &cached), cached.len());
+        self.keys[block].push(cached.clone());
+        self.values[block].push(cached);
+        query
+    }
+
     /// The learned factor at the end of a block.
     fn end_block(&self, unit: WeightUnit, x: &mut [f32]) {
         if self.spec.scales.of_blocks {

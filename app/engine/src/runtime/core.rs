@@ -232,6 +232,7 @@ impl Core {
             write(places.table, &table);
         }
         self.write_pool_tables();
+        self.write_head_tables();
     }
 
     /// Number of experts in a block, 0 if it has none.

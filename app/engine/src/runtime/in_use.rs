@@ -203,6 +203,7 @@ impl Core {
         all.extend(a.norms.before.then(|| self.profile.norm()));
         all.extend((a.qk_norm == QkNorm::Row).then(|| self.profile.norm_part()));
         all.insert(Kernel::Rope { kv_type, pairs: pairs(a), qk_norm, factors });
+        all.extend(a.latent.map(|_| self.profile.norm_part()));
         let (quads, extras) = ((a.head_dim / 4) as u16, extras(a));
         all.insert(self.profile.attention(kv_type, quads, extras));
         all.extend(self.profile.split(kv_type, quads, a.heads / a.kv_heads.max(1), extras).into_iter().flatten());
@@ -214,6 +215,9 @@ impl Core {
         let operand = |bias| if bias { Operand::Bias } else { Operand::Plain };
         let how = |role| match role {
             TensorRole::AttentionOutput => (operand(a.output_bias), added),
+            TensorRole::KeyUp | TensorRole::ValueUp => (Operand::Expert, None),
+            TensorRole::Query if a.latent.is_some() => (Operand::Expert, None),
+            _ if a.latent.is_some() => (Operand::Plain, None),
             _ => (operand(a.qkv_bias), a.norms.before.then_some(job)),
         };
         self.matrix_kernels(unit, how, all);

@@ -188,7 +188,7 @@ impl Profile {
     /// Expert selection by a router: the plain softmax has a kernel of its own.
     pub fn router(&self, router: &RouterSpec) -> Kernel {
         let (sigmoid, biased) = (router.scoring == Scoring::Sigmoid, router.selection_bias);
-        if !sigmoid && !biased && router.scale == 1.0 {
+        if !sigmoid && !biased && router.scale == 1.0 && router.groups.is_none() {
             return self.either(Kernel::Router);
         }
         self.either(|strategy| Kernel::Choose { strategy, sigmoid, biased })

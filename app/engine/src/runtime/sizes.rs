@@ -28,6 +28,8 @@ pub(crate) struct Widths {
     pub experts: u64,
     /// Some block's experts and shared network have norms of their own.
     pub apart: bool,
+    /// Latent attention: widths of keys, of compressed queries, and of the parts of all heads; zeros without it.
+    pub latent: [u64; 3],
 }
 
 impl Widths {
@@ -44,12 +46,18 @@ impl Widths {
             used: 0,
             experts: 0,
             apart: false,
+            latent: [0; 3],
         };
         for (index, block) in spec.blocks.iter().enumerate() {
             let a = spec.attention(index);
             let dim = u64::from(a.head_dim);
             w.query = w.query.max(u64::from(a.heads) * dim);
             w.heads = w.heads.max(u64::from(a.heads));
+            if let Some(latent) = a.latent {
+                let of_head = u64::from(latent.key.max(latent.value));
+                let widths = [dim, u64::from(latent.query_rank.unwrap_or(0)), u64::from(a.heads) * of_head];
+                w.latent.iter_mut().zip(widths).for_each(|(widest, width)| *widest = width.max(*widest));
+            }
             w.qkv = w.qkv.max((u64::from(a.heads) + 2 * u64::from(a.kv_heads)) * dim);
             match &block.feed_forward {
                 FeedForwardSpec::Dense(dense) => w.dense = w.dense.max(u64::from(dense.intermediate)),
@@ -127,6 +135,10 @@ pub(crate) fn scratch_sizes(
         (Scratch::Qkv, mixed * w.qkv * 4),
         (Scratch::Query, mixed * w.query * 4),
         (Scratch::Attended, mixed * w.query * 4),
+        (Scratch::LatentKeys, mixed * w.latent[0] * 4),
+        (Scratch::LatentQueries, mixed * w.latent[1] * 4),
+        (Scratch::HeadParts, mixed * w.latent[2] * 4),
+        (Scratch::Heads, 2 * align(w.heads * 4) + mixed * w.heads * 4),
         // One vector per token, head and split, with its maximum and sum.
         (
             Scratch::Splits,
@@ -152,7 +164,12 @@ pub(crate) fn scratch_sizes(
         (Scratch::DecodeSteps, u64::from(potluck_plan::Work::MAX_STEPS) * 16),
     ];
     let mut sizes = BTreeMap::new();
-    for (scratch, bytes) in needed.into_iter().filter(|&(scratch, _)| scratch != Scratch::Sum || w.apart) {
+    let exists = |scratch: Scratch| match scratch {
+        Scratch::Sum => w.apart,
+        Scratch::LatentKeys | Scratch::LatentQueries | Scratch::HeadParts | Scratch::Heads => w.latent[0] > 0,
+        _ => true,
+    };
+    for (scratch, bytes) in needed.into_iter().filter(|&(scratch, _)| exists(scratch)) {
         let size = sizes.entry(scratch.home()).or_default();
         *size = align(bytes.max(1)).max(*size);
     }

@@ -9,6 +9,7 @@ use crate::{ModelError, ModelSpec, TensorRole};
 
 mod standard;
 
+mod deepseek2;
 mod dots1;
 mod ernie4_5;
 mod exaone4;
@@ -119,6 +120,12 @@ fn usual_name(unit: WeightUnit, role: TensorRole) -> &'static str {
         (GateBias, _) => "ffn_gate_exps.bias",
         (UpBias, _) => "ffn_up_exps.bias",
         (DownBias, _) => "ffn_down_exps.bias",
+        (QueryDown, _) => "attn_q_a.weight",
+        (QueryDownNorm, _) => "attn_q_a_norm.weight",
+        (Latent | LatentRotated, _) => "attn_kv_a_mqa.weight",
+        (LatentNorm, _) => "attn_kv_a_norm.weight",
+        (KeyUp, _) => "attn_k_b.weight",
+        (ValueUp, _) => "attn_v_b.weight",
         (RouterNorm, _) => "ffn_gate_inp.scale",
         (ExpertScales, _) => "ffn_down_exps.scale",
         (ExpertsPostNorm, _) => "post_ffw_norm_2.weight",
@@ -202,6 +209,8 @@ architectures! {
     Glm4Moe = "glm4moe" => glm4moe::describe,
     /// `dots1`.
     Dots1 = "dots1" => dots1::describe,
+    /// `deepseek2`: latent attention (DeepSeek V2 and V3, Kimi K2, GLM 4.7 Flash).
+    DeepSeek2 = "deepseek2" => deepseek2::describe,
     /// `minimax-m2`.
     MiniMaxM2 = "minimax-m2" => minimax_m2::describe,
 }
@@ -215,7 +224,7 @@ const MISSING: &[(&[&str], &str)] = &[
         "a state space (Mamba), which is recurrent",
     ),
     (&["rwkv6", "rwkv7", "arwkv7", "rwkv6qwen2"], "the recurrent state of RWKV"),
-    (&["deepseek2", "deepseek32", "glm-dsa", "minicpm3", "plm"], "multi-head latent attention"),
+    (&["deepseek32", "glm-dsa", "minicpm3", "plm"], "another form of multi-head latent attention"),
     (&["gemma3n"], "embeddings per block and keys shared between blocks"),
     (&["llama4"], "experts that weigh their input, and attention in chunks"),
     (

@@ -41,11 +41,11 @@ pub fn with(kernel: Kernel, m: &Matrices<'_>) -> Vec<Case> {
         Kernel::NormPart(strategy) => vec![general::norm_part(kernel, strategy)],
         Kernel::Residual { strategy, addition } => vec![general::residual(kernel, strategy, addition)],
         Kernel::Choose { strategy, sigmoid, biased } => {
-            let case = |(i, few): (usize, bool)| {
-                general::choose(kernel, strategy, (sigmoid, biased), (i % 2 == 0, few), i / 2)
+            let case = |(i, few, groups): (usize, bool, (usize, usize))| {
+                general::choose(kernel, strategy, (sigmoid, biased), (i % 2 == 0, few, groups), i / 2)
             };
-            let usual = (0..4).map(|i| (i, false));
-            usual.chain((0..4).filter(|_| biased).map(|i| (i, true))).map(case).collect()
+            let usual = (0..4).flat_map(|i| [(i, false, (1, 1)), (i, false, (11, 3))]);
+            usual.chain((0..4).filter(|_| biased).map(|i| (i, true, (1, 1)))).map(case).collect()
         }
         Kernel::ExpertBias => vec![general::expert_bias(kernel)],
         Kernel::ScaleLogits => vec![general::scale_logits(kernel, 0.0), general::scale_logits(kernel, 3.0)],

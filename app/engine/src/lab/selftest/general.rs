@@ -57,11 +57,12 @@ pub fn choose(
     kernel: Kernel,
     strategy: Strategy,
     (sigmoid, biased): (bool, bool),
-    (normalize, few): (bool, bool),
+    (normalize, few, groups): (bool, bool, (usize, usize)),
     what: usize,
 ) -> Case {
     let mut random = Random(23);
-    let (n, experts, used) = (3usize, 131usize, 5usize);
+    // Eleven groups of twelve.
+    let (n, experts, used) = (3usize, if groups.0 > 1 { 132usize } else { 131 }, 5usize);
     // Scores of a row differ by 1/32 at least, in no order, so that rounding never decides.
     let scores: Vec<f32> = (0..n * experts).map(|i| ((i * 37) % experts) as f32 / 32.0 - 2.0).collect();
     // Biases that change the choice but make no ties: multiples of 1/8 plus a small share of the place.
@@ -72,7 +73,7 @@ pub fn choose(
     let bias: Vec<f32> = bias.iter().enumerate().map(|(e, &b)| if e < numbers { b } else { f32::NAN }).collect();
     let found = used.min(numbers);
     let of = if biased { &known[..] } else { &[] };
-    let rule = reference::Choice { used: found, sigmoid, bias: of, normalize, scale: 2.5 };
+    let rule = reference::Choice { used: found, sigmoid, bias: of, normalize, scale: 2.5, groups };
     let routes = scores.chunks_exact(experts).flat_map(|row| {
         let absent = std::iter::repeat_n((NO_SLOT, 0.0), used - found);
         reference::choose(row, rule).into_iter().chain(absent)
@@ -84,6 +85,8 @@ pub fn choose(
         used: used as u32,
         normalize: u32::from(normalize),
         scale: rule.scale,
+        groups: groups.0 as u32,
+        used_groups: groups.1 as u32,
     };
     let expected = if what == 0 {
         Expected::Words(routes.iter().map(|(id, _)| *id).collect())

@@ -84,7 +84,9 @@ impl Core {
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
         let unit = WeightUnit::Router(block);
         if let Kernel::Choose { .. } = kernel {
-            let params = params::Choose { n, experts, used, normalize, scale: router.scale };
+            let (groups_of, used_groups) = router.groups.map_or((1, 1), |groups| (groups.count, groups.used));
+            let params =
+                params::Choose { n, experts, used, normalize, scale: router.scale, groups: groups_of, used_groups };
             let bias = match router.selection_bias {
                 true => Some(self.vector(layout, unit, TensorRole::SelectionBias)?),
                 false => None,
@@ -230,7 +232,7 @@ impl Core {
         let (sum, normed) = (self.scratch(Scratch::Sum), self.scratch(Scratch::Normed));
         let width = self.spec.hidden;
         let of_experts = self.vector(layout, unit, TensorRole::ExpertsPostNorm)?;
-        self.norm_rows(rec, &sum, &of_experts, batch.n);
+        self.norm_in_place(rec, (&sum, &of_experts), (width, width, 0), batch.n);
 
         let before = self.vector(layout, shared, TensorRole::FeedForwardNorm)?;
         self.norm(rec, &before, 0, batch.n);
@@ -245,15 +247,6 @@ impl Core {
         let gain = self.vector(layout, unit, TensorRole::FeedForwardPostNorm)?;
         self.residual(rec, (Addition::Normed, Some(&gain)), &sum, batch.n);
         Ok(())
-    }
-
-    /// RMSNorm in place of vectors as wide as the hidden ones.
-    fn norm_rows(&mut self, rec: &mut Recorder, x: &Slice, gain: &Slice, n: u32) {
-        let width = self.spec.hidden / 4;
-        let params = params::NormPart { n, width, stride: width, offset: 0, epsilon: self.spec.norm_epsilon };
-        let kernel = self.profile.norm_part();
-        let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        rec.dispatch(&mut self.tools(), kernel, &[x, gain], &params, groups, 1);
     }
 
     pub(super) fn slot_table(&self, pairing: &Pairing<'_>) -> Slice {

@@ -13,6 +13,7 @@ use crate::runtime::recorder::Recorder;
 mod decode;
 mod experts;
 mod fused;
+mod latent;
 mod prefill;
 
 /// Number of tokens in a batch and their kernel class.
@@ -251,6 +252,9 @@ impl Core {
     ) -> Result<(), EngineError> {
         let unit = WeightUnit::TokenMixer(block);
         let a = self.spec.attention(usize::from(block.0)).clone();
+        if let Some(latent) = a.latent {
+            return self.latent_mixer(rec, layout, block, (&a, latent), batch);
+        }
         self.project(rec, layout, unit, &a, batch)?;
         if a.qk_norm == QkNorm::Row {
             self.norm_part(rec, &self.vector(layout, unit, TensorRole::QueryNorm)?, &a, (0, a.heads), batch.n);
@@ -317,18 +321,24 @@ impl Core {
 
     /// RMSNorm in place of all values of some heads of each position in `Scratch::Qkv`.
     fn norm_part(&mut self, rec: &mut Recorder, gain: &Slice, a: &AttentionSpec, (first, count): (u32, u32), n: u32) {
-        let quads = a.head_dim / 4;
-        let params = params::NormPart {
-            n,
-            width: count * quads,
-            stride: (a.heads + 2 * a.kv_heads) * quads,
-            offset: first * quads,
-            epsilon: self.spec.norm_epsilon,
-        };
+        let qkv = self.scratch(Scratch::Qkv);
+        let stride = (a.heads + 2 * a.kv_heads) * a.head_dim;
+        self.norm_in_place(rec, (&qkv, gain), (count * a.head_dim, stride, first * a.head_dim), n);
+    }
+
+    /// RMSNorm in place of a part of `n` vectors: its width, values from one vector to the next, and its first value.
+    fn norm_in_place(
+        &mut self,
+        rec: &mut Recorder,
+        (x, gain): (&Slice, &Slice),
+        (width, stride, offset): (u32, u32, u32),
+        n: u32,
+    ) {
+        let epsilon = self.spec.norm_epsilon;
+        let params = params::NormPart { n, width: width / 4, stride: stride / 4, offset: offset / 4, epsilon };
         let kernel = self.profile.norm_part();
         let groups = if kernel.fallback().is_some() { n } else { Self::groups(kernel, n) };
-        let qkv = self.scratch(Scratch::Qkv);
-        rec.dispatch(&mut self.tools(), kernel, &[&qkv, gain], &params, groups, 1);
+        rec.dispatch(&mut self.tools(), kernel, &[x, gain], &params, groups, 1);
     }
 
     /// The tensor with a block's rotary factors for the reserved context.
@@ -370,6 +380,7 @@ impl Core {
             n: batch.n,
             heads: a.heads,
             kv_heads: a.kv_heads,
+            value_heads: a.kv_heads,
             head_dim: a.head_dim,
             dims: a.rope.dims,
             epsilon: self.spec.norm_epsilon,
@@ -423,6 +434,11 @@ impl Core {
         Ok((self.memory.slice(key, from, to - from), at))
     }
 
+    /// The buffer of a block's values; latent attention's keys are its values too.
+    fn values(&self, block: BlockIndex, a: &AttentionSpec) -> Slice {
+        self.memory.whole(if a.latent.is_some() { Key::Keys(block) } else { Key::Values(block) })
+    }
+
     /// Bytes of one head's keys or values at one position.
     fn head_bytes(&self, a: &AttentionSpec) -> u64 {
         4 * u64::from(self.settings.kv_cache.head_words(a.head_dim))
@@ -433,7 +449,7 @@ impl Core {
         let a = self.spec.attention(usize::from(block.0)).clone();
         let kv_type = self.settings.kv_cache;
         let keys = self.memory.whole(Key::Keys(block));
-        let values = self.memory.whole(Key::Values(block));
+        let values = self.values(block, &a);
         let (rows, query) = (self.scratch(Scratch::Rows), self.scratch(Scratch::Query));
         let kernel = self.profile.attention(kv_type, (a.head_dim / 4) as u16, extras(&a));
         let params = attention_params(&a, batch.n);
